@@ -19,11 +19,10 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from asched.core.cycle.turn_limit import TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
@@ -44,6 +43,7 @@ from asched.core.state.facts import Bound, Fact, Gone, Listed, Seen
 from asched.edge.host.inbox import Inbox
 from asched.edge.host.memory import GC_THRESHOLDS
 from tests import volume_builders
+from tests.bench.worst_crowds import CROWDS, a_world
 from tests.builders import a_node, a_pod
 from tests.core.cycle.group_stage import GATES, member
 from tests.core.cycle.playbook import Play
@@ -59,33 +59,6 @@ TURNS_MAX: Final = 5_000
 THINGS_MAX: Final = 20_000
 
 Case = tuple[Play, list[Fact], Pod | None]
-
-
-def a_world(nodes: int, pods: int, **config: Any) -> Play:
-    play = Play(**config)
-    play.machine.limit = TimeLimit(time.thread_time)
-    play.machine.context.counter_s = time.thread_time
-    keys = {f"n{k}": "v" for k in range(20)}
-    play.turn(
-        *(
-            Seen(
-                NODE,
-                a_node(f"n{i}")
-                .labels(zone=f"z{i % 10}", rack=f"r{i % 200}", **keys)
-                .taints(f"k=v{i % 50}:PreferNoSchedule")
-                .allocatable(cpu="32", memory="128Gi", pods="110")
-                .build(),
-            )
-            for i in range(nodes)
-        )
-    )
-    play.turn(
-        *(
-            Seen(POD, a_pod(f"p{i}").on(f"n{i % nodes}").labels(app=f"a{i}").build())
-            for i in range(pods)
-        )
-    )
-    return play
 
 
 def of_one_pod(name: str) -> Callable[[int, int, int], Case]:
@@ -353,6 +326,7 @@ CASES: Final[dict[str, Callable[[int, int, int], Case]]] = {
     "wide disruption budgets": wide_budgets,
     "owners": owners,
     "many groups": many_groups,
+    **CROWDS,
 }
 
 
@@ -366,11 +340,13 @@ def turns_of(play: Play, facts: Iterable[Fact]) -> list[float]:
         inbox.put(fact)
     while True:
         started_s = time.thread_time()
-        play.turn(*inbox.drain())
+        arrived = [] if play.machine.is_taking_in else inbox.drain()
+        play.turn(*arrived)
         durations_s.append(time.thread_time() - started_s)
         for bind in play.of(Bind):
             inbox.put(Bound(bind.id))
-        inbox.took(play.machine.intake_s)
+        if arrived:
+            inbox.took(play.machine.intake_s)
         is_done = not inbox and play.machine.next_deadline_s() != 0.0
         if is_done or len(durations_s) >= TURNS_MAX:
             return durations_s

@@ -85,7 +85,8 @@ def test_the_example_may_renew_its_own_lease() -> None:
 
 def effects_written() -> Iterator[Right]:
     """What the plugins' code asks to be written: Patch, Create and Delete with a literal kind."""
-    verbs = {"Patch": "patch", "Create": "create", "Delete": "delete", "VolumeWrite": "patch"}
+    verbs = {"Create": "create", "Delete": "delete"}
+    verbs |= dict.fromkeys(("Patch", "PatchGroupStatus", "VolumeWrite"), "patch")
     for path in sorted((ROOT / "asched/core").rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):

@@ -76,7 +76,8 @@ async def test_a_crowd_is_placed_and_the_rest_is_told(plane: ControlPlane, tmp_p
         told_not = await told_by_kubectl(plane, waiting["metadata"], "FailedScheduling")
         listed = await plane.kubectl("get", "pods", "-A", "-o", "wide")
         assert_calm(process)
-        assert "no streaming list" not in process.words
+        if "RequestWatchProgress is disabled" not in process.words:  # etcd is older than 3.4.25
+            assert "no streaming list" not in process.words
 
     assert end.broken_rules() == []
     assert end.could_be_placed() == []

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.gangs.__main__ import decided, main
+from asched.core.cycle.machine import Machine
+from tests.gangs.__main__ import decided, main, report
 from tests.gangs.claims import ANY_DEVICE, DRIVER, a_class, exactly
 from tests.gangs.instances import HOST, ZONE, Instance, Json, a_group, a_node, a_pod
 from tests.gangs.planted import planted
@@ -184,3 +185,19 @@ def test_files_are_read_and_judged(tmp_path: Any, capsys: pytest.CaptureFixture[
     path.write_text(json.dumps({**lines[1], "expected": "feasible"}))
     assert main([str(path)]) == 1
     assert main([str(tmp_path / "none.json")]) == 2
+
+
+def test_an_instance_that_ends_the_scheduler_is_wrong_and_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ends(self: Machine, *_: Any) -> None:
+        monkeypatch.undo()
+        raise ValueError("no identity")
+
+    monkeypatch.setattr(Machine, "handle", ends)
+    one = gang_of([room("n1", "4")], [size("2")("a"), size("2")("b")])
+    assert report(iter([one, decided(0)]), verbose=False) == 1
+    said = capsys.readouterr().out
+    assert "the scheduler ended: ValueError('no identity')" in said
+    assert "1  wrong" in said
+    assert "1  infeasible: infeasible" in said

@@ -69,3 +69,19 @@ def test_who_waits_for_company_hears_of_it_once_the_watch_has_told(world: World)
     (node,) = world.node_names()
     comes(world, node, app="friend")
     assert asleep(world) == set()
+
+
+def test_who_is_promised_room_elsewhere_waits_for_what_others_leave(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.machine.context.queue, "move", lambda *_, **__: 0)
+    AddNodes(count=1, cpu=(4,), pods=(20,)).do(world)
+    world.run_for(3.0)
+    nominator, seen = world.parts.nominator, world.parts.cluster.pods_seen
+    old, new = world.node_names()
+    large = next(pod for pod in seen.values() if pod.metadata.name.startswith("large"))
+    lonely = next(pod for pod in seen.values() if pod.metadata.name.startswith("lonely"))
+    nominator.add(large, old)
+    assert [name.partition(" ")[0] for name in asleep(world)] == ["large"]
+    nominator.add(lonely, new)
+    assert asleep(world) == set()

@@ -41,7 +41,7 @@ def test_a_list_that_deletes_nothing_is_found_out(monkeypatch: pytest.MonkeyPatc
     take = ListParts.take
 
     def deaf(self: ListParts, fact: Listed) -> Any:
-        listed, _ = take(self, fact)
+        listed, _ = yield from take(self, fact)
         return listed, None
 
     monkeypatch.setattr(ListParts, "take", deaf)

@@ -8,10 +8,15 @@ from typing import Any, Final
 
 import pytest
 
-from asched.core.cycle import binding, group_trial
+from asched.core.cycle import binding, group_trial, group_waiting
+from asched.core.cycle.group_look import GangLooks
 from asched.core.framework.effects import Bind
-from asched.core.framework.status import SUCCESS
+from asched.core.framework.status import SUCCESS, Status
+from asched.core.gang import phases
+from asched.core.model.pod import Pod
+from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
 from asched.core.plugins.gang_scheduling import GangScheduling
+from asched.core.queue import looking
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.state.changes import ASSIGNED_POD, Change
 from asched.core.state.cluster import Cluster
@@ -42,6 +47,7 @@ FOUND: Final = [
     ("BusyDevices", 73),  # a claim that an attempt of its own had left was gone, and it slept
     ("Gangs", 13),  # the judge counted a nominated pod of a gang twice
     ("StrangersApart", 301),  # a pod came near one that wanted to be alone
+    ("ResizedGangs", 3),  # fewer pods were enough now, and a gang that had found no room slept
     ("IncidentN4", 300),  # a claim was bound to a volume on another node than its pod's
 ]
 
@@ -122,6 +128,56 @@ def test_a_gang_whose_pods_go_one_by_one_is_found_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr(GangScheduling, "permit", lambda *_: (SUCCESS, 0.0))
 
     assert "is bound while its gang has no quorum" in findings("Gangs", range(3))
+
+
+def test_pods_whose_group_nobody_serves_any_more_are_no_single_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if a group that nobody knows bound nobody together."""
+    gate, permit = GangScheduling.pre_enqueue, GangScheduling.permit
+
+    def open_gate(self: GangScheduling, pod: Pod) -> Status:
+        is_known = self.key_of(pod) in self._cluster.pod_groups.gangs
+        return gate(self, pod) if is_known else SUCCESS
+
+    def let_go(self: GangScheduling, info: PodInfo, node: str) -> tuple[Status, float]:
+        is_known = self.key_of(info.pod) in self._cluster.pod_groups.gangs
+        return permit(self, info, node) if is_known else (SUCCESS, 0.0)
+
+    monkeypatch.setattr(GangScheduling, "pre_enqueue", open_gate)
+    monkeypatch.setattr(GangScheduling, "permit", let_go)
+
+    assert "is bound while its gang has no quorum" in findings("VanishingVersions", range(6))
+
+
+def test_gangs_that_are_all_tried_for_one_place_are_a_storm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if nobody looked whether there is room before a gang is tried."""
+    monkeypatch.setattr(looking.Looking, "rests_on", lambda *_: False)
+    monkeypatch.setattr(GangLooks, "has_no_places", lambda *_: False)
+
+    assert "attempts in vain of one process" in findings("ActivationStorm", range(2))
+
+
+def test_a_leader_that_nobody_tells_what_it_waits_for_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_waiting, "why_incomplete", lambda *_: "")
+
+    assert "was told nothing" in findings("LeaderFirst", range(1))
+
+
+def test_members_that_die_unseen_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if nobody looked at a gang any more once it was said to run."""
+    step = phases.next_status
+
+    def blind(group: CoschedulingGroup, members: Any) -> CoschedulingStatus:
+        return group.status if group.status.phase == phases.RUNNING else step(group, members)
+
+    monkeypatch.setattr(phases, "next_status", blind)
+
+    assert "is told to have" in findings("DyingMembers", range(1))
 
 
 def test_a_missed_wake_up_leaves_a_sleeper(monkeypatch: pytest.MonkeyPatch) -> None:

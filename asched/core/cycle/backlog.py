@@ -22,27 +22,36 @@ class Backlog:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._facts: deque[Fact] = deque()
-        self._listing: Iterator[Sight] | None = None
+        self._listing: Iterator[Sight | None] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._facts)
 
-    def turn(self, facts: Iterable[Fact]) -> Iterator[tuple[Fact, list[Sight] | None]]:
+    @property
+    def is_amid_list(self) -> bool:
+        """Whether half a list is known."""
+        return self._listing is not None
+
+    def extend(self, facts: Iterable[Fact]) -> None:
+        self._facts.extend(facts)
+
+    def turn(self) -> Iterator[tuple[Fact, list[Sight] | None]]:
         """A turn's share: each fact that is not a list to be applied, with None; of lists what
-        applying a part of them changed.
+        applying a part of them changed. Whoever stops after one of them misses none.
         """
         waiting, share = self._facts, LISTED_PER_TURN
-        waiting.extend(facts)
         while waiting:
             fact = waiting[0]
-            if isinstance(fact, Listed):
-                self._listing = self._listing or self._cluster.relist(fact)
-                sights = list(islice(self._listing, share))
-                yield fact, sights
-                share -= len(sights)
-                if not share:
-                    return
-                self._listing = None
-            else:
+            if not isinstance(fact, Listed):
+                waiting.popleft()
                 yield fact, None
-            waiting.popleft()
+                continue
+            listing = self._listing = self._listing or self._cluster.relist(fact)
+            steps = list(islice(listing, share))
+            share -= len(steps)
+            if share:
+                self._listing = None
+                waiting.popleft()
+            yield fact, [sight for sight in steps if sight is not None]
+            if not share:
+                return

@@ -1,7 +1,7 @@
 """The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from asched.core.state.pods import PodInfo
 
 SUCCEEDED: Final = Code.SUCCESS.text
 Promising = Generator[Effect, Answer, str]
+A = TypeVar("A")
 #: Those of the framework that ask one plugin each.
 ASKS_PLUGINS: Final = (CachedResult, Prepared, WeightedPoints)
 
@@ -142,6 +143,15 @@ class SchedulerContext(msgspec.Struct):
         self.observer.plugin_raised(plugin, where or point, error)
         return f'plugin "{plugin}" raised {type(error).__name__}: {error}'
 
+    def args_by_profile(self, kind: type[A]) -> dict[str, A]:
+        """The args of this kind that a plugin of each profile has, by the profile's name."""
+        return {
+            name: args
+            for name, runner in self.runners.items()
+            for plugin in runner.profile.plugins.values()
+            if isinstance(args := getattr(plugin, "args", None), kind)
+        }
+
     def point_ran(self, attempt: "Attempt", point: str, status: str, started_s: float) -> None:
         """Report an extension point that began at `started_s` of the duration counter."""
         profile = attempt.runner.profile.scheduler_name
@@ -155,8 +165,7 @@ class SchedulerContext(msgspec.Struct):
         self, attempt: "Attempt", plugin: str, point: str, status: Status, started_s: float
     ) -> None:
         """Report one plugin, in sampled attempts only."""
-        meter = attempt.runner.meter
-        if meter is not None and meter.is_sampled:
+        if attempt.is_measured:
             duration_s = self.counter_s() - started_s
             self.observer.plugin_ran(plugin, point, status.code.text, duration_s)
 
@@ -188,6 +197,12 @@ class Attempt(msgspec.Struct):
     def consults(self) -> bool:
         """Whether extenders have a say in the pod's place."""
         return self.runner.consults(self.info)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its plugins are timed."""
+        meter = self.runner.meter
+        return meter is not None and meter.is_sampled
 
     @property
     def ref(self) -> PodRef:

@@ -14,6 +14,7 @@ import msgspec
 from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
+from asched.core.cycle.history import Kept
 from asched.core.cycle.scheduling import Background
 from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.runner import Decision, Runner
@@ -21,7 +22,7 @@ from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.pod_groups import group_key
+from asched.core.state.pod_groups import group_key, is_coscheduled
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
@@ -42,10 +43,15 @@ class GroupAttempt(msgspec.Struct):
     pod: Pod
     started_s: float  # of the duration counter
     nominated: dict[str, str] = msgspec.field(default_factory=dict)
+    #: whether a PodGroup of scheduling.x-k8s.io makes it
+    is_coscheduled: bool = False
     #: whether others had their turn meanwhile, to whom its places were taken
     was_seen: bool = False
     #: by uid and node, of the latter
     freed: dict[tuple[str, str], Pod] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.is_coscheduled = is_coscheduled(self.key)
 
     @property
     def runner(self) -> Runner:
@@ -84,11 +90,11 @@ def gather(
     that a gate holds, and those that are not ours.
     """
     key, own_uid = group_key(popped.pod), popped.pod.uid
-    attempts = [popped]
+    attempts, queue, now_s = [popped], context.queue, context.now_s
     for uid, pod in tuple(context.cluster.pod_groups.get(key).unplaced.items()):
         if uid == own_uid:
             continue
-        queued = context.queue.pop_mate(pod, popped.queued, context.now_s)
+        queued = queue.pop_mate(pod, popped.queued, now_s)
         attempt = begin(queued) if queued is not None else None
         if attempt is not None:
             attempts.append(attempt)
@@ -113,6 +119,8 @@ class Tried(msgspec.Struct):
     attempt: Attempt
     duration_s: float = 0.0
     decision: Decision | None = None
+    #: what is kept of the decision, as it was then
+    line: Kept = ()
     failure: Failure | None = None
     permit: Status | None = None
     #: while the place is counted and promised

@@ -15,19 +15,22 @@ from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.state.cluster import Cluster
-from asched.core.state.pod_groups import is_coscheduled
 
 #: What a pod without a policy does.
 PREEMPTS: Final = "PreemptLowerPriority"
 ALL: Final = "all pods in a single pod group should have the same"
 
 
+def is_of_1_36(cluster: Cluster) -> bool:
+    """Whether the API server has PodGroups as 1.36 has them."""
+    return cluster.spoken(POD_GROUP).group_version == POD_GROUP.group_version
+
+
 def disagreement(cluster: Cluster, group: GroupAttempt) -> str:
     """What is wrong with the group's pods by the rules of 1.37; empty if nothing is, or if the API
     server has the group as 1.36 has it.
     """
-    is_old = cluster.spoken(POD_GROUP).group_version == POD_GROUP.group_version
-    if is_old or is_coscheduled(group.key):
+    if is_of_1_36(cluster) or group.is_coscheduled:
         return ""
     known: PodGroup | None = cluster.get(POD_GROUP, group.key)
     if known is None:

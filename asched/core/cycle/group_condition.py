@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.group import Outcome, Result
-from asched.core.framework.effects import STRATEGIC_MERGE, Patch
+from asched.core.framework.effects import STRATEGIC_MERGE, PatchGroupStatus
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import Condition, PodGroup
@@ -53,7 +53,9 @@ class Scheduled:
         return self._uids.get(group.metadata.key) == group.metadata.uid
 
 
-def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) -> Patch | None:
+def condition_patch(
+    cluster: Cluster, key: str, outcome: Outcome, now_s: float
+) -> PatchGroupStatus | None:
     """What has to be written, or None: it says so already, or there is no such object."""
     group: PodGroup | None = cluster.get(POD_GROUP, key)
     if group is None:
@@ -84,7 +86,7 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
         types += [] if old is not None else [wanted.type]
         body = {"$setElementOrder/conditions": [{"type": type_} for type_ in types], **body}
     uid = group.metadata.uid  # one made anew under the name is another
-    patch = Patch(
+    patch = PatchGroupStatus(
         kind=POD_GROUP,
         namespace=group.metadata.namespace,
         name=group.metadata.name,

@@ -20,21 +20,21 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
-from asched.core.cycle.group_agreement import disagreement
+from asched.core.cycle.group_agreement import disagreement, is_of_1_36
 from asched.core.cycle.group_condition import condition_patch
 from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
 from asched.core.cycle.group_trial import free, tell_freed, try_group
+from asched.core.cycle.history import Step
 from asched.core.cycle.queue_steps import room_is_free
-from asched.core.cycle.scheduling import Background, is_pointless, skip, tell_node
+from asched.core.cycle.scheduling import Background, is_pointless, skip
 from asched.core.cycle.start_keeping import started
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination
 from asched.core.framework.waiting import Stage
 from asched.core.state.facts import Answer
-from asched.core.state.pod_groups import is_coscheduled
 
 Next = list[Binding | Background]
 
@@ -49,7 +49,7 @@ def schedule_group(
         if node:
             promised.append((attempt, node))
     steps = _schedule(context, group)
-    if is_coscheduled(group.key):
+    if group.is_coscheduled:
         steps = on_lifted(context, group.key, steps)
     follows = yield from steps
     for attempt, node in promised:
@@ -64,10 +64,10 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         for attempt in group.attempts:
             yield from fail(context, attempt, failure)
         return []
-    for attempt in tuple(group.attempts):
-        if is_pointless(context, attempt):
-            yield from skip(context, attempt)
-            group.attempts.remove(attempt)
+    pointless = [attempt for attempt in group.attempts if is_pointless(context, attempt)]
+    for attempt in pointless:
+        yield from skip(context, attempt)
+        group.attempts.remove(attempt)
     if not group.attempts:
         return []
     started_s = context.counter_s()
@@ -79,17 +79,18 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     else:
         outcome = yield from try_group(context, group)
         outcome = yield from search_if_due(context, group, outcome)
-    if is_coscheduled(group.key):
+    if group.is_coscheduled:
         refuse_if_short(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
-    yield from make_room_for_group(context, group, outcome)
-    blamed, pause_s = _blamed(outcome), _pause_s(context, group, outcome)
     follows: Next = []
-    room = outcome.room
-    if room is not None and room.background is not None:
-        follows.append(Evictions(context, group.pod, room.background, room.victims))
-    told = ""
-    if outcome.result is not Result.SCHEDULED:
+    blamed, pause_s, told = frozenset[str](), 0.0, ""
+    is_scheduled = outcome.result is Result.SCHEDULED
+    if not is_scheduled:
+        yield from make_room_for_group(context, group, outcome)
+        blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
+        room = outcome.room
+        if room is not None and room.background is not None:
+            follows.append(Evictions(context, group.pod, room.background, room.victims))
         yield from free(context, group, outcome)
         told = yield from _promised(context, group, outcome)
     else:
@@ -100,7 +101,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
             background = _background(context, outcome, tried)
             if background is not None:
                 follows.append(background)
-        if outcome.result is Result.SCHEDULED and tried.fits:
+        if is_scheduled and tried.failure is None:
             follows.append(_cached(context, tried))
         else:
             failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
@@ -142,19 +143,25 @@ def _background(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Ba
 def _cached(context: SchedulerContext, tried: Tried) -> Binding:
     assert tried.decision is not None
     assert tried.waiting is not None
-    tell_node(context, tried.attempt, tried.decision)
+    tried.attempt.line = context.histories.add(tried.line, Step.NODE)
     if not tried.waiting.deadlines:  # those of its own gang have let it go
         tried.waiting.stage = Stage.BINDING
         context.queue.done(tried.attempt.info.pod.uid)
     return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
 
 
-def _blamed(outcome: Outcome) -> frozenset[str]:
-    """Who kept a group from being scheduled: what they hear of may help any of its pods."""
+def _blamed(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -> frozenset[str]:
+    """Who kept a group from being scheduled: what they hear of may help any of its pods. Where its
+    minimum may change, so did whoever asks for that.
+    """
     if outcome.result is not Result.UNSCHEDULABLE:
         return frozenset()
     failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
-    return frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
+    blamed = frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
+    if not group.is_coscheduled and is_of_1_36(context.cluster):
+        return blamed
+    gates = group.runner.profile.pre_enqueue
+    return blamed | {plugin.name for plugin in gates if plugin.awaits_pods}
 
 
 def _promised(
@@ -174,9 +181,9 @@ def _with(blamed: frozenset[str], failure: Failure, pause_s: float, told: str = 
     return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message)
 
 
-def _pause_s(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -> float:
+def _pause_s(context: SchedulerContext, group: GroupAttempt) -> float:
     """How long a group that did not fit waits at least, whatever changes."""
-    if outcome.result is Result.SCHEDULED or not is_coscheduled(group.key):
+    if not group.is_coscheduled:
         return 0.0
     rule = context.gangs.coscheduled.get(group.runner.profile.scheduler_name)
     return float(rule.pod_group_backoff_s) if rule is not None else 0.0
@@ -219,7 +226,7 @@ def _reason(outcome: Outcome, tried: Tried) -> Failure:
 
 def _tries_placements(context: SchedulerContext, group: GroupAttempt) -> bool:
     """In parts of the cluster: where the gate says so, or a plugin that serves every group."""
-    generators = group.runner.profile.placement_generators
-    if any(plugin.serves_all_groups for plugin in generators):
+    if context.gangs.tries_placements and not group.is_coscheduled:
         return True
-    return context.gangs.tries_placements and not is_coscheduled(group.key)
+    generators = group.runner.profile.placement_generators
+    return any(plugin.serves_all_groups for plugin in generators)

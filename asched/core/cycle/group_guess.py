@@ -9,7 +9,7 @@ tried.
 Bounds  linear in the nodes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -111,7 +111,7 @@ def _counts(
         sums = kept.of(
             partial(_slots, state, needs, most),
             tuple(needs.items()),
-            of_row=partial(_slots_on, cluster.nodes, state, needs, most),
+            of_row=partial(_slots_on, cluster.nodes, state, tuple(needs.items()), most),
         )
         assert sums is not None  # there are not so many pods
         counts: list[int] = sums[0].tolist()
@@ -131,19 +131,20 @@ def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeVi
 
 
 def _slots_on(
-    nodes: NodeTable, state: ClassState, needs: Mapping[int, int], most: int, row: int
+    nodes: NodeTable, state: ClassState, needs: Iterable[tuple[int, int]], most: int, row: int
 ) -> tuple[int]:
     """The same of one row."""
     if not state.mask.has(row):
         return (0,)
     read, found = nodes.columns.read, most
-    allocatable, requested = read("allocatable"), read("requested")
-    for at, need in needs.items():
+    allocatable, requested = read("allocatable").item, read("requested").item
+    for at, need in needs:
         if at == POD_PLACE:
             free = read("allowed_pods").item(row) - read("pod_count").item(row)
         else:
-            free = allocatable.item(at, row) - requested.item(at, row)
-        found = min(found, max(free, 0) // need)
+            free = allocatable(at, row) - requested(at, row)
+        if free < found * need:
+            found = free // need if free > 0 else 0
     return (found,)
 
 

@@ -6,8 +6,9 @@
 Both say less than all rules do, so whatever they refute would be tried in vain; a gang that is not
 refuted is tried. So is one whose pods might evict others.
 
-Bounds  GANGS_MAX gangs are remembered, those looked at last; what was found is kept for gangs that
-        look the same, while nothing changes that a filter reads.
+Bounds  PODS_MAX pods of gangs are remembered, those of gangs looked at last, and some GANG_PODS for
+        each gang besides; what was found is kept for gangs that look the same, while nothing
+        changes that a filter reads.
 """
 
 from collections import Counter, OrderedDict
@@ -29,8 +30,11 @@ from asched.core.state.pod_groups import is_coscheduled
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
-#: A guess: more gangs than this seldom wait for the same room.
-GANGS_MAX: Final = 4096
+#: Some 50 MB. Whoever comes round to more of them in turn finds none remembered: each look then
+#: costs six times as much.
+PODS_MAX: Final = 200_000
+#: What a gang takes beside its pods, counted in pods.
+GANG_PODS: Final = 4
 #: What every node has, each at a place of its own on axis R that no other resource takes.
 PLACES: Final = (POD_PLACE, *range(len(FIXED_RESOURCES)))
 
@@ -54,6 +58,7 @@ class Waiting(NamedTuple):
 class GangLooks:
     def __init__(self) -> None:
         self._known: OrderedDict[str, Waiting] = OrderedDict()
+        self._pods = 0  # of those, as they count
         self._found: dict[Hashable, bool] = {}
         self._free: dict[int, int] = {}
 
@@ -92,9 +97,12 @@ class GangLooks:
         read_at = runner, cluster.epoch, cluster.topology.terms_generation
         waiting = self._known.get(key)
         if waiting is None or waiting.read_at != read_at or waiting.pods != pods:
+            if waiting is not None:
+                self._pods -= len(waiting.pods) + GANG_PODS
             waiting = self._known[key] = _read(context, runner, pods, read_at)
-            if len(self._known) > GANGS_MAX:
-                self._known.popitem(last=False)
+            self._pods += len(pods) + GANG_PODS
+            while self._pods > PODS_MAX and len(self._known) > 1:
+                self._pods -= len(self._known.popitem(last=False)[1].pods) + GANG_PODS
         self._known.move_to_end(key)
         return waiting
 

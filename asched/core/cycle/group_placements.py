@@ -8,7 +8,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (podGroupSchedulingPlacementAlgorithm)
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from itertools import compress
 from typing import TypeVar
 
 from asched.core.cycle.context import SchedulerContext, blame
@@ -17,7 +18,7 @@ from asched.core.cycle.group_guess import guess
 from asched.core.cycle.group_search import missing, search_places, told
 from asched.core.cycle.group_trial import try_group, undo
 from asched.core.framework.effects import Effect
-from asched.core.framework.placements import Assignments, Mask, Placement, choose, generate
+from asched.core.framework.placements import Alike, Assignments, Mask, Placement, choose, generate
 from asched.core.framework.status import Status, failure
 from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.state.facts import Answer
@@ -46,9 +47,14 @@ def try_placements(
     if isinstance(placements, Status):
         return _without_pods(placements)
     first: Outcome | None = None
-    fitting: list[Assignments] = []
-    known = guess(context, group, placements, is_wanted=counts and not only_whether)
+    known: list[bool | None] = [None]
+    if len(placements) > 1:
+        known = guess(context, group, placements, is_wanted=counts and not only_whether)
     everybody = tuple([(attempt.info, "") for attempt in group.attempts]) if True in known else ()
+    if None not in known:  # some take the group: who would say False of all of them?
+        sure = placements if False not in known else tuple(compress(placements, known))
+        return (yield from _try_best(context, group, Alike(sure, everybody), plan))
+    fitting: list[Assignments] = []
     for placement, fits in zip(placements, known, strict=True):
         if fits:
             fitting.append(Assignments(placement, everybody))
@@ -69,18 +75,33 @@ def try_placements(
         assert first is not None
         due = placements if not only_whether and missing(context, group) else []
         return (yield from _in_vain(context, group, first, len(placements), due))
+    return (yield from _try_best(context, group, fitting, plan, counted=True in known))
+
+
+def _try_best(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    fitting: Sequence[Assignments],
+    plan: Mapping[str, Mask] | None,
+    *,
+    counted: bool = True,
+) -> Generator[Effect, Answer, Outcome]:
+    """Of placements that take the group the best. `counted`: of some this is known by counting; if
+    the trial does not bear it out, all are tried.
+    """
     chosen = 0
     if len(fitting) > 1:
         started_s, seed = context.counter_s(), context.seed + group.id
-        best = _called(context, lambda: choose(profile.placement_scorers, group.key, fitting, seed))
+        scorers = group.runner.profile.placement_scorers
+        best = _called(context, lambda: choose(scorers, group.key, fitting, seed))
         said = best.code.text if isinstance(best, Status) else "Success"
         context.point_ran(group.attempts[0], "PlacementScore", said, started_s)
         if isinstance(best, Status):
             return _without_pods(best)
         chosen = best
-    rows = fitting[chosen].placement.rows
+    rows, only_whether = fitting[chosen].placement.rows, plan is not None
     outcome = yield from try_group(context, group, rows, plan, only_whether=only_whether)
-    if True in known and outcome.result is not Result.SCHEDULED:
+    if counted and outcome.result is not Result.SCHEDULED:
         yield from undo(context, group, outcome)
         return (yield from try_placements(context, group, counts=False))
     return outcome

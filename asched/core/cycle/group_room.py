@@ -40,7 +40,6 @@ from asched.core.preemption.under_way import standing
 from asched.core.state.budget import STEP_US, OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
-from asched.core.state.pod_groups import is_coscheduled
 from asched.core.state.pods import PodInfo
 
 T = TypeVar("T")
@@ -62,7 +61,7 @@ def make_room_for_group(
     context: SchedulerContext, group: GroupAttempt, outcome: Outcome
 ) -> Generator[Effect, Answer, None]:
     """After a trial that found no place: write into its outcome what came of making room."""
-    is_asked = context.gangs.makes_room and not is_coscheduled(group.key)
+    is_asked = context.gangs.makes_room and not group.is_coscheduled
     if not is_asked or outcome.result is not Result.UNSCHEDULABLE:
         return
     yield from free(context, group, outcome)

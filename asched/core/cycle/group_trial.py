@@ -40,6 +40,7 @@ from asched.core.cycle.scheduling import (
     Background,
     failure_of,
     hold,
+    line_of,
     make_room,
     out_of_turn,
     rejected,
@@ -48,6 +49,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Decision
+from asched.core.framework.status import SUCCESS
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer
@@ -149,7 +151,7 @@ def _count(outcome: Outcome, tried: Tried) -> bool:
             outcome.message = f"failed to schedule other pod from a pod group: {said}"
         return not tried.failure.is_error
     outcome.needs_room |= tried.needs_room
-    if tried.permit is not None and tried.permit.is_success:
+    if tried.permit is SUCCESS or (tried.permit is not None and tried.permit.is_success):
         if outcome.needs_room:
             outcome.result = Result.WAITING_ON_PREEMPTION
             outcome.message = WAITING_ON_PREEMPTION
@@ -187,6 +189,7 @@ def _try_pod(
         decision = yield from _find(context, group, tried, where, makes_room=plan is None)
         context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
         if decision is not None:
+            tried.line = line_of(context, attempt, decision)
             held = yield from hold(context, attempt, decision)
             if isinstance(held, Failure):
                 tried.failure = held
@@ -196,7 +199,8 @@ def _try_pod(
         tried.failure = failure_of(context, raised)
         if context.cluster.is_assumed(pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
-    context.nominator.delete(pod.uid)
+    if tried.decision is None or tried.waiting is None:  # else it went when the place was taken
+        context.nominator.delete(pod.uid)
     tried.duration_s = context.counter_s() - attempt.started_s
     return tried
 
@@ -214,10 +218,12 @@ def _find(
     while True:
         try:
             found = yield from decide(context, attempt, within)
-            decision: Decision | None = None if isinstance(found, Rejection) else found
-            if isinstance(found, Rejection) and makes_room:
+            decision: Decision | None = None
+            if not isinstance(found, Rejection):
+                decision = found
+            elif makes_room:
                 decision = yield from _find_room(context, tried, found)
-            elif isinstance(found, Rejection):
+            else:
                 tried.failure = rejected(found, None)
         except OutOfTurn as stop:
             group.was_seen = True

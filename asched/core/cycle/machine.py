@@ -1,6 +1,7 @@
 """The machine: facts come in, effects go out, and between them nothing waits.
 
-    handle(facts, now_s):   take in what was seen and answered, long lists over several turns
+    handle(facts, now_s):   go on with what thousands have to hear, until it is done (`sliced.py`)
+                            take in what was seen and answered, long lists over several turns
                             wake what waits, run the queue's timers
                             run scheduling cycles, one after the other, for a bounded time
                             return the effects that came of all this
@@ -36,15 +37,13 @@ from asched.core.cycle import (
     start_recall,
     start_times,
 )
-from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.holding import keep
-from asched.core.cycle.orders import Order
+from asched.core.cycle.intake import Intake
 from asched.core.cycle.parked import Parked
-from asched.core.cycle.queue_steps import take_step
 from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.cycle.turn_limit import TimeLimit, TurnLimit
 from asched.core.cycle.waits import QUESTIONS, Waits
@@ -57,10 +56,7 @@ from asched.core.framework.effects import (
     Together,
     WaitFor,
 )
-from asched.core.queue import event_handlers
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.changes import ASSIGNED_POD_ADD
-from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Done, Fact, Returned
 
 #: Requests of bindings at most: eight times what the client keeps on the wire, so that its lanes
@@ -107,8 +103,8 @@ class Machine:
         self._followers: deque[Any] = deque()
         #: attempts that have to wait for others
         self._parked = Parked()
-        self._has_more = self._announces_arrivals = False
-        self._backlog = Backlog(context.cluster)
+        self._has_more = False
+        self._intake = Intake(context, self._waits.saw, self._take_answer, self._ask)
         #: how long the last turn's facts took, cycles left out
         self.intake_s = 0.0
 
@@ -119,29 +115,28 @@ class Machine:
         context = self.context
         context.now_s = now_s
         context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
-        self._announces_arrivals = context.awaits_pods
         context.cluster.budget.open()  # for extra events at those whom facts may help
         self._out = []
         started_s = context.counter_s()
-        for fact, listed in self._backlog.turn(facts):
-            if listed is not None:
-                if context.beside is not None:
-                    context.beside.listed(listed)
-                self._follow_sights(listed)
-            elif isinstance(fact, Answer):
-                self._take_answer(fact)
-            elif isinstance(fact, Order):
-                self._out.extend(fact.carry_out(context))
-            else:
-                self._take_in(fact)
+        self._intake.turn(facts)
         self.intake_s = context.counter_s() - started_s
+        self._has_more = False
+        self.limit.begin()
+        context.queue.sliced.budget.open()  # for what follows from cycles and timers
+        if not context.queue.sliced:
+            self._decide(now_s)
+        context.cluster.budget.close()
+        context.queue.sliced.budget.close()
+        return self._out
+
+    def _decide(self, now_s: float) -> None:
+        """What time brings, and cycles, once all have heard of what was taken in."""
+        context = self.context
         context.queue.tick(now_s)
         self._look_at_waits()
         keep(context)
-        self._has_more = False
-        self.limit.begin()
         self._follow_on()
-        if self.is_active and not self._backlog:
+        if self.is_active and self._intake.may_decide:
             self._out.extend(group_waiting.look(context))
             self._out.extend(quota_warnings.look(context))
             if start_keeping.keep(context):
@@ -151,15 +146,13 @@ class Machine:
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
         self._has_more |= self._waits.has_due or bool(self._followers)
-        context.cluster.budget.close()
-        return self._out
 
     def next_deadline_s(self) -> float | None:
         """When `handle` should be called again even if nothing happens; None if never.
 
         A time in the past means at once: the last turn ended with work left.
         """
-        if self._has_more or self._backlog:
+        if self._has_more or self.is_taking_in:
             return 0.0
         cluster, queue = self.context.cluster, self.context.queue
         deadlines = (
@@ -180,46 +173,20 @@ class Machine:
 
     @property
     def is_taking_in(self) -> bool:
-        """Whether a list that was handed in is not wholly known yet."""
-        return bool(self._backlog)
+        """Whether something that was handed in is not wholly known yet, or not heard of by all:
+        what is handed in next has to wait.
+        """
+        return bool(self._intake)
 
     @property
     def is_deciding(self) -> bool:
         """Whether a cycle is under way: it waits for an extender. One that paused begins anew."""
         return self._open_cycles > len(self._paused)
 
-    # --- facts -----------------------------------------------------------------------------------
-
-    def _take_in(self, fact: Fact) -> None:
-        context = self.context
-        started_s = context.counter_s()
-        if context.beside is not None:
-            context.beside.about_to_see(fact)
-        label = self._follow_sights(context.cluster.apply(fact))
-        if label:
-            context.observer.fact_handled(label, context.counter_s() - started_s)
-
-    def _follow_sights(self, sights: Iterable[Sight]) -> str:
-        """Hand on what changed; the label of the last step, if it has one."""
-        context, label = self.context, ""
-        for sight in sights:
-            self._waits.saw(sight)
-            if context.queue.is_deaf and event_handlers.only_announces(*sight):
-                label = ASSIGNED_POD_ADD.label  # mostly of a long list
-                continue
-            steps = event_handlers.steps(
-                sight.kind,
-                sight.old,
-                sight.new,
-                owns=context.owns,
-                is_assumed=context.cluster.is_assumed,
-                announces_arrivals=self._announces_arrivals,
-            )
-            for step in steps:
-                label = take_step(context, step)
-        return label
-
     # --- tasks -----------------------------------------------------------------------------------
+
+    def _ask(self, effects: Iterable[Effect]) -> None:
+        self._out.extend(effects)
 
     def _take_answer(self, answer: Answer) -> None:
         effect_id = answer.effect_id
@@ -305,11 +272,12 @@ class Machine:
                 self._follow_on()
             else:
                 self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
-            if self.limit.is_over():
+            if context.queue.sliced or self.limit.is_over():
                 self._has_more = True
                 self._used_up += OTHERS_TURNS if len(self._paused) > paused else 1
                 return
-        self._used_up = OTHERS_TURNS
+        # Nobody waits, or who does was not taken in yet: then others have left no time.
+        self._used_up = self._used_up + 1 if self._intake else OTHERS_TURNS
 
     def _run_requests(self) -> None:
         for work in request_cycle.due(self.context):

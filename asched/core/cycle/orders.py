@@ -5,8 +5,8 @@ like a fact it has one place among them, and whoever repeats the facts repeats i
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from asched import names
 from asched.core.cycle.context import SchedulerContext
@@ -15,11 +15,15 @@ from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
 from asched.core.model.meta import ObjectReference
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.suspects import put_behind
 from asched.core.state.facts import Fact
+
+#: Steps of the budget for a pod that is looked at, and mostly left as it is.
+LOOKED_AT_STEPS: Final = 0.1
 
 
 class Order(Fact, frozen=True):
@@ -118,9 +122,18 @@ class Reconfigured(Order, frozen=True):
         context.runners = self.runners
         queue.gangs = self.gangs
         reprofile(queue, self.profiles, self.backoff, now_s)
-        for pod in list(context.cluster.pods_seen.values()):
-            is_waiting = not pod.spec.node_name and pod.uid not in context.cluster.placed
-            is_known = pod.key in queue.places or pod.uid in queue.in_flight
-            if is_waiting and not is_known and context.owns(pod):
-                queue.add(pod, now_s)
+        queue.sliced.do(_adopting(context, now_s))
         return ()
+
+
+def _adopting(context: SchedulerContext, now_s: float) -> Iterator[None]:
+    """Take in pods that wait for a profile that is new."""
+    queue, cluster, note = context.queue, context.cluster, context.queue.sliced.budget.note
+    for pod in tuple(cluster.pods_seen.values()):
+        is_waiting = not pod.spec.node_name and pod.uid not in cluster.placed
+        is_known = pod.key in queue.places or pod.uid in queue.in_flight
+        if is_waiting and not is_known and context.owns(pod):
+            queue.add(pod, now_s)
+            note(WAKE_STEPS)
+        note(LOOKED_AT_STEPS)
+        yield

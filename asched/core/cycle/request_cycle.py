@@ -30,6 +30,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.request_book import PODS_MAX, Bookings, free
 from asched.core.cycle.request_status import Wanted, patch_of, says
 from asched.core.framework.effects import Effect
+from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, Stage
 from asched.core.state.cluster import Cluster
@@ -77,6 +78,9 @@ class Requests:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.tracked: dict[str, Tracked] = {}
+        #: what `served` found, and of whom
+        self.classes: dict[str, CheckAndHoldArgs] = {}
+        self.runners: Mapping[str, Runner] | None = None
         self._cursor = -2
         self._served: Mapping[str, CheckAndHoldArgs] = {}
         self._tries: list[tuple[float, int, str]] = []
@@ -148,13 +152,12 @@ def _both(cluster: Cluster) -> tuple[Requests, Bookings]:
 
 
 def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
-    """By profile, what the plugin was told that serves a class."""
-    return {
-        name: args
-        for name, runner in context.runners.items()
-        for plugin in runner.profile.plugins.values()
-        if isinstance(args := getattr(plugin, "args", None), CheckAndHoldArgs)
-    }
+    """By profile, what the plugin was told that serves a class; worked out once a reload."""
+    known = context.cluster.singleton(Requests)
+    if known.runners is not context.runners:
+        known.runners = context.runners
+        known.classes = context.args_by_profile(CheckAndHoldArgs)
+    return known.classes
 
 
 def next_s(cluster: Cluster) -> float | None:

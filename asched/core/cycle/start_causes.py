@@ -58,13 +58,18 @@ def _order(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str, s
 
 
 def _arrivals(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str, str]]:
+    """Those first whom the promise does not bind: the others left it enough when they came."""
     cluster = context.cluster
+    came = [
+        (info.pod.key, name, _why(context, one, info))
+        for name in one.needs
+        for info in cluster.pods_on(cluster.nodes.row_of[name]).values()
+        if info.pod.uid not in one.there
+    ]
+    for key, name, why in sorted(came, key=lambda one: not one[2]):
+        yield "arrival", f"pod {key} came to node {name}{why}"
     for name in one.needs:
-        row = cluster.nodes.row_of[name]
-        for info in cluster.pods_on(row).values():
-            if info.pod.uid not in one.there:
-                yield "arrival", f"pod {info.pod.key} came to node {name}{_why(context, one, info)}"
-        if any(cluster.holds.owners_on(row)):
+        if any(cluster.holds.owners_on(cluster.nodes.row_of[name])):
             yield "hold", f"room is held for others on node {name}"
 
 

@@ -169,8 +169,11 @@ def next_s(cluster: Cluster) -> float | None:
         return None
     now_s = cluster.wall_clock_s
     due = [one.start_s for one in ledger.all() if one.start_s > now_s]
-    due += [one.woken_s + REPLAN_S for one in ledger.all() if one.woken_s is not None]
-    due += [one.made_s + REPLAN_S for one in ledger.all() if kept.ended_early_s > one.made_s]
+    for one in ledger.all():
+        if one.woken_s is not None:
+            due.append(one.woken_s + REPLAN_S)
+        elif kept.ended_early_s > one.made_s:
+            due.append(one.made_s + REPLAN_S)
     due = [max(at_s, now_s) for at_s in due]
     return min(due) - cluster.wall_ahead_s if due else None
 
@@ -178,12 +181,7 @@ def next_s(cluster: Cluster) -> float | None:
 def _learn(context: SchedulerContext, kept: StartTimes, ledger: Reservations) -> None:
     """The profiles are others."""
     kept.runners = context.runners
-    kept.args = {
-        name: args
-        for name, runner in context.runners.items()
-        for plugin in runner.profile.plugins.values()
-        if isinstance(args := getattr(plugin, "args", None), BackfillArgs)
-    }
+    kept.args = context.args_by_profile(BackfillArgs)
     kept.reservations_max = max((args.reservations for args in kept.args.values()), default=0)
     ledger.is_on = bool(kept.args)
     ends = context.cluster.singleton(Ends)
@@ -229,6 +227,7 @@ def _look_at(
         return
     if one.woken_s is not None and now_s < one.woken_s + REPLAN_S:
         return
+    one.woken_s = None
     has_room_come = kept.ended_early_s > one.made_s and now_s >= one.made_s + REPLAN_S
     if has_room_come or is_due(cluster, one) or ledger.is_broken(one):
         one.woken_s = now_s

@@ -99,7 +99,6 @@ def promise(
 def _moved(context: SchedulerContext, old: Reservation, now: Reservation) -> None:
     """A promise that did not hold was made anew."""
     kept = context.cluster.singleton(StartTimes.of)
-    now.first_s, now.cause = old.first_s, old.cause
     if now.start_s <= old.start_s:
         kept.outcomes["earlier"] += 1
         return
@@ -131,7 +130,9 @@ def _settle(
     rows = [cluster.nodes.row_of[name] for name in found.needs if name in cluster.nodes.row_of]
     there = [info for row in rows for info in cluster.pods_on(row).values()]
     awaited = [info for row in rows for info, _ in ledger.leaving(row, found.start_s)]
-    first_s = standing.first_s if standing is not None else found.start_s
+    first_s, cause, old = found.start_s, "", ledger.of(owner)
+    if old is not None and old.first_s < found.start_s:  # still later than it was told first
+        first_s, cause = old.first_s, old.cause
     one = Reservation(
         owner,
         infos[0].pod.spec.scheduler_name,
@@ -141,13 +142,14 @@ def _settle(
         found.is_hard,
         found.needs,
         tuple({info.cls.number: info for info in infos}.values()),
-        min(first_s, found.start_s),
+        first_s,
+        cause=cause,
         there=frozenset(info.pod.uid for info in there),
         awaited=tuple((info.pod.key, info.pod.uid) for info in islice(awaited, AWAITED_MAX)),
         made_s=cluster.wall_clock_s,
         seen=cluster.nodes.log.end,
     )
-    kept.has_moved |= ledger.of(owner) is not None
+    kept.has_moved |= old is not None
     ledger.put(one)
     kept.waiting.pop(owner, None)
     if len(ledger) > kept.reservations_max:

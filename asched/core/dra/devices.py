@@ -106,7 +106,7 @@ class ReadyDevice:
         """What a selector says of this device. Raises CelError."""
         answer, _ = self.ask(expression)
         if isinstance(answer, CelError):
-            raise answer
+            raise answer.with_traceback(None)  # or it would grow with each time
         return answer
 
     def ask(self, expression: str) -> tuple[bool | CelError, int]:

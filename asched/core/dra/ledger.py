@@ -35,7 +35,11 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
+from asched.core.state.gradual import FEW
 from asched.core.state.pod_groups import group_key
+
+#: Steps of the budget for an object that changed, where many did.
+TAKEN_STEPS: Final = 2.0
 
 _KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
 
@@ -57,6 +61,7 @@ class DeviceLedger:
         self._cluster = cluster
         self.budget = cluster.budget
         self._cursor = -1
+        self._behind: dict[tuple[str, str], None] = {}  # changed, and not taken in yet
         self._uids: dict[str, str] = {}  # claim key -> uid as entered
         self._in_flight: dict[str, InFlight] = {}
         self._extended: dict[str, str] = {}  # pod uid -> key of the claim made for it
@@ -74,30 +79,66 @@ class DeviceLedger:
         """Differs whenever an allocation could come out differently, nodes apart."""
         return self.inventory.generation, self.taken.log.end, self.classes_version
 
-    def catch_up(self) -> None:
-        """Take in what changed since the last time."""
+    def catch_up(self, *, in_slices: bool = False) -> None:
+        """Take in what changed since the last time. `in_slices`: raises OutOfTurn where that is too
+        much for one turn; then it is to be asked again.
+        """
+        self._note_changes()
+        behind = self._behind
+        is_charged = in_slices and len(behind) > FEW
+        while behind:
+            if is_charged:
+                self.budget.charge(TAKEN_STEPS)
+            resource, key = next(iter(behind))
+            del behind[resource, key]
+            self._take(resource, key)
+
+    def catch_up_with_claims(self) -> None:
+        """The same of claims alone."""
+        self._note_changes()
+        for resource, key in [one for one in self._behind if one[0] == RESOURCE_CLAIM.resource]:
+            del self._behind[resource, key]
+            self._take(resource, key)
+
+    def _note_changes(self) -> None:
         log = self._cluster.object_log
         if self._cursor == log.end:
             return
         entries = log.since(self._cursor)
         self._cursor = log.end
         if entries is None:
-            self._start_afresh()
+            self._note_all()
             return
-        resources = {kind.resource: kind for kind in _KINDS}
-        changed = dict.fromkeys(entry for entry in entries if entry[0] in resources)
-        classes_changed = False
-        if any(resource == DEVICE_TAINT_RULE.resource for resource, _ in changed):
-            self._read_rules()
-        for resource, key in changed:
-            if resource == RESOURCE_CLAIM.resource:
-                self._claim(key, self._cluster.get(RESOURCE_CLAIM, key))
-            elif resource == RESOURCE_SLICE.resource:
-                self._slice(key)
-            elif resource == DEVICE_CLASS.resource:
-                classes_changed = True
-        if classes_changed:
+        resources = {kind.resource for kind in _KINDS}
+        self._behind.update(dict.fromkeys(entry for entry in entries if entry[0] in resources))
+
+    def _note_all(self) -> None:
+        claims, slices = self._cluster.all(RESOURCE_CLAIM), self._cluster.all(RESOURCE_SLICE)
+        keys = {
+            DEVICE_TAINT_RULE: ("",),
+            RESOURCE_CLAIM: (*self._uids, *claims),
+            RESOURCE_SLICE: (*self.inventory.names(), *slices),
+            DEVICE_CLASS: ("",),
+        }
+        for kind, of_kind in keys.items():
+            self._behind.update(dict.fromkeys((kind.resource, key) for key in of_kind))
+
+    def _take(self, resource: str, key: str) -> None:
+        """Take in what became of one object. Rules and classes are read together."""
+        if resource == RESOURCE_CLAIM.resource:
+            self._claim(key, self._cluster.get(RESOURCE_CLAIM, key))
+        elif resource == RESOURCE_SLICE.resource:
+            self._slice(key)
+        elif resource == DEVICE_CLASS.resource:
+            self._forget_others(resource)
             self._read_classes()
+        elif resource == DEVICE_TAINT_RULE.resource:
+            self._forget_others(resource)
+            self._read_rules()
+
+    def _forget_others(self, resource: str) -> None:
+        for one in [one for one in self._behind if one[0] == resource]:
+            del self._behind[one]
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -156,16 +197,6 @@ class DeviceLedger:
         return True
 
     # --- changes ---------------------------------------------------------------------------------
-
-    def _start_afresh(self) -> None:
-        claims = self._cluster.all(RESOURCE_CLAIM)
-        for key in self._uids.keys() | claims.keys():
-            self._claim(key, claims.get(key))
-        self._read_rules()
-        slices = self._cluster.all(RESOURCE_SLICE)
-        for name in {*self.inventory.names(), *slices}:
-            self._slice(name)
-        self._read_classes()
 
     def _claim(self, key: str, claim: ResourceClaim | None) -> None:
         old = self._uids.get(key)

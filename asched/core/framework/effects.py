@@ -145,6 +145,14 @@ class Patch(Effect, frozen=True, kw_only=True):
     content_type: str = "application/merge-patch+json"
 
 
+class PatchGroupStatus(Patch, frozen=True, kw_only=True):
+    """The condition of a PodGroup: nothing waits for it, so that bindings go first. A newer one
+    says all that an older one does.
+    """
+
+    lane: ClassVar[Lane] = Lane.STATUS
+
+
 class Create(Effect, frozen=True, kw_only=True):
     """POST an object; the answer carries it as stored."""
 

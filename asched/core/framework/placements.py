@@ -13,7 +13,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 from abc import abstractmethod
 from collections.abc import Sequence
 from operator import is_not
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,9 +100,17 @@ class Divisions:
 
     def __init__(self, _cluster: Cluster) -> None:
         self._known: list[tuple[list[Mask], Parts | None]] = []
+        self._asked: Sequence[Placement] = ()
+        self._answer: Parts | None = None
 
     def of(self, placements: Sequence[Placement]) -> Parts | None:
         """None if placements share nodes, or one has none."""
+        if placements is not self._asked:
+            self._answer = self._of(placements)
+            self._asked = placements
+        return self._answer
+
+    def _of(self, placements: Sequence[Placement]) -> Parts | None:
         masks = [one.rows for one in placements if one.rows is not None]
         if len(masks) < len(placements):
             return None
@@ -139,6 +147,29 @@ class Assignments(NamedTuple):
 
     placement: Placement
     pods: tuple[tuple[PodInfo, str], ...]
+
+
+class Alike(Sequence[Assignments]):
+    """Placements each of which takes the same pods: what a trial would have come to, made for
+    whoever asks.
+    """
+
+    __slots__ = ("placements", "pods")
+
+    def __init__(
+        self, placements: Sequence[Placement], pods: tuple[tuple[PodInfo, str], ...]
+    ) -> None:
+        self.placements = placements
+        self.pods = pods
+
+    def __len__(self) -> int:
+        return len(self.placements)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.placements[index]
+        if isinstance(found, Placement):
+            return Assignments(found, self.pods)
+        return Alike(found, self.pods)
 
 
 class PlacementGeneratePlugin(Plugin):
@@ -184,14 +215,16 @@ class PlacementScorer(NamedTuple):
     weight: int
 
 
-def generate(plugins: Sequence[PlacementGeneratePlugin], group: str) -> list[Placement] | Status:
+def generate(
+    plugins: Sequence[PlacementGeneratePlugin], group: str
+) -> tuple[Placement, ...] | Status:
     """What the generating plugin offers; everywhere if there is none."""
     if not plugins:
-        return [EVERYWHERE]
+        return (EVERYWHERE,)
     found = plugins[0].generate_placements(group, EVERYWHERE)
     if isinstance(found, Status):
         return found.by(plugins[0].name)
-    return list(found) or NO_PLACEMENTS.by(plugins[0].name)
+    return tuple(found) or NO_PLACEMENTS.by(plugins[0].name)
 
 
 def choose(
@@ -207,14 +240,16 @@ def choose(
         if isinstance(final, Status):
             where = "running NormalizePlacementScore on PlacementScore plugins"
             return _failed(where, plugin, final)
-        for index, score in enumerate(final):
-            if not 0 <= score <= MAX_SCORE:
-                return failure(
-                    "applying score defaultWeights on PlacementScore plugins: plugin"
-                    f' "{plugin.name}" returns an invalid score {score}, it should in the range of'
-                    f" [0, {MAX_SCORE}] after normalizing"
-                )
-            totals[index] += int(score) * weight
+        if min(final) < 0 or max(final) > MAX_SCORE:
+            score = next(score for score in final if not 0 <= score <= MAX_SCORE)
+            return failure(
+                "applying score defaultWeights on PlacementScore plugins: plugin"
+                f' "{plugin.name}" returns an invalid score {score}, it should in the range of'
+                f" [0, {MAX_SCORE}] after normalizing"
+            )
+        totals = [
+            total + score * weight for total, score in zip(totals, map(int, final), strict=True)
+        ]
     best = max(totals)
     tied = [index for index, total in enumerate(totals) if total == best]
     return tied[draw(seed, len(tied))]

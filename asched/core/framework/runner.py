@@ -93,6 +93,7 @@ class Runner:
         self._extenders = extenders
         self._rejections = Rejections(profile, cluster, self.nominated_pods)
         self._sampler = Sampler(profile.percentage_of_nodes_to_score)
+        self._part: tuple[Mask | None, int, Indices] = None, 0, np.zeros(0, dtype=np.intp)
 
     @property
     def meter(self) -> Meter | None:
@@ -354,11 +355,23 @@ class Runner:
         number; else None.
         """
         feasible = state.feasible
-        rows = within[: len(feasible)].nonzero()[0]
-        if self._sampler.is_on or len(rows) > len(feasible) // FEW_SHARE:
+        height = len(feasible)
+        rows = self._rows_within(within, height)
+        if self._sampler.is_on or len(rows) > height // FEW_SHARE:
             return None
         rows = rows[feasible[rows]]
         return rows[~np.isin(rows, refused.rows)] if len(refused.rows) else rows
+
+    def _rows_within(self, within: Mask, height: int) -> Indices:
+        """Those of a part of the cluster, kept while pods of a group are tried in it, if nobody
+        can write to it.
+        """
+        mask, known_height, rows = self._part
+        if mask is not within or known_height != height:
+            rows = within[:height].nonzero()[0]
+            if not within.flags.writeable:
+                self._part = within, height, rows
+        return rows
 
     def _decision(self, state: ClassState, row: int, count: int, score: int | None) -> Decision:
         node = self.cluster.nodes.node_at[row]

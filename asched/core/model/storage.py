@@ -117,8 +117,27 @@ def uses_claim(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bo
     """Whether any volume of the pod names this claim, those made for the pod included or not."""
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
-    uses = storage_of(pod).claims
-    return any(use.name == claim.metadata.name for use in uses if ephemeral or not use.owner)
+    name = claim.metadata.name
+    for volume in pod.spec.volumes or ():
+        direct = volume.persistent_volume_claim
+        if direct is not None and direct.claim_name == name:
+            return True
+        is_made = ephemeral and direct is None and volume.ephemeral is not None
+        if is_made and f"{pod.metadata.name}-{volume.name}" == name:
+            return True
+    return False
+
+
+def has_direct_claims(pod: Pod) -> bool:
+    """Whether any volume names a claim. A pod may have thousands of volumes, and each event asks
+    each pod that waits: they are not read for that.
+    """
+    return any(v.persistent_volume_claim is not None for v in pod.spec.volumes or ())
+
+
+def has_claims(pod: Pod) -> bool:
+    """The same, those made for the pod included."""
+    return has_direct_claims(pod) or any(v.ephemeral is not None for v in pod.spec.volumes or ())
 
 
 def any_conflict(wanted: Iterable[Disk], held: Iterable[Disk]) -> bool:

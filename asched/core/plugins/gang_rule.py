@@ -102,9 +102,8 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         return (key,) if key else ()
 
     def _offered_by_pod(self, _old: Any, new: Pod) -> tuple[str, ...]:
-        key = self.key_of(new)
-        known = key and key in self._cluster.pod_groups.gangs
-        return (key,) if known and self.has_all_pods(key) else ()
+        key, gangs = self.key_of(new), self._cluster.pod_groups.gangs
+        return (key,) if key in gangs and self._is_complete(key, gangs[key]) else ()
 
     def pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:
         """Worth a try if it is of the same group, and the group is complete: a pod of a group that

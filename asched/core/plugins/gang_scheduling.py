@@ -55,7 +55,7 @@ class GangScheduling(GangRule):
         return f'podgroup.scheduling.k8s.io "{name}" not found'
 
     def ready(self, pods: GroupPods) -> int:
-        return pods.count
+        return len(pods.placed) + len(pods.unplaced)
 
     def placed(self, pods: GroupPods) -> int:
         return len(pods.placed)

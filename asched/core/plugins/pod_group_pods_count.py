@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from asched import names
-from asched.core.framework.placements import MAX_SCORE, Assignments, PlacementScorePlugin
+from asched.core.framework.placements import MAX_SCORE, Alike, Assignments, PlacementScorePlugin
 from asched.core.framework.points import Registration
 from asched.core.framework.status import Status, failure
 from asched.core.state.cluster import Cluster
@@ -34,6 +34,8 @@ class PodGroupPodsCount(PlacementScorePlugin):
 
     def score_placements(self, group: str, candidates: Sequence[Assignments]) -> Sequence[int]:
         placed = len(self._cluster.pod_groups.get(group).placed)
+        if isinstance(candidates, Alike):
+            return [placed + len(candidates.pods)] * len(candidates)
         return [placed + len(one.pods) for one in candidates]
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:

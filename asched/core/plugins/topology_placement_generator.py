@@ -34,7 +34,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._read_at = -1  # the version of all labels
-        self._known: OrderedDict[str, list[Placement]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Placement, ...]] = OrderedDict()
         self._bytes = 0
 
     def registrations(self) -> Sequence[Registration]:
@@ -47,14 +47,14 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
             return failure(f'podgroup.scheduling.k8s.io "{name}" not found')
         key = known.topology_key
         if not key:
-            return [parent]
+            return (parent,)
         domain = self._domain_of_placed(group, key)
         if isinstance(domain, Status):
             return domain
         found = self._of_label(key, parent)
-        return found if domain is None else [one for one in found if one.name == domain]
+        return found if domain is None else tuple([o for o in found if o.name == domain])
 
-    def _of_label(self, key: str, parent: Placement) -> list[Placement]:
+    def _of_label(self, key: str, parent: Placement) -> tuple[Placement, ...]:
         """One for each value, by name."""
         nodes = self._cluster.nodes
         if self._read_at != nodes.labels_moved:
@@ -67,7 +67,9 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         column = nodes.label_column(key)
         ids = np.where(parent.mask(nodes), column.ids[: nodes.height], 0)
         rows = {column.values.values[id_]: ids == id_ for id_ in np.unique(ids).tolist() if id_}
-        found = [Placement(value, rows[value]) for value in sorted(rows)]
+        for mask in rows.values():
+            mask.flags.writeable = False
+        found = tuple([Placement(value, rows[value]) for value in sorted(rows)])
         if parent.rows is None:
             self._known[key] = found
             self._bytes += len(found) * len(ids)

@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreem
         (filterPodsWithPDBViolation)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -37,6 +37,10 @@ COUNTED_PER_STEP: Final = 2000
 POD_STEPS: Final = 1.0
 #: Requirements that are compiled for a step, where a budget has many.
 REQUIREMENTS_PER_STEP: Final = 5
+#: Steps for a budget that changed, where many did.
+TAKEN_STEPS: Final = 2.0
+#: Of numbers of budgets that are kept for label sets. A guess.
+BYTES_MAX: Final = 64 << 20
 
 
 class Budget(NamedTuple):
@@ -84,6 +88,8 @@ class Budgets:
         self._disrupted: dict[tuple[str, str], set[int]] = {}  # namespace and pod to numbers
         self._index: SelectorIndex[_Speaker] = SelectorIndex()
         self._of: WeakKeyDictionary[LabelSet, I64] = WeakKeyDictionary()
+        self._arrays: dict[bytes, I64] = {}  # of these, each once
+        self._bytes = 0
         self.generation = self._indexed = 0
         self._is_counted = False
         #: about so many speak for one pod at most
@@ -107,7 +113,10 @@ class Budgets:
             self._changed = stored.keys() | self._budgets.keys()
         else:
             self._changed.update(k for what, k in entries if what == POD_DISRUPTION_BUDGET.resource)
+        is_crowd = len(self._changed) > FEW
         for key in sorted(self._changed):
+            if is_crowd:
+                self._cluster.budget.charge(TAKEN_STEPS)
             self._take(key, stored.get(key))
             self._changed.discard(key)
         if self.generation != self._indexed:
@@ -122,8 +131,32 @@ class Budgets:
         if found is None:
             speakers = self._index.candidates(label_set)
             numbers = [one.number for one in speakers if one.speaks_for(label_set)]
-            found = self._of[label_set] = np.array(sorted(set(numbers)), dtype=np.int64)
+            found = self._of[label_set] = self._kept_once(sorted(set(numbers)))
         return found
+
+    def find(self, pods: Iterable[PodInfo]) -> None:
+        """Know the budgets that speak for these. Raises OutOfTurn, and goes on when asked again."""
+        if self._budgets:
+            for info in pods:
+                if info.cls.label_set not in self._of:
+                    self._cluster.budget.charge(self.depth / MATCHES_PER_STEP)
+                    self.speaking_for(info)
+
+    def _kept_once(self, numbers: list[int]) -> I64:
+        """Thousands of pods that differ are mostly spoken for by the same budgets."""
+        made = np.array(numbers, dtype=np.int64)
+        key = made.tobytes()
+        if key not in self._arrays:
+            self._bytes += 2 * len(key)
+            if self._bytes > BYTES_MAX:
+                self._forget_found()
+            self._arrays[key] = made
+        return self._arrays[key]
+
+    def _forget_found(self) -> None:
+        self._of.clear()
+        self._arrays.clear()
+        self._bytes = 0
 
     def steps_for(self, pods: Iterable[PodInfo]) -> float:
         """What it costs to ask about these, in steps of the budget of work."""
@@ -142,12 +175,13 @@ class Budgets:
         left = self._allowed.copy()
         return [self._takes_too_much(left, info) for info in pods]
 
-    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> list[bool]:
+    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
         """The same for pods that go together: they do as soon as one of them does. Those after it
-        are not counted any more.
+        are not counted any more. True of one `generation`.
         """
         left = self._allowed.copy()
-        return [any(self._takes_too_much(left, info) for info in pods) for pods in units]
+        for pods in units:
+            yield any(self._takes_too_much(left, info) for info in pods)
 
     def _takes_too_much(self, left: I64, info: PodInfo) -> bool:
         """Count one more pod that goes. Whether a budget does not allow it."""
@@ -190,7 +224,7 @@ class Budgets:
             speaker = _Speaker(number, budget)
             self._index.add(frozenset((budget.namespace,)), budget.selector, speaker)
         self.depth = self._index.deepest
-        self._of.clear()
+        self._forget_found()
 
     def _count(self) -> None:
         """Take over what each of them leaves."""

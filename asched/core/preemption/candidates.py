@@ -206,6 +206,7 @@ class PlainProspects(Prospects):
         for part in _parts(rows, self.pods_by_priority.sizes(rows) * weight):
             steps = len(part) * ROW_STEPS + int(self.pods_by_priority.sizes(part).sum()) * POD_STEPS
             for row in part.tolist() if len(self.budgets) else ():
+                self.budgets.find(self.pods_by_priority.pods(row))
                 steps += self.budgets.steps_for(self.pods_by_priority.pods(row))
             self.cluster.budget.charge(steps)
             self._evaluate(pod, part, trial)
@@ -303,6 +304,7 @@ class TrialProspects(Prospects):
             return
         for row in rows.tolist():
             lower = self.pods_by_priority.below(row, pod.pod.priority)
+            self.budgets.find(lower)
             steps = ROW_STEPS + TRIAL_STEPS * len(lower) + self.budgets.steps_for(lower)
             self.cluster.budget.charge(steps)
             run = self._runs[row] = dry_run(pod, row, trial, self.budgets) if lower else NOBODY

@@ -8,7 +8,7 @@ Gangs     of PodGroups (scheduling.k8s.io and scheduling.x-k8s.io), and what Vol
           and Koordinator write on the pods of theirs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from asched.core.model.pod import Pod
@@ -50,10 +50,7 @@ class GangBudgets(Budgets):
         told = super().violations(pods)
         return [over or is_of_gang(info.pod) for over, info in zip(told, pods, strict=True)]
 
-    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> list[bool]:
+    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
         listed = list(units)
-        told = super().violated_by(listed)
-        return [
-            over or any(is_of_gang(info.pod) for info in pods)
-            for over, pods in zip(told, listed, strict=True)
-        ]
+        for over, pods in zip(super().violated_by(listed), listed, strict=True):
+            yield over or any(is_of_gang(info.pod) for info in pods)

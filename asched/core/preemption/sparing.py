@@ -295,8 +295,7 @@ def victims_for(
         return Probe(unschedulable(trial.refusal)), []
     staying, leaving = yield from units_of(below, trial)
     yield from _caught_up(budgets, trial)
-    yield from trial.charge(budgets.steps_for(info for unit in staying for info in unit.pods))
-    line = _in_line(staying, budgets)
+    line = yield from _in_line(trial, staying, budgets)
     sparing = Sparing(trial, likes, line, leaving)
     probe = yield from sparing.run()
     gone = set(map(id, sparing.victims)) if probe.status.is_success else ()
@@ -312,10 +311,20 @@ def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer,
             yield from trial.charge(0)
 
 
-def _in_line(units: Sequence[Unit], budgets: Budgets) -> list[Unit]:
+def _in_line(
+    trial: GroupTrial, units: Sequence[Unit], budgets: Budgets
+) -> Generator[Effect, Answer, list[Unit]]:
     """The order in which they are put back; `units` come with the most important one first."""
     if not len(budgets):
         return list(units)
-    over = budgets.violated_by(unit.pods for unit in units)
+    over: list[bool] = []
+    while len(over) < len(units):
+        generation, over = budgets.generation, []
+        for is_over, unit in zip(budgets.violated_by(u.pods for u in units), units, strict=True):
+            over.append(is_over)
+            yield from trial.charge(budgets.steps_for(unit.pods))
+            if budgets.generation != generation:
+                over = []  # others asked meanwhile, and numbered them anew
+                break
     order = sorted(range(len(units)), key=lambda at: not over[at])
     return [units[at] for at in order]

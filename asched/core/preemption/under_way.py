@@ -92,6 +92,8 @@ class UnderWay:
 
     def holds_back(self, pod: Pod) -> bool:
         """Whether an attempt at a pod would come too early, if it is one for itself."""
+        if not (self._busy or self._last):
+            return False
         return self._holds(pod.key, pod.uid)
 
     def holds_group_back(self, pod: Pod) -> bool:

@@ -2,7 +2,8 @@
 
 The default is a heap by the profile's queue sort (`lane.py`). A QueueSort plugin may bring another
 (`active_queue`), which then sees every pod that comes, goes or changes its key: shares per
-namespace, say. All profiles share one; the first one's counts, as its sort key does.
+namespace, say. All profiles share one; the first one's counts, as its sort key does. What a user
+brings stands behind a guard (`guarded_queue.py`).
 """
 
 from collections.abc import Callable

@@ -13,7 +13,7 @@ Bounds  KEYS_MAX keys for a class and a registration; who seeks more is always a
         with its group.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -73,31 +73,36 @@ class Concerned:
         classes: "Mapping[Hashable, Equals]",
         concerns: Collection[Concerns],
         offers: Offers,
-    ) -> "Iterable[Equals]":
-        """Of the group's classes those that the change can concern, in the same order."""
+    ) -> "Generator[tuple[()], None, Collection[Equals]]":
+        """Of the group's classes those that the change can concern, in the same order; after a step
+        for each that has to be indexed.
+        """
         found: dict[Equals, None] = {}
         for one in concerns:
             offered = offers.of(one)
             if offered is None:
-                return classes.values()
+                return tuple(classes.values())
             index = self._indexes.get(one.sought)
             if index is None:
                 index = self._indexes[one.sought] = _Index(one)
-                for equals in classes.values():
-                    index.add(equals, next(iter(equals)))
-            found.update(index.candidates(offered))
-        return sorted(found, key=_number)
+                for equals in tuple(classes.values()):
+                    if len(equals):  # none of them went meanwhile
+                        index.add(equals, next(iter(equals)))
+                    yield ()
+            if offered or index.anyway:
+                found.update(index.candidates(offered))
+        return sorted(found, key=_number) if found else ()
 
 
 class _Index:
     """Classes by what they seek, after one registration."""
 
-    __slots__ = ("_anyway", "_by_key", "_is_of_gang", "_keys", "_sought")
+    __slots__ = ("_by_key", "_is_of_gang", "_keys", "_sought", "anyway")
 
     def __init__(self, concerns: Concerns) -> None:
         self._sought, self._is_of_gang = concerns.sought, concerns.is_of_gang
         self._by_key: dict[Hashable, dict[Equals, None]] = {}
-        self._anyway: dict[Equals, None] = {}
+        self.anyway: dict[Equals, None] = {}
         self._keys: dict[Equals, Collection[Hashable]] = {}
 
     def add(self, equals: "Equals", example: QueuedPod) -> None:
@@ -105,14 +110,14 @@ class _Index:
         is_mixed = example.gang and not self._is_of_gang
         sought = None if is_mixed else _asked(self._sought, example.pod)
         if sought is None or len(sought) > KEYS_MAX:
-            self._anyway[equals] = None
+            self.anyway[equals] = None
             return
         self._keys[equals] = sought
         for key in sought:
             self._by_key.setdefault(key, {})[equals] = None
 
     def discard(self, equals: "Equals") -> None:
-        self._anyway.pop(equals, None)
+        self.anyway.pop(equals, None)
         for key in set(self._keys.pop(equals, ())):
             alike = self._by_key[key]
             del alike[equals]
@@ -120,7 +125,7 @@ class _Index:
                 del self._by_key[key]
 
     def candidates(self, offered: Collection[Hashable]) -> "dict[Equals, None]":
-        found = dict(self._anyway)
+        found = dict(self.anyway)
         for key in offered:
             found.update(self._by_key.get(key, _NONE))
         return found

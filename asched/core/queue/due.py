@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Looks for one pop; whoever is still due then waits for the next turn: 5 to 10 ms.
 LOOKS_MAX: Final = 32
+#: Steps of the budget for a class that is due from now on, or a pod that moves.
+WAKE_STEPS: Final = 1.0
 
 
 class Reason(NamedTuple):

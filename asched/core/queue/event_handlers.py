@@ -149,13 +149,11 @@ def _promised_by_others(old: Pod | None, new: Pod) -> list[Step]:
 
 
 def _with_arrivals(found: list[Step]) -> list[Step]:
-    """The same steps; whoever enters the queue is announced as soon as it stands there."""
-    told: list[Step] = []
-    for step in found:
-        told.append(step)
-        if isinstance(step, Enqueue):
-            told.append(Announce(Change(UNSCHEDULABLE_POD_ADD, None, step.pod)))
-    return told
+    """The same steps; who enters the queue, last if at all, is announced once it stands there."""
+    last = found[-1] if found else None
+    if isinstance(last, Enqueue):
+        found.append(Announce(Change(UNSCHEDULABLE_POD_ADD, None, last.pod)))
+    return found
 
 
 def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> list[Step]:

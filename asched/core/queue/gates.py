@@ -13,12 +13,13 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.framework.points import PostFilterPlugin
+from asched.core.framework.status import SUCCESS
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.profile import QueueProfile
@@ -40,6 +41,15 @@ class Gates:
     ) -> None:
         self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._registered = {name: frozenset(p.registrations) for name, p in profiles.items()}
+        #: those that make room as well
+        self._makers = {
+            one.name
+            for plugins in self._plugins.values()
+            for one in plugins
+            if isinstance(one, PostFilterPlugin)
+        }
+        #: by profile and the plugin that gated last
+        self._orders: dict[tuple[str, str], Sequence[PreEnqueuePlugin]] = {}
         self._observer = observer
         self._counter_s = counter_s
 
@@ -75,12 +85,14 @@ class Gates:
         return Expecting(ChainMap(*(one.node_of for one in some)))
 
     def _ask(self, queued: QueuedPod, profile: str) -> bool:
-        plugins = self._plugins.get(profile, ())
-        if queued.gated_by:
-            plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gated_by)
-        for plugin in plugins:
-            if self._agrees(plugin, queued):
-                continue
+        pod = queued.pod
+        for plugin in self._in_turn(profile, queued.gated_by):
+            try:
+                status = plugin.pre_enqueue(pod)
+                if status is SUCCESS or status.is_success:
+                    continue
+            except Exception as error:  # noqa: BLE001 - a plugin's bug gates its pod, the queue lives
+                self._observer.plugin_raised(plugin.name, "preEnqueue", error)
             queued.gated_by = plugin.name
             for name in self._rejectors(plugin, queued, profile) - queued.rejectors:
                 self._observer.unschedulable(name, profile, 1)
@@ -89,14 +101,26 @@ class Gates:
         queued.gated_by = ""
         return True
 
+    def _in_turn(self, profile: str, gated_by: str) -> "Sequence[PreEnqueuePlugin]":
+        """The plugin that gated a pod last comes first."""
+        plugins = self._plugins.get(profile, ())
+        if not gated_by:
+            return plugins
+        found = self._orders.get((profile, gated_by))
+        if found is None:
+            found = sorted(plugins, key=lambda plugin: plugin.name != gated_by)
+            self._orders[profile, gated_by] = found
+        return found
+
     def _rejectors(
         self, gate: "PreEnqueuePlugin", queued: QueuedPod, profile: str
     ) -> frozenset[str]:
         """Who has to hear of what may help a pod that this gate refuses."""
         itself = frozenset((gate.name,))
-        everybody = self._registered[profile] - itself
-        if isinstance(gate, PostFilterPlugin) and everybody.isdisjoint(queued.rejectors):
-            return itself | everybody
+        if gate.name in self._makers:
+            everybody = self._registered[profile] - itself
+            if everybody.isdisjoint(queued.rejectors):
+                return itself | everybody
         return itself
 
     def _told(
@@ -116,10 +140,3 @@ class Gates:
             self._observer.plugin_raised(plugin.name, point, error)
             return otherwise
         return said
-
-    def _agrees(self, plugin: "PreEnqueuePlugin", queued: QueuedPod) -> bool:
-        try:
-            return plugin.pre_enqueue(queued.pod).is_success
-        except Exception as error:  # noqa: BLE001 - a plugin's bug gates its pod, the queue lives
-            self._observer.plugin_raised(plugin.name, "preEnqueue", error)
-            return False

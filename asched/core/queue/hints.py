@@ -176,14 +176,18 @@ class Judge:
         self._counter_s = counter_s
         self._told: set[tuple[str, str]] = set()  # plugin, error
         self._heard: dict[tuple[GroupKey, Trigger], Heard] = {}
+        self._of_interest: dict[Trigger, bool] = {}
 
     def is_of_interest(self, trigger: Trigger) -> bool:
         """Whether any plugin of any profile would be asked."""
-        return trigger.is_wildcard or any(
-            interest.asked(trigger)
-            for interests in (self._interests, self._extra_events)
-            for interest in interests.values()
-        )
+        found = self._of_interest.get(trigger)
+        if found is None:
+            found = self._of_interest[trigger] = trigger.is_wildcard or any(
+                interest.asked(trigger)
+                for interests in (self._interests, self._extra_events)
+                for interest in interests.values()
+            )
+        return found
 
     def heard(self, group: "GroupKey", trigger: Trigger) -> Heard:
         """What is to be known of such a change before any of these pods is asked about."""

@@ -11,15 +11,16 @@ as ever then, and looked at when that queue gives them out.
 Bounds  LOOKS_MAX looks for one pop (`due.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from asched.core.queue.due import LOOKS_MAX, Reason
+from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS, Reason
 from asched.core.queue.hints import Worth
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import NOBODY, QueuedPod
 from asched.core.queue.unschedulable import Equals
 from asched.core.state.changes import POP_FROM_BACKOFF_Q
+from asched.core.state.sliced import Sliced
 
 
 class Verdict(NamedTuple):
@@ -46,8 +47,10 @@ class Looking:
         look: Look | None,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         count: Callable[[QueuedPod, int], None],
+        sliced: Sliced,
     ) -> None:
         self._places = places
+        self._sliced = sliced
         self._resting = places.unschedulable
         self._look = look
         self._requeue = requeue
@@ -127,7 +130,7 @@ class Looking:
             ):
                 self.left += 1
                 self._resting.due.drop(equals)
-                self._let_rest(equals, rejectors)
+                self._sliced.do(self._letting_rest(equals, rejectors))
                 return False
         self.tried += 1
         worth, label = cause = equals.due
@@ -137,13 +140,17 @@ class Looking:
         first.woken_by = cause.label  # the wait in between is nobody's reason
         return moved
 
-    def _let_rest(self, equals: Equals, rejectors: frozenset[str]) -> None:
+    def _letting_rest(self, equals: Equals, rejectors: frozenset[str]) -> Iterator[None]:
         """Those in turn rest, as one of them was told before: by these rejectors."""
         for queued in tuple(equals.in_turn.values()):
             if queued.rejected_by == rejectors and not queued.pending_on:
                 return  # nor have the others any others
+            if queued.key not in equals.in_turn:
+                continue  # it went meanwhile
             self._count(queued, -1)
             queued.rejected_by, queued.pending_on = rejectors, NOBODY
             queued.also_blamed = NOBODY
             self._count(queued, 1)
             self._resting.refile(queued)
+            self._sliced.budget.note(WAKE_STEPS)
+            yield

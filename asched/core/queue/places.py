@@ -4,12 +4,12 @@ One pod has one place, found by its key (namespace/name): a lane, or the rest. N
 here.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.queue.active import ActiveQueue, MakeQueue
-from asched.core.queue.lane import PodHeap
+from asched.core.queue.lane import PodHeap, sorted_by_steps
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import UnschedulablePods
@@ -61,29 +61,26 @@ class SubQueues:
 
     def resort(
         self, sort_key: Callable[[Pod, float], Any], active_queue: MakeQueue = PodHeap
-    ) -> None:
-        """Order everything that waits by another queue sort."""
+    ) -> Iterator[QueuedPod]:
+        """Order the lanes by another queue sort, pod by pod; nobody is unschedulable meanwhile."""
         self._sort_key = sort_key
-        if active_queue is not self._make_active:
-            waiting, self._make_active = self.active.empty(), active_queue
-            self.active = active_queue()
-            for queued in waiting:
-                self.active.push(queued, self._order(queued, self.active))
-        for lane in (self.active, self.backoff, self.errors):
-            for queued in lane.empty():  # keys of two kinds in one heap cannot be compared
-                lane.push(queued, self._order(queued, lane))
-        self.unschedulable.resort()
+        self.unschedulable.renew()
+        active, backoff, errors = self.active, self.backoff, self.errors
+        if active_queue is PodHeap or active_queue != self._make_active:
+            self._make_active, self.active = active_queue, active_queue()
+            yield from self._poured(active, self.active)
+        else:  # a plugin's queue, which may know more than who waits
+            for queued in active.empty():
+                active.push(queued, self._order(queued, active))
+                yield queued
+        self.backoff, self.errors = PodHeap(), PodHeap()
+        yield from self._poured(backoff, self.backoff)
+        yield from self._poured(errors, self.errors)
 
-    def regroup(self, gang_of: Callable[[Pod], str]) -> None:
-        """Pods may be tried together with others than before."""
-        for queued in self._queued.values():
-            gang = gang_of(queued.pod)
-            if queued.group is None or gang == queued.gang:
-                queued.gang = gang
-            else:
-                self.unschedulable.discard(queued)
-                queued.gang = gang
-                self.unschedulable.add(queued)
+    def _poured(self, old: ActiveQueue, new: ActiveQueue) -> Iterator[QueuedPod]:
+        while (queued := old.pop()) is not None:
+            new.push(queued, self._order(queued, new))
+            yield queued
 
     def get(self, key: str) -> QueuedPod | None:
         return self._queued.get(key)
@@ -178,14 +175,19 @@ class SubQueues:
 
     def listing(self) -> Listing:
         """Everything, sorted; for debugging and recordings, not for the hot path."""
-        unschedulable = sorted(self.unschedulable, key=lambda queued: queued.key)
-        return Listing(
-            self.active.in_order(),
-            self.backoff.in_order(),
-            self.errors.in_order(),
-            [queued for queued in unschedulable if not queued.is_gated],
-            [queued for queued in unschedulable if queued.is_gated],
-        )
+        return Listing(*([q for q in steps if q is not None] for _, steps in self.by_steps()))
+
+    def by_steps(self) -> Iterator[tuple[str, Iterator[QueuedPod | None]]]:
+        """The same, one list after the other by its name, each pod by pod; None is a step without
+        one.
+        """
+        yield "active", in_line(self.active)
+        yield "backoff", in_line(self.backoff)
+        yield "errors", in_line(self.errors)
+        resting = sorted_by_steps(self.all(), _key, _rests)
+        yield "unschedulable", resting
+        held = sorted_by_steps(self.all(), _key, _is_held)
+        yield "gated", held
 
     def _order(self, queued: QueuedPod, lane: ActiveQueue) -> Any:
         """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end.
@@ -198,3 +200,20 @@ class SubQueues:
 
     def _by_turn(self, queued: QueuedPod) -> Any:
         return self._sort_key(queued.pod, queued.timestamp_s), queued.arrival
+
+
+def in_line(lane: ActiveQueue) -> Iterator[QueuedPod | None]:
+    """Everybody as they would be taken, step by step as far as the lane is ours."""
+    return lane.in_order_by_steps() if isinstance(lane, PodHeap) else iter(lane.in_order())
+
+
+def _key(queued: QueuedPod) -> str:
+    return queued.key
+
+
+def _rests(queued: QueuedPod) -> bool:
+    return queued.group is not None and not queued.is_gated
+
+
+def _is_held(queued: QueuedPod) -> bool:
+    return queued.group is not None and queued.is_gated

@@ -12,7 +12,9 @@
 A pod stands in one of the first five by its key (namespace/name), in flight by its uid. Time is
 handed in as seconds; nothing here waits, and equal inputs give equal states.
 
-Bounds  one record per pod; the lists of `inflight.py` and `lane.py` say theirs.
+Bounds  one record per pod; the lists of `inflight.py` and `lane.py` say theirs. What thousands of
+        classes or pods have to hear is `sliced`: the machine goes on with it in later turns, before
+        anything else happens; FLUSHED_AT_ONCE pods whose backoff ended a tick.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
 """
 
@@ -22,10 +24,10 @@ from typing import Final
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff, is_backing_off
-from asched.core.queue.due import Reason
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
+from asched.core.queue.hearing import Hearing
 from asched.core.queue.hints import Interest, Judge, Worth
 from asched.core.queue.inflight import InFlight
 from asched.core.queue.looking import Look, Looking
@@ -33,7 +35,6 @@ from asched.core.queue.observer import QueueObserver, SilentQueue
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.unschedulable import Equals
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
     ASSIGNED_POD_DELETE,
@@ -47,10 +48,13 @@ from asched.core.state.changes import (
     Change,
 )
 from asched.core.state.nominated import Nominator
+from asched.core.state.sliced import Sliced
 
 #: --pod-max-in-unschedulable-pods-duration unless configured; how often the rest is gone through.
 MAX_IN_UNSCHEDULABLE_S: Final = 300.0
 UNSCHEDULABLE_FLUSH_EVERY_S: Final = 30.0
+#: Some 10 µs each.
+FLUSHED_AT_ONCE: Final = 500
 #: Seconds since the epoch as floats are exact to a quarter of this.
 CLOCK_GRAIN_S: Final = 1e-6
 
@@ -79,6 +83,8 @@ class SchedulingQueue:
         look: Look | None = None,
     ) -> None:
         self.places = SubQueues.of(next(iter(profiles.values())))
+        self.sliced = Sliced()
+        self.looking = Looking(self.places, look, self._requeue, self._count_rejectors, self.sliced)
         self._observer = observer or SilentQueue()
         self._counter_s = counter_s
         self.learn(profiles, backoff)
@@ -88,7 +94,6 @@ class SchedulingQueue:
         self.nominator = nominator
         self.in_flight = InFlight()
         self._arrivals = count(1)
-        self.looking = Looking(self.places, look, self._requeue, self._count_rejectors)
         self._next_unschedulable_flush_s: float | None = None
 
     def learn(self, profiles: Mapping[str, QueueProfile], backoff: Backoff) -> None:
@@ -98,7 +103,10 @@ class SchedulingQueue:
         self._judge = Judge(interests, self._observer, self._counter_s, extra_events)
         self._gates = Gates(profiles, self._observer, self._counter_s)
         blame = {name: profile.blame for name, profile in profiles.items()}
-        self._waking = Waking(self._judge, self._gates, blame)
+        waking = Waking(self._judge, self._gates, blame, self.sliced.budget)
+        self._hearing = Hearing(
+            self.places, self.looking, self._requeue, self.sliced, waking, self._judge
+        )
         self._backoff_rule = backoff
 
     # --- what the watch says ----------------------------------------------------------------------
@@ -126,8 +134,8 @@ class SchedulingQueue:
         if wakes and self._requeue(queued, Worth.AFTER_BACKOFF, label, now_s):
             return
         for trigger in pod_triggers(old, new):
-            worth = self._waking.of_itself(queued, Change(trigger, old, new))
-            self._take_notes()
+            worth = self._hearing.waking.of_itself(queued, Change(trigger, old, new))
+            self._hearing.take_notes()
             if self._requeue(queued, worth, trigger.label, now_s):
                 break
 
@@ -146,7 +154,7 @@ class SchedulingQueue:
 
     def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
         """Wake every unschedulable pod that a change may help, or let its class be due; returns how
-        many pods and classes.
+        many pods and classes, as far as there was time.
 
         A change that no plugin registered for costs one look-up. `except_uid` names a pod that
         shall not hear of it.
@@ -158,18 +166,7 @@ class SchedulingQueue:
         if not is_of_rest:
             self.in_flight.record(change)
             return 0
-        label = change.trigger.label
-        moved = 0
-        groups = self.places.unschedulable.groups()
-        woken = self._waking.woken(groups, change, except_uid)
-        if woken and self.gangs.are_tried:
-            self.gangs.complete(woken, self.places.get(getattr(change.new, "key", "")))
-        for found, worth in woken:
-            if isinstance(found, Equals):
-                moved += self.looking.wake(found, Reason(worth, label), now_s, except_uid)
-            else:
-                moved += self._requeue(found, worth, label, now_s)
-        self._take_notes()
+        moved = self._hearing.hear(change, now_s, except_uid, self.gangs)
         self.in_flight.record(change)
         return moved
 
@@ -196,7 +193,7 @@ class SchedulingQueue:
         flight. None if it does not wait, or a gate holds it.
         """
         queued = self.places.get(pod.key)
-        if queued is None or queued.pod.uid != pod.uid:
+        if queued is None or queued.pod.metadata.uid != pod.metadata.uid:
             return None
         active = self.places.active
         if queued.lane is not active:
@@ -266,6 +263,13 @@ class SchedulingQueue:
                 continue
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
 
+    def try_again(self, queued: QueuedPod, now_s: float) -> None:
+        """One that stands nowhere, having been taken from those unschedulable."""
+        if self._gates.admit(queued):
+            self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=True)
+        else:
+            self.places.to_rest(queued)
+
     # --- timers -----------------------------------------------------------------------------------
 
     def tick(self, now_s: float) -> None:
@@ -293,9 +297,11 @@ class SchedulingQueue:
 
     def flush_backoff(self, now_s: float) -> None:
         """Pods whose pause ended before this second become active. Meant for every full second."""
+        left = FLUSHED_AT_ONCE
         for lane in (self.places.backoff, self.places.errors):
-            while (head := lane.head()) is not None and not is_backing_off(head, now_s):
+            while left and (head := lane.head()) is not None and not is_backing_off(head, now_s):
                 self._to_active(head, BACKOFF_COMPLETE.label, now_s, has_passed=True)
+                left -= 1
 
     def flush_unschedulable(self, now_s: float) -> None:
         """Pods too long unschedulable are tried again, except gated ones; for every half minute."""
@@ -304,12 +310,7 @@ class SchedulingQueue:
         if not overdue:
             return
         timeout = Change(UNSCHEDULABLE_TIMEOUT)
-        for queued in overdue:
-            queued.was_flushed = True
-            assert queued.group is not None
-            if self._judge.may_hear(queued.group.key, timeout.trigger):
-                worth = self._judge.worth(queued, timeout)
-                self._requeue(queued, worth, timeout.trigger.label, now_s)
+        self._hearing.flush(overdue, timeout, now_s)
         self.in_flight.record(timeout)
 
     # --- inside -----------------------------------------------------------------------------------
@@ -341,17 +342,9 @@ class SchedulingQueue:
         missed = self.in_flight.changes_since(uid)
         if not queued.rejectors or missed is None or self.gangs.brings_back(queued):
             return Worth.AFTER_BACKOFF
-        worth = self._waking.of_missed(queued, missed)
-        self._take_notes()
+        worth = self._hearing.waking.of_missed(queued, missed)
+        self._hearing.take_notes()
         return worth
-
-    def _take_notes(self) -> None:
-        """File pods that rest on under those who were blamed anew."""
-        for queued, blamed in self._waking.notes:
-            queued.also_blamed |= blamed
-            if queued.group is not None:
-                self.places.to_rest(queued)
-        self._waking.notes.clear()
 
     def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:
         """Put a pod where a decision sends it; whether that is not unschedulable."""

@@ -1,14 +1,17 @@
 """Other profiles for a queue that is in use: every waiting pod keeps its place, or a better one.
 
 Pods of a profile that is gone leave. Unschedulable ones are tried again, because whoever rejected
-them may be gone, too. What is in flight is not touched.
+them may be gone, too. What is in flight is not touched. All of it is `sliced`: a hundred thousand
+may wait.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
+from asched.core.queue.queued import QueuedPod
 
 
 def reprofile(
@@ -19,18 +22,40 @@ def reprofile(
 ) -> None:
     """Let the queue go on with these profiles and pauses."""
     queue.learn(profiles, backoff)
-    places = queue.places
-    places.regroup(queue.gangs.key_of)
+    queue.sliced.do(_moving_over(queue, profiles, now_s))
+
+
+def _moving_over(
+    queue: SchedulingQueue, profiles: Mapping[str, QueueProfile], now_s: float
+) -> Iterator[None]:
+    places, gang_of, note = queue.places, queue.gangs.key_of, queue.sliced.budget.note
+    rested: list[QueuedPod] = []
+    for queued in tuple(places.unschedulable):
+        if not _leaves(queue, queued, profiles):
+            places.unschedulable.discard(queued)
+            queued.gang = gang_of(queued.pod)
+            rested.append(queued)
+        note(WAKE_STEPS)
+        yield
     first = next(iter(profiles.values()))
-    places.resort(first.sort_key, first.active_queue)
-    unschedulable = [queued.pod for queued in places.unschedulable]
-    waiting = [
-        queued.pod
-        for lane in (places.active, places.backoff, places.errors)
-        for queued in lane.in_order()
-    ]
-    for pod in (*unschedulable, *waiting):
-        if pod.spec.scheduler_name not in profiles:
-            queue.delete(pod)
-            queue.nominator.add_of_others(pod)
-    queue.activate((pod for pod in unschedulable if pod.spec.scheduler_name in profiles), now_s)
+    for queued in places.resort(first.sort_key, first.active_queue):
+        if not _leaves(queue, queued, profiles):
+            queued.gang = gang_of(queued.pod)
+        note(WAKE_STEPS)
+        yield
+    for queued in rested:
+        queue.try_again(queued, now_s)
+        note(WAKE_STEPS)
+        yield
+
+
+def _leaves(
+    queue: SchedulingQueue, queued: QueuedPod, profiles: Mapping[str, QueueProfile]
+) -> bool:
+    """Whether its profile is gone. Another scheduler may place it from now on."""
+    pod = queued.pod
+    if pod.spec.scheduler_name in profiles:
+        return False
+    queue.delete(pod)
+    queue.nominator.add_of_others(pod)
+    return True

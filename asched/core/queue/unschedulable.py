@@ -41,6 +41,7 @@ class Equals:
     """
 
     __slots__ = (
+        "_is_gated",
         "_lanes",
         "_of_gang",
         "_order",
@@ -53,8 +54,10 @@ class Equals:
         "ticket",
     )
 
-    def __init__(self, order: Order, number: int = 0) -> None:
+    def __init__(self, order: Order, number: int = 0, *, is_gated: bool = False) -> None:
+        """`is_gated`: nobody looks at one before the others, so that they are in no order."""
         self._order = order
+        self._is_gated = is_gated
         self.number = number
         self._lanes: tuple[PodHeap, PodHeap] | None = (
             None  # ready, backing off; where there are several
@@ -109,7 +112,7 @@ class Equals:
             self._tried[queued.key] = queued
         elif self._lanes is not None:
             self._line_up(queued)
-        if self._lanes is None and len(self.in_turn) > 1:
+        if self._lanes is None and len(self.in_turn) > 1 and not self._is_gated:
             self._lanes = PodHeap(), PodHeap()
             for one in self.in_turn.values():
                 if one.key not in self._tried:
@@ -189,10 +192,12 @@ class UnschedulablePods:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = RejectorGroup(key)
-        equals = group.classes.get(_class_of(queued))
+        class_key = _class_of(queued)
+        equals = group.classes.get(class_key)
         if equals is None:
-            equals = Equals(self._order, next(self._numbers))
-            group.classes[_class_of(queued)] = equals
+            is_gated = bool(queued.gated_by)
+            equals = Equals(self._order, next(self._numbers), is_gated=is_gated)
+            group.classes[class_key] = equals
             group.concerned.add(equals, queued)
         equals.add(queued, was_tried=equals.due is not None)
         queued.group = group
@@ -203,16 +208,17 @@ class UnschedulablePods:
         """Call before the pod's class changes."""
         group = queued.group
         assert group is not None, f"{queued} does not rest"
-        equals = equals_of(queued)
+        class_key = _class_of(queued)
+        equals = group.classes[class_key]
         equals.discard(queued)
         if equals.due is not None:
             self.due.moved(equals)
-        if not len(equals):
+        if not (equals.in_turn or equals.apart):
             self.due.drop(equals)
-            del group.classes[_class_of(queued)]
+            del group.classes[class_key]
             group.concerned.discard(equals)
-        if not group.classes:
-            del self._groups[group.key]
+            if not group.classes:
+                del self._groups[group.key]
         queued.group = None
         self._count(group, -1)
         return equals
@@ -229,14 +235,10 @@ class UnschedulablePods:
         group = self._groups.get(key)
         return group is not None and _class_of(queued) in group.classes
 
-    def resort(self) -> None:
-        """The order is another one: keys of two kinds cannot be compared."""
-        left = [(queued, equals_of(queued).due) for queued in self]
+    def renew(self) -> None:
+        """Nobody rests, and the order is another one: keys of two kinds cannot be compared."""
+        assert not self._groups, "pods rest in the order of before"
         self.due = Due(self._order)
-        for queued, _ in left:
-            self.discard(queued)
-        for queued, due in left:
-            self._follow(queued, due)
 
     def replace(
         self, queued: QueuedPod, pod: Pod, class_key: Hashable | None, gang: str = ""

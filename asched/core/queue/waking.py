@@ -21,12 +21,23 @@ of classes wait, each pod that goes would cost milliseconds. The extra events co
 of an attempt cost; it spares the pod an attempt in vain, which hints as upstream has them would not
 have made either.
 
-Bounds  LOOKS_MAX looks for one change.
+Bounds  LOOKS_MAX looks for one change. A change may have to be heard by a hundred thousand classes:
+        whoever asks may stop after each of them (`state/sliced.py`).
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
         events are our own
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from itertools import chain, filterfalse
 from typing import Final
 
@@ -38,11 +49,15 @@ from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
 from asched.core.queue.queued import NOBODY, QueuedPod
 from asched.core.queue.unschedulable import Equals, RejectorGroup, class_of
+from asched.core.state.budget import Budget
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
 #: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
 #: A guess: with cached results a look takes about as long as waking the pod.
 LOOKS_MAX: Final = 64
+#: Steps of the budget for a class that is passed by, and for a look.
+PASS_STEPS: Final = 0.02
+LOOK_STEPS: Final = 15
 
 
 #: Who stands against a pod now, None if it fits; by scheduler name. With the name of a node: all
@@ -59,10 +74,11 @@ class Looks:
     change.
     """
 
-    __slots__ = ("_blame", "_left", "_seen", "asked")
+    __slots__ = ("_blame", "_budget", "_left", "_seen", "asked")
 
-    def __init__(self, blame: Blame, left: str = "") -> None:
+    def __init__(self, blame: Blame, budget: Budget, left: str = "") -> None:
         self._blame = blame
+        self._budget = budget
         self._left = left
         self._seen: dict[Hashable, frozenset[str] | None] = {}
         self.asked = 0  # how often, whether that took a look or not
@@ -84,13 +100,14 @@ class Looks:
         if key not in self._seen:
             blamed = None
             if not bounded or len(self._seen) < LOOKS_MAX:
+                self._budget.note(LOOK_STEPS)
                 blamed = self._blame[queued.pod.spec.scheduler_name](queued.pod, self._left)
             self._seen[key] = blamed
         return Worth.AFTER_BACKOFF if self._seen[key] is None else Worth.SKIP
 
 
 class _Round:
-    """One change on its way through the groups. `hears`, `profits`, `concerns`: of the present one;
+    """One change on its way through the groups. `hears`, `profits`: of the present one;
     `held`: keys of its pods that a gate would surely refuse.
 
     `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
@@ -99,7 +116,6 @@ class _Round:
 
     __slots__ = (
         "change",
-        "concerns",
         "departed",
         "except_uid",
         "expecting",
@@ -107,22 +123,25 @@ class _Round:
         "held",
         "looks",
         "memo",
-        "offers",
         "profits",
         "second_memo",
     )
 
-    def __init__(self, change: Change, except_uid: str, blame: Blame) -> None:
+    def __init__(
+        self,
+        change: Change,
+        departed: Pod | None,
+        except_uid: str,
+        blame: Blame,
+        budget: Budget,
+    ) -> None:
         self.change = change
         self.except_uid = except_uid
         self.memo: Memo = {}
         self.second_memo: Memo = {}
-        self.offers = Offers(change)
         self.hears = self.profits = False
-        self.concerns: frozenset[Concerns] | None = None
-        gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
-        self.departed = gone if isinstance(gone, Pod) else None
-        self.looks = Looks(blame, self.left)
+        self.departed = departed
+        self.looks = Looks(blame, budget, self.left)
         self.expecting = NOBODY_EXPECTS
         self.held: Collection[str] = ()
 
@@ -139,51 +158,66 @@ class _Round:
 
 
 class Waking:
-    """Decides; it moves nobody. `notes`: pods that rest on, and who was blamed for it anew."""
+    """Decides; it moves nobody. `notes`: pods that rest on, and who was blamed for it anew. Looks
+    are noted in the budget.
+    """
 
-    def __init__(self, judge: Judge, gates: Gates, blame: Blame) -> None:
+    def __init__(self, judge: Judge, gates: Gates, blame: Blame, budget: Budget) -> None:
         self._judge = judge
         self._gates = gates
         self._blame = blame
-        self.notes: list[tuple[QueuedPod, frozenset[str]]] = []
+        self._budget = budget
+        self.notes: deque[tuple[QueuedPod, frozenset[str]]] = deque()
 
     def woken(
-        self, groups: Iterable[RejectorGroup], change: Change, except_uid: str
-    ) -> list[Woken]:
-        """Every pod of the groups that the change is worth an attempt for; of equal ones, one."""
-        judge, trigger = self._judge, change.trigger
-        one = _Round(change, except_uid, self._blame)
-        found: list[Woken] = []
+        self, groups: Sequence[RejectorGroup], change: Change, except_uid: str
+    ) -> Iterator[Sequence[Woken]]:
+        """Every pod of the groups that the change is worth an attempt for; of equal ones, one. Told
+        class by class, be it nobody.
+        """
+        judge, trigger, offers = self._judge, change.trigger, Offers(change)
+        note = self._budget.note
+        one: _Round | None = None
+        gone = change.old if trigger == ASSIGNED_POD_DELETE else None
+        departed = gone if isinstance(gone, Pod) else None
         # Also where nobody rests: what is told of a pod that left must not be remembered for good.
-        expecting = {} if one.departed is None else self._gates.expecting(one.departed)
+        expecting = {} if departed is None else self._gates.expecting(departed)
         for group in groups:
-            key = group.key
-            one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
-            one.hears, one.profits, one.concerns = judge.heard(key, trigger)
-            if one.hears or one.profits:
+            key, heard = group.key, judge.heard(group.key, trigger)
+            if heard.hears or heard.profits:
+                concerned = yield from self._concerned(group, change, heard.concerns, offers)
+                if not concerned:  # as of each pod that comes before its gang is complete
+                    continue
+                if one is None:
+                    one = _Round(change, departed, except_uid, self._blame, self._budget)
+                one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
+                one.hears, one.profits = heard.hears, heard.profits
                 one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
                 # who is worth a look already, and no change could be worth more
                 passes_due = not key.pending_on and not except_uid
-                for equals in self._concerned(group, one):
+                for equals in concerned:
+                    note(PASS_STEPS)
                     if equals.apart:
-                        found.extend(self._of_class(group, equals.apart, one))
+                        yield self._of_class(group, equals.apart, one)
                     if equals.in_turn and not (passes_due and equals.awaits_look):
-                        found.extend(self._of_those_in_turn(group, equals, one))
-        return found
+                        yield self._of_those_in_turn(group, equals, one)
 
-    def _concerned(self, group: RejectorGroup, one: _Round) -> Iterable[Equals]:
-        """The classes that may hear of it. What ended one pod's nomination may be news to itself,
-        which no key tells.
+    def _concerned(
+        self,
+        group: RejectorGroup,
+        change: Change,
+        concerns: frozenset[Concerns] | None,
+        offers: Offers,
+    ) -> Generator[Sequence[Woken], None, Collection[Equals]]:
+        """The classes that may hear of it, once that is found out. What ended one pod's nomination
+        may be news to itself, which no key tells.
         """
-        change, everybody = one.change, group.classes.values()
-        is_handful = len(everybody) < CLASSES_MIN and not group.key.gated_by
-        if is_handful or change.trigger.is_wildcard:
-            return everybody
-        if change.priority_at_most is not None:
-            return everybody
-        if one.concerns is None:
-            return everybody
-        return group.concerned.among(group.classes, one.concerns, one.offers)
+        classes = group.classes
+        is_handful = len(classes) < CLASSES_MIN and not group.key.gated_by
+        is_for_all = change.trigger.is_wildcard or change.priority_at_most is not None
+        if is_handful or is_for_all or concerns is None:
+            return tuple(classes.values())
+        return (yield from group.concerned.among(classes, concerns, offers))
 
     def _of_those_in_turn(
         self, group: RejectorGroup, equals: Equals, one: _Round
@@ -203,7 +237,7 @@ class Waking:
             if one.looks.asked != asked:
                 blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
                 if blamed:
-                    self.notes += [(queued, blamed) for queued in pods.values()]
+                    self.notes.extend((queued, blamed) for queued in pods.values())
         return ()
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
@@ -230,7 +264,7 @@ class Waking:
         return best
 
     def _second_look(self, queued: QueuedPod) -> Worth:
-        looks = Looks(self._blame)
+        looks = Looks(self._blame, self._budget)
         worth = looks.worth(queued)
         self._note(queued, looks)
         return worth
@@ -276,7 +310,7 @@ class Waking:
             if of_its_like is Worth.SKIP:
                 blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
                 if blamed:
-                    self.notes += [(q, blamed) for key, q in pods.items() if key in elsewhere]
+                    self.notes.extend((q, blamed) for k, q in pods.items() if k in elsewhere)
                 here = filter(pods.__contains__, one.expecting.keys_at(left))
                 keys = chain(filterfalse(elsewhere.__contains__, pods), here)
         return [

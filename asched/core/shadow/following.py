@@ -10,8 +10,9 @@ therefore judged again when NEAR more bindings or AGAIN_S have passed, in the or
 decisions around it may have been made (`neighbours.py`). If it agrees in one of them, the outcome
 is `lag`, and the finding names the bindings without which it would not be: the fewest that were
 found. What is left is judged once more LATE_S later: a binding decided before may have taken so
-long. A refusal that differs is judged again when the longest backoff has passed: by then the pod
-may have a node.
+long; and in the end node by node: each that is chosen here in its place may have been full by then.
+A refusal that differs is judged again when the longest backoff has passed: by then the pod may have
+a node.
 
 Bounds  AGAIN_MAX decisions wait for a second look, further ones keep what the first one found; a
         number for each pod that waits; FEW bindings are left out one by one to see who matters.
@@ -43,6 +44,9 @@ BACKOFF_S: Final = 12.0
 AGAIN_MAX: Final = 2_048
 #: So many bindings that explain a lag are looked at one by one, whether they matter.
 FEW: Final = 4
+#: Nodes that may have been otherwise one after the other; up to three were found at once.
+NODES_MAX: Final = 4
+OWN_ORDERS: Final = 2
 #: Second looks that share the taking back of what came much later, which is most of the work where
 #: they come late; more of them once nothing else waits.
 LOOKS: Final = 4
@@ -238,10 +242,13 @@ class Shadow:
         binding, neighbours = doubt.binding, self._neighbours
         judge, node = self._judge(pod), finding.theirs
 
-        def agrees(moved: Moved) -> bool:
+        def judged(moved: Moved) -> Finding:
             with self._cluster.supposing() as suppose:
                 suppose.without(neighbours.gone(binding, moved, is_late=doubt.is_late))
-                return judge.placed(pod, node).outcome in AGREES
+                return judge.placed(pod, node)
+
+        def agrees(moved: Moved) -> bool:
+            return judged(moved).outcome in AGREES
 
         with self._cluster.supposing() as suppose:
             suppose.without((own, *neighbours.far(binding, last, is_late=doubt.is_late)))
@@ -252,9 +259,33 @@ class Shadow:
                     fewest = self._fewest(moved, (node, finding.ours), agrees)
                     break
             else:
-                return finding
+                found = self._node_by_node(binding, node, judged) if doubt.is_late else None
+                if found is None:
+                    return finding
+                fewest = found
         told = {**_first(finding), **neighbours.told(binding, fewest)}
         return finding._replace(outcome=Outcome.LAG, details=told)
+
+    def _node_by_node(
+        self, binding: Binding, node: str, judged: Callable[[Moved], Finding]
+    ) -> Moved | None:
+        """An order in which it agrees, found by changing that of the node that is chosen here in
+        its place, then of the one that is chosen then, and so on; its own `node` as it was seen,
+        then with what was seen later. Without what was seen before would explain too much: of
+        decisions by other rules a quarter.
+        """
+        otherwise, start = self._neighbours.otherwise, Moved()
+        for _ in range(OWN_ORDERS):
+            moved: Moved | None = start
+            for _ in range(NODES_MAX + 1):
+                if moved is None:
+                    break
+                found = judged(moved)
+                if found.outcome in AGREES:
+                    return moved
+                moved = otherwise(binding, moved, found.ours) if found.ours else None
+            start = otherwise(binding, start, node) or start
+        return None
 
     def _fewest(
         self, moved: Moved, nodes: tuple[str, str], agrees: Callable[[Moved], bool]

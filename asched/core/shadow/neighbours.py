@@ -153,6 +153,22 @@ class Neighbours:
                 return
             yield Moved(after)
 
+    def otherwise(self, of: Binding, moved: Moved, node: str) -> Moved | None:
+        """The same with the bindings to one more node in another order: those seen later decided
+        before, by which it may have been full; if they are so already, those seen before decided
+        after. None if there are neither.
+        """
+        near = self._within(of.number - FAR, of.number + FAR)
+        on_it = {other for other in near if self.node_of(other) == node}
+        later = {other for other in on_it if other.number > of.number}
+        earlier = on_it - later
+        if not later.issubset(moved.before):
+            return Moved(moved.after, tuple(sorted(later.union(moved.before))))
+        if not earlier.issubset(moved.after):
+            after = tuple(sorted(earlier.union(moved.after)))
+            return Moved(after, tuple([other for other in moved.before if other not in later]))
+        return None
+
     def helped(self) -> None:
         """The last one tried was the one."""
         self._helped[self._tried] += 1

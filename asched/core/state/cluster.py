@@ -27,7 +27,7 @@ from asched.core.state.consumers import Consumers
 from asched.core.state.counters import AnyCounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
-from asched.core.state.list_parts import ListParts
+from asched.core.state.list_parts import ListParts, gone
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, NodeTable
 from asched.core.state.objects import RULED_BY_SPEC, Objects, may_matter
 from asched.core.state.occupancy import Occupancy
@@ -125,7 +125,7 @@ class Cluster(Objects):
             case Gone():
                 return self._lose(fact.kind, fact.obj)
             case Listed():
-                return list(self.relist(fact))
+                return [sight for sight in self.relist(fact) if sight is not None]
             case WallClock():
                 self.wall_clock_s += fact.ahead_s - self.wall_ahead_s
                 self.wall_ahead_s = fact.ahead_s
@@ -150,28 +150,28 @@ class Cluster(Objects):
         old = self._drop_object(kind, obj.metadata.key)
         return [Sight(kind, old, None)] if old is not None else []
 
-    def relist(self, fact: Listed) -> Iterator[Sight]:
-        """Take a list in, or a part of one, one object a step. Nothing else of its kind may be
-        applied until the end of the list. Pods without a node come last, in the order in which they
-        were made.
+    def relist(self, fact: Listed) -> Iterator[Sight | None]:
+        """Take a list in, or a part of one, one object a step, be it one that is known (None).
+        Nothing else of its kind may be applied until its end. Waiting pods come last, by their age.
         """
         kind = fact.kind
         self._spoken[kind.resource] = kind
-        listed, staying = self._list_parts.take(fact)
-        known: Mapping[str, Any]
-        if kind is POD:
-            known = self.pods_seen
-        elif kind is NODE:
+        listed, staying = yield from self._list_parts.take(fact)
+        known: Mapping[str, Any] = self.pods_seen if kind is POD else self._stored(kind)
+        if kind is NODE:
             known = {n.name: n for _, n in self.nodes.nodes()}
-        else:
-            known = self._stored(kind)
         if staying is not None:
-            for obj in [old for key, old in known.items() if key not in staying]:
-                yield from self._lose(kind, obj)
-        for key, obj in by_age(listed) if kind is POD else listed.items():
+            for obj in gone(known, staying):
+                yield from self._lose(kind, obj) if obj is not None else (None,)
+        for step in by_age(listed) if kind is POD else listed.items():
+            if step is None:
+                yield None
+                continue
+            key, obj = step
             old: Any = known.get(key)
             same = old is not None and old.metadata.uid == obj.metadata.uid
             if same and old.metadata.resource_version == obj.metadata.resource_version != "":
+                yield None
                 continue
             if old is not None and not same:
                 yield from self._lose(kind, old)

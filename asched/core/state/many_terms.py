@@ -145,6 +145,7 @@ class ManyCarried(Tally):
         "_group_of",
         "_groups",
         "_inside",
+        "_near_keys",
         "_scopes",
         "_selectors",
         "_terms",
@@ -160,25 +161,29 @@ class ManyCarried(Tally):
         self._groups: dict[tuple[TermKind, str], int] = {}
         self._scopes: dict[tuple[frozenset[str], Selector | None], int] = {}
         self._group_of: tuple[I64, I64, I64] | None = None
+        #: the groups whose keys nodes have, and as of when
+        self._near_keys: tuple[int, list[tuple[int, tuple[TermKind, str]]]] = (-1, [])
         self._inside: dict[tuple[str, frozenset[tuple[str, str]]], Mask] = {}
         self._budget = budget
 
     def spoken(self, label_set: LabelSet, namespace_labels: Mapping[str, str]) -> Iterator[Spoken]:
-        """Its terms that match a pod with these labels, in a namespace with those. Raises OutOfTurn
-        before all terms are known.
+        """Its terms that match a pod with these labels, in a namespace with those, and have keys of
+        nodes: thousands may have a key of their own. Raises OutOfTurn before all terms are known.
         """
         groups, scopes, weights = self._known()
+        nodes = self._ledger.nodes
+        if self._near_keys[0] != nodes.keys_moved:
+            near = [g for g in enumerate(self._groups) if nodes.is_carried(g[1][1])]
+            self._near_keys = nodes.keys_moved, near
         inside = self._looks_into(label_set.namespace, namespace_labels)
         if not inside.any():
             return
         matching = self._selectors.matching(label_set.labels) & inside[scopes]
         numbers = np.bincount(groups[matching], minlength=len(self._groups))
         weighed = np.bincount(groups[matching], weights[matching], minlength=len(self._groups))
-        for (kind, key), number, weight in zip(
-            self._groups, numbers.tolist(), weighed.tolist(), strict=True
-        ):
-            if number:
-                yield Spoken(self, kind, key, int(weight), number)
+        for group, (kind, key) in self._near_keys[1]:
+            if number := numbers.item(group):
+                yield Spoken(self, kind, key, int(weighed.item(group)), number)
 
     def _known(self) -> tuple[I64, I64, I64]:
         """Of each term: its group, where it looks, its weight."""

@@ -130,6 +130,7 @@ class NodeTable:
         self.pod_amounts = PodAmounts(self.columns, self.resources)
         self._labels: dict[str, LabelColumn] = {}
         self._carried: dict[str, int] = {}  # label key -> nodes that have it
+        self.keys_moved = 0  # grows when a label key comes, or goes with the last node that has it
         self._columns_made = 0
         self._no_label = LabelColumn(0, self.columns.capacity)  # for every key that none has
         self._free: list[int] = []  # a heap: rows at the end are taken last
@@ -282,6 +283,7 @@ class NodeTable:
             if column is not None:
                 column.write(row, value)
             carriers = self._carried.get(key, 0) + (key in new) - (key in old)
+            self.keys_moved += not carriers or key not in self._carried
             if carriers:
                 self._carried[key] = carriers
             else:

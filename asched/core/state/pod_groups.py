@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod gr
 """
 
 from collections.abc import Iterator, Mapping
-from heapq import heapify, heappop
+from heapq import merge
 from typing import Final
 
 import msgspec
@@ -23,6 +23,8 @@ from asched.core.model.workload import CoschedulingGroup, PodGroup
 COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 #: Before keys of groups that are told by the label: no name has a colon.
 COSCHEDULED: Final = "scheduling.x-k8s.io:"
+#: Pods of a list that are sorted in one step: as long as it takes to apply one.
+SORTED_AT_ONCE: Final = 32
 
 
 def group_key(pod: Pod) -> str:
@@ -103,22 +105,25 @@ class GroupPods:
         """Each pod comes here several times, so that nothing is asked twice."""
         metadata = pod.metadata
         uid, is_leaving = metadata.uid, metadata.deletion_timestamp is not None
+        gated = self.gated
         if placed:
             self.moves += uid not in self.placed
             self.placed[uid] = pod
             self.unplaced.pop(uid, None)
-            self.gated.discard(uid)
+            if gated:
+                gated.discard(uid)
             if is_leaving:
                 self.leaving.add(uid)
             return
         self.unplaced[uid] = pod
-        self.held.discard(uid)
         if pod.spec.scheduling_gates or is_leaving:
-            self.gated.add(uid)
-        else:
-            self.gated.discard(uid)
-        if self.placed.pop(uid, None) is not None:
+            gated.add(uid)
+        elif gated:
+            gated.discard(uid)
+        if uid in self.placed:
+            del self.placed[uid]
             self.moves += 1
+            self.held.discard(uid)
             self.leaving.discard(uid)
 
     def drop(self, uid: str) -> None:
@@ -169,7 +174,7 @@ class PodGroups:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = GroupPods()
-        group.put(pod, placed=is_placed or pod.uid in group.placed)
+        group.put(pod, placed=is_placed or pod.metadata.uid in group.placed)
         if is_placed:
             self._note(key)
 
@@ -201,8 +206,8 @@ class PodGroups:
     def hold(self, pod: Pod) -> None:
         """A pod with a place waits for the others."""
         group = self._groups.get(group_key(pod))
-        if group is not None and pod.uid in group.placed:
-            group.held.add(pod.uid)
+        if group is not None and (uid := pod.metadata.uid) in group.placed:
+            group.held.add(uid)
 
     def holds(self, pod: Pod) -> bool:
         """Whether a pod with a place waits for the others."""
@@ -235,23 +240,33 @@ class PodGroups:
             self.moved[key] = None
 
 
-def by_age(listed: Mapping[str, Pod]) -> Iterator[tuple[str, Pod]]:
+def by_age(listed: Mapping[str, Pod]) -> Iterator[tuple[str, Pod] | None]:
     """Pods that have a node, then those that wait: by creation, then name; those of a group count
-    from its last one. A heap, as a long list is taken in step by step.
+    from its last one. Sorted in parts, as a long list is taken in step by step; None is a step
+    without a pod.
     """
-    waiting: list[tuple[str, str, str]] = []
+    waiting: list[str] = []
     complete: dict[str, str] = {}  # when the last pod of a group was made
     for key, pod in listed.items():
         if pod.spec.node_name:
             yield key, pod
             continue
-        made = pod.metadata.creation_timestamp or ""
-        waiting.append((made, pod.metadata.name, key))
+        waiting.append(key)
         if group := group_key(pod):
-            complete[group] = max(complete.get(group, ""), made)
-    if complete:
-        waiting = [(complete.get(group_key(listed[k]), t), name, k) for t, name, k in waiting]
-    heapify(waiting)
-    while waiting:
-        key = heappop(waiting)[2]
+            complete[group] = max(complete.get(group, ""), pod.metadata.creation_timestamp or "")
+        if not len(waiting) % SORTED_AT_ONCE:
+            yield None
+
+    def age(key: str) -> tuple[str, str, str]:
+        pod = listed[key]
+        made = complete.get(group_key(pod)) if complete else None
+        if made is None:
+            made = pod.metadata.creation_timestamp or ""
+        return made, pod.metadata.name, key
+
+    parts: list[list[tuple[str, str, str]]] = []
+    for start in range(0, len(waiting), SORTED_AT_ONCE):
+        parts.append(sorted(map(age, waiting[start : start + SORTED_AT_ONCE])))
+        yield None
+    for _, _, key in merge(*parts):
         yield key, listed[key]

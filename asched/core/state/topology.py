@@ -76,11 +76,16 @@ class Topology:
         self._sweep_at = self._drop_at = IDLE_MAX
         self._uses = 0
         self.generation = 0
-        #: moves when a distinct term is carried for the first time, or dropped: matches found
-        #: before are incomplete
-        self.terms_generation = 0
+        self._terms_moved = 0
 
     # --- for readers -----------------------------------------------------------------------------
+
+    @property
+    def terms_generation(self) -> int:
+        """Grows when a distinct term is carried for the first time, or dropped, and with the keys
+        of which terms may speak: matches found before are incomplete.
+        """
+        return self._terms_moved + self._ledger.nodes.keys_moved
 
     @property
     def on_trial(self) -> bool:
@@ -118,8 +123,9 @@ class Topology:
     def terms_speaking_of(
         self, label_set: LabelSet, namespace_labels: dict[str, str]
     ) -> list[Spoken]:
-        """The distinct terms of placed pods (past ones too) that match a pod with these labels.
-        Raises OutOfTurn where a pod carries more than can be looked at in one turn.
+        """The distinct terms of placed pods (past ones too) that match a pod with these labels; of
+        pods with many, those whose keys nodes have. Raises OutOfTurn where a pod carries more than
+        can be looked at in one turn.
         """
         spoken = [
             Spoken(counter, counter.key.kind, counter.key.topology_key, counter.key.weight)
@@ -247,7 +253,7 @@ class Topology:
         many = self._many.get(key)
         if many is None:
             many = self._many[key] = ManyCarried(self._ledger, self._budget, cls.terms_of)
-            self.terms_generation += 1
+            self._terms_moved += 1
         return many
 
     def _drop_many(self) -> None:
@@ -257,14 +263,14 @@ class Topology:
             del self._many[key]
         if unused:
             self._carried.clear()
-            self.terms_generation += 1
+            self._terms_moved += 1
 
     def _term(self, key: TermKey) -> TermCounter:
         counter = self._terms.get(key)
         if counter is None:
             counter = self._terms[key] = TermCounter(self._ledger, key)
             self._add_term_to_index(counter)
-            self.terms_generation += 1
+            self._terms_moved += 1
         return counter
 
     def _fill(self, counter: PodCounter) -> None:
@@ -333,7 +339,7 @@ class Topology:
         self._terms_index = SelectorIndex()
         for counter in self._terms.values():
             self._add_term_to_index(counter)
-        self.terms_generation += 1
+        self._terms_moved += 1
 
 
 def _move(tally: Tally, row: int, amount: int, trial: CountTrial | None) -> None:

@@ -7,6 +7,8 @@
     check      whether the server still has the history that was followed. An etcd restored from a
                backup, and another cluster behind the same address, have another; whoever believes
                both at once binds pods by what never happened.
+    catch_up   until all is known that has happened by now, as whoever takes over from a dead leader
+               has to: the last bindings of that one may be under way on a slow stream.
 
 Both ask for one object by its name, which a server looks up instead of going through all of them.
 
@@ -14,18 +16,27 @@ Bounds  READ_S for one read; one check at a time, whoever asks meanwhile shares 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from asched.core.model.kinds import NAMESPACE, Kind
-from asched.edge.client.errors import HistoryChanged, ProtocolBroken, api_error
+from asched.edge.client.errors import (
+    ApiError,
+    HistoryChanged,
+    ProtocolBroken,
+    TransportError,
+    api_error,
+)
 from asched.edge.client.reading import runs_backwards
 from asched.edge.client.transport import Transport
 
 READ_S: Final = 3.0
+#: Streams that work are never so far behind. A guess.
+CATCH_UP_S: Final = 0.5
 #: The uid of this namespace identifies a cluster: it is made with it and cannot be deleted.
 WITNESS: Final = "kube-system"
 #: Objects of namespaced kinds are asked for in a namespace that every cluster has.
@@ -91,6 +102,20 @@ class History:
             return True
         newest = await self.cached(self._reached[kind][0])  # an idle kind does not move
         return not runs_backwards(newest, self.reached(kind))
+
+    async def catch_up(self, kind: Kind, list_again: Callable[[], Awaitable[None]]) -> None:
+        """Wait until the streams of a kind have told all that has happened by now. A slow one is
+        given CATCH_UP_S, then everything is listed again; while nobody answers, this waits.
+        """
+        newest = ""
+        while True:
+            with suppress(ApiError, TransportError):
+                newest = newest or (await self._read(kind, {})).metadata.resource_version
+            if newest and not runs_backwards(newest, self.reached(kind)):
+                return
+            await asyncio.sleep(CATCH_UP_S)
+            if runs_backwards(newest, self.reached(kind)):
+                await list_again()
 
     async def check(self) -> None:
         """Raises HistoryChanged if it is not the same any more, ApiError or TransportError."""

@@ -2,9 +2,10 @@
 
 In the WRITE lane whatever was begun earlier goes first, elsewhere what came first.
 A lane that overflows gives up its oldest work if it is courtesy (STATUS, EVENT) and refuses the
-newest if it is not. In the STATUS lane one pod has at most one waiting patch per condition: a newer
-one takes the older one's place in the line and its fields win. While a patch of a pod is under way
-the next one of the same pod waits, so that an older one never lands after a newer one.
+newest if it is not. In the STATUS lane one pod has at most one waiting patch per condition, and so
+has a PodGroup: a newer one takes the older one's place in the line and its fields win. While a
+patch of a pod is under way the next one of the same pod waits, so that an older one never lands
+after a newer one.
 """
 
 from collections import OrderedDict, deque
@@ -17,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.framework.effects import Effect, Lane, PatchPodStatus, ReadPod
+from asched.core.framework.effects import Effect, Lane, PatchGroupStatus, PatchPodStatus, ReadPod
 from asched.core.state.facts import Answer, Refused, Unknown
 from asched.edge.client.events import EventWrite
 
@@ -134,7 +135,7 @@ class StatusQueue(JobQueue):
             self._waiting[job.key] = job
             return
         self.folded_count += 1
-        older.effect = fold(_patch(older.effect), _patch(job.effect))
+        older.effect = fold(older.effect, job.effect)
         older.ids += job.ids
 
     def put_back(self, job: Job) -> None:
@@ -143,7 +144,7 @@ class StatusQueue(JobQueue):
             self._waiting[job.key] = job
         else:
             self.folded_count += 1
-            newer.effect = fold(_patch(job.effect), _patch(newer.effect))
+            newer.effect = fold(job.effect, newer.effect)
             newer.ids = job.ids + newer.ids
         self._waiting.move_to_end(job.key, last=False)
 
@@ -197,14 +198,19 @@ class LaneState:
 
 
 def status_key(effect: Effect) -> tuple[str, str]:
-    """Pod and condition; a bare nomination travels with PodScheduled."""
+    """Pod and condition; a bare nomination travels with PodScheduled. A group has one condition."""
+    if isinstance(effect, PatchGroupStatus):
+        return f"{effect.kind.resource} {effect.namespace}/{effect.name}", ""
     patch = _patch(effect)
     condition: Mapping[str, Any] = patch.condition or {}
     return patch.pod.uid or patch.pod.key, condition.get("type", names.POD_SCHEDULED)
 
 
-def fold(older: PatchPodStatus, newer: PatchPodStatus) -> PatchPodStatus:
-    """One patch that leaves the pod as both would, one after the other."""
+def fold(older: Effect, newer: Effect) -> Effect:
+    """One patch that leaves the pod, or the group, as both would, one after the other."""
+    if isinstance(newer, PatchGroupStatus):
+        return newer
+    older, newer = _patch(older), _patch(newer)
     condition = newer.condition
     if older.condition is not None:
         condition = {**older.condition, **(newer.condition or {})}

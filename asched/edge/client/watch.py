@@ -274,12 +274,12 @@ class Reflector:
             await self._pauses.after(error)
 
     async def _follow(self, reading: LineReader, started_s: float | None = None) -> bool:
-        """Read a live stream to its end; whether there is nothing to ask about it. A broken
-        connection is an end like any other.
+        """Read a live stream to its end; whether there is nothing to ask about it. A break is an
+        end like any other, but raised if it came at once: a list would break, too, or cost most.
         """
         self.watch_count += 1
         self._complained = ""
-        heard = broke = False
+        heard, broke = False, None
         try:
             while (sights := await reading.next()) is not None:
                 heard = heard or bool(sights)
@@ -290,14 +290,14 @@ class Reflector:
             self.doubt.fell_silent("did not end in its time")
             return False
         except TransportError as error:
-            broke = True
+            broke = error
             self._shaken()
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
         if heard or started_s is None:  # initial events are a sign of life, too
             return True
-        if self.options.clock() - started_s < SHORT_STREAM_S:
-            raise Relist(self._version, "the stream ended as soon as it began")
-        return broke  # what it would have said, the next one will
+        if self.options.clock() - started_s >= SHORT_STREAM_S:
+            return broke is not None  # what it would have said, the next one will
+        raise broke or Relist(self._version, "the stream ended as soon as it began")
 
     def _shaken(self) -> None:
         """The connection broke. The next stream is a short one, so that it is soon known whether we

@@ -33,8 +33,10 @@ from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
 from asched.core.queue import guarded_key
+from asched.core.queue.active import MakeQueue
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
+from asched.core.queue.guarded_queue import Guarded
 from asched.core.queue.lane import PodHeap
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
@@ -197,7 +199,7 @@ def queue_profiles(
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,
             blame=partial(second_look.blamed, runner),
-            active_queue=runner.profile.queue_sort.active_queue or PodHeap,
+            active_queue=active_queue_of(runner.profile.queue_sort, observer or Silent()),
         )
         for name, runner in runners.items()
     }
@@ -216,6 +218,13 @@ def sort_key_of(plugin: QueueSortPlugin, observer: Observer) -> Callable[[Pod, f
     if plugin.name in IN_TREE:
         return plugin.sort_key
     return guarded_key.Guard(plugin.name, plugin.sort_key, observer)
+
+
+def active_queue_of(plugin: QueueSortPlugin, observer: Observer) -> MakeQueue:
+    """A plugin's queue goes behind a guard."""
+    if plugin.active_queue is None:
+        return PodHeap
+    return Guarded(plugin.name, plugin.active_queue, observer)
 
 
 #: What may go wrong while profiles are built; each carries one clear line.

@@ -7,6 +7,7 @@ in a thread is copied first.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,8 @@ from asched.edge.host.view.slices import in_slices, in_turns, linked
 MISSES_MAX: Final = 10
 #: Of a dump, each with some hundred pods: a few milliseconds.
 NODES_AT_ONCE: Final = 64
+#: ... and steps of a sorted listing, of which each tells one pod or sorts a few dozens.
+STEPS_AT_ONCE: Final = 100
 
 
 class Inspection:
@@ -70,11 +73,13 @@ class Inspection:
     # --- dumps -----------------------------------------------------------------------------------
 
     async def queue_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
-        lanes = self._context.queue.places.listing()._asdict()
-        for name, waiting in {**lanes, "inFlight": self._context.queue.in_flight.pods()}.items():
+        """Whoever moves meanwhile may be told twice, or not at all."""
+        queue = self._context.queue
+        for name, steps in (*queue.places.by_steps(), ("inFlight", iter(queue.in_flight.pods()))):
             yield name, []
-            async for some in in_slices(waiting):
-                yield name, [_queued(queued) for queued in some]
+            while some := list(islice(steps, STEPS_AT_ONCE)):
+                yield name, [_queued(queued) for queued in some if queued is not None]
+                await asyncio.sleep(0)
 
     async def cache_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
         cluster = self._context.cluster

@@ -42,12 +42,7 @@ def listeners_of(
     context = machine.context
 
     def quota_args() -> Mapping[str, CapacitySchedulingArgs]:
-        return {
-            name: args
-            for name, runner in context.runners.items()
-            for plugin in runner.profile.plugins.values()
-            if isinstance(args := getattr(plugin, "args", None), CapacitySchedulingArgs)
-        }
+        return context.args_by_profile(CapacitySchedulingArgs)
 
     clashes = Clashes(
         session, owns=context.owns, may_act=may_act, refused=metrics.own.kubelet_refused

@@ -6,9 +6,8 @@
 
 `Scheduler.run` lives through: list everything, stand by until we lead, schedule until told to stop,
 drain, hand the lease on. A standby takes in facts as a leader does, so its columns are current. The
-serial loop is `_turns`: it is the only caller of the machine, and between two calls it waits for
-facts or for the machine's next deadline. Effects become awaits here alone, and in
-`plugin_calls.py`.
+serial loop is `_turns`: it alone calls the machine, and between two calls it waits for facts or for
+the machine's next deadline. Effects become awaits here alone, and in `plugin_calls.py`.
 
 Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a start-up that waits says for what;
         BEAT_S between two signs of life to the election, and two looks at the wall clock.
@@ -189,7 +188,9 @@ class Scheduler:
                         await self._until_leading()
                     if self._leadership is not None:
                         died = self._leadership.predecessor()
-                        if died is not None:
+                        if died is not None:  # just after it bound pods, perhaps
+                            known = self.history.catch_up(POD, lambda: self.list_again((POD,)))
+                            await self._first(known, self._stop.wait(), self.tasks.failed)
                             self.inbox.put(died)
                         self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
                     self._is_open = was_active
@@ -211,18 +212,17 @@ class Scheduler:
         loop, machine, inbox = asyncio.get_running_loop(), self.machine, self.inbox
         while True:
             machine.is_active = self._is_open and self.may_act()
-            for effect in self._told.handle(inbox.drain(), self.clock.now_s()):
+            facts = [] if machine.is_taking_in else inbox.drain()
+            for effect in self._told.handle(facts, self.clock.now_s()):
                 self._perform(effect)
-            inbox.took(machine.intake_s)
+            if facts:
+                inbox.took(machine.intake_s)
             if machine.is_active:
                 self.begun.set()
             self._turned.set_result(None)
             self._turned = loop.create_future()
-            if inbox:
-                await asyncio.sleep(0)
-                continue
             deadline_s = machine.next_deadline_s()
-            if deadline_s is not None and deadline_s <= self.clock.now_s():
+            if inbox or (deadline_s is not None and deadline_s <= self.clock.now_s()):
                 await asyncio.sleep(0)
                 continue
             self._waker = loop.create_future()

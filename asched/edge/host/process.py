@@ -50,6 +50,7 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.pages import Pages
 from asched.edge.host.tasks import in_thread
+from asched.edge.host.user_plugins import instances
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.options import ServingPlan
 from asched.edge.telemetry.exposition import Exposition
@@ -168,7 +169,7 @@ async def _schedule(
     machine = build_machine(
         plan.configuration,
         parts,
-        measured_runners(plan.wanted, chain, parts, metrics),
+        await measured_runners(plan.wanted, chain, parts, metrics),
         counter_s=counter_s,
         observer=metrics.scheduler,
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
@@ -283,7 +284,7 @@ async def _run(
         await pages.close()
 
 
-def measured_runners(
+async def measured_runners(
     wanted: Wanted, chain: ExtenderChain | None, parts: Parts, metrics: Metrics
 ) -> dict[str, Runner]:
     """The runners of a configuration, each with its meter. Raises BUILD_ERRORS."""
@@ -291,7 +292,7 @@ def measured_runners(
     made = build_runners(
         wanted.configuration,
         parts,
-        factories=plugins.factories,
+        factories=await instances.factories(plugins, wanted.configuration, parts.cluster),
         known=plugins.known,
         extenders=chain,
     )

@@ -223,7 +223,7 @@ def _verbosity(asked: Asked) -> Page:
     if asked.method != "PUT":
         return _plain("unsupported http method\n", 406)
     told = asked.body.decode(errors="replace")
-    if not re.fullmatch(r"[0-9]+", told):
+    if len(told) > VERBOSITY_BITS or not re.fullmatch(r"[0-9]+", told, re.ASCII):
         return _plain(f'strconv.ParseUint: parsing "{told}": invalid syntax\n', 400)
     if int(told) >= 1 << VERBOSITY_BITS:
         return _plain(f'strconv.ParseUint: parsing "{told}": value out of range\n', 400)

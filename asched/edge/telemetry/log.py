@@ -61,7 +61,8 @@ class KlogFormatter(logging.Formatter):
         text = f'"{message}"' if values else message
         told = "".join(f" {key}={_shown(value)}" for key, value in values.items())
         source = f"{record.filename}:{record.lineno}"
-        return f"{letter}{stamp}.{micros:06d} {record.process:7d} {source}] {text}{told}"
+        line = f"{letter}{stamp}.{micros:06d} {record.process:7d} {source}] {text}{told}"
+        return line if line.isascii() else line.encode(errors="backslashreplace").decode()
 
 
 class JsonFormatter(logging.Formatter):
@@ -81,7 +82,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["err"] = self.formatException(record.exc_info)
         line.update(extras(record))
-        return orjson.dumps(line, default=str).decode()
+        return _json(line)
 
 
 class Verbosity(logging.Filter):
@@ -201,8 +202,18 @@ def _unraisable(told: "sys.UnraisableHookArgs") -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, str) and "\n" in value:  # klog's block
         return "<\n\t" + value.rstrip("\n").replace("\n", "\n\t") + "\n >"
-    if isinstance(value, str):
-        return orjson.dumps(value).decode()
-    if isinstance(value, (dict, list, tuple)):
-        return orjson.dumps(value, default=str).decode()
+    if isinstance(value, (str, dict, list, tuple)):
+        return _json(value)
     return str(value)
+
+
+def _json(value: Any) -> str:
+    """Strangers choose what is told of them: half a letter, or a number beyond 64 bits, which
+    orjson refuses, must not cost the line.
+    """
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except TypeError:
+        import json
+
+        return json.dumps(value, default=str, skipkeys=True)

@@ -79,9 +79,10 @@ class Ledger(ByRow[None]):
 
     def room(self, row: int, without: str = "") -> Room:
         """What is left on a row; `without` a pod that is there."""
-        if not without and not self._cluster.topology.on_trial and row < len(self._rooms):
-            return self._rooms[row]
-        return self._room(row, self._cluster.pods_on(row), without)
+        if without or self._cluster.topology.on_trial:
+            return self._room(row, self._cluster.pods_on(row), without)
+        self.refresh()
+        return self._rooms[row]
 
     def has_devices(self, view: NodeView) -> Mask:
         """bool[M]: whether a row tells of any."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from asched.core.config.gate_table import LOCKED
-from asched.core.config.gates import DEFAULT_GATES, GateError, resolve
+from asched.core.config.gates import DEFAULT_GATES, REFUSED, GateError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.configuration.file import (
     ConfigError,
@@ -23,7 +23,6 @@ from asched.lab.bench.world import CannotRunError
 #: Gates whose other value asched does not have, and what it does instead.
 WITHOUT_SWITCH: Final[Mapping[tuple[str, bool], str]] = {
     ("SchedulerQueueingHints", False): "queueing hints are always on here",
-    ("SchedulerAsyncPreemption", False): "victims are always evicted in the background here",
     ("SchedulerAsyncAPICalls", True): "API calls never block a cycle here",
     ("SchedulerAsyncAPICalls", False): "API calls never block a cycle here",
 }
@@ -65,6 +64,9 @@ def prepare(workload: Workload) -> Prepared:
     except ConfigError as error:
         raise CannotRunError(f"scheduler configuration: {' '.join(str(error).split())}") from error
     known = {gate: value for gate, value in asked.items() if gate in DEFAULT_GATES}
+    for gate in [one for one in known if one in REFUSED and known[one] is not DEFAULT_GATES[one]]:
+        value = str(known.pop(gate)).lower()
+        notes.append(f"{gate}={value} is left out: {REFUSED[gate]}")
     return Prepared(loaded.configuration, known, text, tuple(notes))
 
 

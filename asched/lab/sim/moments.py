@@ -100,7 +100,16 @@ class Moments:
             if queued.pod.uid not in due
             and queued.rejectors <= filters
             and group_key(queued.pod) not in gangs
+            and not self._awaits_room(queued.pod.uid, node)
         }
+
+    def _awaits_room(self, uid: str, node: str) -> bool:
+        """Room is being made for it elsewhere, and for others on this node: what is left over here
+        it hears of when that is done.
+        """
+        nominator = self._world.parts.nominator
+        has_other = nominator.node_of(uid) not in {None, "", node}
+        return has_other and not nominator.on(node).keys() <= {uid}
 
     def _hear(self, process: Process, effect: Effect) -> None:
         """An event that says where a pod was put, against where it is."""

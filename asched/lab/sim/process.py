@@ -22,7 +22,6 @@ from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
-from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectMeta
 from asched.core.state.facts import Answer, Fact, Seen
 from asched.edge.client.dispatch import DispatchOptions
@@ -32,11 +31,11 @@ from asched.edge.client.session import Session
 from asched.edge.client.writes import Request
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.audit.auditor import Auditor
-from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import Clock
 from asched.edge.host.election import Candidate, Stand
 from asched.edge.host.hearing import StartOverError
 from asched.edge.host.leadership import LostLeadershipError
+from asched.edge.host.listeners import listeners_of
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.host.recording.recorder import Recorder, head_of
@@ -165,14 +164,13 @@ class Process:
                 may_send=lambda: self.may_act,
             ),
             kinds=self.kinds,
-            listeners={
-                POD: Clashes(
-                    session,
-                    owns=self.machine.context.owns,
-                    may_act=lambda: self.may_act,
-                    refused=lambda _reason, _whose: None,
-                )
-            },
+            listeners=listeners_of(
+                session,
+                self.machine,
+                metrics,
+                may_act=lambda: self.may_act,
+                spawn=lambda *task: self.scheduler.tasks.spawn(*task),  # noqa: PLW0108 - not yet there
+            ),
             clock=clock,
             leadership=self.candidate,
             memory=nullcontext(lambda: None),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from asched.core.config.v1 import Extender, SchedulerConfiguration
+from asched.core.framework.runner import Runner
 from asched.core.model.kinds import Kind
 from asched.edge.host.configuration.reload import Reloader, Wanted
 from asched.edge.host.extenders import Consultants
@@ -46,6 +47,9 @@ def reload(world: World, config: dict[str, Any]) -> str:
     async def load() -> Wanted:
         return Wanted(wanted)
 
+    async def build(_wanted: Wanted, _chain: object) -> dict[str, Runner]:
+        return setup.runners(world.parts)
+
     process = world.acting
     reloader = Reloader(
         process.scheduler,
@@ -54,7 +58,7 @@ def reload(world: World, config: dict[str, Any]) -> str:
         cast("OwnMetrics", stand_in),
         current=Wanted(world.setup.configuration),
         load=load,
-        build=lambda _wanted, _chain: setup.runners(world.parts),
+        build=build,
         files=tuple,
     )
     process.loop.run_until_complete(reloader.reload())

@@ -77,6 +77,7 @@ class Wire:
         self._rng = random.Random(troubles.rng.random())
         self._numbers = count()
         self._travelling: dict[int, Travel] = {}
+        self._late_bindings = 0  # that nobody waits for any more
         #: Watches that are open, by number.
         self.streams: dict[int, Stream] = {}
         self._is_cut = False
@@ -180,10 +181,18 @@ class Wire:
             return ConnectionLost("the connection broke")
         return self._carry_out(request, late=False)
 
+    @property
+    def bindings(self) -> int:
+        """On their way: each may still be carried out."""
+        sent = (one.request for one in self._travelling.values() if not one.heard.done())
+        return self._late_bindings + sum(map(_is_binding, sent))
+
     def _carry_out_after(self, late_s: float, request: Request) -> None:
         def arrive() -> None:
+            self._late_bindings -= _is_binding(request)
             self._carry_out(request, late=True)
 
+        self._late_bindings += _is_binding(request)
         self.clock.after(late_s, arrive)
 
     def _carry_out(self, request: Request, *, late: bool) -> "Reply | Stream":
@@ -194,7 +203,7 @@ class Wire:
             if found is not None:
                 return self._follow(*found)
         reply = send(self.ctx, request)
-        if reply.status < 300 and request.path.partition("?")[0].endswith("/binding"):
+        if reply.status < 300 and _is_binding(request):
             self._on_bound(bind_of(request), late)
         return reply
 
@@ -206,6 +215,10 @@ class Wire:
 
 
 Outcome = Reply | Stream | TransportError
+
+
+def _is_binding(request: Request) -> bool:
+    return request.path.partition("?")[0].endswith("/binding")
 
 
 class Connection(StreamingTransport):

@@ -1,5 +1,6 @@
 """What one pod may cost the others: attempts pause, in turns whose work is counted."""
 
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from asched.core.cycle import scheduling
+from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.group_trial import TRY_STEPS
 from asched.core.cycle.machine import OTHERS_TURNS
 from asched.core.cycle.turn_limit import CountedLimit
@@ -60,6 +62,21 @@ def test_a_pod_that_takes_long_costs_nobody_else_a_turn() -> None:
     play.see(quick[9])
     assert bound(play) == {"slow", "quick-9"}
     assert play.machine.next_deadline_s() != 0.0
+
+
+def test_others_that_are_not_taken_in_yet_leave_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a turn takes in a part of what arrived, the queue runs dry in each of them."""
+    play, count = a_play(parts=40, nodes=10), 5 * OTHERS_TURNS
+    play.turn(*(Seen(POD, a_pod(f"slow-{i}").labels(slow="yes").build()) for i in range(3)))
+    whole = Backlog.turn
+    monkeypatch.setattr(Backlog, "turn", lambda self: islice(whole(self), 1))
+    quick = [a_pod(f"quick-{number}").requests(cpu="1m").build() for number in range(count)]
+    facts, budget, slices = [Seen(POD, pod) for pod in quick], play.parts.cluster.budget, 0
+    for turn in range(count - 1):
+        before = budget.spent
+        play.turn(*(facts if turn == 0 else ()))
+        slices += budget.spent - before >= SLICE_STEPS
+    assert slices <= 3 + count / OTHERS_TURNS
 
 
 def test_while_others_use_turns_up_a_slice_comes_after_many_of_them() -> None:

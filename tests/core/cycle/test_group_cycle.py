@@ -4,6 +4,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from asched.core.cycle.decided import Chosen
+from asched.core.cycle.history import Step
 from asched.core.framework.effects import Bind, DeletePod, EmitEvent, Patch, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
@@ -364,3 +366,33 @@ def test_a_node_that_goes_with_a_gang_on_trial_is_no_matter() -> None:
     assert not play.notes(), "nothing has changed for the better"
     play.turn(Seen(NODE, a_node("n").allocatable(cpu="3", pods="9").build()), after_s=5)
     assert bound(play) == {"a", "b", "c"}
+
+
+def test_what_is_kept_of_a_member_is_how_things_were_when_its_place_was_chosen() -> None:
+    """The last one closes the last zone to pods like it, and the first one fills its node."""
+    zone = "topology.kubernetes.io/zone"
+    sizes = {"n1": "4", "n2": "3", "n3": "2"}
+    rooms = [a_node(n).labels({zone: n}).allocatable(cpu=cpu, pods="9") for n, cpu in sizes.items()]
+    play = a_play(*rooms)
+    once = {
+        "topologyKey": zone,
+        "maxSkew": 1,
+        "minDomains": 4,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "crew"}},
+    }
+    for name in ("a", "b", "c"):
+        spread = a_member(name).labels(app="crew").spec(topologySpreadConstraints=[once])
+        play.see(spread.requests(cpu="1"))
+    seen_group(play)
+
+    told = {}
+    for name in ("a", "b"):
+        line = play.machine.context.histories.newest(f"default/{name}", (Step.NODE,))
+        assert line is not None
+        told[name] = Chosen(*line.details).told()
+    assert [told[name]["node"] for name in ("a", "b")] == ["n1", "n2"]
+    for one in told.values():
+        assert one["score"] == sum(score["weighted"] for score in one["scores"])
+    best = told["a"]["best"][0]
+    assert (best["node"], best["score"]) == ("n1", told["a"]["score"])

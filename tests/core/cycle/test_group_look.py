@@ -134,10 +134,14 @@ def test_a_pod_that_came_or_went_is_read_anew() -> None:
     assert scene.is_in_vain()
 
 
-def test_so_many_gangs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_look, "GANGS_MAX", 1)
+def test_so_many_pods_of_gangs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_look, "PODS_MAX", 3 + group_look.GANG_PODS)
     scene = a_scene()
     scene.waits(a_member("other", group="other"))
     scene.is_in_vain()
     scene.is_in_vain("default/other")
     assert list(scene.looks._known) == ["default/other"]
+    scene.waits(a_member("another", group="other"))
+    scene.is_in_vain("default/other")
+    kept = scene.looks._known["default/other"]
+    assert (len(kept.pods), scene.looks._pods) == (2, 2 + group_look.GANG_PODS)

@@ -13,7 +13,7 @@ from asched.core.state.facts import Gone, Seen
 from asched.core.state.holds import HeldAmounts, HeldPlace
 from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.core.cycle.batch_stage import two_full_nodes
+from tests.core.cycle.batch_stage import Batch, two_full_nodes
 from tests.core.cycle.playbook import Play
 
 NOW_S = 1_000_000.0
@@ -125,18 +125,24 @@ def test_somebody_who_came(pod: PodBuilder, words: str) -> None:
     assert scene.why(one) == ("arrival", f"pod default/new came to node n1{words}")
 
 
-def test_somebody_who_came_and_has_the_same_promise_to_keep_to() -> None:
-    """One of the same kind, and one whom nothing here explains."""
+def kept_by_all() -> tuple[Batch, Reservation]:
+    """Room on n1 for somebody of 3 CPUs, in a profile that keeps promises."""
     play = two_full_nodes()
     play.machine.is_active = False
     cluster = play.parts.cluster
     like = cluster.classes.info_of(a_pod("like").requests(cpu="3").build())
-    other = cluster.classes.info_of(a_pod("another").requests(cpu="2").build())
     needs, order = {"n1": Need({"cpu": 3000}, 1)}, Order(0, 1.0, 0)
     there = frozenset(info.pod.uid for info in cluster.pods_on(0).values())
-    one = Reservation(
-        "default/crew", "default-scheduler", order, 2e9, 3e9, True, needs, (other, like), 2e9, there
-    )
+    crew = "default/crew", "default-scheduler", order
+    return play, Reservation(*crew, 2e9, 3e9, True, needs, (like,), 2e9, there)
+
+
+def test_somebody_who_came_and_has_the_same_promise_to_keep_to() -> None:
+    """One of the same kind, and one whom nothing here explains."""
+    play, one = kept_by_all()
+    cluster, (like,) = play.parts.cluster, one.likes
+    other = cluster.classes.info_of(a_pod("another").requests(cpu="2").build())
+    one = replace(one, likes=(other, like))
     came = a_pod("came").requests(cpu="3").spec(schedulerName="default-scheduler").on("n1")
     cluster.apply(Seen(POD, came.build()))
     told = why_moved(play.machine.context, one)
@@ -144,6 +150,15 @@ def test_somebody_who_came_and_has_the_same_promise_to_keep_to() -> None:
     unlike = replace(one, likes=(other,))
     told = why_moved(play.machine.context, unlike)
     assert told == ("arrival", "pod default/came came to node n1")
+
+
+def test_who_left_it_enough_when_he_came_is_not_blamed_for_who_took_the_rest() -> None:
+    play, one = kept_by_all()
+    cluster = play.parts.cluster
+    for name, scheduler in (("beside", "default-scheduler"), ("taker", "another")):
+        cluster.apply(Seen(POD, a_pod(name).spec(schedulerName=scheduler).on("n1").build()))
+    words = "pod default/taker came to node n1 by another scheduler"
+    assert why_moved(play.machine.context, one) == ("arrival", words)
 
 
 def test_room_that_is_held_for_others() -> None:

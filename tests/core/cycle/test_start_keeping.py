@@ -136,6 +136,18 @@ def test_when_room_came_it_is_looked_at_again_by_itself() -> None:
     assert next_s(scene.cluster) == scene.one.made_s + REPLAN_S - scene.cluster.wall_ahead_s
 
 
+def test_whoever_was_woken_is_left_alone_for_a_while_whatever_came() -> None:
+    """Else a process would look at it turn after turn until then."""
+    scene = Scene()
+    scene.kept.ended_early_s = scene.one.made_s + 1
+    assert scene.after(REPLAN_S) == ["web"]
+    until_s = scene.cluster.wall_clock_s + REPLAN_S - scene.cluster.wall_ahead_s
+    assert next_s(scene.cluster) == until_s
+    scene.kept.ended_early_s = scene.one.made_s
+    assert scene.after(REPLAN_S) == []
+    assert next_s(scene.cluster) == scene.one.start_s - scene.cluster.wall_ahead_s
+
+
 def test_while_a_search_is_under_way_nothing_is_concluded() -> None:
     scene = Scene(at_s=10)
     scene.kept.searches = 1

@@ -66,6 +66,27 @@ def test_who_is_more_important_is_not_kept_off_and_named_as_the_cause() -> None:
     assert play.told["w0"].endswith(f", not by {rfc3339(first_s + 1)}: {one.cause}")
 
 
+def test_a_start_that_comes_back_a_part_of_the_way_still_tells_why_it_is_later() -> None:
+    play = Batch(room("n1"))
+    play.show(lasting("a", 100, cpu=2))
+    play.gang("crew", lasting("w0", 600, cpu=4))
+    first_s = play.to("crew").start_s
+    play.show(lasting("vip", 200).priority(10))
+    play.show(lasting("vip-too", 300).priority(10))
+    later = play.to("crew")
+    assert later.cause
+
+    play.end("vip-too", after_s=5)
+    play.pass_time(40)
+
+    one = play.to("crew")
+    assert first_s < one.start_s < later.start_s
+    assert (one.first_s, one.cause) == (first_s, later.cause)
+    play.end("vip", after_s=5)
+    play.pass_time(40)
+    assert (play.to("crew").start_s, play.to("crew").cause) == (first_s, "")
+
+
 def test_it_starts_when_it_was_told_and_others_are_free_to_go_on() -> None:
     play = two_full_nodes()
     play.gang("crew", lasting("w0", 60, cpu=4), lasting("w1", 60, cpu=4))

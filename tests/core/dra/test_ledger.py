@@ -7,6 +7,7 @@ from asched.core.model.claim import RESERVED_FOR_MAX, ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from asched.core.model.pod import Pod
+from asched.core.state.budget import SLICE_STEPS, OutOfTurn
 from asched.core.state.change_log import LOG_ENTRIES_MAX
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Listed, Seen
@@ -166,3 +167,39 @@ def test_what_a_pod_of_no_group_reserved_is_its_own() -> None:
     world.ledger.reserve("uid-c", held("a"), a_member("one", ""))
 
     assert world.ledger.handed_on(claim, a_member("two", "")) is None
+
+
+def test_thousands_that_changed_are_taken_in_as_far_as_the_budget_goes() -> None:
+    world = World()
+    count = 3 * SLICE_STEPS
+    world.cluster.apply(Seen(RESOURCE_CLAIM, a_claim().allocated(held("a"))))
+    world.cluster.apply(Seen(DEVICE_CLASS, a_class()))
+    for i in range(count):
+        world.cluster.apply(Seen(RESOURCE_SLICE, a_slice(name=f"s{i}", pool=f"p{i}")))
+    ledger, slices = world.ledger, 0
+    known = []
+    while slices < 100:
+        world.cluster.budget.open()
+        slices += 1
+        try:
+            ledger.catch_up(in_slices=True)
+            break
+        except OutOfTurn:
+            known.append(len(list(ledger.inventory.names())))
+    assert known == sorted(set(known)), "each slice gets further"
+    assert len(known) > 3
+    assert len(list(ledger.inventory.names())) == count
+    assert world.taken == ["a"]
+    assert ledger.device_class(a_class().metadata.name) is not None
+
+
+def test_whoever_asks_of_claims_alone_need_not_wait_for_slices() -> None:
+    world = World()
+    world.cluster.apply(Seen(RESOURCE_SLICE, a_slice(name="s", pool="p")))
+    world.cluster.apply(Seen(RESOURCE_CLAIM, a_claim().allocated(held("a"))))
+    world.ledger.catch_up_with_claims()
+    assert world.taken == ["a"]
+    assert not list(world.ledger.inventory.names())
+
+    world.ledger.catch_up()
+    assert list(world.ledger.inventory.names()) == ["s"]

@@ -10,6 +10,7 @@ from asched.core.framework import placements
 from asched.core.framework.placements import (
     EVERYWHERE,
     KNOWN_MAX,
+    Alike,
     Assignments,
     Divisions,
     Placement,
@@ -22,7 +23,9 @@ from asched.core.framework.placements import (
     narrowed,
 )
 from asched.core.framework.status import Code, Status, failure, unschedulable
+from asched.core.plugins.pod_group_pods_count import PodGroupPodsCount
 from asched.core.state.cluster import Cluster
+from tests.builders import a_pod
 
 
 class Table(PlacementScorePlugin):
@@ -67,6 +70,19 @@ def test_weights_decide() -> None:
     assert chosen(light, PlacementScorer(Table(a=10, b=50), 3)) == 1  # 120 against 160
 
 
+def test_placements_that_take_the_same_pods_are_scored_as_if_each_had_been_tried() -> None:
+    cluster = Cluster()
+    pods = ((cluster.classes.info_of(a_pod("p").build()), ""),)
+    alike = Alike([one.placement for one in (A, B)], pods)
+    assert list(alike) == [Assignments(one.placement, pods) for one in (A, B)]
+    assert (len(alike), list(alike[1:])) == (2, [alike[1]])
+    table = PlacementScorer(Table(a=10, b=90), 1)
+    count = PlacementScorer(PodGroupPodsCount(cluster), 1)
+    assert choose((table, count), "default/crew", alike, 0) == 1
+    told = count.plugin.score_placements("default/crew", alike)
+    assert told == count.plugin.score_placements("default/crew", list(alike)) == [1, 1]
+
+
 def test_normalized_scores_are_what_counts() -> None:
     assert chosen(PlacementScorer(Table(a=900, b=300, final=[0, 100]), 1)) == 1
 
@@ -107,7 +123,7 @@ def test_what_a_plugin_gets_wrong_is_an_error(table: Table, said: str) -> None:
 
 
 def test_without_a_plugin_there_is_one_placement_of_all_nodes() -> None:
-    assert generate((), "default/crew") == [EVERYWHERE]
+    assert generate((), "default/crew") == (EVERYWHERE,)
 
 
 def test_a_plugin_that_offers_nothing_rejects_the_group() -> None:
@@ -127,7 +143,7 @@ def test_what_a_plugin_says_is_passed_on() -> None:
     assert isinstance(status, Status)
     assert status.message == "full"
     one = Placement("a", np.ones(2, dtype=np.bool_))
-    assert generate((Fixed((one,)),), "default/crew") == [one]
+    assert generate((Fixed((one,)),), "default/crew") == (one,)
 
 
 @pytest.mark.parametrize(

@@ -115,3 +115,26 @@ def test_without_scorers_every_feasible_node_has_one_point() -> None:
 
     assert state.rank(pod).tolist()[:2] == [1, 1]
     assert state.rank(pod, np.array([True, False])).tolist()[:2] == [1, NOT_FEASIBLE]
+
+
+def test_a_part_of_the_cluster_is_read_again_where_somebody_may_have_written_to_it() -> None:
+    parts = Parts.fresh()
+    runner = build_runners(default_configuration("s"), parts)["s"]
+    for number in range(8):
+        parts.cluster.apply(Seen(NODE, a_node(f"n{number}").build()))
+    pod, row_of = pending(parts.cluster, a_pod()), parts.cluster.nodes.row_of
+
+    def found(within: np.ndarray) -> str:
+        decision = run_alone(runner.schedule(pod, 0, within))
+        assert isinstance(decision, Decision)
+        return decision.node
+
+    mine = np.zeros(8, dtype=np.bool_)
+    mine[row_of["n1"]] = True
+    assert found(mine) == "n1"
+    mine[:] = False
+    mine[row_of["n2"]] = True
+    assert found(mine) == "n2"
+    mine.flags.writeable = False
+    other = mine.copy()
+    assert [found(mine), found(mine), found(np.roll(other, 1)), found(mine)].count("n2") == 3

@@ -90,7 +90,7 @@ def test_a_group_without_a_constraint_may_go_everywhere() -> None:
     cluster.apply(Seen(POD_GROUP, a_group(key=None)))
     plugin = TopologyPlacementGenerator(cluster)
 
-    assert plugin.generate_placements("default/crew", EVERYWHERE) == [EVERYWHERE]
+    assert plugin.generate_placements("default/crew", EVERYWHERE) == (EVERYWHERE,)
 
 
 def test_a_group_that_has_a_place_stays_in_its_domain() -> None:
@@ -140,6 +140,7 @@ def test_placements_of_a_label_are_kept_until_a_node_has_other_labels() -> None:
 
     first = plugin.generate_placements("default/crew", EVERYWHERE)
     assert plugin.generate_placements("default/crew", EVERYWHERE) is first
+    assert not any(one.rows.flags.writeable for one in first), "they are told to many groups"
     cluster.apply(Seen(NODE, a_node("n2").labels({RACK: "c"}).build()))
     moved = plugin.generate_placements("default/crew", EVERYWHERE)
     assert [one.name for one in moved] == ["a", "c"]

@@ -9,7 +9,7 @@ from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.preemption import budgets as budgets_
 from asched.core.preemption.budgets import Budgets
-from asched.core.state.budget import OutOfTurn
+from asched.core.state.budget import SLICE_STEPS, OutOfTurn
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import LabelSet
 from tests.builders import a_node
@@ -234,7 +234,7 @@ def test_what_is_asked_twice_is_answered_alike_and_what_moves_in_between_counts(
         budgets.catch_up()
         found = budgets.violations(pods)
         assert budgets.violations(pods) == found
-        assert budgets.violated_by([[pod] for pod in pods]) == found
+        assert list(budgets.violated_by([[pod] for pod in pods])) == found
         return found
 
     assert violating() == [False, False, False]
@@ -251,3 +251,61 @@ def test_what_is_asked_twice_is_answered_alike_and_what_moves_in_between_counts(
     assert violating() == [False, False, True]
     stage.cluster.apply(Gone(POD_DISRUPTION_BUDGET, budget("one", None, 0)))
     assert violating() == [False, False, False]
+
+
+def test_thousands_of_small_ones_are_taken_in_as_far_as_the_budget_goes() -> None:
+    stage = Stage()
+    count = 3 * SLICE_STEPS
+    for number in range(count):
+        stage.budget(f"b{number}", "default", f"a{number}", 0)
+    budgets = Budgets(stage.cluster)
+
+    assert _slices_to_catch_up(stage, budgets) > 3
+
+    assert len(budgets) == count
+    last = stage.info(a_low("p", "n1").labels(app=f"a{count - 1}").build())
+    assert budgets.violations([last]) == [True]
+
+
+def test_budgets_of_one_row_s_pods_are_found_over_several_slices_and_kept_once() -> None:
+    stage = Stage()
+    count = SLICE_STEPS
+    for number in range(count):
+        stage.budget(f"b{number}", "default", "a", 0)
+    budgets = Budgets(stage.cluster)
+    budgets.catch_up()
+    pods = [
+        stage.info(a_low(f"p{number}", "n1").labels(app="a", own=f"v{number}").build())
+        for number in range(30)
+    ]
+    slices = 0
+    for _ in range(100):
+        stage.cluster.budget.open()
+        slices += 1
+        try:
+            budgets.find(pods)
+            break
+        except OutOfTurn:
+            continue
+    stage.cluster.budget.close()
+
+    assert slices > 3
+    assert budgets.violations(pods) == [True] * 30
+    assert len({id(budgets.speaking_for(info)) for info in pods}) == 1, (
+        "their numbers are kept once"
+    )
+
+
+def test_what_was_found_is_forgotten_where_it_takes_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budgets_, "BYTES_MAX", 100)
+    stage = Stage()
+    for number in range(40):
+        stage.budget(f"b{number}", "default", f"a{number}", 0)
+    budgets = Budgets(stage.cluster)
+    budgets.catch_up()
+    for number in range(40):
+        info = stage.info(a_low(f"p{number}", "n1").labels(app=f"a{number}").build())
+        assert budgets.keys_for([info]) == {f"default/b{number}"}
+        assert len(budgets._arrays) <= 7

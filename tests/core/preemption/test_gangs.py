@@ -37,7 +37,7 @@ def test_each_gang_allows_nobody_to_go() -> None:
     member = pending(cluster, a_pod("member").spec(schedulingGroup={"podGroupName": "crew"}))
     assert len(budgets) == 1
     assert budgets.violations([alone, member]) == [False, True]
-    assert budgets.violated_by([[alone], [alone, member], []]) == [False, True, False]
+    assert list(budgets.violated_by([[alone], [alone, member], []])) == [False, True, False]
 
 
 def test_budgets_speak_for_pods_of_gangs_and_others_as_ever() -> None:
@@ -55,4 +55,4 @@ def test_budgets_speak_for_pods_of_gangs_and_others_as_ever() -> None:
         cluster, a_pod("m").labels(app="c").spec(schedulingGroup={"podGroupName": "crew"})
     )
     assert budgets.violations([member, first, second]) == [True, False, True]
-    assert budgets.violated_by([[first], [member], [second]]) == [False, True, True]
+    assert list(budgets.violated_by([[first], [member], [second]])) == [False, True, True]

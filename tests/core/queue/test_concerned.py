@@ -171,4 +171,4 @@ def test_classes_that_leave_a_group_leave_nothing_in_its_index() -> None:
 
     (group,) = one.queue.places.unschedulable.groups()
     (index,) = group.concerned._indexes.values()
-    assert (set(index._by_key), len(index._keys), len(index._anyway)) == ({"stays"}, 1, 0)
+    assert (set(index._by_key), len(index._keys), len(index.anyway)) == ({"stays"}, 1, 0)

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asched.core.queue.lane import STALE_MIN, PodHeap
+from asched.core.queue.lane import SORTED_AT_ONCE, STALE_MIN, PodHeap
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import a_pod
 
@@ -107,3 +107,19 @@ def test_everybody_leaves_in_order_and_may_come_back() -> None:
     assert (len(lane), lane.pop()) == (0, None)
     lane.push(first, 1)
     assert (len(lane), lane.pop()) == (1, first)
+
+
+def test_a_long_lane_is_told_in_order_by_small_steps_without_those_who_leave_meanwhile() -> None:
+    lane = PodHeap()
+    pods = [QueuedPod(a_pod(f"p{number}"), 0.0) for number in range(10 * SORTED_AT_ONCE)]
+    for number, queued in enumerate(pods):
+        lane.push(queued, number * 7 % len(pods))
+    in_order = lane.in_order()
+    assert [number * 7 % len(pods) for number in map(pods.index, in_order)] == sorted(
+        range(len(pods))
+    )
+
+    steps = lane.in_order_by_steps()
+    assert [next(steps) for _ in range(10)] == [None] * 10, "sorted a part at a time"
+    lane.discard(in_order[1])
+    assert list(steps) == [in_order[0], *in_order[2:]]

@@ -313,16 +313,6 @@ def test_of_a_gang_one_pod_is_looked_at_for_all_and_never_before_its_backoff_end
     assert [q.woken_by for q in (first, *mates) if q] == [NODE_ADDED.label] * 3
 
 
-def test_who_is_due_stays_so_when_the_order_changes() -> None:
-    rooms = Rooms(places=3)
-    one = at_rest(rooms, alike=False)
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    one.queue.places.resort(lambda pod, _: tuple(-ord(c) for c in pod.metadata.name))
-
-    assert taken(one, rooms) == ["c", "b", "a"]
-
-
 def test_who_is_due_already_is_not_asked_about_again_before_it_was_looked_at() -> None:
     asked: list[str] = []
 
@@ -343,6 +333,9 @@ def test_who_is_due_already_is_not_asked_about_again_before_it_was_looked_at() -
     for _ in range(3):
         one.move(NODE_ADDED, now_s=LATER_S)
     assert asked == ["a", "b"]
+    before = one.queue.sliced.budget.spent
+    one.move(NODE_ADDED, now_s=LATER_S)
+    assert one.queue.sliced.budget.spent > before, "to pass thousands of them by takes time, too"
 
     assert not taken(one, rooms)
     rooms.places = 2
@@ -417,3 +410,21 @@ def test_who_is_due_after_its_backoff_is_due_at_once_by_a_change_that_is_worth_i
     one.move(VOLUME_ADDED, now_s=1.2)
 
     assert one.pop(1.3).pod.metadata.name == "pending"
+
+
+def test_equals_that_are_told_something_new_follow_in_slices() -> None:
+    rooms = Rooms("Ports")
+    one = scene(rooms)
+    one.add(*(a_pod(f"p{number:02d}") for number in range(40)))
+    for number in range(40):
+        one.reject("Ports" if number == 39 else "Fit", now_s=1.0 + number / 100)
+    one.move(NODE_ADDED, now_s=LATER_S)
+    one.queue.sliced.budget.open(5)
+    assert one.queue.pop(LATER_S) is None
+    assert one.queue.sliced
+    assert 1 < one.witness.waiting_for["Ports"] < 40
+    one.queue.delete(one.api["default/p38"])
+    one.queue.sliced.budget.close()
+    one.queue.sliced.go_on()
+
+    assert one.witness.waiting_for == {"Ports": 39, "Fit": 0}

@@ -1,5 +1,9 @@
 """Other profiles for a queue that is in use."""
 
+from math import inf
+
+from msgspec.structs import replace
+
 from asched.core.framework.points import Registration
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
@@ -9,6 +13,7 @@ from asched.core.queue.reprofile import reprofile
 from asched.core.state.changes import Action, Change, Trigger
 from asched.core.state.nominated import Nominator
 from tests.builders import a_node, a_pod
+from tests.core.queue.waiting import Gate
 
 NODE_ADD = (Registration(Trigger("Node", Action.ADD)),)
 NOW_S = 1_000.0
@@ -108,23 +113,56 @@ def test_profiles_are_those_of_the_new_configuration():
     assert names(queue.places.listing().unschedulable) == ["a"]
 
 
-def test_pods_that_rest_are_grouped_as_the_new_configuration_tries_them():
+def test_pods_behind_a_gate_are_grouped_as_the_new_configuration_tries_them():
     queue = a_queue("one")
+    held = replace(a_profile(), pre_enqueue=(Gate("hold"),))
+    reprofile(queue, {"one": held}, Backoff(), NOW_S)
     for name in ("a", "b"):
-        group = {"podGroupName": "crew"}
-        reject(queue, a_pod(name).spec(schedulerName="one", schedulingGroup=group).build())
-    queue.gangs = Gangs(tries_groups=True)
+        spec = {"schedulingGroup": {"podGroupName": "crew"}, "schedulingGates": [{"name": "hold"}]}
+        queue.add(a_pod(name).spec(schedulerName="one", **spec).build(), NOW_S)
+    for tries_groups, gang, sizes in ((True, "default/crew", [2]), (False, "", [1, 1])):
+        queue.gangs = Gangs(tries_groups=tries_groups)
 
-    queue.places.regroup(queue.gangs.key_of)
+        reprofile(queue, {"one": held}, Backoff(), NOW_S)
 
-    (group,) = queue.places.unschedulable.groups()
-    assert [len(equals) for equals in group.classes.values()] == [2]
-    assert {queued.gang for queued in queue.places.unschedulable} == {"default/crew"}
-    queue.gangs = Gangs(tries_groups=False)
-    queue.places.regroup(queue.gangs.key_of)
-    assert {queued.gang for queued in queue.places.unschedulable} == {""}
-    (group,) = queue.places.unschedulable.groups()
-    assert [len(equals) for equals in group.classes.values()] == [1, 1]
+        (group,) = queue.places.unschedulable.groups()
+        assert [len(equals) for equals in group.classes.values()] == sizes
+        assert {queued.gang for queued in queue.places.unschedulable} == {gang}
+
+
+def test_whoever_is_due_is_tried_in_the_new_order():
+    """Keys of the two orders cannot be compared."""
+    queue = a_queue("one")
+    for name in "bac":
+        reject(queue, of(name))
+    queue.move(Change(NODE_ADD[0].trigger, None, a_node("n").build()), NOW_S + 50)
+    numbers = a_profile(lambda pod, _: ord(pod.metadata.name))
+
+    reprofile(queue, {"one": numbers}, Backoff(), NOW_S + 60)
+
+    assert names(iter(lambda: queue.pop(NOW_S + 60), None)) == ["a", "b", "c"]
+
+
+def test_many_pods_move_over_in_slices_and_end_as_in_one_go():
+    outcomes = []
+    for steps in (7, inf):
+        queue = a_queue("one", "two")
+        for number in range(20):
+            reject(queue, of(f"resting{number}", "one" if number % 2 else "two"))
+        for number in range(20):
+            queue.add(of(f"waiting{number}", "one" if number % 2 else "two"), NOW_S)
+        queue.sliced.budget.open(steps)
+        reprofile(queue, {"one": a_profile(by_name_backwards)}, Backoff(), NOW_S)
+        turns = 0
+        while queue.sliced:
+            queue.sliced.budget.open(steps)
+            queue.sliced.go_on()
+            turns += 1
+        assert (turns > 5) is (steps == 7)
+        assert not len(queue.places.unschedulable)
+        outcomes.append(names(iter(lambda queue=queue: queue.pop(NOW_S), None)))
+    assert outcomes[0] == outcomes[1]
+    assert len(outcomes[0]) == 20
 
 
 def test_pods_that_are_active_know_with_whom_they_are_tried_from_now_on():

@@ -1,6 +1,7 @@
 """Who is tried first after a leader died."""
 
 from collections import Counter
+from math import inf
 
 import pytest
 from msgspec.structs import replace
@@ -123,3 +124,19 @@ def test_where_the_leader_died_young_those_without_a_trace_are_suspected_first()
     other.add(tried(a_pod("old")), now_s=NOW_S)
     put_behind(other.queue, NOW_S, 1, died_young=True)
     assert other.names() == {"backoff": ["old"]}, "there is nobody else"
+
+
+def test_of_many_pods_so_many_are_looked_at_at_once_and_the_same_go_behind() -> None:
+    behind = []
+    for steps in (3, inf):
+        one = Scene()
+        one.add(*(a_pod(f"p{n:02}") for n in range(50)), now_s=NOW_S)
+        one.queue.sliced.budget.open(steps)
+        put_behind(one.queue, NOW_S, 1, died_young=False)
+        assert bool(one.queue.sliced) is (steps == 3)
+        while one.queue.sliced:
+            one.queue.sliced.budget.open(steps)
+            one.queue.sliced.go_on()
+        behind.append(one.names()["backoff"])
+    assert behind[0] == behind[1]
+    assert 10 < len(behind[0]) < 40

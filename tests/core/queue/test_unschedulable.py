@@ -159,6 +159,20 @@ def test_pods_apart_and_behind_a_gate_are_not_due_with_their_like() -> None:
         assert len(unschedulable.due) == 1
 
 
+def test_pods_behind_a_gate_stand_in_no_line() -> None:
+    """Nobody looks at one of them before the others; a gang of thousands would be sorted twice."""
+    unschedulable = UnschedulablePods()
+    pods = [an_unschedulable(name, "Gang", cls="a") for name in ("one", "two", "three")]
+    for queued in pods:
+        queued.gated_by = queued.gang = "Gang"
+        unschedulable.add(queued)
+    assert list(unschedulable) == pods
+    assert [queued.lane for queued in pods] == [None] * 3
+    for queued in pods:
+        unschedulable.discard(queued)
+    assert list(unschedulable.groups()) == []
+
+
 def test_who_is_filed_anew_while_due_is_looked_at_among_its_new_like() -> None:
     unschedulable = UnschedulablePods()
     first, second, third = (an_unschedulable(name, "Fit", cls="a") for name in "abc")
@@ -200,9 +214,15 @@ def test_another_order_may_have_keys_that_no_old_one_can_be_compared_with() -> N
     for queued in pods[1:]:
         unschedulable.due.add(equals_of(queued), Reason(Worth.AFTER_BACKOFF, "x"))
     unschedulable.due.file(1.0)
+    for queued in pods:
+        unschedulable.discard(queued)
     keys.update({queued.key: queued.key for queued in pods})
 
-    unschedulable.resort()
+    unschedulable.renew()
+    for queued in reversed(pods):
+        unschedulable.add(queued)
+    for queued in pods[1:]:
+        unschedulable.due.add(equals_of(queued), Reason(Worth.AFTER_BACKOFF, "x"))
 
     assert unschedulable.due.first(1.0) is equals_of(pods[0])
     assert [equals.first(1.0) for equals in unschedulable.due] == [pods[0], pods[2]]

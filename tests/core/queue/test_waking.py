@@ -10,7 +10,7 @@ from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import RejectorGroup
-from asched.core.queue.waking import LOOKS_MAX
+from asched.core.queue.waking import LOOK_STEPS, LOOKS_MAX
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
 from tests.core.queue.waiting import (
     NODE_ADDED,
@@ -140,6 +140,7 @@ def test_one_change_causes_no_more_than_so_many_looks() -> None:
 
     assert one.move(NODE_LABEL, now_s=1.3) == 2, "the rest is woken unseen"
     assert len(look.asked) == LOOKS_MAX
+    assert one.queue.sliced.budget.spent >= LOOKS_MAX * LOOK_STEPS
 
 
 def test_a_change_that_upstream_does_not_make_wakes_only_who_fits() -> None:

@@ -126,6 +126,48 @@ def test_a_binding_that_took_longer_than_all_that_are_near_is_lag(
     assert len(told["details"]["decidedAfter"]) == 12
 
 
+PACKS = {
+    "schedulerName": NAME,
+    "pluginConfig": [
+        {
+            "name": "NodeResourcesFit",
+            "args": {
+                "scoringStrategy": {
+                    "type": "MostAllocated",
+                    "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+                }
+            },
+        }
+    ],
+}
+
+
+def of_size(name: str, size: int) -> PodBuilder:
+    return a_pod(name).requests(cpu=str(size), memory=f"{2 * size}Gi")
+
+
+@pytest.mark.parametrize("own", [0, 2], ids=["its node as seen", "its node fuller"])
+def test_two_nodes_that_were_full_by_bindings_seen_later_are_lag(own: int) -> None:
+    """1. x1 fills n1, x2 fills n2, maybe y goes to n3. 2. So web goes to n3, which is fuller than
+    n4. 3. z goes to n4. 4. The binding of web is seen first.
+    """
+    nodes = [a_node(f"n{k}").allocatable(cpu="8", memory="16Gi", pods="110") for k in range(1, 5)]
+    looking = Looking(*nodes, profiles=[PACKS])
+    there = zip(range(1, 5), (7, 6, 4 - own, 3), strict=True)
+    looking.waits(*(of_size(f"there-{k}", size).on(f"n{k}") for k, size in there))
+    x1, x2, z, web = of_size("x1", 1), of_size("x2", 2), of_size("z", 3), of_size("web", 1)
+    later = [(x1, "n1"), (x2, "n2"), *([(of_size("y", own), "n3")] if own else ()), (z, "n4")]
+    looking.waits(*(pod for pod, _ in later), web)
+    for pod, node in ((web, "n3"), *later):
+        looking.binds(pod, node)
+    looking.later(AGAIN_S)
+    looking.later(LATE_S)
+    told = next(one for one in looking.tally.told()["examples"] if one["pod"] == "default/web")
+    assert (told["outcome"], told["ours"]) == ("lag", "n1")
+    before = [f"default/{pod.build().metadata.name}" for pod, _ in later[:-1]]
+    assert [one["pod"] for one in told["details"]["decidedBefore"]] == before
+
+
 def test_a_node_that_does_not_fit_is_told_with_who_refuses_it() -> None:
     looking = Looking(*equal("n1"), a_node("closed").taints("team=a:NoSchedule"))
     looking.waits(small())

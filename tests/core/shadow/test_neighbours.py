@@ -127,6 +127,18 @@ def test_after_those_on_the_node_that_is_chosen_here_which_was_full() -> None:
     assert ([], ["c3", "early", "late"]) in [(names(m.after), names(m.before)) for m in tried]
 
 
+def test_node_by_node_those_seen_later_were_there_and_then_those_seen_before_were_not() -> None:
+    scene = Scene()
+    one, moved = around(scene), Moved()
+    found: list[Named] = []
+    for node in ("n3", "n2", "n3", "n9"):
+        again = scene.neighbours.otherwise(one, moved, node)
+        if again is not None:
+            moved = again
+            found.append((names(moved.after), names(moved.before)))
+    assert found == [([], ["c3"]), ([], ["c2", "c3"]), (["a3"], ["c2"])]
+
+
 def test_what_helped_most_often_is_tried_first() -> None:
     scene = Scene()
     one = around(scene)

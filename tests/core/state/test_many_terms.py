@@ -3,7 +3,7 @@
 from typing import Any
 
 from asched.core.cycle.turn_limit import CountedLimit
-from asched.core.model.kinds import POD
+from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.state.affinity_terms import AffinityTerm
 from asched.core.state.facts import Gone, Seen
@@ -138,3 +138,29 @@ def test_many_terms_are_compiled_as_few_are() -> None:
 
     play = a_world()
     assert terms_of(MANY)[:FEW] == terms_of(FEW)
+
+
+def test_terms_with_keys_of_no_node_speak_of_nobody_until_a_node_has_the_key() -> None:
+    play = a_world()
+    terms = [
+        {"topologyKey": f"k{i}", "labelSelector": {"matchLabels": {"app": "x"}}}
+        for i in range(MANY)
+    ]
+    apart_ = {"affinity": {"podAntiAffinity": {f"required{SPREAD}": terms}}}
+    play.see(a_pod("there").on("n0").labels(app="y").spec(**apart_))
+    play.see(a_pod("before").labels(app="x"))
+    settle(play)
+    assert play.node_of("uid-before")
+    topology, known = play.parts.cluster.topology, play.parts.cluster.placed["uid-before"]
+    assert not topology.terms_speaking_of(known.cls.label_set, {})
+
+    for i in range(3):
+        play.turn(Seen(NODE, a_node(f"n{i}").labels(zone=f"z{i}", k7="one").build()))
+    play.see(a_pod("kept off").labels(app="x"))
+    settle(play)
+    assert not play.node_of("uid-kept off")
+
+    for i in range(3):
+        play.turn(Seen(NODE, a_node(f"n{i}").labels(zone=f"z{i}").build()))
+    settle(play)
+    assert play.node_of("uid-kept off")

@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from statistics import median
 from urllib.parse import urlsplit
 
 from tests.e2e.affairs import broken_rules
@@ -24,7 +25,8 @@ async def trial(order: Order, folder: Path) -> tuple[Day, list[str]]:
             await day.run()
         nodes, pods = await plane.every("/api/v1/nodes"), await plane.every(PODS)
     waiting = [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
-    wrong = [f"{len(pods)} pods instead of {order.pods}"] if len(pods) != order.pods else []
+    ordered = sum(side.pods for side in day.sides)
+    wrong = [f"{len(pods)} pods instead of {ordered}"] if len(pods) != ordered else []
     wrong += [f"{len(waiting)} pods have no node: {waiting[:10]}"] if waiting else []
     wrong += [f"moved: {moved}" for moved in day.seen.moved]
     wrong += broken_rules(nodes, pods)
@@ -46,15 +48,15 @@ def main() -> int:
         folder = logs or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         day, wrong = asyncio.run(trial(Order(**args), folder))
-    by_cause: dict[str, list[float]] = defaultdict(list)
-    for one in day.recoveries:
-        by_cause[one.cause].append(one.took_s)
-    lines = ["| fault | times | median s | worst s |", "|---|---|---|---|"]
-    for cause, times in by_cause.items():
-        times.sort()
-        lines.append(f"| {cause} | {len(times)} | {times[len(times) // 2]:.1f} | {times[-1]:.1f} |")
+    took: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for recovery in day.recoveries:
+        took[recovery.cause, recovery.who].append(recovery.took_s)
+    lines = ["| fault | who | times | median s | worst s |", "|---|---|---|---|---|"]
+    for (cause, who), times in took.items():
+        lines.append(f"| {cause} | {who} | {len(times)} | {median(times):.1f} | {max(times):.1f} |")
     lines += [f"wrong: {line}" for line in wrong]
-    lines.append(f"{day.seen.bound} pods bound, {len(wrong)} findings")
+    bound = ", ".join(f"{side.bound} by {side.kind}" for side in day.sides)
+    lines.append(f"pods bound: {bound}; {len(wrong)} findings")
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if wrong else 0
 

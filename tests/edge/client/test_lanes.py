@@ -2,7 +2,15 @@
 
 import pytest
 
-from asched.core.framework.effects import Bind, Lane, MarkVictim, PatchPodStatus, PodRef
+from asched.core.framework.effects import (
+    Bind,
+    Lane,
+    MarkVictim,
+    PatchGroupStatus,
+    PatchPodStatus,
+    PodRef,
+)
+from asched.core.model.kinds import POD_GROUP
 from asched.edge.client.lanes import Job, JobQueue, StatusQueue, TurnQueue, fold
 
 
@@ -139,3 +147,27 @@ def test_what_was_begun_earlier_goes_first():
     queue.put_back(next_step)
     assert [queue.take() for _ in range(4)] == [next_step, second, late, None]
     assert queue.oldest_s is None
+
+
+def test_of_a_group_the_newest_condition_waits_and_the_next_until_it_is_written() -> None:
+    def of_group(name: str, says: str) -> Job:
+        effect = PatchGroupStatus(
+            kind=POD_GROUP, namespace="ns", name=name, body={"says": says}, subresource="status"
+        )
+        return Job(effect.lane, effect, 0.0)
+
+    queue = StatusQueue(10)
+    for job in (of_group("a", "no"), of_group("b", "no"), of_group("a", "yes")):
+        assert job.lane is Lane.STATUS
+        queue.put(job)
+    assert (len(queue), queue.folded_count) == (2, 1)
+    first, second = queue.take(), queue.take()
+    assert first is not None
+    assert second is not None
+    assert [job.effect.body["says"] for job in (first, second)] == ["yes", "no"]
+    queue.put(of_group("a", "no more"))
+    assert queue.take() is None
+    queue.done(first)
+    last = queue.take()
+    assert last is not None
+    assert last.effect.body == {"says": "no more"}

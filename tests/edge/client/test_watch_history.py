@@ -5,10 +5,12 @@ import random
 
 import pytest
 
-from asched.core.model.kinds import NAMESPACE, NODE
-from asched.edge.client import watch
-from asched.edge.client.errors import HistoryChanged
+from asched.core.model.kinds import NAMESPACE, NODE, POD
+from asched.edge.client import history, watch
+from asched.edge.client.errors import ConnectionLost, HistoryChanged, ServerFailed
+from asched.edge.client.history import History
 from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.transport import Reply
 from asched.edge.client.watch import Reflector
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import scripted, status
@@ -117,3 +119,30 @@ async def test_a_list_older_than_what_is_known_is_asked_for_anew():
         assert world.told == [("a",), ("a", "b")]
     assert world.queries[2]["resourceVersion"] == "100"
     assert "resourceVersion" not in world.queries[3]
+
+
+class Behind:
+    """A server at version 7 whose streams have told all up to 5; a list tells the rest."""
+
+    def __init__(self, *trouble):
+        self.reached, self.lists, self.trouble = "5", 0, list(trouble)
+        self.history = History(self)
+        self.history.follow(POD, lambda: self.reached)
+
+    async def request(self, _method, _path, **_):
+        if self.trouble:
+            raise self.trouble.pop()
+        return Reply(200, b'{"metadata": {"resourceVersion": "7"}}')
+
+    async def list_again(self):
+        self.lists += 1
+        self.reached = "7"
+
+
+async def test_what_the_streams_have_not_told_by_now_is_listed(monkeypatch):
+    monkeypatch.setattr(history, "CATCH_UP_S", 0.0)
+    behind = Behind(ServerFailed(500, ""), ConnectionLost("reset"))
+    await behind.history.catch_up(POD, behind.list_again)
+    assert behind.lists == 1
+    await behind.history.catch_up(POD, behind.list_again)
+    assert behind.lists == 1, "it knows all"

@@ -134,6 +134,18 @@ async def test_after_a_break_the_next_stream_is_a_short_one(end, monkeypatch):
     assert short == 5
 
 
+@pytest.mark.parametrize("end", ["reset", "half"])
+async def test_streams_that_break_before_they_speak_are_opened_again_without_a_list(end):
+    """A list of 20,000 pods would break, too, and be the last to get through once all is well."""
+    breaks, spoken = streams(end=end), streams(("ADDED", node("b", 11)))
+    world = World(initial(node("a", 1)), breaks, breaks, breaks, spoken)
+    async with living(world) as reflector:
+        assert world.told == [("a",), "+b@11"]
+        assert reflector.list_count == 1
+    assert {query["resourceVersion"] for query in world.queries[1:5]} == {"10"}
+    assert len(world.waits_s) == 3
+
+
 async def test_an_answer_without_an_end_to_its_header_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(aio, "HEADER_TIMEOUT_S", 0.05)
     world = World(headless, initial(node("a", 1)), headless, streams(("ADDED", node("b", 11))))

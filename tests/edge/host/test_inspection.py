@@ -185,6 +185,7 @@ async def in_full(dump: AsyncIterator[tuple[str, list[Any]]]) -> dict[str, list[
 async def test_dumps_leave_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "SLICE", 2)
     monkeypatch.setattr(inspection, "NODES_AT_ONCE", 2)
+    monkeypatch.setattr(inspection, "STEPS_AT_ONCE", 2)
     play = Play(*(a_node(f"n{number}").allocatable(cpu="2") for number in range(7)))
     for number in range(20):
         play.see(a_pod(f"p{number}").requests(cpu="2"))

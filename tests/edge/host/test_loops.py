@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from asched.core.cycle.orders import LeaderDied
 from asched.core.framework.effects import Lane
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.decode import decode
@@ -14,6 +15,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
 from asched.edge.client.errors import HistoryChanged
+from asched.edge.client.history import History
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host import loops
 from asched.edge.host.assemble import Parts, build_machine, build_runners
@@ -70,6 +72,40 @@ async def test_it_gets_ready_though_others_never_stop_filling_its_inbox(server, 
 
         server.create("pods", a_pod("web"))
         await until(lambda: bound(server) == {"web"})
+
+
+async def test_what_cannot_be_taken_in_yet_stays_in_the_inbox_where_it_folds(server, tmp_path):
+    async with a_scheduler(tmp_path) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        handle, handed, sliced = (
+            scheduler.machine.handle,
+            [],
+            scheduler.machine.context.queue.sliced,
+        )
+
+        def noting(facts, now_s):
+            handed.append(list(facts))
+            return handle(facts, now_s)
+
+        def endless():
+            while not is_over:
+                sliced.budget.note(1000)
+                yield
+
+        is_over = []
+        scheduler.machine.handle = noting
+        sliced.budget.open(1)
+        sliced.do(endless())
+        for _ in range(3):
+            node = decode(Node, a_node("busy"))
+            scheduler.inbox.put(Seen(NODE, node))
+            await scheduler._turn()
+        assert not any(handed)
+        is_over.append(True)
+        await scheduler._taken_in()
+
+    assert [fact.obj.name for facts in handed for fact in facts].count("busy") == 1
+    assert scheduler.machine.context.cluster.node_of("busy") is node
 
 
 async def test_a_wait_for_the_next_turn_hears_of_one_that_comes_at_once(server, tmp_path):
@@ -131,6 +167,28 @@ async def test_nothing_is_decided_once_another_history_was_heard_of(server, tmp_
         assert not scheduler.may_act()
         assert scheduler.machine.bindings == 0
         assert bound(server) == set()
+
+
+async def test_whoever_takes_over_from_the_dead_waits_until_all_is_known(
+    server, tmp_path, monkeypatch
+):
+    """The last bindings of that one may be under way on a stream that is slow."""
+    asked, known = [], asyncio.Event()
+
+    async def catch_up(_history, kind, _list_again):
+        asked.append(kind)
+        await known.wait()
+
+    monkeypatch.setattr(History, "catch_up", catch_up)
+    lead = Lead()
+    lead.predecessor = lambda: LeaderDied(1, died_young=False)
+    server.create("pods", a_pod("early"))
+    async with a_scheduler(tmp_path, leadership=lead) as scheduler:
+        await until(lambda: asked == [POD])
+        await scheduler._taken_in()
+        assert bound(server) == set()
+        known.set()
+        await until(lambda: bound(server) == {"early"})
 
 
 async def test_nothing_is_decided_behind_the_fence(server, tmp_path):

@@ -5,6 +5,8 @@ import logging
 import subprocess
 import sys
 
+import pytest
+
 from asched.edge.telemetry.log import JsonFormatter, KlogFormatter
 from tests.shared import ROOT
 
@@ -106,6 +108,25 @@ def test_several_lines_are_klogs_block() -> None:
     assert KlogFormatter().format(record).partition("] ")[2] == (
         '"Using component config" config=<\n\ta: 1\n\tb: 2\n >'
     )
+
+
+STRANGE = {
+    "half a letter": "/x\udcff",
+    "inside": {"a": ["\ud800"]},
+    "in an error": ValueError("\ud800"),
+    "large": 10**30,
+    "a key": {1: "x", (2,): "y"},
+}
+
+
+@pytest.mark.parametrize("formatter", [JsonFormatter(), KlogFormatter()])
+@pytest.mark.parametrize("what", STRANGE)
+def test_what_strangers_chose_is_one_line(what: str, formatter: logging.Formatter) -> None:
+    """A byte that is no letter in a request's path was a traceback instead of a line."""
+    given = {"msg": "said\udcfe", "levelno": logging.INFO, "what": STRANGE[what]}
+    line = formatter.format(logging.makeLogRecord(given))
+    assert line.encode().decode() == line
+    assert "what" in (json.loads(line) if isinstance(formatter, JsonFormatter) else line)
 
 
 def test_an_exception_without_words_is_told_by_its_name() -> None:

@@ -63,3 +63,19 @@ def test_pods_that_nobody_told_of_are_looked_at_when_they_change(
     assert "n1" in {world.outcome("first").node, world.outcome("second").node}
     row = world._machine.context.cluster.nodes.row_of["n1"]
     assert row in read
+
+
+def test_whoever_asks_for_one_row_alone_is_told_of_it_as_it_is_now() -> None:
+    """Nobody has to have asked of all rows before."""
+    world = a_world()
+    assert world.schedule(a_sharer("first")).node == "n0"
+    book, cluster = the_ledger(world), world._machine.context.cluster
+    row = cluster.nodes.row_of["n0"]
+    held = book.room(row).slots
+    world.add(a_sharer("second", on="n0"))
+    assert book.room(row).slots == [slots - 1 for slots in held]
+
+    world.remove(a_sharer("second"))
+    assert book.room(row).slots == held
+    world.add(node("n1"))
+    assert book.room(cluster.nodes.row_of["n1"]).slots == []

@@ -262,6 +262,14 @@ def test_gates_without_a_switch_are_told(tmp_path) -> None:
     assert any("always on" in note for note in prepared.notes)
 
 
+def test_gates_that_asched_cannot_do_without_are_left_out_aloud(tmp_path: Path) -> None:
+    """A scheduler that was told so would not start."""
+    asked = {"DRAExtendedResource": False, "SchedulerPopFromBackoffQ": True}
+    prepared = prepare(load(tmp_path, nodes(1), featureGates=asked))
+    assert prepared.gates == {"SchedulerPopFromBackoffQ": True}
+    assert any("DRAExtendedResource=false is left out" in note for note in prepared.notes)
+
+
 def test_the_cases_configuration_is_read(tmp_path) -> None:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

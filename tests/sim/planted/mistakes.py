@@ -210,8 +210,8 @@ MISTAKES: Final = (
         "changes during an attempt are lost",
         "Advisers",
         QUEUE,
-        "        self._take_notes()\n        self.in_flight.record(change)\n        return moved",
-        "        self._take_notes()\n        return moved",
+        "        self.in_flight.record(change)\n        return moved",
+        "        return moved",
     ),
     Mistake(
         "queue",
@@ -468,13 +468,14 @@ MISTAKES: Final = (
         "a stream that broke goes on from the newest",
         "Churn",
         WATCH,
-        "        self._is_shaken = self.doubt.is_open = True\n",
-        '        self._is_shaken, self._version = True, ""\n',
+        '"""One stream from the last version to its end."""\n',
+        '""""""\n        if self._is_shaken:\n'
+        "            self._version = await self._history.cached(self.kind)\n",
     ),
     Mistake(
         "watches",
         "decisions begin before everything is listed",
-        "Incident12",
+        "Quotas",
         "edge/host/loops.py",
         "        for reflector in self.reflectors.values():\n            await",
         "        for reflector in list(self.reflectors.values())[:0]:\n            await",

@@ -85,7 +85,7 @@ def compile_expression(expression: str) -> Program:
     """The program of an expression. Raises CelSyntaxError."""
     found = _programs.of(expression)
     if isinstance(found, CelError):
-        raise found
+        raise found.with_traceback(None)  # or it would grow with each time
     return found
 
 

@@ -3,7 +3,10 @@ r"""Regular expressions in linear time: RE2, whose dialect Go's package follows.
 Anybody who may create a claim may write a pattern, so no pattern may cost more than its length
 times that of the text; Python's own engine cannot promise that. Only whether it matches is told.
 
-`\C`, a single byte, is the one thing that RE2 knows and Go does not.
+`\C`, a single byte, is the one thing that RE2 knows and Go does not. A few characters may stand for
+a large automaton (`\pL{300}`), so its size is what a match costs; beyond PATTERN_BYTES_MAX, where
+compiling alone would take more than a selector may, a pattern is refused. Go's package is not so
+strict.
 """
 
 import re
@@ -12,16 +15,21 @@ from typing import Any, Final
 
 from asched.core.dra.cel.errors import CelRuntimeError
 
-PATTERNS_MAX: Final = 1024
-#: RE2's own default: the memory of one compiled pattern and of its automata (bytes).
-PATTERN_BYTES_MAX: Final = 8 << 20
+#: Whoever may make claims writes as many patterns as he likes, and each may take twice
+#: PATTERN_BYTES_MAX (measured).
+PATTERNS_MAX: Final = 128
+#: The memory of one compiled pattern and of its automata (bytes): some 30 ms of compiling. RE2's
+#: default is eight times as much.
+PATTERN_BYTES_MAX: Final = 1 << 20
+#: What one costs that was refused, as if it had so many steps.
+REFUSED_STEPS: Final = 20_000
 _SINGLE_BYTE: Final = re.compile(r"(?:[^\\]|\\[^C])*\\C", re.DOTALL)
 
 
 class Pattern:
-    """A compiled pattern. Raises CelRuntimeError if it is none."""
+    """A compiled pattern, of so many steps. Raises CelRuntimeError if it is none."""
 
-    __slots__ = ("_search",)
+    __slots__ = ("_search", "steps")
 
     def __init__(self, text: str) -> None:
         import re2
@@ -32,11 +40,13 @@ class Pattern:
         if _SINGLE_BYTE.match(text):
             raise _refused(text, r"invalid escape sequence: \C")
         try:
-            self._search: Any = re2.compile(text, options).search
+            compiled: Any = re2.compile(text, options)
         except re2.error as error:
             said = error.args[0] if error.args else ""
             why = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
             raise _refused(text, why) from None
+        self._search = compiled.search
+        self.steps: int = compiled.programsize
 
     def matches(self, text: str) -> bool:
         """Whether it matches anywhere in the text."""
@@ -48,6 +58,22 @@ def _refused(text: str, why: str) -> CelRuntimeError:
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
+def _compiled(text: str) -> Pattern | CelRuntimeError:
+    try:
+        return Pattern(text)
+    except CelRuntimeError as error:
+        return error
+
+
 def compile_pattern(text: str) -> Pattern:
     """The pattern, compiled once. Raises CelRuntimeError."""
-    return Pattern(text)
+    found = _compiled(text)
+    if isinstance(found, CelRuntimeError):
+        raise found.with_traceback(None)  # or it would grow with each time
+    return found
+
+
+def steps_of(text: str) -> int:
+    """The size of what a pattern is compiled to, the same whether it was compiled before or not."""
+    found = _compiled(text)
+    return REFUSED_STEPS if isinstance(found, CelRuntimeError) else found.steps

@@ -34,7 +34,7 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
     `turned`: the parts of which a row moved since all were summed.
     """
 
-    __slots__ = ("_by_row", "_owner", "_parts", "_sums", "is_exact", "turned")
+    __slots__ = ("_by_row", "_owner", "_parts", "_safe", "_sums", "is_exact", "turned")
 
     def __init__(self, nodes: NodeTable, parts: Parts, aspects: int, *logs: RowLog) -> None:
         super().__init__(nodes, aspects, *logs)
@@ -42,8 +42,8 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
         self._owner: I64 = np.zeros(0, dtype=np.int64)
         self._by_row: I64 = np.zeros((0, 0), dtype=np.int64)
         self._sums = self._by_row
-        #: whether no sum can have gone beyond 64 bits
-        self.is_exact = True
+        #: whether no sum can have gone beyond 64 bits; up to what no amount can lead to one
+        self.is_exact, self._safe = True, 0
         self.turned = RowLog()
 
     @property
@@ -66,8 +66,8 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
     def _make_all(self, asked: tuple[Amounts, OfRow | None]) -> None:
         self._owner = self._parts.owner(self._nodes.height)
         self._by_row = np.array(asked[0](NodeView(self._nodes)), dtype=np.int64)
-        self.is_exact = True
-        self._look_at(int(self._by_row.max(initial=0)))
+        self._safe = INT64_MAX // max(self._nodes.height, 1)
+        self.is_exact = int(self._by_row.max(initial=0)) <= self._safe
         self._sums = self._parts.sums(self._by_row)
         self.turned.forget()
 
@@ -84,8 +84,9 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
 
     def _take(self, row: int, amounts: Sequence[int]) -> None:
         by_row, sums, part = self._by_row, self._sums, self._owner.item(row)
-        self._look_at(max(amounts, default=0))
         for at, amount in enumerate(amounts):
+            if amount > self._safe:
+                self.is_exact = False
             more = amount - by_row.item(at, row)
             if more:
                 by_row[at, row] = amount
@@ -93,10 +94,6 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
                     sums[at, part] += more
         if part >= 0:
             self.turned.add(part, 1)
-
-    def _look_at(self, largest: int) -> None:
-        if largest > INT64_MAX // max(self._nodes.height, 1):
-            self.is_exact = False
 
 
 class KeptSums:

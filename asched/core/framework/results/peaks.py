@@ -157,7 +157,7 @@ class PeaksByDomain(Peaks):
         if level >= 0:
             tops = self._levels[level][feasible.open_ids, span]
             self.looked += tops.size - tops.shape[1]
-            best: I64 = np.maximum.reduce(tops, axis=0)
+            best: I64 = np.maximum.reduce(tops, axis=0, initial=NOT_FEASIBLE)  # none may be open
             return best
         is_open = feasible.is_open.take(feasible.domain_of[span])
         return np.where(is_open, self._totals[span], NOT_FEASIBLE)

@@ -49,6 +49,8 @@ class Ranking(ByRow[None]):
         """
         super().__init__(cluster.nodes, _aspects_of(points), feasible.passing_turned)
         self.points = points
+        #: those whose points of a row may be others with other rows beside it
+        self._relative = [one for one in points if one.may_be_relative]
         self.noughts = noughts
         self._feasible = feasible
         self._floor = floor
@@ -143,7 +145,7 @@ class Ranking(ByRow[None]):
 
     def _is_by_row(self) -> bool:
         """Whether the points of a row are the same whichever rows are ranked with it."""
-        return all(points.is_by_row for points in self.points)
+        return not [points for points in self._relative if not points.is_by_row]
 
     # --- for those who tell of it ----------------------------------------------------------------
 

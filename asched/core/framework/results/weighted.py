@@ -121,6 +121,12 @@ class WeightedPoints(ByRow[None]):
         return self._scorer.pre_score is not None
 
     @property
+    def may_be_relative(self) -> bool:
+        """Whether the points of a row may depend on which other rows are feasible."""
+        plugin = self._scorer.plugin
+        return plugin.reads_feasible or plugin.is_checked or self._is_normalized
+
+    @property
     def is_by_row(self) -> bool:
         """Whether the points of a row are the same whichever other rows are feasible; of scores
         that are made already.

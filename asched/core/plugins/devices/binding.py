@@ -242,7 +242,7 @@ class ClaimBinding:
     def _settle(self, claim: ResourceClaim) -> ResourceClaim:
         """The API has the claim: it speaks for itself from now on."""
         self._cluster.assume_object(RESOURCE_CLAIM, claim)
-        self._ledger.catch_up()
+        self._ledger.catch_up_with_claims()
         self._ledger.release(claim.uid, claim.metadata.key)
         return claim
 

@@ -42,7 +42,9 @@ def claim_of(pod: Pod, reference: PodResourceClaim, cluster: Cluster) -> Resourc
 
 def claims_of(pod: Pod, cluster: Cluster) -> tuple[ResourceClaim, ...]:
     """All claims of a pod, in its order; one that it names twice counts once. Raises ClaimError."""
-    found = (claim_of(pod, r, cluster) for r in pod.spec.resource_claims or ())
+    if not pod.spec.resource_claims:
+        return ()
+    found = (claim_of(pod, r, cluster) for r in pod.spec.resource_claims)
     return tuple({claim.uid: claim for claim in found if claim is not None}.values())
 
 

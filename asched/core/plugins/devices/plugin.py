@@ -147,7 +147,7 @@ class DynamicResources(
         self._prepared.pop(pod.pod.uid, None)
         if not _may_need_devices(pod):
             return PreFilterResult(SKIP)
-        self._ledger.catch_up()
+        self._ledger.catch_up(in_slices=True)
         try:
             found = claims_of(pod.pod, self._cluster)
         except ClaimError as error:

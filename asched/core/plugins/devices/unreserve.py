@@ -28,7 +28,7 @@ def unreserve(cluster: Cluster, ledger: DeviceLedger, pod: Pod) -> Late | None:
     seen = cluster.pods_seen.get(pod.key)
     if seen is not None and seen.uid == pod.uid and seen.spec.node_name:
         return None
-    ledger.catch_up()
+    ledger.catch_up_with_claims()
     found = (_known(cluster, pod, reference) for reference in pod.spec.resource_claims or ())
     reserved = [claim for claim in found if claim is not None and _is_held(claim, pod)]
     extended = ledger.extended_claim_of(pod.uid)

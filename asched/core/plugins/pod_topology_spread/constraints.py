@@ -26,7 +26,7 @@ from asched.core.model.selector import (
 )
 from asched.core.state.budget import Budget
 from asched.core.state.counters import CounterKey, PodPredicate
-from asched.core.state.gradual import Gradual
+from asched.core.state.gradual import FEW, Gradual
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -63,6 +63,8 @@ class Written(Protocol):
 
 #: Steps of the budget for a constraint to compile.
 COMPILE_STEPS: Final = 1.0
+#: ... and keys of a pod's labels that it names, where there are many, for a step.
+KEYS_PER_STEP: Final = 10
 
 
 class SpreadConstraint(NamedTuple):
@@ -108,6 +110,8 @@ def compiling(
 
     def compiled(written: TopologySpreadConstraint) -> SpreadConstraint:
         keys = (written.match_label_keys or ()) if has_keys else ()
+        if len(keys) > FEW:
+            budget.note(len(keys) / KEYS_PER_STEP)
         selector = _with_label_keys(compile_selector(written.label_selector), keys, pod)
         return _compiled(written, selector, gates)
 

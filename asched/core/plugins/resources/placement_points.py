@@ -8,7 +8,7 @@ Bounds  POINTS_MAX kinds of gangs, the one unused for longest given up; sums as 
 Source  kubernetes/kubernetes v1.36 plugins/noderesources/resource_allocation.go (scorePlacement)
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -18,14 +18,14 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from asched.core.config.args import ResourceSpec
-from asched.core.framework.placements import Assignments, Divisions
+from asched.core.framework.placements import Alike, Assignments, Divisions
 from asched.core.framework.results.part_sums import KeptSums, PartSums
 from asched.core.model.quantity import INT64_MAX
 from asched.core.plugins.scoring.amounts import Scored, node_amounts, scored
 from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect, NodeTable
-from asched.core.state.pods import PodClass
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 
 I64 = npt.NDArray[np.int64]
@@ -66,7 +66,7 @@ class PlacementPoints:
         """The share of all its nodes together that would be in use, by the configured resources.
         Devices do not count.
         """
-        wanted = self._wanted(assignments)
+        wanted = self._wanted(assignments.pods)
         rows = np.flatnonzero(assignments.placement.mask(self._nodes)).astype(np.int32)
         view = NodeView(self._nodes, rows)
         requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
@@ -77,17 +77,21 @@ class PlacementPoints:
         """The same of parts that share no nodes, for the same pods; None if they are not that, or
         their sums are beyond 64 bits.
         """
-        pods = candidates[0].pods
-        parts = self._divisions.of([one.placement for one in candidates])
-        if parts is None or any(one.pods is not pods for one in candidates):
+        if not isinstance(candidates, Alike):
+            pods = candidates[0].pods
+            if any(one.pods is not pods for one in candidates):
+                return None
+            candidates = Alike([one.placement for one in candidates], pods)
+        parts = self._divisions.of(candidates.placements)
+        if parts is None:
             return None
-        wanted = self._wanted(candidates[0])
+        wanted = self._wanted(candidates.pods)
         names, nodes = wanted.names, self._nodes
         kept = self._sums.get(names, parts, lambda: PartSums(nodes, parts, READS))
         sums = kept.of(
             partial(_held_and_offered, names),
             nodes.resources.end,
-            of_row=partial(_held_and_offered_on, nodes, names),
+            of_row=partial(_held_and_offered_on, nodes, [nodes.find_resource(n) for n in names]),
         )
         if sums is None:
             return None
@@ -107,12 +111,15 @@ class PlacementPoints:
         self._points.move_to_end(wanted)
         return known.points
 
-    def _wanted(self, assignments: Assignments) -> Scored:
+    def _wanted(self, pods: Sequence[tuple[PodInfo, str]]) -> Scored:
         """What all pods of a trial ask for together."""
-        asked: Counter[str] = Counter()
-        for cls, count in Counter([pod.cls for pod, _ in assignments.pods]).items():
+        asked: dict[str, int] = {}
+        of_class: dict[PodClass, int] = {}
+        for pod, _ in pods:
+            of_class[pod.cls] = of_class.get(pod.cls, 0) + 1
+        for cls, count in of_class.items():
             for name, amount in self._amounts_of(cls).items():
-                asked[name] += amount * count
+                asked[name] = asked.get(name, 0) + amount * count
         return scored(self._resources, asked)
 
 
@@ -137,19 +144,18 @@ def _held_and_offered(names: Sequence[str], nodes: NodeView) -> I64:
     return np.concatenate((np.where(allocatable > 0, requested, 0), allocatable))
 
 
-def _held_and_offered_on(nodes: NodeTable, names: Sequence[str], row: int) -> list[int]:
-    """The same of one row."""
+def _held_and_offered_on(nodes: NodeTable, places: Sequence[int | None], row: int) -> list[int]:
+    """The same of one row; `places` of the resources."""
     read = nodes.columns.read
-    requested, allocatable, nonzero = read("requested"), read("allocatable"), read("nonzero")
-    held, offered = [], []
-    for name in names:
-        at = nodes.find_resource(name)
-        most = 0 if at is None else allocatable.item(at, row)
-        offered.append(most)
-        if at is None or most <= 0:
-            held.append(0)
-        else:
-            held.append(nonzero.item(at, row) if at < 2 else requested.item(at, row))
+    of_row = read("allocatable")[:, row].tolist()
+    offered = [0 if at is None else of_row[at] for at in places]
+    requested, nonzero = read("requested"), read("nonzero")
+    held = [
+        0
+        if at is None or most <= 0
+        else (nonzero.item(at, row) if at < 2 else requested.item(at, row))
+        for at, most in zip(places, offered, strict=True)
+    ]
     return held + offered
 
 

@@ -42,7 +42,13 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.migration import CsiVolume
 from asched.core.model.pod import Pod
-from asched.core.model.storage import is_owned, storage_of, uses_claim
+from asched.core.model.storage import (
+    has_claims,
+    has_direct_claims,
+    is_owned,
+    storage_of,
+    uses_claim,
+)
 from asched.core.model.volume import CsiNode, PersistentVolumeClaim, VolumeAttachment
 from asched.core.plugins.latest import Latest
 from asched.core.state.changes import Action, Trigger
@@ -251,13 +257,12 @@ def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint: 
 
 def detached(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001
     """Claims made for the pod hope as well."""
-    return Hint.QUEUE if storage_of(pod).claims else Hint.SKIP
+    return Hint.QUEUE if has_claims(pod) else Hint.SKIP
 
 
 def after_attachment_deleted(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001
     """Any direct claim hopes; an inline disk only where its own driver let go."""
-    storage = storage_of(pod)
-    helps = bool(storage.direct) or any(
-        volume.driver == old.spec.attacher for volume in storage.migrated
+    helps = has_direct_claims(pod) or any(
+        volume.driver == old.spec.attacher for volume in storage_of(pod).migrated
     )
     return Hint.QUEUE if helps else Hint.SKIP

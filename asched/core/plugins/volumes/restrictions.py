@@ -33,6 +33,7 @@ from asched.core.model.storage import (
     NO_STORAGE,
     READ_WRITE_ONCE_POD,
     any_conflict,
+    has_direct_claims,
     storage_of,
     uses_claim,
 )
@@ -188,7 +189,7 @@ def disk_is_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
 
 def claim_is_free(pod: Pod, old: Node, new: None) -> Hint:  # noqa: ARG001
     """Claims that only pods of a lost node use count as unused."""
-    return Hint.QUEUE if storage_of(pod).direct else Hint.SKIP
+    return Hint.QUEUE if has_direct_claims(pod) else Hint.SKIP
 
 
 def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001

@@ -9,7 +9,8 @@ be read.
 
     read ─> build ─> list again what new extenders are sent whole ─> take over
 
-Reading, which imports what users wrote, is done in a thread, so that pods are placed meanwhile.
+Reading, which imports what users wrote, is done in a thread, so that pods are placed meanwhile; so
+are the instances of their plugins (`user_plugins/instances.py`).
 
 What was fixed when the process started (`START_ONLY`) takes effect with the next start; one line
 names what has changed.
@@ -109,7 +110,7 @@ class Reloader:
         *,
         current: Wanted,
         load: Callable[[], Awaitable[Wanted]],
-        build: Callable[[Wanted, ExtenderChain | None], dict[str, Runner]],
+        build: Callable[[Wanted, ExtenderChain | None], Awaitable[dict[str, Runner]]],
         files: Callable[[], Iterable[str]],
     ) -> None:
         self._scheduler = scheduler
@@ -180,7 +181,7 @@ class Reloader:
         """Raises REFUSALS, and then nothing has changed."""
         extenders = wanted.configuration.extenders
         chain = self._consultants.chain(extenders)
-        runners = self._build(wanted, chain)
+        runners = await self._build(wanted, chain)
         missing = self._consultants.prepare(extenders)
         if missing:
             await self._list_again(missing)

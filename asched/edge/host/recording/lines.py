@@ -204,7 +204,9 @@ def _of_fact(fact: Fact, number: int) -> Any:
     if kind is Gone:
         return ("Gone", fact.kind.resource, fact.obj)  # type: ignore[attr-defined]
     if kind is Listed:
-        return ("Listed", fact.kind.resource, number, fact.part, fact.has_more)  # type: ignore[attr-defined]
+        spoken = fact.kind  # type: ignore[attr-defined]
+        part = fact.part, fact.has_more, spoken.group_version  # type: ignore[attr-defined]
+        return ("Listed", spoken.resource, number, *part)
     if kind is facts.Returned:
         return ("Returned", fact.effect_id, *_of_value(fact.value))  # type: ignore[attr-defined]
     if kind is facts.Raised:
@@ -350,12 +352,15 @@ class FactReader:
         if kind is None:
             return None
         if words[1] == b"Listed":
-            number, *part = _any.decode(raw)[
-                2:
-            ]  # recordings from before there were parts have none
+            # Earlier recordings have no version, and before there were parts none of these.
+            number, *part = _any.decode(raw)[2:]
+            version = part.pop() if len(part) > 2 else kind.group_version
+            spoken = kind  # the same object: many ask for that
+            if version != kind.group_version:
+                spoken = kind._replace(group_version=version)
             decoder = self._decoder(self._objects, kind, kind.record)
             objects = tuple([decoder.decode(obj) for obj in lists.get(number, ())])
-            return Listed(kind, objects, *part)
+            return Listed(spoken, objects, *part)
         form = tuple[str, str, kind.record]  # type: ignore[name-defined]
         obj = self._decoder(self._sights, kind, form).decode(raw)[2]
         return (Seen if words[1] == b"Seen" else Gone)(kind, obj)

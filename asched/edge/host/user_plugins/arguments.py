@@ -60,6 +60,14 @@ def arguments(cls: type[Any], args: Any, cluster: Cluster | None = None) -> list
     return given
 
 
+def takes_cluster(cls: type[Any]) -> bool:
+    """Whether `__init__` is given the state to read. What cannot be told does not take it."""
+    try:
+        return any(name == "cluster" for name, _ in _parameters(cls))
+    except ArgsError:
+        return False
+
+
 def _parameters(cls: type[Any]) -> list[tuple[str, Any]]:
     """(name, annotation) of what `__init__` needs."""
     if cls.__init__ in (object.__init__, Plugin.__init__):

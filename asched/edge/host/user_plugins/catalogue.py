@@ -16,7 +16,6 @@ import importlib
 import linecache
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -34,12 +33,15 @@ from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.state.cluster import Cluster
 from asched.edge.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.edge.host.doctor.permissions import Right
-from asched.edge.host.user_plugins import arguments, entry_points, rights
+from asched.edge.host.user_plugins import arguments, entry_points, patience, rights
 from asched.edge.host.user_plugins.entry_points import Offer
+from asched.edge.host.user_plugins.patience import NotInTimeError, within
 
 GROUP: Final = "asched.plugins"
 #: Ten times what the largest libraries take to import on a busy machine; beyond it something waits.
 IMPORT_S: Final = 30.0
+#: Files whose lines say nothing of what is wrong with a user's.
+OURS: Final = (__file__, patience.__file__, importlib.__file__)
 #: Modules of files are called so, with the file and a digest of its content behind it.
 MODULE_PREFIX: Final = "asched_user_plugins_"
 
@@ -88,12 +90,18 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
 
     def make(self, args: Any, cluster: Cluster) -> Plugin:
         """An instance. Raises ValueError with one line."""
+        return self.adopt(arguments.instance_of(self.instance_class, args, cluster), cluster)
+
+    @property
+    def instance_class(self) -> type[Any]:
+        """What is made of the args: the user's class, with its name if it is one over columns."""
+        return self.adapted if issubclass(self.own, Plugin) else self.own
+
+    def adopt(self, instance: Any, cluster: Cluster) -> Plugin:
+        """What serves the framework, of an instance."""
         adapted: Any = self.adapted
-        if issubclass(self.own, Plugin):
-            columns: Plugin = arguments.instance_of(adapted, args, cluster)
-            return columns
-        plain: Plugin = adapted(arguments.instance_of(self.own, args, cluster), cluster)
-        return plain
+        served: Plugin = instance if issubclass(self.own, Plugin) else adapted(instance, cluster)
+        return served
 
 
 class _Known(Mapping[str, frozenset[str]]):
@@ -324,29 +332,21 @@ def _module_of_file(path: Path) -> ModuleType:
 
 def _guarded(load: Callable[[], Any], what: str) -> Any:
     """In a thread: it may call sys.exit, which ends only that, or wait for what never comes."""
-    ends: list[tuple[Any, BaseException | None]] = []
+    try:
+        return within(IMPORT_S, load, "plugin import")
+    except NotInTimeError:
+        text = f"{what} was not imported within {IMPORT_S:g} s: a module must not wait for anything"
+        raise PluginLoadError(text) from None
+    except BaseException as error:
+        raise PluginLoadError(_not_imported(what, error)) from error
 
-    def work() -> None:
-        try:
-            ends.append((load(), None))
-        except BaseException as error:  # noqa: BLE001 - told below
-            ends.append((None, error))
 
-    thread = threading.Thread(target=work, name="plugin import", daemon=True)
-    thread.start()
-    thread.join(IMPORT_S)
-    if not ends:
-        raise PluginLoadError(
-            f"{what} was not imported within {IMPORT_S:g} s: a module must not wait for anything"
-        )
-    found, error = ends[0]
-    if error is None:
-        return found
+def _not_imported(what: str, error: BaseException) -> str:
     where = _line_of(error)
     if isinstance(error, ModuleNotFoundError) and not where:
         where = "; install its package, set PYTHONPATH, or name a file.py"
     text = f"{what} cannot be imported: {type(error).__name__}: {error}{where}"
-    raise PluginLoadError(" ".join(text.split())) from error
+    return " ".join(text.split())
 
 
 def _line_of(error: BaseException) -> str:
@@ -354,7 +354,7 @@ def _line_of(error: BaseException) -> str:
     trace, found = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith("<frozen") and file not in (__file__, importlib.__file__):
+        if not file.startswith("<frozen") and file not in OURS:
             found = f" ({file}:{trace.tb_lineno})"
         trace = trace.tb_next
     return found

@@ -154,6 +154,7 @@ class IncidentN6(Incident):
     def build(self, world: World) -> None:
         self.bought = 0
         self.stolen = 0
+        self.raced: set[str] = set()
         AddNodes(count=1, cpu=(2,), pods=(20,)).do(world)
         world.run_for(2.0)
         world.clock.after(10.0, lambda: self._scale(world))
@@ -181,7 +182,22 @@ class IncidentN6(Incident):
                     self.stolen += 1
                     thief = make_theirs(world, f"thief-{self.stolen}", "2", 0)
                     wait_s = world.rng.uniform(0.0, 2.0)
-                    world.clock.after(wait_s, partial(_steal, world, thief, node))
+                    world.clock.after(wait_s, partial(self._steal, world, thief, node))
+
+    def _steal(self, world: World, thief: Json, node: str) -> None:
+        """If there is room: it looks before it binds. A binding of ours that is on its way by then
+        cannot know, nor can it be seen.
+        """
+        end_state = EndState(world.nodes(), [p for p in world.pods() if not is_through(p)])
+        if end_state.fits(node, thief):
+            placed = world.parts.cluster.placed
+            there = [uid for uid, info in placed.items() if info.node_name == node]
+            if any(world.parts.cluster.is_assumed(uid) for uid in there):
+                self.raced.add(node)
+            bind_theirs(world, thief, node)
+
+    def is_judged(self, node: Json) -> bool:
+        return node["metadata"]["name"] not in self.raced
 
     def _all_placed(self, world: World) -> None:
         waiting = [p["metadata"]["name"] for p in world.waiting()]
@@ -192,12 +208,6 @@ class IncidentN6(Incident):
         assert self.bought == self._so_far, "nodes are bought for nobody"
         most = self.made + self.stolen
         assert self.bought <= most, f"{self.bought} nodes for {self.made} pods"
-
-
-def _steal(world: World, thief: Json, node: str) -> None:
-    """If there is room: it looks before it binds."""
-    if EndState(world.nodes(), [p for p in world.pods() if not is_through(p)]).fits(node, thief):
-        bind_theirs(world, thief, node)
 
 
 def _is_unschedulable(pod: Json) -> bool:

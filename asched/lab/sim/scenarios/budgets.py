@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from asched.core.framework.effects import DeletePod, Effect, EmitEvent, MarkVictim
+from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.lab.apiserver.resources import find
 from asched.lab.sim.checker import EndState
 from asched.lab.sim.faults import LostAnswers, ServerErrors, SlowAnswers
@@ -41,16 +42,14 @@ class ChangeBudget(Step):
 
     def do(self, world: World) -> None:
         app = world.rng.choice(APPS)
+        new = a_budget(app, world)
         known = world.server.get("poddisruptionbudgets", "default", f"budget-{app}")
-        least = world.rng.randint(0, 6)
         if known is None:
-            world.server.create("poddisruptionbudgets", a_budget(app, least))
-        elif world.rng.random() < 0.3:
+            world.server.create("poddisruptionbudgets", new)
+        elif world.rng.random() < 0.5:
             remove(world, "poddisruptionbudgets", f"budget-{app}", "default")
         else:
-            world.server.ctx.put(
-                BUDGETS, {**known, "spec": {**known["spec"], "minAvailable": least}}
-            )
+            world.server.ctx.put(BUDGETS, {**known, "spec": new["spec"]})
 
 
 class Budgets(Scenario):
@@ -74,7 +73,7 @@ class Budgets(Scenario):
         AddNodes(count=world.rng.randint(2, 5), cpu=(1, 2)).do(world)
         for app in APPS:
             if world.rng.random() < 0.7:
-                world.server.create("poddisruptionbudgets", a_budget(app, world.rng.randint(1, 4)))
+                world.server.create("poddisruptionbudgets", a_budget(app, world))
         AddPods(count=12, make=_of_an_app).do(world)
         keep_budgets(world)
         world.run_for(10.0)
@@ -120,15 +119,24 @@ class Budgets(Scenario):
             return  # tried again, and somebody else may be promised the node by now
         self.gone_for[effect.pod.uid] = uids
         now_s = world.clock.now_s()
-        if self.decided.get((most.uid, node)) != now_s:
-            return  # decided before, in another world
+        if [uid for uid in uids if self.decided.get((uid, node)) == now_s] != [most.uid]:
+            return  # decided before, in another world, or for another one in this very moment
         if victim["spec"].get("priority", 0) >= most.priority:
             world.ledger.complain(f"{effect.pod.key} is evicted for a pod of {most.priority}")
-        if now_s - self.changed_s >= NEWS_S and is_protected(world, victim):
+        is_old_news = now_s - self.changed_s >= NEWS_S or knows_budgets(process)
+        if is_old_news and is_protected(world, victim):
             spared = node_without_victims(process, most.key)
             if spared:
                 text = f"breaks a budget, and {spared} could have been freed without"
                 world.ledger.complain(f"evicting {effect.pod.key} {text}")
+
+
+def knows_budgets(process: Process) -> bool:
+    """Whether a process was told of all budgets as they are."""
+    told = process.parts.cluster.all(POD_DISRUPTION_BUDGET)
+    known = {key: one.metadata.resource_version for key, one in told.items()}
+    there = process.world.server.list("poddisruptionbudgets")
+    return known == {_name(one): one["metadata"]["resourceVersion"] for one in there}
 
 
 def budgets_of(world: World, pod: Json) -> list[Json]:
@@ -151,8 +159,8 @@ def node_without_victims(process: Process, key: str) -> str:
     """A node on which room could be made without breaking a budget; empty if there is none. Either
     no budget speaks of who would have to go, or each allows all of whom it speaks there to go.
 
-    Nodes on which room is promised to others are left out: to whom it belongs is not our business.
-    So are those from which a pod went and the process has not heard of it.
+    Left out are nodes on which room is promised to others, since to whom it belongs is not our
+    business; and those from which a pod went, or that are new, and the process has not heard of it.
     """
     world, cluster = process.world, process.parts.cluster
     pod = world.server.get("pods", *key.split("/"))
@@ -183,7 +191,8 @@ def node_without_victims(process: Process, key: str) -> str:
     left_out = {info.node_name for uid, info in cluster.placed.items() if uid not in there_are}
     left_out |= process.parts.nominator.nodes().keys()
     left_out |= {other["status"].get("nominatedNodeName", "") for other in world.pods()}  # till now
-    return next((n for n in end.nodes if n not in left_out and end.has_place(n, pod)), "")
+    known = (n for n in cluster.nodes.row_of if n in end.nodes and n not in left_out)
+    return next((n for n in known if end.has_place(n, pod)), "")
 
 
 def _name(budget: Json) -> str:
@@ -198,17 +207,25 @@ def keep_budgets(world: World) -> None:
             for pod in world.placed()
             if budget in budgets_of(world, pod) and not is_through(pod)
         ]
-        allowed = max(len(healthy) - budget["spec"]["minAvailable"], 0)
+        ends = sum("deletionTimestamp" in pod["metadata"] for pod in healthy)
+        spec = budget["spec"]
+        least = spec.get("minAvailable", len(healthy) - spec.get("maxUnavailable", 0))
+        allowed = max(len(healthy) - ends - least, 0)
         status = {**(budget.get("status") or {}), "disruptionsAllowed": allowed}
         if status != budget.get("status"):
             world.server.ctx.put(BUDGETS, {**budget, "status": status})
     world.clock.after(LOOK_S, lambda: keep_budgets(world))
 
 
-def a_budget(app: str, least: int) -> Json:
+def a_budget(app: str, world: World) -> Json:
+    """Of its pods a few may go at a time, one for the most part; or a number is to stay."""
+    rng = world.rng
+    limit = {"maxUnavailable": rng.choice((0, 1, 1, 2))}
+    if rng.random() < 0.5:
+        limit = {"minAvailable": rng.randint(0, 6)}
     return {
         "metadata": {"name": f"budget-{app}", "namespace": "default"},
-        "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": app}}},
+        "spec": {**limit, "selector": {"matchLabels": {"app": app}}},
         "status": {"disruptionsAllowed": 0},
     }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from asched.core.framework.effects import Bind, PodRef
 from asched.edge.client.writes import bind
@@ -13,10 +13,8 @@ from asched.lab.sim.faults import StaleWatch
 from asched.lab.sim.requests import send
 from asched.lab.sim.rules import amount
 from asched.lab.sim.scenario import Scenario
-from asched.lab.sim.steps import AddNodes, Step, is_through, pod_manifest
+from asched.lab.sim.steps import AddNodes, Json, Step, is_through, pod_manifest
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 NODES: Final = 10
 CPU: Final = 16

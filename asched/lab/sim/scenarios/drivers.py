@@ -9,6 +9,7 @@ from asched.lab.sim.checker import EndState
 from asched.lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched.lab.sim.rules import amount, requests_of
 from asched.lab.sim.scenario import Scenario
+from asched.lab.sim.scenarios.gangs import gang_of
 from asched.lab.sim.steps import (
     AddNodes,
     AddPods,
@@ -85,13 +86,8 @@ class Drivers(Scenario):
     def _submit(self, world: World, name: str) -> None:
         executors = self._executors[name] = world.rng.randint(1, 5)
         total = {"cpu": f"{(1 + executors) * int(CPU.removesuffix('m'))}m"}
-        group = {
-            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-            "kind": "PodGroup",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"minMember": 1, "minResources": total},
-        }
-        made = [(GROUPS, group), ("pods", _pod(name, "driver"))]
+        group = coscheduled(name, minMember=1, minResources=total)
+        made = [(GROUPS, group), ("pods", labelled(name, "driver"))]
         for plural, manifest in world.shuffled(made):
             world.server.create(plural, manifest)
 
@@ -99,12 +95,12 @@ class Drivers(Scenario):
         for name in self._running(world) - self._asked_for:
             self._asked_for.add(name)
             for number in range(self._executors[name]):
-                world.server.create("pods", _pod(name, f"executor-{number}"))
+                world.server.create("pods", labelled(name, f"executor-{number}"))
 
     def _finish(self, world: World) -> None:
         """One that is complete: nobody is left of it."""
         for name in sorted(self._running(world) & self._asked_for):
-            pods = [pod for pod in world.pods() if application(pod) == name]
+            pods = [pod for pod in world.pods() if gang_of(pod) == name]
             if all(pod["spec"].get("nodeName") for pod in pods):
                 for pod in pods:
                     remove(world, "pods", pod["metadata"]["name"], "default")
@@ -114,7 +110,7 @@ class Drivers(Scenario):
     def _running(self, world: World) -> set[str]:
         """Applications whose driver has a node."""
         drivers = [pod for pod in world.placed() if pod["metadata"]["name"].endswith("-driver")]
-        return {name for pod in drivers if (name := application(pod)) in self._executors}
+        return {name for pod in drivers if (name := gang_of(pod)) in self._executors}
 
     def _look_at(self, world: World, bind: Bind) -> None:
         """All that was promised to those that run, and the others' pods, are no more than there
@@ -122,10 +118,13 @@ class Drivers(Scenario):
         """
         if not bind.pod.name.endswith("-driver"):
             return
+        # Also when all steps are done: what it does not ask for in time is held for it no longer.
+        wait_s = world.rng.uniform(0.5, 20.0)
+        world.clock.after(wait_s, lambda: self._ask_for_executors(world))
         running = self._running(world)
         each = amount(CPU)
         promised = sum((1 + self._executors[name]) * each for name in running)
-        others = [p for p in world.placed() if application(p) not in running and not is_through(p)]
+        others = [p for p in world.placed() if gang_of(p) not in running and not is_through(p)]
         taken = sum((requests_of(pod)["cpu"] for pod in others), start=promised)
         there = sum(amount(node["status"]["allocatable"]["cpu"]) for node in world.nodes())
         if taken > there:
@@ -139,19 +138,25 @@ class Drivers(Scenario):
         free = sum(one["cpu"] // amount(CPU) for one in end.free.values())
         running = self._running(world)
         for name, executors in self._executors.items():
-            bound = [p for p in world.placed() if application(p) == name]
+            bound = [p for p in world.placed() if gang_of(p) == name]
             if name in running:
                 assert len(bound) == 1 + executors, f"{len(bound)} of {name} are bound"
             else:
                 assert free < 1 + executors, f"{name} would fit and waits"
 
 
-def application(pod: Json) -> str:
-    found: str = (pod["metadata"].get("labels") or {}).get(COSCHEDULING_LABEL, "")
-    return found
+def coscheduled(name: str, **spec: object) -> Json:
+    """A PodGroup of scheduling.x-k8s.io."""
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
 
 
-def _pod(name: str, role: str) -> Json:
-    pod = pod_manifest(f"{name}-{role}", CPU)
-    pod["metadata"]["labels"][COSCHEDULING_LABEL] = name
+def labelled(group: str, role: str, cpu: str = CPU) -> Json:
+    """A pod of such a group."""
+    pod = pod_manifest(f"{group}-{role}", cpu)
+    pod["metadata"]["labels"][COSCHEDULING_LABEL] = group
     return pod

@@ -1,9 +1,12 @@
 """Gangs that do not all fit at the same time."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from asched.core.framework.effects import Bind
+from asched.core.model.decode import decode
+from asched.core.model.pod import Pod
+from asched.core.state.pod_groups import COSCHEDULING_LABEL, group_key
 from asched.lab.sim.checker import EndState
 from asched.lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched.lab.sim.rules import requests_of
@@ -11,6 +14,7 @@ from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.steps import (
     AddNodes,
     AddPods,
+    Json,
     Step,
     Wait,
     is_through,
@@ -18,8 +22,6 @@ from asched.lab.sim.steps import (
     priority_class,
 )
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 ROUNDS: Final = 12
 PRIORITY: Final = 50
@@ -70,26 +72,24 @@ class Gangs(Scenario):
                 yield AddNodes(cpu=(2,), pods=(10,))
 
     def _add_gang(self, world: World, name: str) -> None:
-        size = world.rng.randint(2, 6)
-        min_count = world.rng.randint(2, size)
-        cpu = world.rng.choice(("300m", "700m", "1"))
-        self._gangs[name] = (min_count, size)
-        made: list[tuple[str, Json]] = [
-            ("podgroups", self._group(world, name, min_count)),
-            *(("pods", self._member(world, name, number, cpu)) for number in range(size)),
-        ]
-        for plural, manifest in world.shuffled(made):
+        for plural, manifest in world.shuffled(self._made(world, name)):
             world.server.create(plural, manifest)
             if world.rng.random() < 0.2:
                 world.run_for(world.rng.uniform(0.0, 0.3))
 
+    def _made(self, world: World, name: str) -> list[tuple[str, Json]]:
+        """(plural, manifest) of its PodGroup, then of its pods."""
+        size = world.rng.randint(2, 6)
+        min_count = world.rng.randint(2, size)
+        cpu = world.rng.choice(("300m", "700m", "1"))
+        self._gangs[name] = (min_count, size)
+        return [
+            ("podgroups", self._group(world, name, min_count)),
+            *(("pods", self._member(world, name, number, cpu)) for number in range(size)),
+        ]
+
     def _group(self, world: World, name: str, min_count: int) -> Json:  # noqa: ARG002
-        return {
-            "apiVersion": "scheduling.k8s.io/v1alpha2",
-            "kind": "PodGroup",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
-        }
+        return pod_group(name, min_count)
 
     def _member(self, world: World, gang: str, number: int, cpu: str) -> Json:
         pod = pod_manifest(f"{gang}-{number}", cpu)
@@ -103,9 +103,9 @@ class Gangs(Scenario):
         self._open.pop(bind.pod.uid, None)
         pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
         name = gang_of(pod) if pod is not None else ""
-        if not name:
+        if pod is None or not name:
             return
-        placed = world.parts.cluster.pod_groups.get(f"default/{name}").placed
+        placed = world.parts.cluster.pod_groups.get(group_key(decode(Pod, pod))).placed
         bound = sum(gang_of(p) == name for p in world.placed())
         if max(len(placed), bound) < self._gangs[name][0]:
             world.ledger.broken.append(f"{bind.pod.name} is bound while its gang has no quorum")
@@ -127,12 +127,15 @@ class Gangs(Scenario):
                 fits = sum(room_for(end, node, waiting[0]) for node in end.nodes)
                 needed = max(min_count - bound, 1)
                 assert fits < needed, f"{needed} of {name} would fit and wait"
-            group = world.server.get("podgroups", "default", name)
-            assert group is not None
-            (condition,) = group["status"]["conditions"]
-            assert condition["type"] == "PodGroupScheduled"
-            is_told = (condition["status"] == "True") is (bound > 0)
-            assert is_told or is_hurt, f"{name}: {condition}"
+            self._look_at_condition(world, name, bound=bound, is_hurt=is_hurt)
+
+    def _look_at_condition(self, world: World, name: str, *, bound: int, is_hurt: bool) -> None:
+        group = world.server.get("podgroups", "default", name)
+        assert group is not None
+        (condition,) = group["status"]["conditions"]
+        assert condition["type"] == "PodGroupScheduled"
+        is_told = (condition["status"] == "True") is (bound > 0)
+        assert is_told or is_hurt, f"{name}: {condition}"
 
 
 def room_for(end: EndState, node: str, pod: Json) -> int:
@@ -144,5 +147,16 @@ def room_for(end: EndState, node: str, pod: Json) -> int:
 
 
 def gang_of(pod: Json) -> str:
+    labels = pod["metadata"].get("labels") or {}
     name: str = pod["spec"].get("schedulingGroup", {}).get("podGroupName", "")
-    return name
+    return name or labels.get(COSCHEDULING_LABEL, "")
+
+
+def pod_group(name: str, min_count: int) -> Json:
+    """A PodGroup as 1.36 has it."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+    }

@@ -1,14 +1,12 @@
 """Gangs that push each other out as a whole."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from asched.lab.sim.checker import EndState
 from asched.lab.sim.scenarios.gangs import Gangs, gang_of, room_for
-from asched.lab.sim.steps import is_through, priority_class
+from asched.lab.sim.steps import Json, is_through, priority_class
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 PRIORITIES: Final = (10, 50, 90)
 

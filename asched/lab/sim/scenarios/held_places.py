@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from asched.core.cycle.request_book import Bookings, Slot
 from asched.core.cycle.request_status import read
@@ -24,14 +24,13 @@ from asched.lab.sim.steps import (
     AddPods,
     DeletePods,
     FinishPods,
+    Json,
     RemoveNode,
     Step,
     is_through,
     pod_manifest,
 )
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 CLASS: Final = "check-and-hold.asched.dev"
 CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from asched.lab.sim.faults import (
+    LateWrites,
     LeaderPause,
     LostAnswers,
     Partition,
@@ -33,6 +34,7 @@ class LeaderChanges(Scenario):
         Restarts(every_s=40),
         SlowAnswers(seconds_max=0.5),
         LostAnswers(rate=0.05),
+        LateWrites(rate=0.1, late_s_max=15),
         StaleWatch(lag_s_max=3),
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from asched.core.framework.effects import Bind
 from asched.lab.apiserver.resources import NODES
@@ -10,10 +9,8 @@ from asched.lab.sim.faults import LostAnswers, SlowAnswers, StaleWatch
 from asched.lab.sim.process import Process
 from asched.lab.sim.rules import admits
 from asched.lab.sim.scenario import Scenario
-from asched.lab.sim.steps import AddNodes, AddPods, DeletePods, Step, end_pods, remove
+from asched.lab.sim.steps import AddNodes, AddPods, DeletePods, Json, Step, end_pods, remove
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 STEPS = 70
 COUNT = 5

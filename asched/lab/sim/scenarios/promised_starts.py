@@ -1,7 +1,7 @@
 """Starts that are promised to those who wait, in a cluster on which nobody can rely."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from asched.core.cycle.start_keeping import CHANGES, StartTimes
 from asched.core.state.reservations import Reservations
@@ -14,13 +14,12 @@ from asched.lab.sim.steps import (
     AddPods,
     DeletePods,
     FinishPods,
+    Json,
     RemoveNode,
     Step,
     end_pods,
 )
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 ROUNDS: Final = 30
 LASTS_S: Final = (20, 60, 120)

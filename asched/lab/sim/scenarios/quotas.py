@@ -2,15 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from asched.core.framework.effects import Bind
 from asched.lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched.lab.sim.scenario import Scenario
-from asched.lab.sim.steps import AddNodes, AddPods, DeletePods, FinishPods, Step, is_through
+from asched.lab.sim.steps import AddNodes, AddPods, DeletePods, FinishPods, Json, Step, is_through
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 #: Namespace to (guaranteed, the most there may be), milli-CPU.
 QUOTAS: Final = {"red": (1000, 2500), "green": (2000, 3000), "blue": (500, 500)}

@@ -136,10 +136,13 @@ def test_a_decision_looks_at_a_block_more_when_there_are_a_hundred_times_as_many
 def test_the_first_rows_are_the_best_whatever_is_equal_and_not_feasible(
     seed: int, by_domain: bool, count: int
 ) -> None:
-    """Against sorting: the same totals, each of its own row, and none that is not feasible."""
+    """Against sorting: the same totals, each of its own row, and none that is not feasible.
+
+    Of the first seed no domain is open.
+    """
     size = int(np.random.default_rng(seed).integers(1, 4 * BLOCK_ROWS))
     rows = Rows(seed, size, by_domain=by_domain)
-    rows.open([1, 3])
+    rows.open([1, 3] if seed else [])
     totals = rows.mask()
 
     found = rows.peaks.first(count)

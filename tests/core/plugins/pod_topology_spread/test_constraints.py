@@ -5,15 +5,19 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import PodTopologySpreadArgs
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.selector import EVERYTHING, equality_selector
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
+    KEYS_PER_STEP,
     SCHEDULE_ANYWAY,
     SpreadConstraint,
+    compiling,
     default_constraints,
     defaults_of,
     own_constraints,
 )
+from asched.core.state.budget import Budget
 from tests.topology_world import HOST, ZONE, a_pod, spread
 
 
@@ -95,3 +99,17 @@ def test_no_selector_matches_no_pod_and_an_empty_one_all() -> None:
     assert not one(on=None).matches({"app": "web"})
     assert one(on="").matches({})
     assert one(on="").selector == EVERYTHING
+
+
+def test_thousands_of_label_keys_are_noted_and_what_follows_has_to_wait() -> None:
+    keys = [f"l{i}" for i in range(20 * KEYS_PER_STEP)]
+    written = spread("zone", matchLabelKeys=keys)
+    pod = a_pod("p", " ".join(f"{key}=v" for key in keys), topologySpreadConstraints=[written])
+    budget = Budget()
+    budget.open(10)
+
+    made = compiling(pod, DO_NOT_SCHEDULE, DEFAULT_GATES, budget).all()
+
+    assert made[0].selector is not None
+    assert len(made[0].selector.requirements) == len(keys) + 1
+    assert budget.is_used_up

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asched.core.config import args as config
-from asched.core.framework.placements import Assignments, Placement
+from asched.core.framework.placements import Alike, Assignments, Placement
 from asched.core.plugins.resources import placement_points
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.plugins.resources.placement_points import PlacementPoints
@@ -50,7 +50,8 @@ def test_parts_are_told_what_each_is_told_by_itself(seed: int) -> None:
             return  # then there are other parts
         pods = random.choice(gangs)
         candidates = [Assignments(one, pods) for one in parts]
-        assert points.of_parts(candidates) == [points.of(one) for one in candidates]
+        wanted = [points.of(one) for one in candidates]
+        assert points.of_parts(candidates) == wanted == points.of_parts(Alike(parts, pods))
 
 
 def test_pods_that_differ_from_part_to_part_are_not_told_at_once() -> None:

@@ -17,6 +17,7 @@ from asched.core.plugins.volumes.limits import (
     detached,
 )
 from asched.core.state.cluster import Cluster
+from tests.poison.counted import counted
 from tests.volume_builders import (
     a_claim,
     a_class,
@@ -258,3 +259,31 @@ def test_an_attachment_that_goes_helps_claims_made_for_the_pod_too() -> None:
     gone = an_attachment("a", "csi", "n", "pv1")
     assert detached(a_pod("p", ephemeral=["e"]), gone, None) is Hint.QUEUE
     assert detached(a_pod("p"), gone, None) is Hint.SKIP
+
+
+def of_claims(claims: int, disks: int = 0) -> Any:
+    """A waiting pod with so many volumes."""
+    names = [f"c{number}" for number in range(claims)]
+    return a_pod("p", *names, disks=[{"rbd": {"image": f"i{n}"}} for n in range(disks)])
+
+
+@pytest.mark.parametrize("hint", [detached, after_attachment_deleted])
+def test_an_attachment_that_goes_costs_no_look_at_thousands_of_volumes(hint: Any) -> None:
+    """Each waiting pod is asked about each attachment that goes."""
+    gone = an_attachment("a", "csi", "n", "pv1")
+    waiting = of_claims(2000)
+    with counted() as cost:
+        assert hint(waiting, gone, None) is Hint.QUEUE
+    assert cost.calls < 20
+    waiting = of_claims(0, disks=2000)
+    with counted() as cost:
+        assert hint(waiting, gone, None) is Hint.SKIP
+    assert cost.calls < 10 * 2000
+
+
+def test_a_claim_that_comes_is_looked_for_by_its_name() -> None:
+    waiting = of_claims(2000)
+    with counted() as cost:
+        assert after_claim_added(waiting, None, a_claim("c1999")) is Hint.QUEUE
+        assert after_claim_added(waiting, None, a_claim("other")) is Hint.SKIP
+    assert cost.calls < 20

@@ -203,6 +203,13 @@ def test_a_pod_that_goes_costs_no_look_at_thousands_of_volumes(hint: Any) -> Non
     assert with_disks.calls < 40 * 4000  # not their product
 
 
+def test_a_node_that_goes_costs_no_look_at_thousands_of_volumes() -> None:
+    waiting = a_pod("waiting", *(f"c{number}" for number in range(2000)))
+    with counted() as cost:
+        assert claim_is_free(waiting, a_node("n"), None) is Hint.QUEUE
+    assert cost.calls < 20
+
+
 def test_a_node_that_goes_may_take_the_user_of_a_claim_along() -> None:
     assert claim_is_free(a_pod("waiting", "c"), a_node("n"), None) is Hint.QUEUE
     assert claim_is_free(a_pod("waiting", disks=[gce("a")]), a_node("n"), None) is Hint.SKIP

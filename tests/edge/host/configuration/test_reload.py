@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from functools import partial
+from textwrap import indent
 from types import SimpleNamespace
 
 import pytest
@@ -113,7 +114,7 @@ async def a_world(tmp_path, text):
     machine = build_machine(
         configuration,
         parts,
-        measured_runners(current, consultants.chain(configuration.extenders), parts, metrics),
+        await measured_runners(current, consultants.chain(configuration.extenders), parts, metrics),
         counter_s=counter_s,
         observer=metrics.scheduler,
     )
@@ -421,6 +422,18 @@ for _ in range(1_000):
 """
 
 
+async def placed_while_reloading(world, sign):
+    """A pod gets its node by the old plugin while the new one waits for the sign."""
+    reloading = asyncio.ensure_future(world.reloader.reload())
+    await asyncio.sleep(0)
+    world.server.create("pods", a_pod("meanwhile", "one"))
+    await world.until(lambda: world.node_of("meanwhile") == "n1")
+    assert not reloading.done()
+
+    sign.touch()
+    assert await reloading
+
+
 async def test_pods_are_placed_while_plugin_files_are_imported(tmp_path):
     (tmp_path / "plugins").mkdir()
     file, sign = tmp_path / "plugins" / "picky.py", tmp_path / "go on"
@@ -429,14 +442,21 @@ async def test_pods_are_placed_while_plugin_files_are_imported(tmp_path):
         for name in ("n1", "n2"):
             world.server.create("nodes", a_node(name))
         file.write_text(WAITS.format(str(sign)) + PICKY.replace("NODE", "n2"))
-        reloading = asyncio.ensure_future(world.reloader.reload())
-        await asyncio.sleep(0)
-        world.server.create("pods", a_pod("meanwhile", "one"))
-        await world.until(lambda: world.node_of("meanwhile") == "n1")
-        assert not reloading.done()
+        await placed_while_reloading(world, sign)
 
-        sign.touch()
-        assert await reloading
+
+async def test_pods_are_placed_while_a_plugin_is_made(tmp_path):
+    (tmp_path / "plugins").mkdir()
+    file, sign = tmp_path / "plugins" / "picky.py", tmp_path / "go on"
+    file.write_text(PICKY.replace("NODE", "n1"))
+    async with a_world(tmp_path, WITH_PICKY) as world:
+        for name in ("n1", "n2"):
+            world.server.create("nodes", a_node(name))
+        wait = indent("def __init__(self):\n" + indent(WAITS.format(str(sign)), "    "), "    ")
+        file.write_text(PICKY.replace("NODE", "n2") + wait)
+        await placed_while_reloading(world, sign)
+        world.server.create("pods", a_pod("then", "one"))
+        await world.until(lambda: world.node_of("then") == "n2")
 
 
 async def test_a_plugin_that_is_gone_is_refused_while_a_profile_names_it(tmp_path):

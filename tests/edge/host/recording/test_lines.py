@@ -19,7 +19,15 @@ from asched.core.framework.effects import (
     Wholes,
 )
 from asched.core.framework.status import Code, Status
-from asched.core.model.kinds import BY_RESOURCE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Kind
+from asched.core.model.kinds import (
+    BY_RESOURCE,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_GROUP,
+    POD_GROUP_V1BETA1,
+    Kind,
+)
 from asched.core.model.meta import ObjectReference
 from asched.core.state import facts
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
@@ -78,9 +86,16 @@ def test_a_list_that_came_in_parts_is_repeated_in_them() -> None:
     assert through(*told) == told
 
 
-def test_recordings_from_before_there_were_parts_can_be_read() -> None:
+def test_the_version_in_which_the_api_tells_of_a_kind_is_repeated() -> None:
+    told = [Listed(POD_GROUP_V1BETA1, ()), Listed(POD_GROUP, ())]
+    assert through(*told) == told
+    assert through(Listed(POD, ()))[0].kind is POD
+
+
+@pytest.mark.parametrize("end", [b",0]", b",0,0,false]"], ids=["parts", "versions"])
+def test_recordings_from_before_there_were_parts_or_versions_can_be_read(end: bytes) -> None:
     (line,) = turn_lines(Turn(0.0, True, 0, [Listed(POD, ())], []))
-    older = line.replace(b",0,0,false]", b",0]")
+    older = line.replace(b',0,0,false,"v1"]', end)
     assert older != line
     turn = read_line(older)
     assert isinstance(turn, TurnLine)

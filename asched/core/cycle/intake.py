@@ -1,0 +1,118 @@
+"""What a turn takes in: facts, one after the other, and all that follows from each.
+
+    a fact ──> the cluster ──> sights ──> steps of the queue, of which those who rest may hear
+                                            all have heard: the next step, the next fact
+                                            too many for one turn: `sliced` goes on in the next
+                                              one; nothing else is taken in or decided before
+
+A turn that made up for the one before takes in no more, so that cycles have their turn, too.
+
+Bounds  the budget's slice for those who have to hear; those of `backlog.py`.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Final
+
+from asched.core.cycle.backlog import Backlog
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.orders import Order
+from asched.core.cycle.queue_steps import take_step
+from asched.core.framework.effects import Effect
+from asched.core.queue import event_handlers
+from asched.core.state.changes import ASSIGNED_POD_ADD
+from asched.core.state.cluster import Sight
+from asched.core.state.facts import Answer, Fact
+
+_DONE: Final = object()
+
+
+class Intake:
+    """`saw` hears of all that changed, `answer` of what was answered; `asked` are effects of
+    orders.
+    """
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        saw: Callable[[Sight], None],
+        answer: Callable[[Answer], None],
+        asked: Callable[[Iterable[Effect]], None],
+    ) -> None:
+        self._context = context
+        self._saw = saw
+        self._answer = answer
+        self._asked = asked
+        self._backlog = Backlog(context.cluster)
+        #: what follows from the fact of which not everything is done
+        self._begun: Iterator[None] | None = None
+        self._announces_arrivals = False
+
+    def __bool__(self) -> bool:
+        """Whether something is not wholly known yet, or not all have heard of it."""
+        return bool(self._backlog or self._begun or self._context.queue.sliced)
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether what is known is neither half a list, nor half heard of."""
+        is_amid_fact = self._begun is not None or bool(self._context.queue.sliced)
+        return not (is_amid_fact or self._backlog.is_amid_list)
+
+    def turn(self, facts: Iterable[Fact]) -> None:
+        """Take in a turn's share of what arrived."""
+        self._backlog.extend(facts)
+        sliced = self._context.queue.sliced
+        sliced.budget.open()
+        self._announces_arrivals = self._context.awaits_pods
+        if sliced or self._begun is not None:
+            sliced.go_on()
+            if self._begun is not None and not sliced:
+                self._go_on(self._begun)
+            return
+        for fact, listed in self._backlog.turn():
+            self._go_on(self._take_in(fact, listed))
+            if sliced.budget.is_used_up:
+                return
+
+    def _go_on(self, begun: Iterator[None]) -> None:
+        self._begun = None if next(begun, _DONE) is _DONE else begun
+
+    def _take_in(self, fact: Fact, listed: Iterable[Sight] | None) -> Iterator[None]:
+        """One fact, or of a list what a part of it changed. Stops where `sliced` has work left."""
+        context = self._context
+        if listed is not None:
+            if context.beside is not None:
+                context.beside.listed(listed)
+            yield from self._follow(listed)
+        elif isinstance(fact, Answer):
+            self._answer(fact)
+        elif isinstance(fact, Order):
+            self._asked(fact.carry_out(context))
+        else:
+            started_s = context.counter_s()
+            if context.beside is not None:
+                context.beside.about_to_see(fact)
+            label = yield from self._follow(context.cluster.apply(fact))
+            if label:
+                context.observer.fact_handled(label, context.counter_s() - started_s)
+
+    def _follow(self, sights: Iterable[Sight]) -> Generator[None, None, str]:
+        """Hand on what changed; the label of the last step, if it has one."""
+        context, label = self._context, ""
+        for sight in sights:
+            self._saw(sight)
+            if context.queue.is_deaf and event_handlers.only_announces(*sight):
+                label = ASSIGNED_POD_ADD.label  # mostly of a long list
+                continue
+            steps = event_handlers.steps(
+                sight.kind,
+                sight.old,
+                sight.new,
+                owns=context.owns,
+                is_assumed=context.cluster.is_assumed,
+                announces_arrivals=self._announces_arrivals,
+            )
+            for step in steps:
+                label = take_step(context, step)
+                if context.queue.sliced:
+                    yield
+        return label

@@ -1,0 +1,106 @@
+"""Hearing: a change goes through all who rest, and whom it helps is woken.
+
+A hundred thousand classes may have to hear of one change, and as many pods may have waited too
+long at once. All of that is `sliced`: it stops after each class and each pod, and goes on in later
+turns, before anything else happens.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from asched.core.queue.due import WAKE_STEPS, Reason
+from asched.core.queue.gangs import Gangs
+from asched.core.queue.hints import Judge, Worth
+from asched.core.queue.looking import Looking
+from asched.core.queue.places import SubQueues
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.unschedulable import Equals
+from asched.core.queue.waking import Waking, Woken
+from asched.core.state.changes import Change
+from asched.core.state.sliced import Sliced
+
+#: Steps of the budget for a class that is asked, or indexed.
+HEAR_STEPS: Final = 0.5
+
+
+class Hearing:
+    """`requeue(queued, worth, label, now_s)` moves a pod to where a change sends it, and says
+    whether that is not unschedulable. `waking` and `judge` are those of the present profiles.
+    """
+
+    def __init__(
+        self,
+        places: SubQueues,
+        looking: Looking,
+        requeue: Callable[[QueuedPod, Worth, str, float], bool],
+        sliced: Sliced,
+        waking: Waking,
+        judge: Judge,
+    ) -> None:
+        self._places = places
+        self._looking = looking
+        self._requeue = requeue
+        self._sliced = sliced
+        self.waking = waking
+        self.judge = judge
+
+    def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> int:
+        """How many pods and classes it woke, as far as there was time."""
+        moved: list[int] = []
+        self._sliced.do(self._hearing(change, now_s, except_uid, gangs, moved))
+        return sum(moved)
+
+    def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
+        """These have waited too long."""
+        self._sliced.do(self._flushing(overdue, timeout, now_s))
+
+    def take_notes(self) -> None:
+        """File pods that rest on under those who were blamed anew."""
+        deque(self._taking_notes(), maxlen=0)
+
+    def _hearing(
+        self, change: Change, now_s: float, except_uid: str, gangs: Gangs, moved: list[int]
+    ) -> Iterator[None]:
+        label, note = change.trigger.label, self._sliced.budget.note
+        woken: list[Woken] = []
+        groups = tuple(self._places.unschedulable.groups())
+        for of_class in self.waking.woken(groups, change, except_uid):
+            woken += of_class
+            note(HEAR_STEPS)
+            yield
+        if woken and gangs.are_tried:
+            gangs.complete(woken, self._places.get(getattr(change.new, "key", "")))
+        for found, worth in woken:
+            if isinstance(found, Equals):
+                reason = Reason(worth, label)
+                moved.append(self._looking.wake(found, reason, now_s, except_uid))
+            elif found.group is not None:
+                moved.append(self._requeue(found, worth, label, now_s))
+            note(WAKE_STEPS)
+            yield
+        for _ in self._taking_notes():
+            note(WAKE_STEPS)
+            yield
+
+    def _flushing(
+        self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float
+    ) -> Iterator[None]:
+        for queued in overdue:
+            if queued.group is None:
+                continue  # it went meanwhile
+            queued.was_flushed = True
+            if self.judge.may_hear(queued.group.key, timeout.trigger):
+                worth = self.judge.worth(queued, timeout)
+                self._requeue(queued, worth, timeout.trigger.label, now_s)
+            self._sliced.budget.note(WAKE_STEPS)
+            yield
+
+    def _taking_notes(self) -> Iterator[None]:
+        notes = self.waking.notes
+        while notes:
+            queued, blamed = notes.popleft()
+            queued.also_blamed |= blamed
+            if queued.group is not None:
+                self._places.to_rest(queued)
+            yield
