@@ -134,7 +134,7 @@ class Reflector:
         )
         self._originals = originals
         self.codec = KindCodec(kind, log_malformed, originals)
-        self._company = company or Company()
+        self._company = company or Company(self.options.clock)
         self._pauses = Pauses(self.options, self._company)
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self._version)

@@ -50,13 +50,17 @@ class GroupStatus:
         may_act: Callable[[], bool],
         spawn: Callable[[str, Coroutine[Any, Any, None]], object],
         written: Callable[[str], None],
+        options: ReflectorOptions | None = None,
     ) -> None:
-        """`written` is told the phase of each status that was written, or "error"."""
+        """`written` is told the phase of each status that was written, or "error"; `options` are of
+        the process's streams.
+        """
         self._session = session
         self._coscheduled = coscheduled
         self._may_act = may_act
         self._spawn = spawn
         self._written = written
+        self._options = replace(options or ReflectorOptions(), label_selector=COSCHEDULING_LABEL)
         self._groups: dict[str, CoschedulingGroup] = {}
         self._members: dict[str, dict[str, phases.Member]] = {}  # group's key -> uid -> member
         self._group_of: dict[str, str] = {}  # pod's uid -> group's key
@@ -150,7 +154,7 @@ class GroupStatus:
             POD,
             self._session.general,
             self.hear_pods,
-            options=ReflectorOptions(label_selector=COSCHEDULING_LABEL),
+            options=self._options,
         )
         self._spawn("watch labelled pods", reflector.run())
         await reflector.synced.wait()

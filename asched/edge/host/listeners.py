@@ -7,6 +7,7 @@ from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.cycle.machine import Machine
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, POD, Kind
 from asched.core.state.facts import Fact
+from asched.edge.client.pace import ReflectorOptions
 from asched.edge.client.session import Session
 from asched.edge.host.clashes import Clashes
 from asched.edge.host.group_status import GroupStatus
@@ -37,8 +38,9 @@ def listeners_of(
     *,
     may_act: Callable[[], bool],
     spawn: Callable[[str, Coroutine[Any, Any, None]], object],
+    options: ReflectorOptions | None = None,
 ) -> Mapping[Kind, Listener]:
-    """By the kind they hear of."""
+    """By the kind they hear of; `options` are for streams of their own."""
     context = machine.context
 
     def quota_args() -> Mapping[str, CapacitySchedulingArgs]:
@@ -60,5 +62,6 @@ def listeners_of(
         may_act=may_act,
         spawn=spawn,
         written=metrics.own.group_status_written,
+        options=options,
     )
     return {POD: _OfPods(clashes, quotas), COSCHEDULING_GROUP: groups, ELASTIC_QUOTA: quotas}

@@ -26,6 +26,7 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.state.facts import Answer, Fact, Seen
 from asched.edge.client.dispatch import DispatchOptions
 from asched.edge.client.events import EventRecorder
+from asched.edge.client.pace import ReflectorOptions
 from asched.edge.client.reading import runs_backwards
 from asched.edge.client.session import Session
 from asched.edge.client.writes import Request
@@ -146,6 +147,7 @@ class Process:
     async def _built(self, *, is_elected: bool) -> Scheduler:
         now_s, draw = self.world.clock.now_s, self._seeds.random
         clock = Clock(steady=now_s, wall=now_s, awake=now_s)
+        rng = random.Random(draw())
         session, metrics = await WireSession.begun(self.wire, self._leaves), Metrics()
         if is_elected:
             rules = Rules(self.name, LEASE_S, RENEW_S, RETRY_S)
@@ -170,11 +172,12 @@ class Process:
                 metrics,
                 may_act=lambda: self.may_act,
                 spawn=lambda *task: self.scheduler.tasks.spawn(*task),  # noqa: PLW0108 - not yet there
+                options=ReflectorOptions(rng=rng, clock=now_s),
             ),
             clock=clock,
             leadership=self.candidate,
             memory=nullcontext(lambda: None),
-            rng=random.Random(draw()),
+            rng=rng,
             recorder=self.recorder,
         )
 
