@@ -105,13 +105,7 @@ class GroupBoard:
         )
 
     def takes(self, c: int) -> dict[int, int]:
-        """What a pod of the class needs of a row at least: place on axis R to amount."""
-        found: dict[int, int] = {}
-        for filterer in self.state(c).active_plugins.filters:
-            if isinstance(filterer.plugin, OrderFree):
-                for at, amount in filterer.plugin.takes(self.example(c)).items():
-                    found[at] = max(found.get(at, 0), amount)
-        return found
+        return takes_of(self.state(c), self.example(c))
 
     def free(self, places: list[int]) -> I64:
         """int64[len(places), N]: what is left of these."""
@@ -268,6 +262,16 @@ def claims_look(cluster: Cluster, pod: Pod) -> Hashable:
         if claim is not None:
             found.append((status.name, encode(claim.spec), encode(claim.status)))
     return tuple(found)
+
+
+def takes_of(state: ClassState, pod: PodInfo) -> dict[int, int]:
+    """What a pod of this class needs of a row at least: place on axis R to amount."""
+    found: dict[int, int] = {}
+    for filterer in state.active_plugins.filters:
+        if isinstance(filterer.plugin, OrderFree):
+            for at, amount in filterer.plugin.takes(pod).items():
+                found[at] = max(found.get(at, 0), amount)
+    return found
 
 
 def free_of(nodes: NodeView, places: Sequence[int]) -> I64:

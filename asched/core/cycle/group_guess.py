@@ -17,7 +17,7 @@ import numpy as np
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt
-from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard, free_of
+from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard, free_of, takes_of
 from asched.core.framework.order_free import POD_PLACE, OrderFree
 from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.results.classes import ClassState
@@ -83,25 +83,26 @@ def _counts(
         return None
     if len(group.attempts) < _least(context, group):
         return None
-    board = GroupBoard(context, group, 0, None, 0)
-    if len(board.members) > 1:
+    pod = group.attempts[0].info
+    kind = pod.cls, pod.pod.priority
+    if any((one.info.cls, one.pod.priority) != kind for one in group.attempts):
         return None
     context.cluster.budget.note(STATE_STEPS)
     try:
-        fitting = board.fitting(0)
+        fitting = group.runner.fitting(pod)
         is_refused = len(fitting.refused.rows) > 0
     except (OutOfTurn, PointError):
         return None  # a trial says it better
-    pod, plugins = board.example(0), board.state(0).active_plugins
+    state, most = fitting.state, len(group.attempts)
+    plugins = state.active_plugins
     are_countable = all(
         ignores_pods(one.plugin) or (isinstance(one.plugin, OrderFree) and one.plugin.takes(pod))
         for one in plugins.filters
     )
     if plugins.reserves or not are_countable:
         return None
-    cluster, needs = context.cluster, board.takes(0)
+    cluster, needs = context.cluster, takes_of(state, pod)
     parts = cluster.singleton(Divisions).of(placements)
-    state, most = fitting.state, board.counts[0]
     if parts is not None and not is_refused and fitting.rejection is None:
         kept = cluster.singleton(_Kept).get(
             (state.number, most),
@@ -117,6 +118,7 @@ def _counts(
         counts: list[int] = sums[0].tolist()
         return counts
     cluster.budget.note(cluster.nodes.height // ROWS_A_STEP)
+    board = GroupBoard(context, group, 0, None, 0)
     slots = np.where(board.feasible(0), board.slots(0), 0)
     return [0 if one.rows is None else int(slots[one.rows].sum()) for one in placements]
 

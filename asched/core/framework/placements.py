@@ -12,7 +12,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from operator import is_not
+from operator import add, is_not
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -231,7 +231,7 @@ def choose(
     scorers: Sequence[PlacementScorer], group: str, candidates: Sequence[Assignments], seed: int
 ) -> int | Status:
     """The candidate with the largest sum of weighted scores; the seed decides between equals."""
-    totals = [0] * len(candidates)
+    count, totals = len(candidates), [0] * len(candidates)
     for plugin, weight in scorers:
         raw = plugin.score_placements(group, candidates)
         if isinstance(raw, Status):
@@ -240,16 +240,20 @@ def choose(
         if isinstance(final, Status):
             where = "running NormalizePlacementScore on PlacementScore plugins"
             return _failed(where, plugin, final)
-        if min(final) < 0 or max(final) > MAX_SCORE:
+        if len(final) != count:
+            said = f"{len(final)} scores for {count} placements"
+            return _failed("running PlacementScore plugins", plugin, failure(said))
+        least, most = min(final), max(final)
+        if least < 0 or most > MAX_SCORE:
             score = next(score for score in final if not 0 <= score <= MAX_SCORE)
             return failure(
                 "applying score defaultWeights on PlacementScore plugins: plugin"
                 f' "{plugin.name}" returns an invalid score {score}, it should in the range of'
                 f" [0, {MAX_SCORE}] after normalizing"
             )
-        totals = [
-            total + score * weight for total, score in zip(totals, map(int, final), strict=True)
-        ]
+        if least < most:  # else they differ by nothing
+            points = map(int, final) if weight == 1 else [int(score) * weight for score in final]
+            totals = list(map(add, totals, points))
     best = max(totals)
     tied = [index for index, total in enumerate(totals) if total == best]
     return tied[draw(seed, len(tied))]

@@ -107,6 +107,13 @@ def test_the_seed_decides_between_equals() -> None:
             ),
         ),
         (
+            Table(a=1, b=1, final=[1]),
+            (
+                "running PlacementScore plugins:"
+                ' plugin "Table" failed with: 1 scores for 2 placements'
+            ),
+        ),
+        (
             Table(a=1, b=101),
             (
                 'applying score defaultWeights on PlacementScore plugins: plugin "Table" returns'
