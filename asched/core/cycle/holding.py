@@ -1,7 +1,7 @@
 """Who keeps what is held: each kind of owner has a keeper, who decides what its hold is now.
 
 The ledger (`state/holds.py`) counts and notes; here is whom it concerns. Whatever moved is settled
-before anybody is decided for.
+before anybody is decided for, and not sooner: where half of the cluster is known, there is no room.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from typing import Final
 
 from asched.core.cycle import group_hold, request_book
 from asched.core.cycle.context import SchedulerContext
+from asched.core.state.holds import SWEEP_FROM
 from asched.core.state.pod_groups import COSCHEDULED
 
 #: What stands before the first colon of an owner's name -> who settles what it is due now.
@@ -30,6 +31,19 @@ def keep(context: SchedulerContext) -> None:
             _settle(context, owner)
     for owner in tuple(moved) if moved else ():
         _settle(context, owner)
+
+
+def put_off(context: SchedulerContext) -> None:
+    """Nobody is decided for now: another replica leads, or not all is known. What moved stays
+    noted, but for groups that came and went.
+    """
+    if context.cluster.consumers.moved:
+        request_book.settle_consumers(context)
+    groups, holds = context.cluster.pod_groups, context.cluster.holds
+    if len(groups.moved) > SWEEP_FROM + 2 * (len(groups) + len(holds)):
+        gone = [key for key in groups.moved if not groups.get(key).count and not holds.of(key)]
+        for key in gone:
+            del groups.moved[key]
 
 
 def _settle(context: SchedulerContext, owner: str) -> None:

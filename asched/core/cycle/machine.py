@@ -21,7 +21,7 @@ Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.p
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.group import GroupAttempt, gather
-from asched.core.cycle.holding import keep
+from asched.core.cycle.holding import keep, put_off
 from asched.core.cycle.intake import Intake
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, schedule_one
@@ -134,9 +134,13 @@ class Machine:
         context = self.context
         context.queue.tick(now_s)
         self._look_at_waits()
-        keep(context)
+        may_decide = self._may_decide
+        if may_decide:
+            keep(context)
+        else:
+            put_off(context)
         self._follow_on()
-        if self.is_active and self._intake.may_decide:
+        if may_decide:
             self._out.extend(group_waiting.look(context))
             self._out.extend(quota_warnings.look(context))
             if start_keeping.keep(context):
@@ -154,16 +158,24 @@ class Machine:
         """
         if self._has_more or self.is_taking_in:
             return 0.0
-        cluster, queue = self.context.cluster, self.context.queue
+        queue = self.context.queue
         deadlines = (
             self._waits.next_deadline_s,
             queue.next_deadline_s(),
-            cluster.holds.next_deadline_s,
-            group_waiting.next_look_s(cluster) if self.is_active else None,
-            request_cycle.next_s(cluster) if self.is_active else None,
-            start_keeping.next_s(cluster) if self.is_active else None,
+            *(self._next_decisions_s() if self._may_decide else ()),
         )
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
+
+    def _next_decisions_s(self) -> Iterator[float | None]:
+        cluster = self.context.cluster
+        yield cluster.holds.next_deadline_s
+        yield group_waiting.next_look_s(cluster)
+        yield request_cycle.next_s(cluster)
+        yield start_keeping.next_s(cluster)
+
+    @property
+    def _may_decide(self) -> bool:
+        return self.is_active and self._intake.may_decide
 
     @property
     def is_idle(self) -> bool:

@@ -7,13 +7,14 @@ import pytest
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_hold import left_of, on_lifted, refuse_if_short, settle, taken
+from asched.core.cycle.holding import keep
 from asched.core.framework.effects import Pause, ReadPod
 from asched.core.gang.holding import Shortages
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.audit import recount
-from asched.core.state.facts import Gone, Seen, WallClock
+from asched.core.state.facts import Fact, Gone, Seen, WallClock
 from asched.core.state.gang import gang_of
 from tests.builders import PodBuilder
 from tests.core.cycle.playbook import Play
@@ -32,18 +33,22 @@ class Scene:
         )
         self.play.machine.is_active = False
         self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
-        self.play.turn(WallClock(WALL_S - self.play.now_s))
+        self.turn(WallClock(WALL_S - self.play.now_s))
         self.group(**(resources or {"cpu": "4"}))
+
+    def turn(self, *facts: Fact, after_s: float = 0.0) -> None:
+        self.play.turn(*facts, after_s=after_s)
+        keep(self.context)
 
     def group(self, **resources: str) -> None:
         group = a_group(minimum=1, minResources=resources)
-        self.play.turn(Seen(COSCHEDULING_GROUP, group))
+        self.turn(Seen(COSCHEDULING_GROUP, group))
 
     def see(self, *pods: PodBuilder) -> None:
-        self.play.turn(*(Seen(POD, pod.build()) for pod in pods))
+        self.turn(*(Seen(POD, pod.build()) for pod in pods))
 
     def lose(self, pod: PodBuilder) -> None:
-        self.play.turn(Gone(POD, pod.build()))
+        self.turn(Gone(POD, pod.build()))
 
     def held(self) -> dict[str, dict[str, int]]:
         hold = self.cluster.holds.of(KEY)
@@ -84,7 +89,7 @@ def test_a_group_that_has_not_started_holds_nothing() -> None:
 def test_its_own_timeout_counts_if_that_is_longer() -> None:
     scene = Scene(hold_s=10)
     group = a_group(minimum=1, minResources={"cpu": "4"}, scheduleTimeoutSeconds=600)
-    scene.play.turn(Seen(COSCHEDULING_GROUP, group))
+    scene.turn(Seen(COSCHEDULING_GROUP, group))
     scene.see(bound("first"))
     assert scene.until_s == pytest.approx(scene.play.now_s + 600)
 

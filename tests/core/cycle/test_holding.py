@@ -1,11 +1,13 @@
 """Who keeps what is held: whatever moved is settled before anybody is decided for."""
 
 from asched.core.cycle.holding import keep
+from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount
 from asched.core.state.facts import Gone, Seen, WallClock
-from asched.core.state.holds import HeldAmounts, HeldPlace
+from asched.core.state.holds import SWEEP_FROM, HeldAmounts, HeldPlace
+from tests.builders import a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_coscheduling_plays import a_group, a_member, room
 from tests.core.cycle.test_coscheduling_plays import a_play as a_gang_play
@@ -33,6 +35,42 @@ def test_a_group_is_settled_as_soon_as_its_pods_move() -> None:
     play.turn(Seen(POD, a_member("worker").on("n1").build()))
     assert held(play) == [("n1", 1000)]
     assert not play.parts.cluster.pod_groups.moved
+
+
+def test_nothing_is_settled_before_all_is_known() -> None:
+    """Pods and groups are listed before nodes are, or after: nobody knows what room there is."""
+    play = a_gang_play()
+    play.machine.is_active = False
+    gang_with_hold(play)
+    play.turn(Seen(NODE, room("n1", 3).build()))
+    assert held(play) == []
+
+    play.machine.is_active = True
+    play.turn(Seen(POD, a_pod("other").requests(cpu="1").build()))
+
+    assert held(play) == [("n1", 2000)]
+    assert not play.of(Bind)
+
+
+def test_a_standby_forgets_groups_that_came_and_went() -> None:
+    play = a_gang_play(room("n1", 8))
+    gang_with_hold(play)
+    play.machine.is_active = False
+    moved = play.parts.cluster.pod_groups.moved
+    for number in range(4 * SWEEP_FROM):
+        pod = a_member(f"driver-{number}", group=f"crew-{number}").on("n1").build()
+        play.turn(Seen(POD, pod))
+        play.turn(Gone(POD, pod))
+        assert len(moved) <= SWEEP_FROM + 8
+
+
+def test_who_leads_no_more_is_not_woken_by_holds_whose_time_is_up() -> None:
+    play = a_gang_play(room("n1", 8), args={"minResourcesHoldSeconds": 300})
+    gang_with_hold(play)
+    play.machine.is_active = False
+    play.turn(after_s=301)
+    due_s = play.machine.next_deadline_s()
+    assert due_s is None or due_s > play.now_s
 
 
 def test_a_hold_whose_node_went_is_settled_elsewhere() -> None:

@@ -173,6 +173,8 @@ class Incident12(Incident):
             yield AddPods(count=30, cpu=("300m", "700m"), wait_s=world.rng.uniform(0.05, 0.6))
             yield Do(name="the leader dies", act=lambda world: world.restart(), wait_s=0.0)
             yield over(self, wait_s=0.0)
+            # where all is full, one that needs nothing shows that it decides
+            yield AddPods(count=1, cpu=("0",), wait_s=0.0)
             yield AddPods(count=10, cpu=("300m",), wait_s=20.0)
 
     def judge(self, world: World) -> None:
