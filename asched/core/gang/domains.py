@@ -7,10 +7,13 @@
 A variant is a problem in which classes are split by domain. Guesses may be wrong in either
 direction, so a variant proves nothing; what is found in one is asked of the rules.
 
-Bounds  VARIANTS_MAX guesses; PARTS_MAX parts of classes in each.
+Bounds  VARIANTS_MAX guesses, of LOOKED_MAX that are looked at: each set of classes that must be
+        together has its own choice, and there are as many guesses as the product of them; PARTS_MAX
+        parts of classes in each.
 """
 
 from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
 from itertools import islice, product
 from typing import Final, Literal
 
@@ -23,10 +26,12 @@ from asched.core.gang.plan import by_prices, by_size
 from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
 
 VARIANTS_MAX: Final = 24
+LOOKED_MAX: Final = 10 * VARIANTS_MAX
 #: Each is a row of every table: a label may have as many values as there are nodes.
 PARTS_MAX: Final = 512
-#: Rows times classes that are packed by size in a step.
+#: Rows times classes that are packed by size in a step, and that are only counted.
 ROWS_A_STEP: Final = 50
+COUNTED_A_STEP: Final = 1_000
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -53,14 +58,22 @@ class Variant(msgspec.Struct, frozen=True):
 
 def planned(problem: Problem, rules: list[Rule]) -> Iterator[Plan | float]:
     """Plans that may do, one after the other; in between, steps of the budget that come next."""
-    for variant in islice(variants(problem, rules), VARIANTS_MAX):
-        yield 1 + variant.problem.rows.size // ROWS_A_STEP
+    left = VARIANTS_MAX
+    for variant in islice(variants(problem, rules), LOOKED_MAX):
+        looked = 1 + problem.rows.size // COUNTED_A_STEP
+        if variant is None:
+            yield looked
+            continue
+        yield looked + variant.problem.rows.size // ROWS_A_STEP
         plan = by_size(variant.problem)
         if plan is None:
             found = yield from by_prices(variant.problem)
             plan = None if isinstance(found, Infeasible) else found
         if plan is not None:
             yield _in_order(plan, variant)
+        left -= 1
+        if not left:
+            return
 
 
 def _in_order(plan: Plan, variant: Variant) -> Plan:
@@ -79,17 +92,15 @@ def _in_order(plan: Plan, variant: Variant) -> Plan:
     return [(c, row, count) for _, _, c, row, count in sorted(turns)]
 
 
-def variants(problem: Problem, rules: list[Rule]) -> Iterator[Variant]:
-    """The guesses, the most promising first."""
+def variants(problem: Problem, rules: list[Rule]) -> Iterator[Variant | None]:
+    """The guesses, the most promising first; None for one in which some pods find no domains."""
     tied = _tied(problem, [rule for rule in rules if rule.kind == "together"])
     others = [rule for rule in rules if rule.kind != "together"]
     for choice in product(*(_homes(problem, classes, domains) for classes, domains in tied)):
         rows = problem.rows.copy()
         for (classes, _), home in zip(tied, choice, strict=True):
             rows[sorted(classes)] &= home
-        variant = _split(replace(problem, rows=rows), others)
-        if variant is not None:
-            yield variant
+        yield _split(replace(problem, rows=rows), others)
 
 
 def _tied(
@@ -186,16 +197,21 @@ def _quotas(problem: Problem, rule: Rule, levels: I64) -> I64 | None:
         own = 1 if c in rule.about else problem.counts[c]
         room = np.where(levels > 0, 0, np.minimum(room, own))
     quota = np.zeros(top, dtype=np.int64)
+    # The emptiest of those with room, among equals the one with most of it; of those that are
+    # apart the one with the least.
+    is_apart = rule.kind == "apart"
+    spare, level = room.tolist(), levels.tolist()
+    next_ = [(spare[d] if is_apart else level[d], -spare[d], d) for d in range(top) if spare[d] > 0]
+    heapify(next_)
     for _ in range(problem.counts[c]):
-        open_ = room > quota
-        if not open_.any():
+        if not next_:
             return None
-        # The emptiest of those with room; among equals the one with most of it.
-        key = np.where(open_, (levels + quota).astype(np.float64), np.inf)
-        if rule.kind == "apart":
-            key = np.where(open_, (room - quota).astype(np.float64), np.inf)
-        best = np.flatnonzero(key == key.min())
-        quota[best[int(np.argmax(room[best] - quota[best]))]] += 1
+        key, negated, d = next_[0]
+        quota[d] += 1
+        if negated + 1 < 0:
+            heapreplace(next_, (key - 1 if is_apart else key + 1, negated + 1, d))
+        else:
+            heappop(next_)
     return quota
 
 

@@ -1,11 +1,21 @@
 """Guesses at which domains the pods of a gang get: split so that rules about each other hold."""
 
 from itertools import islice
+from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
-from asched.core.gang.domains import PARTS_MAX, VARIANTS_MAX, Rule, Variant, planned, variants
+from asched.core.gang.domains import (
+    LOOKED_MAX,
+    PARTS_MAX,
+    VARIANTS_MAX,
+    Rule,
+    Variant,
+    planned,
+    variants,
+)
 from asched.core.gang.problem import Plan, Problem
 
 ZONES = [1, 1, 2, 2]  # of four rows
@@ -41,7 +51,8 @@ def parts(variant: Variant) -> list[tuple[int, int, list[int]]]:
 
 
 def guesses(problem: Problem, *rules: Rule) -> list[list[tuple[int, int, list[int]]]]:
-    return [parts(variant) for variant in variants(problem, list(rules))]
+    every = variants(problem, list(rules))
+    return [parts(variant) for variant in every if variant is not None]
 
 
 ALL = [0, 1, 2, 3]
@@ -99,6 +110,7 @@ def test_a_class_apart_from_another_stays_out_of_its_domains() -> None:
 
 def variant_of(problem: Problem, *rules: Rule) -> Problem:
     (variant,) = variants(problem, list(rules))
+    assert variant is not None
     return variant.problem
 
 
@@ -139,6 +151,61 @@ def test_steps_are_told_before_each_plan_and_guesses_are_bounded() -> None:
     assert isinstance(steps[0], (int, float))
     assert steps[0] > 1
     assert isinstance(steps[1], list)
+
+
+def test_guesses_in_which_somebody_finds_no_domain_are_counted_too() -> None:
+    """Twelve pairs that must be together, over three zones, are half a million guesses; in none of
+    them do four pods get a zone of their own each.
+    """
+    zones = [1, 1, 2, 2, 3, 3]
+    pairs = [rule("together", c, c, domains=zones) for c in range(12)]
+    problem = a_problem((*[2] * 12, 4), [99] * 6)
+    steps = list(planned(problem, [*pairs, rule("apart", 12, 12, domains=zones)]))
+    assert len(steps) == LOOKED_MAX
+    assert all(isinstance(step, (int, float)) and step >= 1 for step in steps)
+
+
+def plain_quota(kind: str, levels: list[int], room: list[int], count: int) -> list[int] | None:
+    """Pod by pod: the emptiest domain with room, the roomiest of those; apart, the fullest one."""
+    quota = [0] * len(room)
+    for _ in range(count):
+        spare = {d: room[d] - quota[d] for d in range(len(room)) if room[d] > quota[d]}
+        if not spare:
+            return None
+        if kind == "apart":
+            best = min(spare, key=lambda d: (spare[d], d))
+        else:
+            best = min(spare, key=lambda d: (levels[d] + quota[d], -spare[d], d))
+        quota[best] += 1
+    return quota
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_quotas_are_those_of_a_plain_reading(seed: int) -> None:
+    random = Random(seed)
+    top = random.randint(1, 6)
+    domains = [random.randint(0, top) for _ in range(random.randint(2, 12))]
+    problem = a_problem((random.randint(1, 14),), [random.randint(0, 3) for _ in domains])
+    top = max(domains, default=0)
+    there = [0, *(random.randint(0, 3) for _ in range(top))]
+    kind = random.choice(("even", "apart"))
+    own = rule(kind, 0, 0, domains=domains, there=there)
+    room = [0] * (top + 1)
+    for d, slots in zip(domains, problem.slots[0].tolist(), strict=True):
+        room[d] += slots if d else 0
+    if kind == "apart":
+        room = [0 if level else min(have, 1) for have, level in zip(room, there, strict=True)]
+    expected = plain_quota(kind, there, room, problem.counts[0])
+
+    is_by_row = len({d for d in domains if d}) == sum(map(bool, domains))
+    found = guesses(problem, own)
+
+    if is_by_row:
+        assert [count for _, count, _ in found[0]] == list(problem.counts)
+    elif expected is None:
+        assert found == []
+    else:
+        assert [count for _, count, _ in found[0]] == [count for count in expected if count]
 
 
 def test_a_class_that_would_have_too_many_parts_is_left_whole() -> None:
