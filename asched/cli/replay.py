@@ -20,7 +20,7 @@ from asched.cli.arguments import add_plugin_flags
 from asched.cli.output import plain
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
-from asched.edge.host.memory import own_process
+from asched.edge.host.memory import collected_seldom
 from asched.edge.host.recording.anonymous import anonymize
 from asched.edge.host.recording.comparing import Difference, Findings
 from asched.edge.host.recording.lines import Head
@@ -65,8 +65,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"asched replay: {line}", file=sys.stderr)
         if args.anonymize is not None:
             return _anonymize(recording, args.anonymize, catalogue)
-        with own_process() as settled:
-            settled()
+        with collected_seldom():
             done = replay(recording, catalogue, instead, _progress())
     except (UnusableRecordingError, PluginLoadError, UnreadableFileError) as error:
         return _refuse(str(error))

@@ -129,7 +129,10 @@ def a_node_goes(nodes: int, pods: int, kilobytes: int) -> Case:
     """A node goes with two thousand pods, and comes back."""
     play = a_world(nodes, pods)
     play.turn(
-        *(Seen(POD, a_pod(f"q{i}").on("n0").labels(app=f"q{i}").build()) for i in range(2000))
+        *(
+            Seen(POD, a_pod(f"q{i}").on("n0").labels(app=f"q{i}").build())
+            for i in range(WAITING // 5)
+        )
     )
     return play, [Gone(NODE, node(0).build()), Seen(NODE, node(0, again="yes").build())], None
 
@@ -137,7 +140,7 @@ def a_node_goes(nodes: int, pods: int, kilobytes: int) -> Case:
 def zones_change(nodes: int, pods: int, kilobytes: int) -> Case:
     """All nodes move to other zones, over which two thousand kinds of pods are spread."""
     play = a_world(nodes, pods)
-    for i in range(2000):
+    for i in range(WAITING // 5):
         rule = {
             "maxSkew": 1000,
             "topologyKey": "zone",
@@ -155,7 +158,7 @@ def namespace_changes(nodes: int, pods: int, kilobytes: int) -> Case:
     play = a_world(nodes, pods)
     play.turn(Seen(NAMESPACE, decode(Namespace, {"metadata": {"name": "default", "uid": "ns"}})))
     how = "requiredDuringSchedulingIgnoredDuringExecution"
-    for i in range(2000):
+    for i in range(WAITING // 5):
         near = {
             "topologyKey": "zone",
             "labelSelector": {"matchLabels": {"app": f"a{i}"}},
@@ -188,7 +191,7 @@ def large_slices(nodes: int, pods: int, kilobytes: int) -> Case:
 def csi_nodes(nodes: int, pods: int, kilobytes: int) -> Case:
     """Each node's CSINode is told anew while two thousand wait for claims of their own."""
     play = a_world(nodes, pods)
-    for i in range(2000):
+    for i in range(WAITING // 5):
         wish = [{"name": "d", "persistentVolumeClaim": {"claimName": f"c{i}"}}]
         play.turn(Seen(POD, a_pod(f"s{i}").spec(volumes=wish).build()))
     rest(play)

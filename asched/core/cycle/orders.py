@@ -24,6 +24,8 @@ from asched.core.state.facts import Fact
 
 #: Steps of the budget for a pod that is looked at, and mostly left as it is.
 LOOKED_AT_STEPS: Final = 0.1
+#: Of a class whose results are given up.
+GIVE_UP_STEPS: Final = 5
 
 
 class Order(Fact, frozen=True):
@@ -118,11 +120,12 @@ class Reconfigured(Order, frozen=True):
     edition: tuple[tuple[str, str, str], ...] = ()
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
-        queue, now_s = context.queue, context.now_s
+        queue, now_s, before = context.queue, context.now_s, context.runners
         context.runners = self.runners
         queue.gangs = self.gangs
         reprofile(queue, self.profiles, self.backoff, now_s)
         queue.sliced.do(_adopting(context, now_s))
+        queue.sliced.do(_giving_up(context, before.values()))
         return ()
 
 
@@ -137,3 +140,11 @@ def _adopting(context: SchedulerContext, now_s: float) -> Iterator[None]:
             note(WAKE_STEPS)
         note(LOOKED_AT_STEPS)
         yield
+
+
+def _giving_up(context: SchedulerContext, runners: Iterable[Runner]) -> Iterator[None]:
+    """Forget what those knew who judge no longer."""
+    for runner in runners:
+        for _ in runner.cache.give_up():
+            context.queue.sliced.budget.note(GIVE_UP_STEPS)
+            yield

@@ -99,15 +99,18 @@ def allocating(
 ) -> Steps[Solution | None]:
     """The same, step by step, for as long as pools and what is taken of them stay as they are."""
     search = _Search(pools, plans, taken, node, steps_max, effort)
-    yield from search.prepare()
-    if (yield from search.claim(0)) is _Outcome.FOUND:
-        return Solution(
-            tuple(tuple(chosen) for chosen in search.results),
-            tuple(
-                tuple(search.selected.get((c, r), 0) for r in range(len(plan.requests)))
-                for c, plan in enumerate(plans)
-            ),
-        )
+    try:
+        yield from search.prepare()
+        if (yield from search.claim(0)) is _Outcome.FOUND:
+            return Solution(
+                tuple(tuple(chosen) for chosen in search.results),
+                tuple(
+                    tuple(search.selected.get((c, r), 0) for r in range(len(plan.requests)))
+                    for c, plan in enumerate(plans)
+                ),
+            )
+    finally:
+        search.end()
     if any(pool.invalid_reason for pool in pools):
         raise NodeRejected(INVALID_POOLS)
     return None
@@ -137,6 +140,10 @@ class _Search:
         self._constraints: list[list[constraints.AllocationConstraint]] = []
         self.results: list[list[Chosen]] = [[] for _ in plans]
         self.selected: dict[tuple[int, int], int] = {}
+
+    def end(self) -> None:
+        """Forget those who know the search, so that it goes without the collector of garbage."""
+        self._candidates.clear()
 
     # --- before the search -----------------------------------------------------------------------
 

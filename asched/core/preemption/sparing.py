@@ -49,9 +49,9 @@ STEPS_MAX: Final = 300_000
 LINE_MAX: Final = 256
 #: Pods that are supposed gone at most to see where a group fits: for a quarter of a second.
 GONE_MAX: Final = 10_000
-#: Units that are put back by amounts before the budget is asked again, and steps for each.
-UNITS_AT_ONCE: Final = 64
-UNIT_STEPS: Final = 0.4
+#: Steps for a unit that is put back by amounts, and for each of its pods; the budget is asked once
+#: it comes to so many.
+UNIT_STEPS, POD_STEPS, STEPS_AT_ONCE = 0.3, 0.1, 25
 #: Rows whose room is summed up in a step.
 ROWS_A_STEP: Final = 100
 
@@ -85,7 +85,7 @@ class Sparing:
         self._found: Probe | None = None
         self._hints = NO_HINTS
         self._moves = 0
-        self._spent = 0.0
+        self._spent = self._owed = 0.0
 
     def run(self) -> Steps:
         """Places of the group once `victims` have gone, or why there are none."""
@@ -148,10 +148,10 @@ class Sparing:
         """Without those that are undecided, who leaves anyway, and the victims."""
         room = Room(self._trial.cluster, wants)
         undecided = islice(self._line, self._next, None)
-        for at, unit in enumerate(chain(self._leaving, self.victims, undecided)):
-            if not at % UNITS_AT_ONCE:
-                yield from self._trial.charge(UNITS_AT_ONCE * UNIT_STEPS)
+        for unit in chain(self._leaving, self.victims, undecided):
             room.without(unit)
+            if self._owes(unit):
+                yield from self._pay()
         room.count()
         return room
 
@@ -159,9 +159,9 @@ class Sparing:
         """Who of the undecided cannot be put back by amounts, by place in line."""
         found = []
         for at in range(self._next, len(self._line)):
-            if not at % UNITS_AT_ONCE:
-                yield from self._trial.charge(UNITS_AT_ONCE * UNIT_STEPS)
             unit = self._line[at]
+            if self._owes(unit):
+                yield from self._pay()
             room.put_back(unit)
             if not room.is_enough:
                 room.take_away(unit)
@@ -174,10 +174,19 @@ class Sparing:
         """The room as it is with everybody gone from a place in line on."""
         gone = set(proposed)
         for at in range(start, len(self._line)):
-            if not at % UNITS_AT_ONCE:
-                yield from self._trial.charge(UNITS_AT_ONCE * UNIT_STEPS)
             if at not in gone:
                 self._room.take_away(self._line[at])
+                if self._owes(self._line[at]):
+                    yield from self._pay()
+
+    def _owes(self, unit: Unit) -> bool:
+        """Whether the budget is to be asked, with this unit put back or taken away."""
+        self._owed += UNIT_STEPS + POD_STEPS * len(unit.pods)
+        return self._owed >= STEPS_AT_ONCE
+
+    def _pay(self) -> Generator[Effect, Answer, None]:
+        owed, self._owed = self._owed, 0.0
+        yield from self._trial.charge(owed)
 
     # --- searched --------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from asched.core.state.changes import Change
 from asched.core.state.sliced import Sliced
 
 #: Steps of the budget for a class that is asked, or indexed.
-HEAR_STEPS: Final = 0.5
+HEAR_STEPS: Final = 1
 
 
 class Hearing:

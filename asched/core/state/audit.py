@@ -301,8 +301,10 @@ def _by_row(tally: Tally) -> Mapping[int, int]:
 
 def _populations(cluster: Cluster) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for population in cluster.topology._populations:
-        label_set = population.label_set
+    populations = cluster.topology._populations
+    for label_set in populations:
+        population = populations.of(label_set)
+        assert population is not None
         name = f"{label_set.namespace} {sorted(label_set.labels.items())}"
         found[name] = {
             "staying": _by_node(cluster, population.staying),

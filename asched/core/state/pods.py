@@ -5,6 +5,7 @@ from that content: requests, ports, compiled affinity terms. A `PodInfo` is one 
 and place.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from weakref import ref
 
@@ -40,7 +41,7 @@ class LabelSet:
         self.namespace = namespace
         self.labels = labels
         self.generation = -1
-        self.counters: list[object] = []
+        self.counters: Sequence[object] = ()
 
 
 def _asks_for_both(container: Container) -> bool:

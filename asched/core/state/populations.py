@@ -10,6 +10,7 @@ Bounds  KEYS_MAX keys are known by value, those asked about last, and ENTRIES_MA
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from asched.core.state.counters import PodPredicate
@@ -17,10 +18,13 @@ from asched.core.state.pods import LabelSet
 
 #: A guess: selectors of a cluster name a handful of keys.
 KEYS_MAX: Final = 64
-#: Some 350 bytes each, if no two sets have a value in common.
+#: Some 100 bytes each if no two sets have a value in common, 350 if two have.
 ENTRIES_MAX: Final = 1 << 17
 #: Sets of labels in a namespace that are all looked at: so few are known by no value.
 SETS_FEW: Final = 64
+
+#: The only one with a value, or all: mostly it is one, and a dict for each of them is large.
+Sets = LabelSet | dict[LabelSet, None]
 
 
 class Population:
@@ -52,15 +56,13 @@ class Populations:
     def __init__(self) -> None:
         self._inside: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
         #: (namespace, label key) -> value -> the sets with that label
-        self._by_value: OrderedDict[tuple[str, str], dict[str, dict[LabelSet, None]]] = (
-            OrderedDict()
-        )
+        self._by_value: OrderedDict[tuple[str, str], dict[str, Sets]] = OrderedDict()
         self._known_keys: dict[str, list[str]] = {}  # namespace -> keys known by value
         self._entries = 0
 
-    def __iter__(self) -> Iterator[Population]:
-        for inside in self._inside.values():
-            yield from inside.values()
+    def __iter__(self) -> Iterator[LabelSet]:
+        """The sets of labels that pods have somewhere."""
+        return chain.from_iterable(self._inside.values())
 
     def of(self, label_set: LabelSet) -> Population | None:
         """None if nobody is there."""
@@ -77,7 +79,8 @@ class Populations:
             else:
                 by_value = self._values(namespace, named.key)
                 for value in sorted(named.values):
-                    yield from by_value.get(value, ())
+                    found = by_value.get(value, ())
+                    yield from (found,) if isinstance(found, LabelSet) else found
 
     def move(self, label_set: LabelSet, row: int, amount: int, is_terminating: bool) -> None:
         """A pod with these labels appeared on (+1) or left (-1) a row."""
@@ -89,7 +92,10 @@ class Populations:
             for key in self._known_keys.get(namespace, ()):
                 if key in label_set.labels:
                     by_value = self._by_value[namespace, key]
-                    by_value.setdefault(label_set.labels[key], {})[label_set] = None
+                    value = label_set.labels[key]
+                    known = by_value.setdefault(value, label_set)
+                    if known is not label_set:
+                        _join(by_value, value, known, label_set)
                     self._entries += 1
             self._cut()
         population.move(row, amount, is_terminating)
@@ -107,23 +113,29 @@ class Populations:
             value = label_set.labels.get(key)
             if value is not None:
                 by_value = self._by_value[namespace, key]
-                del by_value[value][label_set]
-                self._entries -= 1
-                if not by_value[value]:
+                known = by_value[value]
+                if isinstance(known, dict):
+                    del known[label_set]
+                if not known or known is label_set:
                     del by_value[value]
+                self._entries -= 1
 
-    def _values(self, namespace: str, key: str) -> dict[str, dict[LabelSet, None]]:
+    def _values(self, namespace: str, key: str) -> dict[str, Sets]:
         by_value = self._by_value.get((namespace, key))
         if by_value is not None:
             self._by_value.move_to_end((namespace, key))
             return by_value
         by_value = self._by_value[namespace, key] = {}
         self._known_keys.setdefault(namespace, []).append(key)
-        for label_set in self._inside[namespace]:
+        entries = 0
+        for label_set in self._inside[namespace]:  # there may be a hundred thousand
             value = label_set.labels.get(key)
             if value is not None:
-                by_value.setdefault(value, {})[label_set] = None
-                self._entries += 1
+                known = by_value.setdefault(value, label_set)
+                if known is not label_set:
+                    _join(by_value, value, known, label_set)
+                entries += 1
+        self._entries += entries
         self._cut()
         return by_value
 
@@ -133,10 +145,19 @@ class Populations:
             len(self._by_value) > KEYS_MAX or self._entries > ENTRIES_MAX
         ):
             (namespace, key), by_value = self._by_value.popitem(last=False)
-            self._entries -= sum(map(len, by_value.values()))
+            self._entries -= sum(
+                1 if isinstance(s, LabelSet) else len(s) for s in by_value.values()
+            )
             self._known_keys[namespace].remove(key)
             if not self._known_keys[namespace]:
                 del self._known_keys[namespace]
+
+
+def _join(by_value: dict[str, Sets], value: str, known: Sets, label_set: LabelSet) -> None:
+    if isinstance(known, dict):
+        known[label_set] = None
+    else:
+        by_value[value] = {known: None, label_set: None}
 
 
 _NONE: Final[dict[LabelSet, Population]] = {}

@@ -11,7 +11,7 @@ one. Which counters a pod moves is remembered per set of labels. An index by nam
 `key In (value)` requirement keeps that lookup short when there are thousands.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -224,11 +224,11 @@ class Topology:
         yield from self._terms.values()
         yield from self._many.values()
 
-    def _counters_of(self, label_set: LabelSet) -> list[PodCounter]:
+    def _counters_of(self, label_set: LabelSet) -> Sequence[PodCounter]:
         if label_set.generation != self.generation:
             label_set.counters = [
                 c for c in self._index.candidates(label_set) if c.matches(label_set)
-            ]
+            ] or ()
             label_set.generation = self.generation
         return label_set.counters  # type: ignore[return-value]
 
@@ -318,8 +318,9 @@ class Topology:
                 [counter for counter in by_use if not counter.is_dropped][: len(by_use) // 2]
             )
         self._drop_at = len(self._counters) + IDLE_MAX // 2
-        for population in self._populations:  # who is asked rarely would keep them
-            population.label_set.counters, population.label_set.generation = [], -1
+        for label_set in self._populations:
+            if label_set.counters:  # who is asked rarely would keep them
+                label_set.counters, label_set.generation = (), -1
 
     def _drop(self, unused: Iterable[PodCounter]) -> None:
         for counter in unused:

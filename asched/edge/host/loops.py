@@ -38,7 +38,7 @@ from asched.edge.host.clock import Clock
 from asched.edge.host.hearing import DeafError, Hearing, StartOverError
 from asched.edge.host.inbox import Inbox, Listener
 from asched.edge.host.leadership import Leadership, LostLeadershipError
-from asched.edge.host.memory import own_process
+from asched.edge.host.memory import Collector, own_process
 from asched.edge.host.plugin_calls import PluginCalls
 from asched.edge.host.tasks import Tasks
 
@@ -75,11 +75,11 @@ class Scheduler:
         delay_cache: bool = False,
         originals: Originals | None = None,
         listeners: Mapping[Kind, Listener] | None = None,
-        memory: AbstractContextManager[Callable[[], None]] | None = None,
+        memory: AbstractContextManager[Collector] | None = None,
         rng: random.Random | None = None,
         recorder: "Recorder | None" = None,
     ) -> None:
-        """What `memory` gives is called when all is listed; `rng` spreads streams' pauses.
+        """What `memory` gives is told of the first lists and turns; `rng` spreads streams' pauses.
         `listeners` hear what is seen of a kind and run beside the machine; they decide nothing.
         """
         self.session = session
@@ -98,17 +98,15 @@ class Scheduler:
         self.hearing = Hearing(self.reflectors, self.clock.awake_s)
         self.history, self._company = History(session.general), Company(self.clock.awake_s)
         self._memory = memory or own_process()
+        self._collector: Collector
         self._rng = rng or random.Random()
         for kind in kinds:
             self.watch(kind)
         self.is_synced = False
-        #: A turn could have decided something.
-        self.begun = asyncio.Event()
+        self.begun = asyncio.Event()  # a turn could have decided something
         self.is_stopping = False
-        #: Without it we always lead.
-        self._leadership = leadership
-        #: List nothing before we lead.
-        self._delay_cache = delay_cache
+        self._leadership = leadership  # without it we always lead
+        self._delay_cache = delay_cache  # list nothing before we lead
         self._is_open = False
         #: What was decided may rest on what never happened: nothing leaves any more.
         self._is_void = False
@@ -161,7 +159,7 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until `stop`. Raises CannotStartError, StartOverError, or what killed a task."""
         was_active, self.machine.is_active = self.machine.is_active, False
-        with self._memory as settle_memory:
+        with self._memory as self._collector:
             try:
                 self.tasks.spawn("dispatcher", self.dispatcher.run())
                 turns = self.tasks.spawn("turns", self._turns())
@@ -180,7 +178,7 @@ class Scheduler:
                     self._poll(kind)
                 self.tasks.spawn("connection", self.dispatcher.prepare())
                 await self._until_synced()
-                settle_memory()
+                self._collector.settle()
                 if not self._stop.is_set():
                     self.is_synced = True
                     log.info("synced", extra={"nodes": self.machine.context.cluster.nodes.count})
@@ -221,6 +219,7 @@ class Scheduler:
                 self.begun.set()
             self._turned.set_result(None)
             self._turned = loop.create_future()
+            self._collector.turned()
             deadline_s = machine.next_deadline_s()
             if inbox or (deadline_s is not None and deadline_s <= self.clock.now_s()):
                 await asyncio.sleep(0)
@@ -257,6 +256,7 @@ class Scheduler:
             if abs(ahead_s - told_s) >= WALL_CLOCK_S:
                 told_s = ahead_s
                 self.inbox.put(WallClock(ahead_s))
+            self._collector.turned()  # of what others leave while nothing happens
             await asyncio.sleep(BEAT_S)
 
     async def reconfigure(self, order: Reconfigured) -> None:

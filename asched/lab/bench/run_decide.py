@@ -28,7 +28,7 @@ from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.state.facts import Fact
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.memory import GC_THRESHOLDS
+from asched.edge.host.memory import Collector
 from asched.edge.host.recording.recorder import Recorder as Recording
 from asched.edge.host.recording.recorder import head_of
 from asched.edge.host.user_plugins.catalogue import Catalogue
@@ -98,6 +98,7 @@ class DecideWorld(World):
         self.event_count = 0
         self.effect_count = 0
         self._turns = 0
+        self._collector = Collector()
         self._skipped_s = EPOCH_S
         self._facts: list[Fact] = []
         self._background: list[tuple[float, int, float, Step]] = []
@@ -222,6 +223,7 @@ class DecideWorld(World):
         now_s = self.now_s
         started_s = time.thread_time()
         effects = self._told.handle(facts, now_s)
+        self._collector.turned()
         self.engine_s += time.thread_time() - started_s
         for effect in effects:
             self._perform(effect)
@@ -262,8 +264,8 @@ class DecideWorld(World):
         self.measured_from_s = self.engine_s
         self.event_count = self.effect_count = 0
         gc.collect()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        gc.disable()
+        self._collector.settle()
 
     def facts(self) -> dict[str, Any]:
         work = [runner.cache.work for runner in self.runners.values()]
@@ -316,3 +318,4 @@ class DecideWorld(World):
             self.recording.close()
             self.engine_s += self.recording.thread_s
         gc.unfreeze()
+        gc.enable()

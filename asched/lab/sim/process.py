@@ -39,6 +39,7 @@ from asched.edge.host.leadership import LostLeadershipError
 from asched.edge.host.listeners import listeners_of
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
+from asched.edge.host.memory import Collector
 from asched.edge.host.recording.recorder import Recorder, head_of
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.telemetry.metrics import Metrics
@@ -84,6 +85,13 @@ class Setup:
             factories=self.catalogue.factories,
             known=self.catalogue.known,
         )
+
+
+class Uncollected(Collector):
+    """Other processes of the world have their containers in the same memory."""
+
+    def settle(self) -> None:
+        """Python's own rule goes on."""
 
 
 class Witnessed(MeasuredDispatcher):
@@ -176,7 +184,7 @@ class Process:
             ),
             clock=clock,
             leadership=self.candidate,
-            memory=nullcontext(lambda: None),
+            memory=nullcontext(Uncollected()),
             rng=rng,
             recorder=self.recorder,
         )

@@ -3,15 +3,11 @@
 from asched.whatif import ...      the same for programs (asched/whatif.py)
 """
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Listed
-from asched.edge.host.memory import GC_THRESHOLDS
+from asched.edge.host.memory import collected_seldom
 from asched.lab.apiserver.resources import PODS
 from asched.lab.whatif.changes import Scenario, apply
 from asched.lab.whatif.result import Result, result_of
@@ -23,19 +19,8 @@ from asched.lab.whatif.world import Scheduler, World
 
 def suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Result:
     """What would be. The snapshot stays as it is. Raises ScenarioError, BUILD_ERRORS."""
-    with _collected_seldom():
+    with collected_seldom():
         return _suppose(snapshot, scenario, scheduler)
-
-
-@contextmanager
-def _collected_seldom() -> Iterator[None]:
-    """Records are not tracked, so little garbage is cyclic: looking for it took a fifth."""
-    before = gc.get_threshold()
-    gc.set_threshold(*GC_THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Result:

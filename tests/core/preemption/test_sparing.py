@@ -1,6 +1,7 @@
 """Who goes for a group: upstream's cases as a table, bounds, and the rule itself read slowly."""
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from asched.core.model.kinds import POD
-from asched.core.preemption import sparing
+from asched.core.preemption import sparing, units
 from asched.core.preemption.room import is_hopeless, of_group
 from asched.core.state.facts import Seen
 from tests.core.preemption.group_stage import (
@@ -297,6 +298,29 @@ def test_it_takes_few_trials_to_find_one_of_a_thousand() -> None:
     trial = stage.trial(a_group("crew", priority=HIGH), 1, {"p500": 1})
     assert stage.victims(trial)[1] == ["p500"]
     assert len(trial.asked) < 30
+
+
+@pytest.mark.parametrize("size", [1, 50], ids=["pods", "whole groups"])
+def test_others_have_their_turn_while_pods_are_put_back(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups that go whole cost what their pods cost."""
+    monkeypatch.setattr(units, "PART", 20)  # sorted before
+    pods = [f"p{i:03}@n{i % 100} low pg{i // size}" for i in range(1000)]
+    groups = [a_group(f"pg{i}", priority=LOW, whole=size > 1) for i in range(1000 // size)]
+    stage = GroupStage(pods, groups, nodes=[f"n{i}" for i in range(100)])
+    trial, charged = stage.trial(a_group("crew", priority=HIGH), 1, {"p500": 1}), list[float]()
+
+    def charge(steps: float) -> Iterator[None]:
+        charged.append(steps)
+        return iter(())
+
+    trial.charge = charge
+    stage.victims(trial)
+
+    by_pods = 2 * 1000 * sparing.POD_STEPS  # gone, and back again
+    assert sum(charged) > by_pods
+    assert max(charged) < sparing.STEPS_AT_ONCE + sparing.POD_STEPS * size + 1
 
 
 def test_once_work_runs_out_whoever_is_not_on_its_nodes_stays(

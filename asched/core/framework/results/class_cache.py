@@ -6,7 +6,7 @@ in the processor's cache.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from itertools import count
 from typing import Final, NamedTuple
 from weakref import ref
@@ -165,6 +165,16 @@ class ClassCache:
         self._own_bytes -= kept.own
         self._shared.leave(kept.held)
         self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX, self.cluster.nodes.height)
+
+    def give_up(self) -> Iterator[None]:
+        """Forget everything, one class after the other: nobody will ask. Plugins and those they
+        hand themselves to keep each other alive, and all that is kept here would stay with them.
+        """
+        for line in (self._once, self._again):
+            while line:
+                self._drop(line)
+                self._shared.drop_unused(0, self.cluster.nodes.height)
+                yield
 
     def _make(self, kept: _Kept) -> ClassState:
         keys, nodes = kept.keys, self.cluster.nodes
