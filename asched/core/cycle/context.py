@@ -7,7 +7,7 @@ import msgspec
 
 from asched.core.cycle.company import Company
 from asched.core.cycle.decided import FirstLooks, Patterns
-from asched.core.cycle.history import Histories, Step
+from asched.core.cycle.history import Choice, Histories, Kept, Step
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Effect, EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
@@ -129,7 +129,10 @@ class SchedulerContext(msgspec.Struct):
 
     def tell_bound(self, attempt: "Attempt", node: str) -> None:
         """The last line of an attempt that succeeded."""
-        if not self.histories.bound(attempt.line, self.now_s):
+        line = attempt.line
+        if isinstance(line, Choice) and line.key:
+            line.bound_s = self.now_s
+        else:
             self.tell(attempt, Step.BOUND, node)
 
     def contain(self, error: Exception, point: str) -> str:
@@ -183,7 +186,7 @@ class Attempt(msgspec.Struct):
     slices: int = 0  # of the budget that it has used up
     pre_binds: tuple[PreBindPlugin, ...] = ()  # those that may have work to do
     company: Company | None = None  # of pods that are only supposed; None for real ones
-    line: int = -1  # its newest one in the history
+    line: Kept | None = None  # its newest one in the history
 
     @property
     def pod(self) -> Pod:

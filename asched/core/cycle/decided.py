@@ -5,8 +5,8 @@
     no node    which nodes by which verdict, one byte a node, packed; equal ones are kept once
 
 Between two looks at the best nodes of a class, mostly, only those changed that pods were given.
-What is kept are plain tuples, which the garbage collector learns to leave alone; `read` names their
-parts.
+What is kept beside a chosen node are plain tuples, which the garbage collector learns to leave
+alone; `read` names their parts.
 
 Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class, and first looks at classes
         BEST_APART_S apart, since each pod may be the first of its class; PATTERNS_MAX patterns are
@@ -16,17 +16,19 @@ Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class, and first looks
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from asched.core.cycle.history import Kept, Line, Step
+from asched.core.cycle.history import Choice, Line, Step
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.results.weighted import Share, paired
 from asched.core.framework.runner import Decision
-from asched.core.queue.queued import QueuedPod
 from asched.core.state.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from asched.core.cycle.context import Attempt, SchedulerContext
 
 BEST_MAX: Final = 5
 #: Looking for the best of 5,000 costs some 70 µs, two thirds of a decision.
@@ -53,12 +55,11 @@ class Best(NamedTuple):
     nodes: tuple[tuple[str, int, tuple[int, ...]], ...]
 
 
-class Chosen(NamedTuple):
+class Chosen(Choice, gc=False):
     """`numbers`: what the node had of its own, `paired` with `shares`; empty if there was no
     choice.
     """
 
-    node: str
     score: int | None
     feasible: int
     evaluated: int
@@ -137,19 +138,15 @@ class FirstLooks:
         return True
 
 
-def chosen(
-    decision: Decision,
-    attempt: int,
-    queued: QueuedPod,
-    nodes: NodeTable,
-    looks: FirstLooks,
-    now_s: float,
-    position: int = 0,
-) -> Kept:
-    """The line of a history with the parts of a `Chosen`, before the pod counts on its node.
+def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) -> Chosen:
+    """What a history keeps of a node that was chosen, before the pod counts there.
 
     Later ones share the best nodes. It is called for each pod, so it calls little.
     """
+    attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
+    if context.on_decision is not None:
+        context.on_decision(attempt, decision)
+    now_s, queued = context.now_s, attempt.queued
     score = decision.score
     shares: tuple[Share, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -165,17 +162,18 @@ def chosen(
         size += _NUMBER_BYTES * len(numbers)
         best = ranking.best
         ranking.told = told = ranking.told + 1
-        if told >= BEST_EVERY or (best is None and looks.may_look(now_s)):
-            best = ranking.best = _best(ranking, attempt, nodes)
+        if told >= BEST_EVERY or (best is None and context.first_looks.may_look(now_s)):
+            best = ranking.best = _best(ranking, attempt.id, context.cluster.nodes)
             ranking.told = 0
             if best is not None:
                 size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(numbers)) * len(best[2])
-    return (
+    return Chosen(
         queued.key,
         now_s,
-        attempt,
+        attempt.id,
         size,
         decision.node,
+        None,
         score,
         decision.feasible,
         decision.evaluated,
@@ -183,7 +181,7 @@ def chosen(
         shares,
         numbers,
         best,
-        position,
+        context.cluster.journal.end,
     )
 
 
@@ -309,7 +307,8 @@ def read(line: Line) -> Chosen | Nominated | Refused | None:
     """The details of a line with their names; None if they are plain."""
     match line.step:
         case Step.NODE:
-            return Chosen(*line.details)
+            assert isinstance(line.details, Chosen)
+            return line.details
         case Step.NOMINATED:
             return Nominated(*line.details)
         case Step.REJECTED:

@@ -120,7 +120,7 @@ class Tried(msgspec.Struct):
     duration_s: float = 0.0
     decision: Decision | None = None
     #: what is kept of the decision, as it was then
-    line: Kept = ()
+    line: Kept | None = None
     failure: Failure | None = None
     permit: Status | None = None
     #: while the place is counted and promised

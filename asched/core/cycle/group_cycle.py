@@ -27,7 +27,6 @@ from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
 from asched.core.cycle.group_trial import free, tell_freed, try_group
-from asched.core.cycle.history import Step
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.scheduling import Background, is_pointless, skip
 from asched.core.cycle.start_keeping import started
@@ -143,7 +142,9 @@ def _background(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Ba
 def _cached(context: SchedulerContext, tried: Tried) -> Binding:
     assert tried.decision is not None
     assert tried.waiting is not None
-    tried.attempt.line = context.histories.add(tried.line, Step.NODE)
+    assert tried.line is not None
+    tried.attempt.line = tried.line
+    context.histories.add(tried.line)
     if not tried.waiting.deadlines:  # those of its own gang have let it go
         tried.waiting.stage = Stage.BINDING
         context.queue.done(tried.attempt.info.pod.uid)

@@ -27,6 +27,7 @@ from typing import Final
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import Failure
 from asched.core.cycle.group import (
     UNSCHEDULABLE,
@@ -40,7 +41,6 @@ from asched.core.cycle.scheduling import (
     Background,
     failure_of,
     hold,
-    line_of,
     make_room,
     out_of_turn,
     rejected,
@@ -189,7 +189,7 @@ def _try_pod(
         decision = yield from _find(context, group, tried, where, makes_room=plan is None)
         context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
         if decision is not None:
-            tried.line = line_of(context, attempt, decision)
+            tried.line = chosen(context, attempt, decision)
             held = yield from hold(context, attempt, decision)
             if isinstance(held, Failure):
                 tried.failure = held

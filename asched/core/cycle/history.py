@@ -2,10 +2,10 @@
 read it.
 
 A line is a time, a word from `Step` and the details as they were at hand; texts are made when
-somebody reads. Lines stand in a ring as plain tuples, which the garbage collector learns to leave
-alone, with their steps beside them, which it would not. Each points at the one before it that tells
-of the same pod: that is looked up when somebody reads. That the binding came off, which is what
-follows a chosen node for the most part, is noted beside that line and read as one of its own.
+somebody reads. Lines stand in a ring, and the garbage collector never looks at them. Each points at
+the one before it that tells of the same pod: that is looked up when somebody reads. That the
+binding came off, which is what follows a chosen node for the most part, is noted in that line and
+read as one of its own.
 
 Bounds  LINES_MAX lines and BYTES_MAX bytes of details (the oldest go), TOLD_MAX lines of one pod;
         whoever asks for the newest of a kind goes back NEWEST_WITHIN lines; LINKED_MAX lines are
@@ -15,6 +15,8 @@ Bounds  LINES_MAX lines and BYTES_MAX bytes of details (the oldest go), TOLD_MAX
 from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 #: The last 100,000 attempts with room to spare: most leave one line. 40 bytes each, beside the
 #: pod's name and the details.
@@ -29,12 +31,6 @@ NEWEST_WITHIN: Final = 8
 #: Some 0.3 ms.
 LINKED_MAX: Final = 1_024
 
-#: HEAD parts (the pod's key, seconds, attempt, bytes of the details), and then the details, whose
-#: parts are those of the line where a node was chosen.
-Kept = tuple[Any, ...]
-HEAD: Final = 4
-_GONE: Final[Kept] = ("", 0.0, 0, 0, None)
-
 
 class Step(Enum):
     """What a line tells."""
@@ -47,6 +43,34 @@ class Step(Enum):
     UNKNOWN = "binding's outcome unknown"
     BOUND = "bound"
     FAILED = "binding failed"
+
+
+class Kept(msgspec.Struct, gc=False):
+    """A line as it is kept. `size_bytes` of details that are more than a few words, about. `key` is
+    that of its pod, and empty once the line made way.
+    """
+
+    key: str
+    at_s: float
+    attempt: int
+    size_bytes: int
+
+
+class Told(Kept, gc=False):
+    step: Step
+    details: Any = None
+
+
+class Choice(Kept, gc=False):
+    """Of a node, and when the pod was bound there, if that came next. A line of its details is the
+    choice itself.
+    """
+
+    node: str
+    bound_s: float | None
+
+
+_GONE: Final = Kept("", 0.0, 0, 0)
 
 
 class Line(NamedTuple):
@@ -68,9 +92,6 @@ class Histories:
         self._end = self._start = self._unlinked = 0
         self._bytes = 0
         self._lines: list[Kept] = []
-        self._steps: list[Step] = []
-        #: of a node that was chosen: when the pod was bound there, if that came next
-        self._bound_s: list[float | None] = []
         self._last: dict[str, int] = {}
         self._before: list[int] = []
 
@@ -82,41 +103,24 @@ class Histories:
         step: Step,
         details: Any = None,
         size_bytes: int = 0,
-    ) -> int:
-        """Its number. `size_bytes` of details that are more than a few words, about."""
-        return self.add((key, at_s, attempt, size_bytes, details), step)
+    ) -> Told:
+        """The line. `size_bytes` as in `Kept`."""
+        line = Told(key, at_s, attempt, size_bytes, step, details)
+        self.add(line)
+        return line
 
-    def add(self, line: Kept, step: Step) -> int:
-        """The same, of a line in the form in which it is kept."""
+    def add(self, line: Kept) -> None:
         number = self._end
         if number < self._lines_max:
             self._lines.append(line)
-            self._steps.append(step)
-            self._bound_s.append(None)
         else:
             if number - self._start == self._lines_max:
                 self._drop_oldest()
-            slot = number % self._lines_max
-            self._lines[slot] = line
-            self._steps[slot] = step
-            self._bound_s[slot] = None
+            self._lines[number % self._lines_max] = line
         self._end = number + 1
-        size_bytes = line[3]
-        if size_bytes:
-            self._bytes += size_bytes
-            while self._bytes > self._bytes_max and self._start < number:
-                self._drop_oldest()
-        return number
-
-    def bound(self, number: int, at_s: float) -> bool:
-        """Note that the binding to the node of this line came off, which is the newest of its pod;
-        whether it is kept, and tells of a node.
-        """
-        slot = number % self._lines_max
-        if number < self._start or self._steps[slot] is not Step.NODE:
-            return False
-        self._bound_s[slot] = at_s
-        return True
+        self._bytes += line.size_bytes
+        while self._bytes > self._bytes_max and self._start < number:
+            self._drop_oldest()
 
     def link(self) -> bool:
         """LINKED_MAX more lines, each to the one before it; whether there are more. Whoever reads
@@ -128,7 +132,7 @@ class Histories:
         end = min(begin + LINKED_MAX, self._end)
         for number in range(begin, end):
             slot = number % bound
-            key = lines[slot][0]
+            key = lines[slot].key
             before[slot] = last.get(key, -1)
             last[key] = number
         self._unlinked = end
@@ -140,11 +144,12 @@ class Histories:
 
     def _drop_oldest(self) -> None:
         slot = self._start % self._lines_max
-        key, _, _, size_bytes, *_ = self._lines[slot]
-        if self._last.get(key) == self._start:
-            del self._last[key]
+        line = self._lines[slot]
+        if self._last.get(line.key) == self._start:
+            del self._last[line.key]
         self._lines[slot] = _GONE
-        self._bytes -= size_bytes
+        self._bytes -= line.size_bytes
+        line.key = ""
         self._start += 1
 
     def of(self, key: str) -> tuple[Line, ...]:
@@ -153,7 +158,7 @@ class Histories:
         found: list[Line] = []
         number = self._last.get(key, -1)
         while number >= self._start and len(found) < TOLD_MAX:
-            found += self._lines_at(number)
+            found += _lines(self._lines[number % self._lines_max])
             number = self._before[number % self._lines_max]
         return tuple(reversed(found[:TOLD_MAX]))
 
@@ -167,7 +172,7 @@ class Histories:
             if number < self._start:
                 return None
             slot = number % self._lines_max
-            for line in self._lines_at(number):
+            for line in _lines(self._lines[slot]):
                 if line.step in steps:
                     return line
             number = self._before[slot]
@@ -176,17 +181,17 @@ class Histories:
     def latest(self, count: int) -> Iterator[tuple[str, Line]]:
         """(pod, line) of the last so many, newest first."""
         for number in range(self._end - 1, max(self._start, self._end - count) - 1, -1):
-            for line in self._lines_at(number):
-                yield self._lines[number % self._lines_max][0], line
+            kept = self._lines[number % self._lines_max]
+            for line in _lines(kept):
+                yield kept.key, line
 
-    def _lines_at(self, number: int) -> tuple[Line, ...]:
-        """What this line tells, the newest first."""
-        slot = number % self._lines_max
-        kept, step, bound_s = self._lines[slot], self._steps[slot], self._bound_s[slot]
-        _, at_s, attempt, _, *details = kept
-        if step is not Step.NODE:
-            return (Line(at_s, attempt, step, *details),)
-        line = Line(at_s, attempt, step, tuple(details))
-        if bound_s is None:
-            return (line,)
-        return Line(bound_s, attempt, Step.BOUND, details[0]), line
+
+def _lines(kept: Kept) -> tuple[Line, ...]:
+    """What this one tells, the newest first."""
+    if isinstance(kept, Told):
+        return (Line(kept.at_s, kept.attempt, kept.step, kept.details),)
+    assert isinstance(kept, Choice)
+    line = Line(kept.at_s, kept.attempt, Step.NODE, kept)
+    if kept.bound_s is None:
+        return (line,)
+    return Line(kept.bound_s, kept.attempt, Step.BOUND, kept.node), line

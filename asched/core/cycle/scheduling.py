@@ -21,7 +21,7 @@ from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import Attempt, SchedulerContext, blame
 from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
-from asched.core.cycle.history import Kept, Step
+from asched.core.cycle.history import Step
 from asched.core.cycle.start_keeping import started
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
@@ -192,17 +192,8 @@ def _reserve(
 
 
 def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
-    attempt.line = context.histories.add(line_of(context, attempt, decision), Step.NODE)
-
-
-def line_of(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Kept:
-    """What a history keeps of a node that was chosen, before the pod counts there."""
-    attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
-    queued, cluster = attempt.queued, context.cluster
-    looks, position = context.first_looks, cluster.journal.end
-    if context.on_decision is not None:
-        context.on_decision(attempt, decision)
-    return chosen(decision, attempt.id, queued, cluster.nodes, looks, context.now_s, position)
+    attempt.line = line = chosen(context, attempt, decision)
+    context.histories.add(line)
 
 
 class Held(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.cycle.context import Attempt, SchedulerContext, blame
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import Choice, Histories, Step
 from asched.core.framework.effects import ref_of
 from asched.core.framework.points import FilterPlugin, PermitPlugin
 from asched.core.framework.status import PluginError, PointError
@@ -134,6 +134,20 @@ def test_a_story_is_told_under_the_attempt_s_number() -> None:
     context.now_s = 12.0
     context.tell(attempt, Step.ERROR, "no")
     assert context.histories.of("default/web") == ((12.0, 3, Step.ERROR, "no"),)
+
+
+def test_a_binding_is_told_of_though_the_line_of_its_node_made_way_meanwhile() -> None:
+    context, attempt = a_context()
+    context.histories = histories = Histories(lines_max=1)
+    attempt.line = chosen = Choice("default/web", 1.0, 3, 0, "n1", None)
+    histories.add(chosen)
+    context.now_s = 12.0
+    context.tell_bound(attempt, "n1")
+    assert [line.step for line in histories.of("default/web")] == [Step.NODE, Step.BOUND]
+    histories.tell("default/other", 13.0, 4, Step.ERROR)
+    assert histories.of("default/web") == ()
+    context.tell_bound(attempt, "n1")
+    assert histories.of("default/web") == ((12.0, 3, Step.BOUND, "n1"),)
 
 
 def test_whose_a_pod_is_follows_the_profiles() -> None:

@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.cycle.context import Attempt
 from asched.core.cycle.decided import (
     BEST_APART_S,
     BEST_EVERY,
     BEST_MAX,
     NAMED_MAX,
     Chosen,
-    FirstLooks,
     Refused,
     chosen,
     read,
 )
-from asched.core.cycle.history import HEAD, Histories, Step
+from asched.core.cycle.history import Histories, Kept, Step
 from asched.core.framework.effects import Bind
 from asched.core.framework.runner import run_alone
 from asched.core.model.kinds import NODE
@@ -142,16 +142,17 @@ def test_plain_details_stay_as_they_are(step: Step) -> None:
 def test_a_choice_among_part_of_the_nodes_names_no_best() -> None:
     play = Play(*(a_node(f"n{i}") for i in range(4)))
     context = play.machine.context
-    runner, nodes = context.runners["default-scheduler"], context.cluster.nodes
+    runner = context.runners["default-scheduler"]
     info = context.cluster.classes.info_of(a_pod().build())
     within = np.array([True, True, False, False])
     one = run_alone(runner.schedule(info, 1, within))
-    queued = QueuedPod(info.pod, 0.0)
-    kept = Chosen(*chosen(one, 1, queued, nodes, FirstLooks(), 0.0)[HEAD:])
+    attempt = Attempt(1, QueuedPod(info.pod, 0.0), info, runner, 0.0)
+    kept = chosen(context, attempt, one)
     assert kept.best is None
     assert sum(kept.points[1::2]) == kept.score
     one = run_alone(runner.schedule(info, 1))
-    kept = Chosen(*chosen(one, 2, queued, nodes, FirstLooks(), 0.0)[HEAD:])
+    context.now_s += 2 * BEST_APART_S
+    kept = chosen(context, attempt, one)
     assert kept.best is not None
 
 
@@ -161,21 +162,20 @@ def test_what_a_choice_takes_is_counted_for_the_most_part(monkeypatch: pytest.Mo
         a_node(f"n{n}").allocatable(cpu="64", memory=f"{n + 1}Gi", pods="50") for n in range(8)
     ]
     play = Play(*sizes)
-    histories, counted = play.machine.context.histories, list[tuple[Any, int]]()
+    histories, counted = play.machine.context.histories, list[Chosen]()
 
-    def add(line: Any, step: Step) -> int:
-        if step is Step.NODE:
-            counted.append((line, line[HEAD - 1]))
-        return Histories.add(histories, line, step)
+    def add(line: Kept) -> None:
+        if isinstance(line, Chosen):
+            counted.append(line)
+        Histories.add(histories, line)
 
     monkeypatch.setattr(histories, "add", add)
     for number in range(20):
         play.see(a_pod(f"p{number}").requests(cpu=f"{100 + number}m"))
     assert len(counted) == 20
     seen_best: set[int] = set()
-    for line, size in counted:
-        kept = Chosen(*line[HEAD:])
-        own = [line, kept.numbers, *kept.numbers]
+    for kept in counted:
+        size, own = kept.size_bytes, [kept, kept.numbers, *kept.numbers]
         best = kept.best
         if best is not None and id(best) not in seen_best:
             seen_best.add(id(best))

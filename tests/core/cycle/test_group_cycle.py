@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asched.core.cycle.decided import Chosen
+from asched.core.cycle.decided import read
 from asched.core.cycle.history import Step
 from asched.core.framework.effects import Bind, DeletePod, EmitEvent, Patch, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
@@ -390,7 +390,7 @@ def test_what_is_kept_of_a_member_is_how_things_were_when_its_place_was_chosen()
     for name in ("a", "b"):
         line = play.machine.context.histories.newest(f"default/{name}", (Step.NODE,))
         assert line is not None
-        told[name] = Chosen(*line.details).told()
+        told[name] = read(line).told()
     assert [told[name]["node"] for name in ("a", "b")] == ["n1", "n2"]
     for one in told.values():
         assert one["score"] == sum(score["weighted"] for score in one["scores"])

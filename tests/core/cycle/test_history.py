@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from asched.core.cycle.history import LINKED_MAX, TOLD_MAX, Histories, Line, Step
+from asched.core.cycle.history import LINKED_MAX, TOLD_MAX, Choice, Histories, Line, Step
 
 
 def test_a_pod_s_lines_come_oldest_first() -> None:
@@ -48,25 +48,27 @@ def test_large_details_make_way_before_there_are_many_lines() -> None:
 
 def test_a_binding_that_comes_next_is_a_line_of_its_own_for_whoever_reads() -> None:
     histories = Histories(lines_max=2)
-    chosen = histories.add(("default/web", 1.0, 7, 0, "n1", 98), Step.NODE)
-    assert histories.bound(chosen, 2.5)
-    lines = (Line(1.0, 7, Step.NODE, ("n1", 98)), Line(2.5, 7, Step.BOUND, "n1"))
+    chosen = Choice("default/web", 1.0, 7, 0, "n1", None)
+    histories.add(chosen)
+    assert histories.of("default/web") == (Line(1.0, 7, Step.NODE, chosen),)
+    chosen.bound_s = 2.5
+    lines = (Line(1.0, 7, Step.NODE, chosen), Line(2.5, 7, Step.BOUND, "n1"))
     assert histories.of("default/web") == lines
     assert histories.newest("default/web", (Step.BOUND,)) == lines[1]
     assert histories.newest("default/web", (Step.NODE,)) == lines[0]
     assert list(histories.latest(1)) == [("default/web", line) for line in reversed(lines)]
 
 
-def test_a_binding_is_not_noted_beside_what_is_no_choice_or_is_forgotten() -> None:
+def test_a_line_that_made_way_has_no_key() -> None:
     histories = Histories(lines_max=2)
-    chosen = histories.add(("default/web", 1.0, 7, 0, "n1", 98), Step.NODE)
-    waits = histories.tell("default/web", 1.0, 7, Step.WAITING, ("Gate",))
-    assert not histories.bound(waits, 2.5)
-    again = histories.add(("default/other", 3.0, 8, 0, "n2", 98), Step.NODE)
-    assert not histories.bound(chosen, 2.5), "another line stands in its place"
-    assert not histories.bound(-1, 2.5)
-    assert histories.of("default/other") == (Line(3.0, 8, Step.NODE, ("n2", 98)),)
-    assert again != chosen
+    chosen = Choice("default/web", 1.0, 7, 0, "n1", None)
+    histories.add(chosen)
+    for number in range(2):
+        assert chosen.key
+        histories.tell("default/other", 2.0, number, Step.ERROR, "no")
+    assert not chosen.key
+    assert histories.of("default/web") == ()
+    assert len(histories.of("default/other")) == 2
 
 
 @pytest.mark.parametrize("lines_max", [3, 50, LINKED_MAX + 7])

@@ -116,5 +116,8 @@ def _step(key: str, line: Line) -> dict[str, Any]:
     what = "being bound" if line.step is Step.NODE else line.step.value
     told: dict[str, Any] = {"pod": key, "at": line.at_s, "what": what}
     if line.step in NODE_STEPS:
-        told["node"] = line.details if line.step is Step.BOUND else line.details[0]
+        if line.step is Step.NODE:
+            told["node"] = line.details.node
+        else:
+            told["node"] = line.details if line.step is Step.BOUND else line.details[0]
     return told
