@@ -185,6 +185,8 @@ def _pod(random: Random, name: str) -> PodBuilder:
     if random.random() < 0.3:
         disk = {"pdName": random.choice("de"), "readOnly": random.random() < 0.5}
         volumes.append({"name": "d", "gcePersistentDisk": disk})
+    if random.random() < 0.3:
+        pod.spec(resourceClaims=[{"name": "r", "resourceClaimName": random.choice("rs")}])
     wanted = random.choice((("500m", "512Mi"), ("2", "2Gi"), ("12", "2Gi"), ("100", "100Gi")))
     return pod.requests(cpu=wanted[0], memory=wanted[1]).spec(volumes=volumes)
 

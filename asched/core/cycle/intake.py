@@ -57,9 +57,10 @@ class Intake:
         is_amid_fact = self._begun is not None or bool(self._context.queue.sliced)
         return not (is_amid_fact or self._backlog.is_amid_list)
 
-    def turn(self, facts: Iterable[Fact]) -> None:
-        """Take in a turn's share of what arrived."""
+    def turn(self, facts: Iterable[Fact]) -> bool:
+        """Take in a turn's share of what arrived; whether there was anything."""
         self._backlog.extend(facts)
+        has_work = bool(self)
         sliced = self._context.queue.sliced
         sliced.budget.open()
         self._announces_arrivals = self._context.awaits_pods
@@ -67,11 +68,12 @@ class Intake:
             sliced.go_on()
             if self._begun is not None and not sliced:
                 self._go_on(self._begun)
-            return
+            return has_work
         for fact, listed in self._backlog.turn():
             self._go_on(self._take_in(fact, listed))
             if sliced.budget.is_used_up:
-                return
+                break
+        return has_work
 
     def _go_on(self, begun: Iterator[None]) -> None:
         self._begun = None if next(begun, _DONE) is _DONE else begun

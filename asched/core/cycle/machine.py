@@ -12,8 +12,9 @@ and replay drive it in theirs. Equal facts at equal times, to turns that end aft
 
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
 meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
-that used up its slice of the budget pauses: one of those goes on in each turn that others leave
-time in, or pause in themselves, else in one of OTHERS_TURNS: others are nearly as fast as ever.
+that used up its slice of the budget pauses, and one at a very large pod before it begins: one of
+those goes on in each turn in which nobody else wants anything, else when others had OTHERS_SHARE of
+the time since (`turn_limit.py`), so that others are nearly as fast as ever.
 
 Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.py`); BINDINGS_MAX
         requests of bindings without an answer, beyond which no pod is popped (pods that wait at
@@ -63,7 +64,6 @@ from asched.core.state.facts import Answer, Done, Fact, Returned
 #: never run dry, and few enough that a pod of high priority that arrives now is not behind
 #: thousands.
 BINDINGS_MAX: Final = 512
-OTHERS_TURNS: Final = 16  # of TURN_S each, between slices of 5 ms: nine tenths of the time
 
 Steps = Generator[Effect, Answer, Any]
 
@@ -98,7 +98,7 @@ class Machine:
         self._open_cycles = 0
         #: cycles that used up their slice of the budget, by what they asked; the next one first
         self._paused: deque[int] = deque()
-        self._used_up = OTHERS_TURNS  # turns by others since; all of theirs if they left time
+        self._is_quiet = True  # nothing came in this turn, and nobody was tried so far
         #: what cycles of groups led to and was not begun yet
         self._followers: deque[Any] = deque()
         #: attempts that have to wait for others
@@ -118,7 +118,7 @@ class Machine:
         context.cluster.budget.open()  # for extra events at those whom facts may help
         self._out = []
         started_s = context.counter_s()
-        self._intake.turn(facts)
+        self._is_quiet = not self._intake.turn(facts)
         self.intake_s = context.counter_s() - started_s
         self._has_more = False
         self.limit.begin()
@@ -265,31 +265,33 @@ class Machine:
     # --- cycles ----------------------------------------------------------------------------------
 
     def _run_cycles(self) -> None:
-        context = self.context
-        if self._paused and self._used_up >= OTHERS_TURNS:
-            self._used_up = 0
-            self._take_answer(Done(self._paused.popleft()))
-        paused = len(self._paused)
+        context, had_paused = self.context, bool(self._paused)
         while len(self._on_wire) < self.bindings_max:
             keep(context)
             attempt = self._next_attempt()
             if attempt is None:
                 self._has_more |= context.queue.looking.is_unfinished
                 break
+            self._is_quiet = False
             self._open_cycles += 1
             if isinstance(attempt, GroupAttempt):
                 self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
-                self._advance(_Task(group_cycle.schedule_group(context, attempt), ended), None)
+                steps = group_cycle.schedule_group(context, attempt)
+                is_large = any(each.info.cls.is_large for each in attempt.attempts)
+                self._advance(_Task(_later(steps) if is_large else steps, ended), None)
                 self._follow_on()
             else:
-                self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
+                cycle = schedule_one(context, attempt)
+                is_large = attempt.info.cls.is_large
+                self._advance(_Task(_later(cycle) if is_large else cycle, self._cycle_ended), None)
             if context.queue.sliced or self.limit.is_over():
                 self._has_more = True
-                self._used_up += OTHERS_TURNS if len(self._paused) > paused else 1
-                return
-        # Nobody waits, or who does was not taken in yet: then others have left no time.
-        self._used_up = self._used_up + 1 if self._intake else OTHERS_TURNS
+                break
+        if had_paused and (self._is_quiet or self.limit.may_resume()):
+            self.limit.begin_slice()
+            self._take_answer(Done(self._paused.popleft()))
+            self.limit.end_slice()
 
     def _run_requests(self) -> None:
         for work in request_cycle.due(self.context):
@@ -371,6 +373,12 @@ class Machine:
         status, pod = result
         if not status.is_success:
             self.context.queue.activate((pod,), self.context.now_s)
+
+
+def _later(steps: Steps) -> Steps:
+    """The same as one of those who paused."""
+    yield Pause()
+    return (yield from steps)
 
 
 def _promise(

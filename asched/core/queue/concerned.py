@@ -6,14 +6,14 @@
     they have none                         nobody looks at the class
 
 Whatever is indexed is indexed when it is asked for first, and for groups of many classes only, or
-of those behind a gate: a handful is asked as quickly as it is looked up, but each pod of a gang
-that comes would ask all before it.
+of those behind a gate: a handful is asked as quickly as it is looked up, unless the change offers
+nothing at all, as most do. But each pod of a gang that comes would ask all before it.
 
 Bounds  KEYS_MAX keys for a class and a registration; who seeks more is always asked. An index goes
         with its group.
 """
 
-from collections.abc import Callable, Collection, Generator, Hashable, Mapping
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +48,10 @@ class Offers:
         if concerns.offered not in known:
             known[concerns.offered] = _asked(concerns.offered, self._change.old, self._change.new)
         return known[concerns.offered]
+
+    def something(self, concerns: Iterable[Concerns]) -> bool:
+        """Whether it may concern anybody who seeks keys."""
+        return any(offered is None or offered for offered in map(self.of, concerns))
 
 
 class Concerned:

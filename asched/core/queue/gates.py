@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.framework.points import PostFilterPlugin
-from asched.core.framework.status import SUCCESS
+from asched.core.framework.status import SUCCESS, Status
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.profile import QueueProfile
@@ -41,12 +41,12 @@ class Gates:
     ) -> None:
         self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._registered = {name: frozenset(p.registrations) for name, p in profiles.items()}
-        #: those that make room as well
+        #: those that make room as well, which is more than to take part in PostFilter
         self._makers = {
             one.name
             for plugins in self._plugins.values()
             for one in plugins
-            if isinstance(one, PostFilterPlugin)
+            if isinstance(one, PostFilterPlugin) and one.preempts
         }
         #: by profile and the plugin that gated last
         self._orders: dict[tuple[str, str], Sequence[PreEnqueuePlugin]] = {}
@@ -60,6 +60,14 @@ class Gates:
         is_admitted = self._ask(queued, profile)
         self._observer.gates_asked(profile, self._counter_s() - started_s)
         return is_admitted
+
+    def refuses(self, queued: QueuedPod) -> bool:
+        """Whether the gate that refused the pod last would do so again."""
+        for plugin in self._plugins.get(queued.pod.spec.scheduler_name, ()):
+            if plugin.name == queued.gated_by:
+                ask = partial(plugin.pre_enqueue, queued.pod)
+                return not self._told(plugin, "preEnqueue", ask, Status, SUCCESS).is_success
+        return False
 
     def holding(self, profile: str, plugin: str) -> Collection[str]:
         """Keys of pods that a gate would surely go on to refuse."""

@@ -32,11 +32,16 @@ class InFlight:
         self._changes_max = changes_max
         self._positions = count(1)
         self._lost_position = 0
-        #: How much of what is kept, by label; markers under POD_POPPED.
-        self.counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._markers)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How much of what is kept, by label; markers under POD_POPPED."""
+        kept = Counter(change.trigger.label for _, change in self._changes)
+        kept[POD_POPPED] = len(self._markers)
+        return kept
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._markers
@@ -48,16 +53,14 @@ class InFlight:
     def start(self, queued: QueuedPod) -> None:
         assert queued.pod.uid not in self._markers, f"{queued} is in flight already"
         self._markers[queued.pod.uid] = (next(self._positions), queued)
-        self.counts[POD_POPPED] += 1
 
     def record(self, change: Change) -> None:
         """Keep a change if an attempt is under way."""
         if not self._markers:
             return
         self._changes.append((next(self._positions), change))
-        self.counts[change.trigger.label] += 1
         if len(self._changes) > self._changes_max:
-            self._lost_position = self._drop_oldest()
+            self._lost_position = self._changes.popleft()[0]
 
     def changes_since(self, uid: str) -> list[Change] | None:
         """Changes since the attempt began, oldest first; None if that is not known."""
@@ -76,21 +79,12 @@ class InFlight:
         """The attempt is over, or cannot be rejected any more. Unknown pods are ignored."""
         if self._markers.pop(uid, None) is None:
             return
-        self.counts[POD_POPPED] -= 1
         oldest = next(iter(self._markers.values()))[0] if self._markers else None
         while self._changes and (oldest is None or self._changes[0][0] < oldest):
-            self._drop_oldest()
+            self._changes.popleft()
 
     def entries(self) -> Iterator[QueuedPod | Change]:
         """Markers and changes in their order, oldest first; for listings."""
         merged: list[tuple[int, QueuedPod | Change]] = [*self._markers.values(), *self._changes]
         for _, entry in sorted(merged, key=lambda item: item[0]):
             yield entry
-
-    def _drop_oldest(self) -> int:
-        position, change = self._changes.popleft()
-        label = change.trigger.label
-        self.counts[label] -= 1
-        if not self.counts[label]:
-            del self.counts[label]
-        return position

@@ -215,7 +215,7 @@ class Waking:
         classes = group.classes
         is_handful = len(classes) < CLASSES_MIN and not group.key.gated_by
         is_for_all = change.trigger.is_wildcard or change.priority_at_most is not None
-        if is_handful or is_for_all or concerns is None:
+        if is_for_all or concerns is None or (is_handful and offers.something(concerns)):
             return tuple(classes.values())
         return (yield from group.concerned.among(classes, concerns, offers))
 
@@ -331,15 +331,15 @@ class Waking:
                 continue
             if queued.pod.uid == one.except_uid:
                 continue
-            if looks and _is_nominated(queued):
+            if looks and (_is_nominated(queued) or queued.is_gated):
                 worth = self._worth(queued, one)
             else:
                 if shared is None or change.trigger.is_wildcard:
                     shared = self._worth(queued, one)
                 worth = shared
-                unseen = one.looks.asked == asked and not change.trigger.is_wildcard
-                if worth is Worth.SKIP and unseen:
-                    break  # the hints, which the class shares, have said no
+            unseen = one.looks.asked == asked and not change.trigger.is_wildcard
+            if worth is Worth.SKIP and unseen:
+                break  # the hints, which the class shares, have said no
             if worth is not Worth.SKIP and one.expecting:
                 node = one.expecting.node_of.get(queued.key)
                 if node is not None and node != left:
@@ -355,10 +355,17 @@ class Waking:
         if one.hears:
             worth = self._judge.worth(queued, one.change, one.memo)
         if worth is not Worth.SKIP:
-            return one.looks.worth(queued) if one.change.only_if_fits else worth
+            return self._look(queued, one) if one.change.only_if_fits else worth
         if one.profits and self._judge.profits(queued, one.change, one.memo, one.second_memo):
-            return one.looks.worth(queued)
+            return self._look(queued, one)
         return Worth.SKIP
+
+    def _look(self, queued: QueuedPod, one: _Round) -> Worth:
+        """A gate that goes on to refuse the pod says so for less than a look costs."""
+        if queued.is_gated and self._gates.refuses(queued):
+            one.looks.asked += 1
+            return Worth.SKIP
+        return one.looks.worth(queued)
 
 
 def _examples(equals: Equals) -> Iterator[QueuedPod]:

@@ -276,7 +276,7 @@ class Cluster(Objects):
         return True
 
     def _lose_pod(self, known: Pod, last: Pod) -> Sight:
-        self.pods_seen.pop(known.key, None)
+        self.classes.gone(self.pods_seen.pop(known.key, known))
         info = self.placed.get(known.uid)
         if info is not None and (not info.assumed or last.spec.node_name):
             self._unplace(info)

@@ -16,10 +16,13 @@ from asched.core.state.budget import Budget
 from asched.core.state.nodes import AMOUNTS, START_TIMES
 from asched.core.state.pods import LabelSet, PodClass, PodInfo
 
-#: Bytes of classes that nobody uses ...
+#: Bytes of classes that nobody uses, and of large ones, which else would take the others' room ...
 RECENT_BYTES_MAX: Final = 2 << 20
+RECENT_LARGE_BYTES_MAX: Final = 16 << 20
 #: ... at so much for a class, and so much for each byte of its key. Measured with plain pods.
 CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
+#: Bytes of keys of large classes that are held for their pods.
+LARGE_KEYS_BYTES_MAX: Final = 32 << 20
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 T = TypeVar("T")
@@ -34,8 +37,9 @@ class PodClasses:
         """Without a budget nobody counts what large pods cost."""
         self._budget = budget or Budget()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        self._recent: OrderedDict[PodClass, None] = OrderedDict()
-        self._recent_bytes = 0
+        self._recent = _Recent(RECENT_BYTES_MAX)
+        self._recent_large = _Recent(RECENT_LARGE_BYTES_MAX)
+        self._large_keys = _LargeKeys()
         self._last: tuple[Pod, PodClass] | None = None
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
@@ -49,7 +53,7 @@ class PodClasses:
         reads them, of the example of a class.
         """
         self._annotations_read = self._annotations_read.union(annotations)
-        self._last = None
+        self._forget_pods()
 
     def amounts_are_told_by(self, annotations: Iterable[str]) -> None:
         """From now on a placed pod with other values of these holds another part of its node: some
@@ -71,24 +75,32 @@ class PodClasses:
     def tell_apart_by_deadlines(self) -> None:
         """The same of how long pods may run."""
         self._deadlines_read = True
+        self._forget_pods()
+
+    def _forget_pods(self) -> None:
+        """They may be of other classes now."""
         self._last = None
+        self._large_keys = _LargeKeys()
+
+    def gone(self, pod: Pod) -> None:
+        """It will not be asked for any more."""
+        self._large_keys.drop(pod)
 
     def class_of(self, pod: Pod) -> PodClass:
         """The class of a pod; a placed pod whose status tells of resources has one of its own
         kind.
         """
         last = self._last
-        if last is not None and last[0] is pod:  # it takes milliseconds to tell of a large one
+        if last is not None and last[0] is pod:
             return last[1]
         cls = self._class_of(pod)
         self._last = pod, cls
         return cls
 
     def _class_of(self, pod: Pod) -> PodClass:
-        key = spec_key(pod)
         told = self._told_by(pod) if self._annotations_read or self._deadlines_read else b""
         resize = _resize_key(pod) if pod.spec.node_name else b""
-        key += told + resize
+        key = self._large_keys.of(pod) or spec_key(pod) + told + resize
         known = self._classes.get(key)
         if known is None:
             self._classes_made += 1
@@ -102,14 +114,11 @@ class PodClasses:
                 tells_of_resize=bool(resize),
             )
             self._classes[key] = known
-        recent = self._recent
-        if known in recent:
-            recent.move_to_end(known)
-            return known
-        recent[known] = None
-        self._recent_bytes += _bytes_of(known)
-        while self._recent_bytes > RECENT_BYTES_MAX and len(recent) > 1:
-            self._recent_bytes -= _bytes_of(recent.popitem(last=False)[0])
+        if known.is_large:
+            self._large_keys.keep(pod, known.key)
+            self._recent_large.keep(known)
+        else:
+            self._recent.keep(known)
         return known
 
     def _told_by(self, pod: Pod) -> bytes:
@@ -179,6 +188,54 @@ class PodClasses:
 
     def info_of(self, pod: Pod) -> PodInfo:
         return PodInfo(pod, self.class_of(pod))
+
+
+class _Recent:
+    """Classes that were asked for last, up to so many bytes of them."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._classes: OrderedDict[PodClass, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def keep(self, cls: PodClass) -> None:
+        recent = self._classes
+        if cls in recent:
+            recent.move_to_end(cls)
+            return
+        recent[cls] = None
+        self._bytes += _bytes_of(cls)
+        while self._bytes > self._bytes_max and len(recent) > 1:
+            self._bytes -= _bytes_of(recent.popitem(last=False)[0])
+
+
+class _LargeKeys:
+    """Of pods with large ones, which take milliseconds to make: of each as it was asked for last,
+    until it goes, up to so many bytes.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._keys: OrderedDict[str, tuple[Pod, bytes]] = OrderedDict()  # by uid
+
+    def of(self, pod: Pod) -> bytes | None:
+        found = self._keys.get(pod.metadata.uid)
+        return found[1] if found is not None and found[0] is pod else None
+
+    def keep(self, pod: Pod, key: bytes) -> None:
+        self.drop(pod)
+        self._keys[pod.metadata.uid] = pod, key
+        self._bytes += len(key)
+        while self._bytes > LARGE_KEYS_BYTES_MAX and len(self._keys) > 1:
+            self._bytes -= len(self._keys.popitem(last=False)[1][1])
+
+    def drop(self, pod: Pod) -> None:
+        found = self._keys.pop(pod.metadata.uid, None)
+        if found is not None:
+            self._bytes -= len(found[1])
 
 
 def _one_of(own: T, known: T) -> T:

@@ -93,6 +93,11 @@ class PodClass:
             if memory is not None:
                 memory.forget(self.number)
 
+    @property
+    def is_large(self) -> bool:
+        """Whether everything that is done with such a pod takes long."""
+        return len(self.key) > LARGE_BYTES
+
     def is_relabelled(self, other: "PodClass") -> bool:
         """Whether labels alone tell pods of these classes apart."""
         if self.tells_of_resize or other.tells_of_resize:
@@ -178,7 +183,7 @@ class PodClass:
         """Before one piece of a large pod is looked at as a whole. Raises OutOfTurn: what was
         learnt of other pieces has to be kept by then.
         """
-        if len(self.key) > LARGE_BYTES:
+        if self.is_large:
             self.budget.charge(len(self.key) / BYTES_PER_STEP)
 
     @property

@@ -10,8 +10,7 @@ import pytest
 from asched.core.cycle import scheduling
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.group_trial import TRY_STEPS
-from asched.core.cycle.machine import OTHERS_TURNS
-from asched.core.cycle.turn_limit import CountedLimit
+from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework import second_look
 from asched.core.framework.effects import Bind
 from asched.core.framework.points import Codes, FilterPlugin
@@ -32,6 +31,7 @@ class Slow(FilterPlugin):
     name = "Slow"
     budget: Budget
     parts = 10
+    watch = None
 
     def __init__(self) -> None:
         self.done = 0
@@ -39,6 +39,8 @@ class Slow(FilterPlugin):
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         while "slow" in pod.pod.labels and self.done < self.parts:
             self.budget.charge(SLICE_STEPS, "it is slow")
+            if self.watch is not None:
+                self.watch.slice()
             self.done += 1
         return np.zeros(nodes.size, dtype=np.int32)
 
@@ -64,40 +66,79 @@ def test_a_pod_that_takes_long_costs_nobody_else_a_turn() -> None:
     assert play.machine.next_deadline_s() != 0.0
 
 
+class Watch:
+    """A clock by which whatever asks for the time takes a millisecond, and a slice five."""
+
+    def __init__(self) -> None:
+        self.now_s = self.slices_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 0.001
+        return self.now_s
+
+    def slice(self) -> None:
+        self.now_s += 0.005
+        self.slices_s += 0.005
+
+    @property
+    def may_take_s(self) -> float:
+        """What slices may have taken by now: their share, three first ones, and one before it."""
+        return self.now_s / OTHERS_SHARE + 4 * 0.005
+
+
+def a_timed_play() -> tuple[Play, Watch]:
+    play, watch = a_play(parts=40, nodes=10), Watch()
+    slow = play.machine.context.runners["default-scheduler"].profile.plugins["Slow"]
+    assert isinstance(slow, Slow)
+    slow.watch = watch
+    play.machine.limit = TimeLimit(watch)
+    play.turn(*(Seen(POD, a_pod(f"slow-{i}").labels(slow="yes").build()) for i in range(3)))
+    return play, watch
+
+
 def test_others_that_are_not_taken_in_yet_leave_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a turn takes in a part of what arrived, the queue runs dry in each of them."""
-    play, count = a_play(parts=40, nodes=10), 5 * OTHERS_TURNS
-    play.turn(*(Seen(POD, a_pod(f"slow-{i}").labels(slow="yes").build()) for i in range(3)))
-    whole = Backlog.turn
+    play, watch = a_timed_play()
+    whole, count = Backlog.turn, 100
     monkeypatch.setattr(Backlog, "turn", lambda self: islice(whole(self), 1))
     quick = [a_pod(f"quick-{number}").requests(cpu="1m").build() for number in range(count)]
-    facts, budget, slices = [Seen(POD, pod) for pod in quick], play.parts.cluster.budget, 0
+    facts = [Seen(POD, pod) for pod in quick]
     for turn in range(count - 1):
-        before = budget.spent
         play.turn(*(facts if turn == 0 else ()))
-        slices += budget.spent - before >= SLICE_STEPS
-    assert slices <= 3 + count / OTHERS_TURNS
+        assert watch.slices_s <= watch.may_take_s
+    assert watch.slices_s > 4 * 0.005, "but they do go on"
 
 
-def test_while_others_use_turns_up_a_slice_comes_after_many_of_them() -> None:
-    """Nine tenths of the time are others', however many attempts pause."""
-    play, turns = a_play(parts=40, nodes=10), 5 * OTHERS_TURNS
-    play.machine.limit = CountedLimit()  # one cycle uses a turn up
-    budget, slices = play.parts.cluster.budget, 0
-    play.turn(*(Seen(POD, a_pod(f"slow-{i}").labels(slow="yes").build()) for i in range(3)))
-    placed = bound(play)
+def test_while_others_want_time_slices_have_a_small_share_of_it() -> None:
+    """However many attempts pause; and all of it once nobody else wants any."""
+    play, watch = a_timed_play()
+    placed, turns = bound(play), 200
     for turn in range(turns):
-        before = budget.spent
         quick = (a_pod(f"quick-{turn}-{i}").requests(cpu="1m").build() for i in range(2))
         play.turn(*(Seen(POD, pod) for pod in quick))
         placed |= bound(play)
-        slices += budget.spent - before >= SLICE_STEPS
-    assert slices <= 3 + turns / OTHERS_TURNS
-    assert len(placed) >= turns - slices - 1
-    for _ in range(40 * OTHERS_TURNS + turns):
+        assert watch.slices_s <= watch.may_take_s
+    assert watch.slices_s > 4 * 0.005
+    assert len(placed) >= 2 * turns - 2
+    left = 40 - round(watch.slices_s / 0.005)
+    for _ in range(left + 3):
         play.turn()
         placed |= bound(play)
     assert placed >= {"slow-0", "slow-1", "slow-2"}
+
+
+def test_a_very_large_pod_lets_others_go_first_before_anything_is_made_of_it() -> None:
+    play = a_play()
+    pods = [a_pod(f"large-{i}").labels(**{f"l{n}": "v" * 50 for n in range(2000)}) for i in (1, 2)]
+    facts = [Seen(POD, pod.build()) for pod in pods]
+    play.turn(*facts, Seen(POD, a_pod("quick").build()))
+    assert bound(play) == {"quick"}
+    play.turn()
+    assert bound(play) == {"large-1"}
+    play.turn(*(Gone(POD, pods[1].build()),), Seen(POD, a_pod("other").build()))
+    assert bound(play) == {"other"}
+    play.turn()
+    assert not bound(play), "it went before it was tried"
 
 
 def test_no_turn_does_more_than_a_slice_and_one_part() -> None:

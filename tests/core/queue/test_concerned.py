@@ -39,7 +39,8 @@ class Wishes:
     @staticmethod
     def offered(old: Pod | None, new: Pod | None) -> Collection[Hashable] | None:
         assert new is not None
-        return None if new.labels.get("app") == "unclear" else (new.labels.get("app"),)
+        app = new.labels.get("app")
+        return None if app == "unclear" else () if app == "nothing" else (app,)
 
 
 def _wish(pod: Pod) -> str:
@@ -172,3 +173,12 @@ def test_classes_that_leave_a_group_leave_nothing_in_its_index() -> None:
     (group,) = one.queue.places.unschedulable.groups()
     (index,) = group.concerned._indexes.values()
     assert (set(index._by_key), len(index._keys), len(index.anyway)) == ({"stays"}, 1, 0)
+
+
+def test_of_a_change_that_offers_nothing_not_even_a_handful_is_asked() -> None:
+    wishes = Wishes()
+    one = scene(wishes)
+    wait(one, "any", "app-1", "app-2")
+
+    assert relabelled(one, "nothing") == 1
+    assert wishes.asked == ["p000"], "who does not say what it seeks"

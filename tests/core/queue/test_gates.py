@@ -20,6 +20,8 @@ def a_profile(*gates: Gate) -> dict[str, QueueProfile]:
 class MakingRoom(Gate, PostFilterPlugin):
     """Holds a pod back while others leave for it."""
 
+    preempts = True
+
     def post_filter(self, pod, rejection, trial):
         return PostFilterResult(SUCCESS)
 
@@ -89,6 +91,19 @@ def test_where_it_is_forgotten_who_rejected_it_everybody_hears(rejected_by: list
 
     assert queued.rejected_by == {"fit", "ports", "room", *rejected_by}
     assert witness.waiting_for == {"fit": 1, "ports": 1, "room": 1}
+
+
+def test_a_gate_that_waits_for_objects_is_the_only_one_to_hear() -> None:
+    """One that takes part in PostFilter without making room has nobody else's rejection to end."""
+
+    class Waiting(MakingRoom):
+        preempts = False
+
+    queued = QueuedPod(a_pod("web", gates=["claims"]), 0.0)
+
+    assert not Gates(a_profile(Waiting("claims")), Witness()).admit(queued)
+
+    assert queued.rejected_by == {"claims"}
 
 
 def test_a_gate_that_raises_holds_its_pod_and_is_told() -> None:

@@ -177,6 +177,20 @@ def test_a_gated_pod_hears_nothing_that_its_gate_does_not_overlook() -> None:
     assert look.asked == []
 
 
+def test_a_gate_that_goes_on_to_refuse_spares_its_pod_the_look() -> None:
+    look, gate = Looked(), Gate("Gates")
+    one = scene(look)
+    extra_events = {"Gates": [Registration(NODE_LABEL)]}
+    profile = QueueProfile(by_priority, {}, (gate,), extra_events=extra_events, blame=look)
+    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.add(a_pod("shut", gates=["Gates"]), a_pod("opened", gates=["Gates"]))
+    one.queue.places.get("default/opened").pod = a_pod("opened")
+
+    assert one.move(NODE_LABEL) == 1
+    assert look.asked == ["opened"]
+    assert one.names()["gated"] == ["shut"]
+
+
 def test_a_hint_for_overlooked_changes_may_say_no() -> None:
     look = Looked()
     one = scene(look)

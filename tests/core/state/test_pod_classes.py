@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
 from asched.core.model.meta import ObjectMeta
-from asched.core.model.pod import Pod, PodSpec, PodStatus
+from asched.core.model.pod import Pod, PodSpec, PodStatus, spec_key
+from asched.core.state import pod_classes
 from asched.core.state.pod_classes import CLASS_BYTES, RECENT_BYTES_MAX, PodClasses
 from tests.builders import a_pod
 
@@ -64,17 +66,64 @@ def test_a_class_outlives_its_last_pod_for_a_while() -> None:
 
 def test_large_pods_push_out_more_of_those_that_nobody_uses() -> None:
     classes = PodClasses()
-    for index in range(20):
+    usual = [classes.class_of(a_pod(name).labels(of=name).build()).number for name in "abc"]
+    for index in range(40):
         classes.class_of(
             a_pod("large")
             .spec(nodeName="", nodeSelector={"k": f"{index}"})
             .labels({f"key-{k}": "v" * 60 for k in range(1_000)})
             .build()
         )
-    assert 1 <= len(classes._recent) < 10
+    assert 1 <= len(classes._recent_large) < 40
     for _ in range(2):
-        classes.class_of(a_pod("large").labels(x="y" * 1_000_000).build())
-    assert len(classes._recent) == 1
+        classes.class_of(a_pod("large").labels(x="y" * 3_000_000).build())
+    assert len(classes._recent_large) == 1
+    now = [classes.class_of(a_pod(name).labels(of=name).build()).number for name in "abc"]
+    assert now == usual, "large ones take no room from the others"
+
+
+def a_large_pod(name: str) -> Pod:
+    return a_pod(name).labels(x="y" * 100_000, of=name).build()
+
+
+def test_the_key_of_a_large_pod_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(pod: Pod) -> bytes:
+        made.append(pod.metadata.name)
+        return spec_key(pod)
+
+    monkeypatch.setattr(pod_classes, "spec_key", counted)
+    classes, (one, two) = PodClasses(), map(a_large_pod, ("one", "two"))
+    for _ in range(3):
+        assert classes.class_of(one) is not classes.class_of(two)
+    assert made == ["one", "two"]
+    changed = msgspec.structs.replace(one, status=PodStatus(nominated_node_name="n"))
+    assert classes.class_of(changed) is classes.class_of(one)
+    assert made == ["one", "two", "one", "one"], "another version"
+    classes.gone(one)
+    classes.gone(two)
+    assert classes._large_keys._bytes == 0
+    assert not classes._large_keys._keys
+
+
+def test_keys_of_large_pods_are_held_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_classes, "LARGE_KEYS_BYTES_MAX", 350_000)
+    classes = PodClasses()
+    for number in range(10):
+        classes.class_of(a_large_pod(f"{number}"))
+    assert len(classes._large_keys._keys) == 3
+
+
+def test_once_pods_are_told_apart_by_more_the_keys_of_large_ones_say_so() -> None:
+    classes = PodClasses()
+    one, two = (
+        a_pod(name).labels(x="y" * 100_000).metadata(annotations={"a": name}).build()
+        for name in ("one", "two")
+    )
+    assert classes.class_of(one) is classes.class_of(two)
+    classes.tell_apart_by(["a"])
+    assert classes.class_of(one) is not classes.class_of(two)
 
 
 #: A value of each field of a pod's parts that differs from an empty pod's.

@@ -9,8 +9,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresou
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from asched.core.framework.points import Hint, Registration
+from asched.core.dra.extended import is_delegable
+from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import (
     DEVICE_CLASS,
@@ -24,6 +26,18 @@ from asched.core.model.pod import Pod
 from asched.core.plugins.devices.claims import ClaimError, claims_of
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
+
+
+def _names_devices(pod: Pod) -> bool:
+    """Whether it names claims, or resources that a device class could stand for."""
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    requests = (container.resources.requests or {} for container in containers)
+    return bool(pod.spec.resource_claims) or any(is_delegable(n) for some in requests for n in some)
+
+
+_ANY: Final = ("any",)
+#: A pod that asked for no devices has none to leave to anybody.
+OF_DEVICES: Final = Concerns(lambda _: _ANY, lambda old, _: _ANY if _names_devices(old) else ())
 
 
 class ClaimHints:
@@ -56,7 +70,7 @@ class ClaimHints:
             Registration(Trigger(RESOURCE_CLAIM.resource, Action.DELETE), self.claim_gone),
             Registration(Trigger(RESOURCE_SLICE.resource, Action.DELETE)),
             Registration(Trigger(DEVICE_CLASS.resource, Action.DELETE)),
-            Registration(Trigger(POD.resource, Action.DELETE), self.pod_gone),
+            Registration(Trigger(POD.resource, Action.DELETE), self.pod_gone, OF_DEVICES),
         )
 
     def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:  # noqa: ARG002
@@ -68,13 +82,15 @@ class ClaimHints:
         return Hint.QUEUE if is_own or old.status.allocation is not None else Hint.SKIP
 
     def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG002
-        """Devices that a pod on its way was promised; one that ran leaves them to its claims."""
+        """Devices that a pod on its way was promised; one that ran leaves them to its claims, and
+        one that asked for none has none to leave.
+        """
         known = self._cluster.pods_seen.get(old.key)
         if known is None or known.uid != old.uid:
             on_its_way = old.status.start_time is None
         else:
             on_its_way = not known.spec.node_name
-        return Hint.QUEUE if on_its_way else Hint.SKIP
+        return Hint.QUEUE if on_its_way and _names_devices(old) else Hint.SKIP
 
     def claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
         try:

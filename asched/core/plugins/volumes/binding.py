@@ -250,7 +250,11 @@ class VolumeBinding(
             Registration(Trigger(STORAGE_CLASS.resource, gone)),
             Registration(Trigger(CSI_NODE.resource, gone)),
             Registration(Trigger(CSI_DRIVER.resource, gone)),
-            Registration(Trigger(POD.resource, Action.DELETE), volume_hints.volumes_are_free),
+            Registration(
+                Trigger(POD.resource, Action.DELETE),
+                volume_hints.volumes_are_free,
+                volume_hints.OF_CLAIMS,
+            ),
         )
 
 

@@ -3,7 +3,9 @@
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go
 """
 
-from asched.core.framework.points import Hint
+from typing import Final
+
+from asched.core.framework.points import Concerns, Hint
 from asched.core.model.migration import MIGRATED_PLUGINS
 from asched.core.model.pod import Pod
 from asched.core.model.storage import storage_of, uses_claim
@@ -59,6 +61,11 @@ def after_capacity_changed(
 def volumes_are_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     """A pod with claims goes, or its binding failed: volumes promised to it are free again."""
     return Hint.QUEUE if storage_of(old).claims else Hint.SKIP
+
+
+_ANY: Final = ("any",)
+#: The same, told of a change without any pod that waits.
+OF_CLAIMS: Final = Concerns(lambda _: _ANY, lambda old, _: _ANY if storage_of(old).claims else ())
 
 
 def _moved(csi_node: CsiNode) -> str:

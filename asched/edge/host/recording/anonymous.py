@@ -106,6 +106,7 @@ def _lines(turn: RecordedTurn, effects: bytes) -> Iterator[bytes]:
             at=turn.at_s,
             idle=not turn.is_active,
             went_on=turn.went_on,
+            resumed=turn.resumed,
             facts=turn.facts,
             effects=msgspec.Raw(effects),
         )

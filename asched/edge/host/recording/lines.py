@@ -2,7 +2,7 @@
 
     {"format": 1, ...}                             the head: what the machine was made of
     {"list": n, "resource": "Pod", "objects": []}  part of the n-th list that the next turn was told
-    {"at": s, "went_on": n, "facts": [...], "effects": [...]}          a turn of the machine
+    {"at": s, "went_on": n, "resumed": b, "facts": [...], "effects": [...]}    a turn of the machine
     {"turns": n}                                   the end: whoever recorded had time to say so
 
 Facts and effects are lists that begin with the name of their class. Objects hold what a scheduler
@@ -68,6 +68,7 @@ class TurnLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: It decided nothing: another replica led, or the cluster was not known yet.
     idle: bool = False
     went_on: int = 0
+    resumed: bool = False
     facts: list[msgspec.Raw] = []
     effects: msgspec.Raw = msgspec.Raw(b"[]")
 
@@ -84,6 +85,7 @@ class _Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rest."""
 
     went_on: int = 0
+    resumed: bool = False
     effects: list[Any] = []
 
 
@@ -107,6 +109,7 @@ class Turn(NamedTuple):
     went_on: int
     facts: list[Fact]
     effects: list[Effect]
+    resumed: bool = False
 
 
 class RecordedError(Exception):
@@ -156,7 +159,7 @@ def turn_lines(turn: Turn) -> Iterator[bytes]:
             if isinstance(fact, Listed):
                 yield from _list_lines(number, fact)
     told = told_part(turn.at_s, turn.facts, is_active=turn.is_active)
-    yield turn_line(told, asked_part(turn.effects, turn.went_on))
+    yield turn_line(told, asked_part(turn.effects, turn.went_on, resumed=turn.resumed))
 
 
 def has_lists(told: Iterable[Fact]) -> bool:
@@ -177,9 +180,9 @@ def told_part(at_s: float, told: Iterable[Fact], *, is_active: bool) -> bytes:
     return _encoder.encode(_Told(at_s, not is_active, facts_told))
 
 
-def asked_part(effects: Iterable[Effect], went_on: int) -> bytes:
+def asked_part(effects: Iterable[Effect], went_on: int, *, resumed: bool = False) -> bytes:
     """The second one."""
-    return _encoder.encode(_Asked(went_on, _of_effects(effects)))
+    return _encoder.encode(_Asked(went_on, resumed, _of_effects(effects)))
 
 
 def turn_line(told: bytes, asked: bytes) -> bytes:

@@ -35,6 +35,7 @@ class RecordedTurn(NamedTuple):
     facts: list[msgspec.Raw]
     lists: Lists
     effects: bytes
+    resumed: bool
 
 
 class Recording:
@@ -89,4 +90,5 @@ class Recording:
 
 def _turn(number: int, line: TurnLine, lists: Lists) -> RecordedTurn:
     is_active, effects = not line.idle, bytes(line.effects)
-    return RecordedTurn(number, line.at, is_active, line.went_on, line.facts, lists, effects)
+    facts, went_on = line.facts, line.went_on
+    return RecordedTurn(number, line.at, is_active, went_on, facts, lists, effects, line.resumed)

@@ -66,7 +66,7 @@ class Rebuilt:
 
     def told(self, turn: RecordedTurn, facts: list[Fact]) -> list[Effect]:
         """The same with other facts."""
-        self.limit.granted = turn.went_on
+        self.limit.granted, self.limit.resumed = turn.went_on, turn.resumed
         self.machine.is_active = turn.is_active
         return self.machine.handle(facts, turn.at_s)
 

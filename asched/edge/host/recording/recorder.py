@@ -171,14 +171,18 @@ class Recorder:
                 self._end(f"{type(error).__name__}: {error}")
         effects = machine.handle(facts, now_s)
         if not self._ended:
-            self._note(told, Turn(now_s, is_active, machine.limit.went_on, facts, effects))
+            limit = machine.limit
+            turn = Turn(now_s, is_active, limit.went_on, facts, effects, limit.resumed)
+            self._note(told, turn)
         return effects
 
     def _note(self, told: bytes, turn: Turn) -> None:
         """`told` is empty for a turn that has lists."""
         count = 1 + len(turn.facts) + len(turn.effects)
         try:
-            said = (told, asked_part(turn.effects, turn.went_on)) if told else turn
+            said: Turn | tuple[bytes, bytes] = turn
+            if told:
+                said = told, asked_part(turn.effects, turn.went_on, resumed=turn.resumed)
             self._notes.append(_Note(said, count))
         except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
             self._end(f"{type(error).__name__}: {error}")

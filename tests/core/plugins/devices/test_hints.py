@@ -9,7 +9,8 @@ from asched.core.framework.points import Hint
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
-from asched.core.plugins.devices.hints import ClaimHints
+from asched.core.plugins.devices.hints import OF_DEVICES, ClaimHints
+from tests import builders
 from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
 
 WAITING = a_claim_object("c")
@@ -73,6 +74,13 @@ def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
     ran = structs.replace(failed, status=structs.replace(failed.status, start_time="2026-01-01"))
     assert hints.pod_gone(a_pod("c"), ran, None) is Hint.SKIP, "its claims say what is free"
     assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE, "it went while it was bound"
+    asking, plain = (
+        builders.a_pod("p").requests(**{name: "1"}).build() for name in ("example.com/gpu", "cpu")
+    )
+    assert hints.pod_gone(a_pod("c"), plain, None) is Hint.SKIP, "it asked for no devices"
+    assert hints.pod_gone(a_pod("c"), asking, None) is Hint.QUEUE, "a class may stand for these"
+    assert not OF_DEVICES.offered(plain, None)
+    assert all(OF_DEVICES.offered(pod, None) for pod in (asking, failed))
 
     world.see(POD, failed)
 

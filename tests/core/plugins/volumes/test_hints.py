@@ -72,3 +72,10 @@ def test_drivers_of_inline_volumes(old: Any, new: Any, hint: Hint) -> None:
 )
 def test_capacities(old: Any, new: Any, hint: Hint) -> None:
     assert after.after_capacity_changed(POD, old, new) is hint
+
+
+@pytest.mark.parametrize("gone", [POD, a_pod("plain"), a_pod("e", ephemeral=["e"])])
+def test_whom_a_pod_that_goes_concerns_is_told_as_the_hint_says(gone: Any) -> None:
+    offered = after.OF_CLAIMS.offered(gone, None)
+    assert after.OF_CLAIMS.sought(POD)
+    assert bool(offered) is (after.volumes_are_free(POD, gone, None) is Hint.QUEUE)

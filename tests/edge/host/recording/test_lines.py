@@ -53,12 +53,12 @@ from tests.edge.host.recording.filled import filled
 def through(*told: Fact) -> list[Any]:
     """The same facts after they were written and read."""
     lists: dict[int, list[msgspec.Raw]] = {}
-    for line in turn_lines(Turn(1.5, True, 3, list(told), [])):
+    for line in turn_lines(Turn(1.5, True, 3, list(told), [], resumed=True)):
         said = read_line(line)
         if isinstance(said, PartLine):
             lists.setdefault(said.number, []).extend(said.objects)
     assert isinstance(said, TurnLine)
-    assert (said.at, said.idle, said.went_on) == (1.5, False, 3)
+    assert (said.at, said.idle, said.went_on, said.resumed) == (1.5, False, 3, True)
     return [FactReader().fact(raw, lists) for raw in said.facts]
 
 
