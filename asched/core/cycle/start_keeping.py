@@ -64,8 +64,10 @@ class StartTimes(msgspec.Struct):
     #: an attempt at the very pods, which would be tried again for it.
     has_moved: bool = False
     freed: list[Pod] = msgspec.field(default_factory=list)
-    #: searches that are under way: their pods lie on nodes on trial, and nothing is to be concluded
-    searches: int = 0
+    #: whose start is being looked for, and whether its pods lie on nodes on trial just now: then
+    #: nothing is to be concluded
+    searching: str = ""
+    is_trying: bool = False
     #: by `CHANGES`
     outcomes: Counter[str] = msgspec.field(default_factory=Counter)
     #: by cause, of those that were moved back
@@ -143,12 +145,18 @@ def keep(context: SchedulerContext) -> bool:
     ledger.tick()
     _tell(context, kept)
     _look_at_rows(context, kept)
-    for one in ledger.all() if len(ledger) and not kept.searches else ():
-        _look_at(context, kept, ledger, one)
-    if kept.waiting and len(ledger) < kept.reservations_max:
+    for one in ledger.all() if len(ledger) and not kept.is_trying else ():
+        if one.owner != kept.searching:
+            _look_at(context, kept, ledger, one)
+    if _may_go_on(kept, ledger):
         owner = min(kept.waiting, key=lambda owner: kept.waiting[owner][0])
         _activate(context, (kept.waiting.pop(owner)[1],))
     return not kept.has_recalled
+
+
+def _may_go_on(kept: StartTimes, ledger: Reservations) -> bool:
+    """Whether a start may be looked for for one of those who wait."""
+    return bool(kept.waiting) and not kept.searching and len(ledger) < kept.reservations_max
 
 
 def _tell(context: SchedulerContext, kept: StartTimes) -> None:
@@ -163,7 +171,7 @@ def _tell(context: SchedulerContext, kept: StartTimes) -> None:
 def next_s(cluster: Cluster) -> float | None:
     """When `keep` has something to do next, in seconds of turns; None if not before a fact."""
     ledger, kept = cluster.singleton(Reservations), cluster.singleton(StartTimes.of)
-    if kept.has_moved or kept.freed:
+    if kept.has_moved or kept.freed or _may_go_on(kept, ledger):
         return 0.0
     if not len(ledger):
         return None

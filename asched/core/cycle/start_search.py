@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,7 +27,18 @@ from asched.core.cycle.supposed import without
 from asched.core.framework.effects import Effect
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.runner import Runner
-from asched.core.gang.timeline import I64, Demand, Ending, Mask, Promised, Timeline, rows_for
+from asched.core.gang.timeline import (
+    I64,
+    Demand,
+    Endings,
+    Mask,
+    Promised,
+    Start,
+    Steps,
+    Timeline,
+    may_ever_fit,
+    rows_for,
+)
 from asched.core.model.pod import PodStatus
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.cluster import Cluster
@@ -35,7 +46,7 @@ from asched.core.state.consumers import request_of
 from asched.core.state.ends import Ends
 from asched.core.state.facts import Answer
 from asched.core.state.holds import HeldAmounts, HeldPlace
-from asched.core.state.pods import PodInfo
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.reservations import CLONE, Need, Reservation, Reservations, vector
 
 TRIALS_MAX: Final = 6
@@ -45,8 +56,19 @@ TRIAL_ROWS_MAX: Final = 1_024
 SPARE: Final = 1.25
 #: Steps of the budget for what comes before a trial.
 LOOK_STEPS: Final = 20
+#: ... for what is asked about a class, about a row, and about a pod's end. Measured.
+CLASS_STEPS: Final = 3
+ROW_STEPS: Final = 0.1
+END_STEPS: Final = 0.3
+#: Pods that are asked about between two looks at the budget.
+PODS_AT_ONCE: Final = 32
 #: Who holds what is promised to others for the time of a trial.
 HOLDER: Final = "start-times:trial"
+
+
+R = TypeVar("R")
+#: By row: (pod, whether that is sure) of those who will have ended.
+Leaving = dict[int, list[tuple[PodInfo, bool]]]
 
 
 class NodesMovedError(Exception):
@@ -85,30 +107,63 @@ def search(
     """Where and when they fit, beside what is promised to those `respected`. Raises PointError,
     OutOfTurn, NodesMovedError.
     """
-    cluster, runner = context.cluster, first.runner
+    cluster, kept = context.cluster, context.cluster.singleton(StartTimes.of)
     now_s, generation = cluster.wall_clock_s, cluster.nodes.generation
-    demands = [_demand(cluster, runner, alike) for alike in _by_class(infos)]
-    timeline = _timeline(cluster, respected)
+    group = _clones(context, first, infos)
+    demands = []
+    for alike in _by_class(infos):
+        yield from pause_if_due(context, group, 0)
+        demands.append(_demand(cluster, first.runner, alike))
+        cluster.budget.note(CLASS_STEPS)
+    read, height = cluster.nodes.columns.read, cluster.nodes.height
+    offered = np.vstack((read("allocatable")[:, :height], read("allowed_pods")[:height]))
+    _stop_if_moved(cluster, generation)
+    if not may_ever_fit(demands, offered):
+        return None
+    timeline = yield from _timeline(context, group, respected)
     ends = [cluster.singleton(Ends).of(info, now_s) for info in infos]
     lasts_s = max(inf if end is None else end.at_s - now_s for end in ends)
-    group = _clones(context, first, infos)
     trials = 0
-    for start_s, room in timeline.starts(demands, lasts_s, now_s + horizon_s, SCAN_MAX):
+    for start in timeline.starts(demands, lasts_s, now_s + horizon_s, SCAN_MAX):
+        if not isinstance(start, Start):
+            yield from pause_if_due(context, group, start)
+            continue
         for spare in (SPARE, inf):
             yield from pause_if_due(context, group, LOOK_STEPS)
-            if cluster.nodes.generation != generation:
-                raise NodesMovedError
-            within = rows_for(demands, room, spare)
+            within = yield from _counted(context, group, rows_for(demands, start.room, spare))
             if spare == inf:
                 within[np.flatnonzero(within)[TRIAL_ROWS_MAX:]] = False
-            free_then = timeline.free_at(start_s)
-            outcome = yield from _try_at(context, group, start_s, within, free_then - room)
-            if isinstance(outcome, Found):
-                return outcome._replace(end_s=start_s + lasts_s)
+            leaving = yield from _leaving(context, group, within, start.at_s, generation)
+            blocked = timeline.free_at(start.at_s) - start.room
+            kept.is_trying = True
+            try:
+                found = yield from _try_at(context, group, start.at_s, leaving, within, blocked)
+            finally:
+                kept.is_trying = False
+            if found is not None:
+                return found._replace(end_s=start.at_s + lasts_s)
             trials += 1
             if trials >= TRIALS_MAX:
                 return None
     return None
+
+
+def _stop_if_moved(cluster: Cluster, generation: int) -> None:
+    if cluster.nodes.generation != generation:
+        raise NodesMovedError
+
+
+def _counted(
+    context: SchedulerContext, group: GroupAttempt, steps: Steps[R]
+) -> Generator[Effect, Answer, R]:
+    """What is found in so many steps, with pauses."""
+    while True:
+        try:
+            cost = next(steps)
+        except StopIteration as end:
+            found: R = end.value
+            return found
+        yield from pause_if_due(context, group, cost)
 
 
 def _by_class(infos: Sequence[PodInfo]) -> list[list[PodInfo]]:
@@ -130,30 +185,59 @@ def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Deman
     return Demand(vector(cluster, info.cls.accounted, 1), len(alike), within)
 
 
-def _timeline(cluster: Cluster, respected: Sequence[Reservation]) -> Timeline:
-    read, height = cluster.nodes.columns.read, cluster.nodes.height
+def _timeline(
+    context: SchedulerContext, group: GroupAttempt, respected: Sequence[Reservation]
+) -> Generator[Effect, Answer, Timeline]:
+    """Who comes while it pauses is taken to stay, and who goes gives nothing back.
+
+    Raises NodesMovedError.
+    """
+    cluster = context.cluster
     ends, now_s = cluster.singleton(Ends), cluster.wall_clock_s
-    room = read("allocatable")[:, :height] - read("requested")[:, :height]
-    pods = read("allowed_pods")[:height] - read("pod_count")[:height]
-    endings = []
-    for info in cluster.placed.values():
-        end = ends.of(info, now_s) if info.row >= 0 else None
-        if end is not None:
-            amounts = vector(cluster, info.cls.accounted, 1)
-            endings.append(Ending(end.at_s, info.row, amounts))
-    cluster.budget.note(len(cluster.placed) / 4)
+    generation, cursor = cluster.nodes.generation, cluster.nodes.log.end
+    everybody = tuple(cluster.placed.values())
+    at_s = np.empty(len(everybody), dtype=np.float64)
+    on, of = np.empty((2, len(everybody)), dtype=np.intp)
+    known: list[PodInfo] = []
+    kinds: dict[PodClass, int] = {}
+    for at in range(0, len(everybody), PODS_AT_ONCE):
+        some = everybody[at : at + PODS_AT_ONCE]
+        yield from pause_if_due(context, group, END_STEPS * len(some))
+        for info in some:
+            end = ends.of(info, now_s) if info.row >= 0 else None
+            if end is not None:
+                number = len(known)
+                at_s[number], on[number] = end.at_s, info.row
+                of[number] = kinds.setdefault(info.cls, len(kinds))
+                known.append(info)
+    _stop_if_moved(cluster, generation)
+    there = np.arange(len(known))
+    if cluster.nodes.log.end != cursor:
+        there = there[[info.row == row for info, row in zip(known, on.tolist(), strict=False)]]
+    width = len(cluster.nodes.columns.read("allocatable")) + 1
+    vectors = [vector(cluster, cls.accounted, 1) for cls in kinds]
+    amounts = np.array(vectors, dtype=np.int64).reshape(len(kinds), width).T
+    endings = Endings(at_s[there], on[there], of[there], amounts)
     promised = []
     for one in respected:
-        known = [
+        needs = [
             (cluster.nodes.row_of[n], need)
             for n, need in one.needs.items()
             if n in cluster.nodes.row_of
         ]
-        if known:
-            amounts = np.array([vector(cluster, need.accounted, need.pods) for _, need in known]).T
-            rows = np.array([row for row, _ in known], dtype=np.intp)
+        if needs:
+            amounts = np.array([vector(cluster, need.accounted, need.pods) for _, need in needs]).T
+            rows = np.array([row for row, _ in needs], dtype=np.intp)
             promised.append(Promised(one.start_s, one.end_s, rows, amounts))
-    return Timeline(now_s, np.vstack((room, pods)), endings, promised)
+    return Timeline(now_s, _free_now(cluster), endings, promised)
+
+
+def _free_now(cluster: Cluster) -> I64:
+    """int64[R+1, N]: what is left."""
+    read, height = cluster.nodes.columns.read, cluster.nodes.height
+    room = read("allocatable")[:, :height] - read("requested")[:, :height]
+    pods = read("allowed_pods")[:height] - read("pod_count")[:height]
+    return np.vstack((room, pods))
 
 
 def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo]) -> GroupAttempt:
@@ -171,16 +255,35 @@ def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo])
     return GroupAttempt(HOLDER, attempts, first.id, first.pod, first.started_s)
 
 
+def _leaving(
+    context: SchedulerContext, group: GroupAttempt, within: Mask, start_s: float, generation: int
+) -> Generator[Effect, Answer, Leaving]:
+    """Who of those on these rows will have ended. Raises NodesMovedError."""
+    cluster, found = context.cluster, {}
+    ledger = cluster.singleton(Reservations)
+    _stop_if_moved(cluster, generation)
+    for row in np.flatnonzero(within).tolist():
+        steps = ROW_STEPS + END_STEPS * len(cluster.pods_on(row))
+        yield from pause_if_due(context, group, steps)
+        _stop_if_moved(cluster, generation)
+        found[row] = list(ledger.leaving(row, start_s))
+    return found
+
+
 def _try_at(
-    context: SchedulerContext, group: GroupAttempt, start_s: float, within: Mask, blocked: I64
+    context: SchedulerContext,
+    group: GroupAttempt,
+    start_s: float,
+    leaving: Leaving,
+    within: Mask,
+    blocked: I64,
 ) -> Generator[Effect, Answer, Found | None]:
     """Try all pods as things will be then; `blocked` int64[R+1, N] is promised to others."""
     cluster = context.cluster
     ledger = cluster.singleton(Reservations)
-    rows = np.flatnonzero(within).tolist()
-    leaving = {row: list(ledger.leaving(row, start_s)) for row in rows}
+    group.was_seen = False  # none of its pods has lain anywhere yet
     uids = [info.pod.uid for ended in leaving.values() for info, _ in ended]
-    places = [place for row in rows if (place := _place(cluster, row, blocked[:, row]))]
+    places = [place for row in leaving if (place := _place(cluster, row, blocked[:, row]))]
     steps = try_group(context, group, within, plan={})
 
     @contextmanager

@@ -9,7 +9,8 @@ something ended early, and then all other promises are respected, so that it can
 front. Only where it does not hold any more is it made anew beside those that go before it; what
 moved it is named (`start_causes.py`), told to its pods and counted.
 
-Bounds  AWAITED_MAX pods are remembered by whose ends it stands.
+Bounds  one search at a time: it knows an end of every pod, and pauses; others wait, as for want of
+        a reservation. AWAITED_MAX pods are remembered by whose ends it stands.
 """
 
 from collections.abc import Generator, Sequence
@@ -63,6 +64,10 @@ def promise(
     if old is None and not _has_turn(ledger, kept, order, attempts, owner):
         return ""
     is_broken = old is not None and (is_due(cluster, old) or ledger.is_broken(old))
+    if kept.searching:
+        if old is None:
+            _wait(kept, order, attempts, owner)
+        return told(old)  # `keep` wakes it again
     if old is not None:
         old.woken_s = None
         if not is_broken and cluster.wall_clock_s < old.made_s + REPLAN_S:
@@ -75,16 +80,18 @@ def promise(
         for one in ledger.all()
         if one.owner != owner and ((old is not None and not is_broken) or one.order < order)
     ]
-    kept.searches += 1
+    began_s, kept.searching = cluster.wall_clock_s, owner
     try:
         found = yield from search(context, first, infos, respected, args.horizon_s)
     except (PointError, OutOfTurn, NodesMovedError):
         return told(old)  # whatever it is, it is reported where it belongs, or tried again
     finally:
-        kept.searches -= 1
+        kept.searching = ""
     if ledger.of(owner) is not old:  # others had their turn
         return ""
     now = _settle(context, owner, order, infos, None if is_broken else old, found)
+    if now is not None:
+        now.made_s = began_s
     if now is not None and old is None:
         kept.outcomes["made"] += 1
         first_s, cause = kept.lost.pop(owner, (now.first_s, ""))
@@ -178,8 +185,12 @@ def _has_turn(
     """
     if len(ledger) < kept.reservations_max or order < ledger.all()[-1].order:
         return True
+    _wait(kept, order, attempts, owner)
+    return False
+
+
+def _wait(kept: StartTimes, order: Order, attempts: Sequence[Attempt], owner: str) -> None:
     tried_s = min((one.queued.initial_attempt_s or order.since_s) for one in attempts)
     kept.waiting[owner] = order._replace(since_s=tried_s), attempts[0].pod.key
     if len(kept.waiting) > WAITING_MAX:
         del kept.waiting[max(kept.waiting, key=lambda one: kept.waiting[one][0])]
-    return False

@@ -150,7 +150,7 @@ def test_whoever_was_woken_is_left_alone_for_a_while_whatever_came() -> None:
 
 def test_while_a_search_is_under_way_nothing_is_concluded() -> None:
     scene = Scene(at_s=10)
-    scene.kept.searches = 1
+    scene.kept.is_trying = True
     assert scene.after(60) == []
 
 

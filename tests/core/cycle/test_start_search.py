@@ -10,7 +10,15 @@ import pytest
 from asched.core.cycle import start_search, supposed
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.start_keeping import StartTimes
-from asched.core.cycle.start_search import TRIALS_MAX, Found, NodesMovedError, is_beyond, search
+from asched.core.cycle.start_search import (
+    END_STEPS,
+    PODS_AT_ONCE,
+    TRIALS_MAX,
+    Found,
+    NodesMovedError,
+    is_beyond,
+    search,
+)
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
@@ -18,7 +26,7 @@ from asched.core.state.audit import recount
 from asched.core.state.budget import Budget
 from asched.core.state.consumers import CONSUMES
 from asched.core.state.ends import DURATION, GRACE_S, START_S
-from asched.core.state.facts import Seen
+from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import Need, Order, Reservation, Reservations
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, all_rows
 from tests.core.cycle.attempts import run
@@ -225,7 +233,7 @@ def test_nodes_that_come_while_it_searches_end_it_or_are_looked_at_later(
     monkeypatch.setattr(Budget.open, "__defaults__", (5,))
     monkeypatch.setattr(supposed, "SLICE_STEPS", 5)
     came = set()
-    for pause in range(1, 8):
+    for pause in range(1, 24):
         scene, pod = shunned(2, room("last", 8))
         scene.runs("p", "last", "8", seconds=300)
         steps = scene.steps(pod)
@@ -272,7 +280,49 @@ def test_it_pays_for_a_look_at_everybody_who_is_placed() -> None:
         scene.runs(f"idle-{number}", "n1", "0")
     spent = scene.cluster.budget.spent
     scene.found(wants())
-    assert scene.cluster.budget.spent - spent == few + 100
+    # ... for when they end, and for who of them leaves the row of the trial
+    many = scene.cluster.budget.spent - spent
+    assert many == pytest.approx(few + 2 * 400 * END_STEPS)
+
+
+def test_who_is_too_large_for_every_node_is_told_so_without_a_look_at_anybody() -> None:
+    scene = Scene()
+    assert scene.found(wants("5")) is None
+    spent = scene.cluster.budget.spent
+    assert scene.found(wants("5")) is None
+    few = scene.cluster.budget.spent - spent
+    for number in range(4):
+        scene.runs(f"long-{number}", "n1", "1", seconds=100)
+    spent = scene.cluster.budget.spent
+    assert scene.found(wants("5")) is None
+    assert scene.cluster.budget.spent - spent == few
+
+
+def test_others_have_their_turn_while_it_asks_when_everybody_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody ever leaves enough, so that nothing is tried. What comes and goes meanwhile is not
+    taken for room.
+    """
+    monkeypatch.setattr(Budget.open, "__defaults__", (50,))
+    scene = Scene(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="999"))
+    scene.runs("forever", "n1", "2")
+    scene.runs("short", "n1", "1", seconds=100)
+    for number in range(600):
+        scene.runs(f"idle-{number}", "n1", "0", seconds=200)
+    steps, took = scene.steps(wants("3")), list[float]()
+    scene.cluster.budget.open()
+    spent = scene.cluster.budget.spent
+    while next(steps, None) is not None:
+        took.append(scene.cluster.budget.spent - spent)
+        if len(took) == 2:
+            scene.cluster.apply(Gone(POD, scene.cluster.pods_seen["default/short"]))
+            scene.runs("next", "n1", "1")
+        scene.cluster.budget.open()
+        spent = scene.cluster.budget.spent
+    assert not scene.cluster.singleton(Reservations).all()
+    assert len(took) == 600 * END_STEPS // (50 + PODS_AT_ONCE * END_STEPS)
+    assert max(took) <= 50 + PODS_AT_ONCE * END_STEPS
 
 
 def test_rules_beyond_amounts_have_their_say() -> None:
