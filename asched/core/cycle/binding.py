@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cycle.confirmation import settle, settle_lost
+from asched.core.cycle.confirmation import names_node, settle, settle_lost
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
@@ -29,7 +29,7 @@ from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
-from asched.core.state.facts import Answer, Bound, TimedOut
+from asched.core.state.facts import Answer, Bound, Refused, TimedOut
 
 Steps = Generator[Effect, Answer, Any]
 
@@ -42,6 +42,7 @@ class Binding(msgspec.Struct):
     node: str
     waiting: WaitingPod
     was_nominated: bool = False
+    is_elsewhere: bool = False
 
     def run(self) -> Steps:
         """The whole cycle. Ends with the pod bound, or returned to the queue."""
@@ -236,6 +237,7 @@ class Binding(msgspec.Struct):
                 if isinstance(effect, Bind):
                     cluster = self.context.cluster
                     answer = yield from settle(effect, cluster, self._tell_lost, self._still_fits)
+                    self.is_elsewhere = isinstance(answer, Refused) and names_node(answer)
                 else:
                     answer = yield effect
                 if isinstance(effect, CallPlugin) and isinstance(answer, TimedOut):
@@ -323,7 +325,9 @@ class Binding(msgspec.Struct):
         if given_back:
             context.queue.move(freed, context.now_s)
         told = unschedulable if status.is_rejection else error
-        failed = replace(told(status.message), was_nominated=self.was_nominated)
+        failed = replace(
+            told(status.message), was_nominated=self.was_nominated, is_elsewhere=self.is_elsewhere
+        )
         yield from fail(context, attempt, failed)
 
 

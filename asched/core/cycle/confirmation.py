@@ -178,9 +178,12 @@ def _won_by(bind: Bind, node: str) -> Refused:
 
 def _is_final(refused: Refused) -> bool:
     """Whether a refusal holds for every request to bind this pod, also for one on its way."""
-    return refused.code == NOT_FOUND or (
-        refused.code == CONFLICT and "already assigned to node" in refused.message
-    )
+    return refused.code == NOT_FOUND or names_node(refused)
+
+
+def names_node(refused: Refused) -> bool:
+    """Whether the API says that the pod has a node."""
+    return refused.code == CONFLICT and "already assigned to node" in refused.message
 
 
 def _refusal(bind: Bind, answer: Answer, cluster: Cluster) -> Bound | Refused:

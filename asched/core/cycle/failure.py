@@ -42,7 +42,8 @@ class Failure(msgspec.Struct, frozen=True):
     stands behind it, for the history. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
     `pause_s`: so long at least. `comes_back`: it is tried again after its backoff, whatever
-    happens.
+    happens. `is_elsewhere`: the API says that the pod has a node, and the watch has yet to tell; it
+    is not ours to write that it has none.
     """
 
     message: str
@@ -55,6 +56,7 @@ class Failure(msgspec.Struct, frozen=True):
     was_nominated: bool = False
     pause_s: float = 0.0
     comes_back: bool = False
+    is_elsewhere: bool = False
 
     @property
     def is_error(self) -> bool:
@@ -107,6 +109,8 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     else:  # it went with a reload: nobody would ever take the pod from the queue
         context.queue.done(now.uid)
         nomination = CLEARED
+    if failure.is_elsewhere:
+        return
     advice = "" if failure.is_error or not context.advises else ADVICE.format(attempt.pod)
     said = note(message, advice)
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", said)

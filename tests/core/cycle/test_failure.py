@@ -17,10 +17,10 @@ from asched.core.cycle.failure import (
     status_patch,
     unschedulable,
 )
-from asched.core.framework.effects import Effect, EmitEvent, PatchPodStatus
+from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.points import Nomination
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Gone, Seen
+from asched.core.state.facts import Gone, Refused, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play, ours
 
@@ -219,3 +219,18 @@ def test_a_pod_whose_profile_went_is_told_and_not_kept() -> None:
     assert patch.nominated_node_name == "", "what we promised is promised no more"
     assert attempted.where == ""
     assert attempted.context.nominator.node_of("uid-web") is None
+
+
+def test_a_pod_that_the_api_says_is_elsewhere_is_left_alone_before_the_watch_tells() -> None:
+    """1. Another scheduler wins, our answer overtakes the watch. 2. Nobody writes over its True.
+    3. Should the watch never tell, the pod is tried again.
+    """
+    play = Play(a_node("n1"))
+    play.see(a_pod("web"))
+    bind = play.the(Bind)
+    play.answer(Refused(bind.id, 409, 'pod web is already assigned to node "n2"', "Conflict"))
+    assert play.of(PatchPodStatus) == []
+    assert play.of(EmitEvent) == []
+    assert play.node_of(bind.pod.uid) == ""
+    play.turn(after_s=2.1)
+    assert play.the(Bind).pod == bind.pod
