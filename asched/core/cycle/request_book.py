@@ -51,14 +51,28 @@ class Booking(msgspec.Struct, eq=False):
     uid: str
     until_s: float
     slots: dict[str, Slot] = msgspec.field(default_factory=dict)  # by owner
-    #: pod set -> owner -> slot that nobody has
+    #: pod set -> owner -> slot that nobody has; the same by (pod set, node)
     free: dict[int, dict[str, Slot]] = msgspec.field(default_factory=dict)
+    free_on: dict[tuple[int, str], dict[str, Slot]] = msgspec.field(default_factory=dict)
     #: others lie on its room, or its node went
     homeless: dict[str, Slot] = msgspec.field(default_factory=dict)
     #: pod set -> one of its pods to come
     likes: dict[int, PodInfo] = msgspec.field(default_factory=dict)
     #: uid -> a pod that has its place where the request has none
     elsewhere: dict[str, PodInfo] = msgspec.field(default_factory=dict)
+
+    def put_free(self, slot: Slot) -> None:
+        """Nobody has it, on its node."""
+        self.free.setdefault(slot.pod_set, {})[slot.owner] = slot
+        self.free_on.setdefault((slot.pod_set, slot.node), {})[slot.owner] = slot
+
+    def drop_free(self, slot: Slot) -> None:
+        """Somebody has it, or it is about to lose its node."""
+        if self.free.get(slot.pod_set, {}).pop(slot.owner, None) is not None:
+            there = self.free_on[slot.pod_set, slot.node]
+            del there[slot.owner]
+            if not there:
+                del self.free_on[slot.pod_set, slot.node]
 
     @property
     def is_consumed(self) -> bool:
@@ -125,7 +139,7 @@ class Bookings:
         owner = f"{OWNERS}:{booking.key}#{len(booking.slots)}"
         slot = booking.slots[owner] = Slot(owner, pod_set, what, node)
         self._slot_of[owner] = (booking, slot)
-        booking.free.setdefault(pod_set, {})[owner] = slot
+        booking.put_free(slot)
         booking.likes.setdefault(pod_set, what)
         return slot
 
@@ -141,16 +155,18 @@ class Bookings:
         cluster = self._cluster
         row = cluster.nodes.row_of.get(node)
         if row is not None:
-            slot.node = node
+            if slot.node != node:
+                booking.drop_free(slot)
+                slot.node = node
             self._hold(booking, slot)
             if not cluster.holds.is_over(row):
                 booking.homeless.pop(slot.owner, None)
-                booking.free.setdefault(slot.pod_set, {})[slot.owner] = slot
+                booking.put_free(slot)
                 return True
             cluster.holds.drop(slot.owner)
+        booking.drop_free(slot)
         slot.node = ""
         booking.homeless[slot.owner] = slot
-        booking.free.get(slot.pod_set, {}).pop(slot.owner, None)
         self.moved[booking.key] = None
         return False
 
@@ -243,7 +259,7 @@ class Bookings:
             booking.elsewhere[uid] = info
             return
         slot.taken_by = uid
-        del booking.free[slot.pod_set][slot.owner]
+        booking.drop_free(slot)
         self._cluster.holds.drop(slot.owner)
 
     def _leave(self, uid: str) -> None:
@@ -256,8 +272,8 @@ class Bookings:
 
     def _evict(self, booking: Booking, slot: Slot) -> None:
         self._cluster.holds.drop(slot.owner)
+        booking.drop_free(slot)
         slot.node = ""
-        booking.free.get(slot.pod_set, {}).pop(slot.owner, None)
         booking.homeless[slot.owner] = slot
         self.moved[booking.key] = None
 
@@ -265,9 +281,8 @@ class Bookings:
 def _slot_at(booking: Booking, info: PodInfo) -> Slot | None:
     """A free slot for such a pod on its node."""
     for pod_set in booking.sets_for(info):
-        for slot in booking.free.get(pod_set, {}).values():
-            if slot.node == info.node_name:
-                return slot
+        for slot in booking.free_on.get((pod_set, info.node_name), {}).values():
+            return slot
     return None
 
 

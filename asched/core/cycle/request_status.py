@@ -123,7 +123,10 @@ def read(details: Mapping[str, str] | None) -> tuple[list[Where], float] | None:
 def _where(word: str) -> Where:
     pod_set, _, rest = word.partition("/")
     node, _, count = rest.partition("*")
-    return Where(int(pod_set), node, int(count or 1))
+    times = int(count or 1)
+    if times < 1:  # others may write the status: a sum with these says nothing
+        raise ValueError(word)
+    return Where(int(pod_set), node, times)
 
 
 def says(request: ProvisioningRequest, wanted: Wanted) -> bool:

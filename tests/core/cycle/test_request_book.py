@@ -201,6 +201,42 @@ def test_a_booking_that_comes_after_its_pods_holds_the_rest() -> None:
     assert [hold.owner for hold in cluster.holds] == [f"ProvisioningRequest:{KEY}#1"]
 
 
+def test_who_has_which_slot_is_found_without_a_look_at_the_slots_of_other_nodes() -> None:
+    """A thousand pods that are there when a new process adopts the booking: each is on the last
+    node of those that are left.
+    """
+    names = [f"n{number}" for number in range(40)]
+    cluster = a_cluster(*(room(name, 2) for name in names))
+    for name in reversed(names):
+        cluster.apply(Seen(POD, consumer(f"on-{name}").on(name).build()))
+    bookings = cluster.singleton(Bookings)
+    booking = bookings.begin(KEY, "u1", 100.0)
+    for name in (*names, *names):
+        what = pending(cluster, a_pod(f"job-{len(booking.slots)}").requests(cpu="1"))
+        bookings.add(booking, 0, what, name)
+    looked_at = [len(booking.free_on[0, name]) for name in names]
+    assert looked_at == [2] * len(names)
+    bookings.adopt(booking)
+    taken = [slot.taken_by for slot in booking.slots.values()]
+    assert taken == [f"uid-on-{name}" for name in names] + [""] * len(names)
+    check_index(booking)
+    cluster.apply(Gone(NODE, room("n7", 2).build()))
+    for owner in tuple(cluster.holds.touched):
+        bookings.disturbed(owner)
+    assert [slot.owner for slot in booking.homeless.values()] == [f"ProvisioningRequest:{KEY}#47"]
+    check_index(booking)
+
+
+def check_index(booking: Booking) -> None:
+    by_node = {
+        (slot.pod_set, slot.node, owner)
+        for slots in booking.free.values()
+        for owner, slot in slots.items()
+    }
+    assert by_node == {(*at, owner) for at, slots in booking.free_on.items() for owner in slots}
+    assert all(booking.free_on.values())
+
+
 def test_it_is_consumed_when_as_many_pods_have_places_as_there_are_slots() -> None:
     book = a_book("n1", "n1")
     assert not book.booking.is_consumed

@@ -82,6 +82,8 @@ def test_many_places_take_several_details_each_within_the_api_s_bound() -> None:
         {"heldUntil": "soon", "places-0": "0/n1"},
         {"heldUntil": DETAILS["heldUntil"], "places-0": "first/n1"},
         {"heldUntil": DETAILS["heldUntil"], "places-0": "0/n1*many"},
+        {"heldUntil": DETAILS["heldUntil"], "places-0": "0/n1*0"},
+        {"heldUntil": DETAILS["heldUntil"], "places-0": "0/n1*1000000000,0/n1*-999999999"},
     ],
 )
 def test_what_is_not_ours_or_not_whole_is_nothing(details: dict[str, str] | None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import CheckAndHoldArgs
+from asched.core.cycle.holding import keep
 from asched.core.cycle.request_book import Bookings
 from asched.core.cycle.request_cycle import served
 from asched.core.cycle.request_trial import Found, answer, rehouse
@@ -154,6 +155,7 @@ def lost(*others: NodeBuilder) -> tuple[RequestPlay, Any]:
     booking = play.parts.cluster.singleton(Bookings).get("default/job")
     play.turn(*(Seen(NODE, node.build()) for node in others))
     play.turn(Gone(NODE, room("n1", 1).build()))
+    keep(play.machine.context)  # as before a decision
     return play, booking
 
 
