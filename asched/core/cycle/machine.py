@@ -146,7 +146,8 @@ class Machine:
             if start_keeping.keep(context):
                 start_recall.recall(context)
             self._run_requests()
-            self._run_cycles()
+            if not context.queue.sliced:  # else not all that is held is counted yet
+                self._run_cycles()
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
         self._has_more |= self._waits.has_due or bool(self._followers)

@@ -18,6 +18,7 @@ request has to look for another place (`request_cycle.py`).
 Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that has one.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -143,12 +144,13 @@ class Bookings:
         booking.likes.setdefault(pod_set, what)
         return slot
 
-    def adopt(self, booking: Booking) -> None:
-        """Hold all slots that no pod has already."""
+    def adopt(self, booking: Booking) -> Iterator[None]:
+        """Hold all slots that no pod has already. Stops after each."""
         self.match(booking)
-        for slot in booking.slots.values():
+        for slot in tuple(booking.slots.values()):
             if not slot.taken_by:
                 self.house(booking, slot, slot.node)
+            yield
 
     def house(self, booking: Booking, slot: Slot, node: str) -> bool:
         """Hold a slot on a node if that has room for it; whether it has."""

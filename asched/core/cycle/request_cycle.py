@@ -18,16 +18,17 @@ Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pa
 """
 
 import math
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle import request_pods, request_status, request_trial
+from asched.core.cycle import request_status, request_trial
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.request_book import PODS_MAX, Bookings, free
+from asched.core.cycle.request_adoption import TIME_IS_UP, holding_promised
+from asched.core.cycle.request_book import Bookings, free
 from asched.core.cycle.request_status import Wanted, patch_of, says
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
@@ -37,6 +38,9 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Done
 
 WRITES_MAX: Final = 32
+#: Steps of the budget for a request that is looked at, and twice for a place that is held again.
+CONSIDER_STEPS: Final = 1
+PLACE_STEPS: Final = 1.25
 PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
 #: Between two tries of a write that was refused, or got no answer.
@@ -171,8 +175,10 @@ def due(context: SchedulerContext) -> Iterator[Work]:
     classes = served(context)
     if not classes and not requests.tracked:
         return
-    for key in requests.changed(classes):
-        _consider(context, classes, key)
+    if changed := requests.changed(classes):
+        context.queue.sliced.do(_considering(context, classes, changed))
+    if context.queue.sliced:
+        return
     for key in tuple(bookings.moved):
         bookings.moved.pop(key, None)
         _look_at_booking(context, key)
@@ -186,8 +192,25 @@ def due(context: SchedulerContext) -> Iterator[Work]:
 # --- what is known of them -----------------------------------------------------------------------
 
 
-def _consider(context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], key: str) -> None:
-    """A request appeared, moved or went, or its template did."""
+def _considering(
+    context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], keys: Iterable[str]
+) -> Iterator[None]:
+    """These appeared, moved or went, or their templates did. A new process meets all there are, and
+    as many places as the cluster has; nobody is decided for before all of them are held again.
+    """
+    note = context.queue.sliced.budget.note
+    for key in keys:
+        note(CONSIDER_STEPS)
+        yield
+        for _ in _consider(context, classes, key):
+            note(PLACE_STEPS)
+            yield
+
+
+def _consider(
+    context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], key: str
+) -> Iterator[None]:
+    """One of them, after a step for each of its places."""
     requests, bookings = _both(context.cluster)
     request: ProvisioningRequest | None = context.cluster.told(PROVISIONING_REQUEST, key)
     tracked = requests.tracked.get(key)
@@ -214,48 +237,19 @@ def _consider(context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs]
     if tracked.wanted is not None and says(request, tracked.wanted):
         tracked.wanted = tracked.write_s = None
     if stage is Stage.HELD and bookings.get(key) is None and requests.trying != key:
-        adopt(context, tracked, request)
+        yield from adopt(context, tracked, request)
 
 
-def adopt(context: SchedulerContext, tracked: Tracked, request: ProvisioningRequest) -> None:
+def adopt(
+    context: SchedulerContext, tracked: Tracked, request: ProvisioningRequest
+) -> Iterator[None]:
     """Hold what a process before us promised, or what we did and did not hear of."""
     tracked.try_s = None
-    over = hold_promised(context.cluster, request)
+    over = yield from holding_promised(context.cluster, request)
     if over is not None:
         _say(context, tracked, request_status.over(*over))
 
 
-def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, str] | None:
-    """Hold the places that an accepted request tells of; or (reason, message) why there are none
-    any more.
-    """
-    bookings = cluster.singleton(Bookings)
-    promised = request_status.read(request.status.provisioning_class_details)
-    if promised is None:
-        return LOST_PLACES
-    places, until_s = promised
-    if until_s <= cluster.wall_clock_s:
-        return TIME_IS_UP
-    try:
-        likes = [info for info, _ in request_pods.examples(cluster, request)]
-    except request_pods.UnusableRequestError:
-        likes = []
-    if any(not 0 <= place.pod_set < len(likes) for place in places):
-        return LOST_PLACES
-    if sum(place.times for place in places) > PODS_MAX:
-        return LOST_PLACES
-    booking = bookings.begin(request.metadata.key, request.metadata.uid, until_s)
-    for place in places:
-        for _ in range(place.times):
-            number = len(booking.slots)
-            what = request_pods.numbered(likes[place.pod_set], request, place.pod_set, number)
-            bookings.add(booking, place.pod_set, what, place.node)
-    bookings.adopt(booking)
-    return None
-
-
-LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")
-TIME_IS_UP: Final = (request_status.TIME_IS_UP, "Capacity reservation time is expired")
 CONSUMED: Final = (request_status.CONSUMED, "pods have taken all of its places")
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.request_cycle import hold_promised
+from asched.core.cycle.request_adoption import hold_promised
 from asched.core.framework.effects import (
     AskExtender,
     Bind,

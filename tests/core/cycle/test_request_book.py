@@ -196,7 +196,7 @@ def test_a_booking_that_comes_after_its_pods_holds_the_rest() -> None:
     for number in range(2):
         what = pending(cluster, a_pod(f"job-0-{number}").requests(cpu="1"))
         bookings.add(booking, 0, what, "n1")
-    bookings.adopt(booking)
+    list(bookings.adopt(booking))
     assert [slot.taken_by for slot in booking.slots.values()] == ["uid-a", ""]
     assert [hold.owner for hold in cluster.holds] == [f"ProvisioningRequest:{KEY}#1"]
 
@@ -216,7 +216,7 @@ def test_who_has_which_slot_is_found_without_a_look_at_the_slots_of_other_nodes(
         bookings.add(booking, 0, what, name)
     looked_at = [len(booking.free_on[0, name]) for name in names]
     assert looked_at == [2] * len(names)
-    bookings.adopt(booking)
+    list(bookings.adopt(booking))
     taken = [slot.taken_by for slot in booking.slots.values()]
     assert taken == [f"uid-on-{name}" for name in names] + [""] * len(names)
     check_index(booking)

@@ -1,0 +1,55 @@
+"""Places that an earlier process promised: all of them are held again before anybody is placed."""
+
+import pytest
+
+from asched.core.cycle.request_adoption import LOST_PLACES, TIME_IS_UP, hold_promised
+from asched.core.cycle.request_book import PODS_MAX
+from asched.core.model.kinds import POD, PROVISIONING_REQUEST
+from asched.core.state.budget import Budget
+from asched.core.state.facts import Seen
+from tests.builders import a_pod
+from tests.core.cycle.test_request_cycle import again
+from tests.core.cycle.test_request_plays import held_play, room
+
+
+def test_a_new_process_holds_many_places_over_several_turns_and_decides_after_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = held_play(room("n1", 12), count=12)
+    other = again(play, room("n1", 12))
+    other.template()
+    monkeypatch.setattr(Budget.open, "__defaults__", (5,))
+    greedy = a_pod("greedy").requests(cpu="1").build()
+    sliced = other.machine.context.queue.sliced
+    other.turn(Seen(PROVISIONING_REQUEST, other.record("job")), Seen(POD, greedy))
+    turns = 1
+    while sliced:
+        assert other.machine.next_deadline_s() == 0.0
+        other.turn()
+        turns += 1
+    assert turns > 4
+    assert (other.held(), other.binds()) == ({"n1": 12}, [])
+
+
+@pytest.mark.parametrize(
+    ("places", "until", "expected"),
+    [
+        ("0/n1*2", "2099-01-01T00:00:00.000000Z", None),
+        ("0/n1*2", "1970-01-01T00:00:00.000000Z", TIME_IS_UP),
+        (f"0/n1*{PODS_MAX + 1}", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
+        ("1/n1", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
+        ("0/n1*-1,0/n1*3", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
+    ],
+)
+def test_what_was_told_is_held_in_one_go_where_nobody_waits(
+    places: str, until: str, expected: tuple[str, str] | None
+) -> None:
+    play = held_play(room("n1", 2))
+    other = again(play, room("n1", 2))
+    other.template()
+    play.stored["job"]["status"]["provisioningClassDetails"] = {
+        "heldUntil": until,
+        "places-0": places,
+    }
+    assert hold_promised(other.parts.cluster, other.record("job")) == expected
+    assert other.held() == ({"n1": 2} if expected is None else {})
