@@ -212,6 +212,8 @@ class ClassState:
         plugins: list[FilterPlugin] = []
         for index, verdict in enumerate(self.active):
             plugins.append(verdict.plugin)
+            if not np.count_nonzero(verdict.codes):  # most refuse nobody
+                continue
             fresh = (judge == 0) & (verdict.codes != 0)
             judge[fresh] = index + 1
             codes[fresh] = verdict.codes[fresh]
