@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from asched import names
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.explain.deciding import Deciding, smallest
 from asched.core.explain.ways import Way, told, with_spec
 from asched.core.explain.words import spelt
@@ -140,8 +141,7 @@ def devices(deciding: Deciding) -> Iterator[Way]:
             exactly = request.exactly
             if exactly is None or exactly.allocation_mode != EXACT_COUNT or exactly.count < 2:
                 continue
-            fewest = _fits_with_fewer(deciding, claim, index)
-            by = smallest(1, exactly.count - 1, fewest)
+            by = _by(deciding, claim, index, exactly.count)
             if by is None:
                 continue
             left = exactly.count - by
@@ -174,6 +174,38 @@ def _claims(deciding: Deciding) -> Iterator[ResourceClaim]:
         claim = deciding.cluster.get(RESOURCE_CLAIM, key) if name else None
         if claim is not None and claim.status.allocation is None:
             yield claim
+
+
+def _by(deciding: Deciding, claim: ResourceClaim, index: int, count: int) -> int | None:
+    """By how many fewer; None if not even one fits. Each number that is tried is a search of all
+    nodes with devices: tried first is what a node of its own has, which is often what fits.
+    """
+    fits, most = _fits_with_fewer(deciding, claim, index), _most_of_a_node(deciding)
+    low = 1
+    if most is not None:
+        low = max(low, count - most)
+        if low < count and fits(low):
+            return low
+        low += 1
+    return smallest(low, count - 1, fits) if low < count else None
+
+
+def _most_of_a_node(deciding: Deciding) -> int | None:
+    """Devices that one node sees at most; None if nodes share some, or requests do."""
+    cluster = deciding.cluster
+    ledger = cluster.singleton(DeviceLedger)
+    ledger.catch_up()
+    names, most = ledger.inventory.have_own(), 0
+    if names is None:
+        return None
+    for name in names:
+        node = cluster.node_of(name)
+        if node is not None:
+            pools = ledger.inventory.pools_for(name, node.labels)
+            if any(device.allows_multiple for pool in pools for device in pool.devices):
+                return None
+            most = max(most, sum(len(pool.devices) for pool in pools))
+    return most
 
 
 def _fits_with_fewer(deciding: Deciding, claim: ResourceClaim, index: int) -> Callable[[int], bool]:

@@ -3,6 +3,9 @@
 import random
 from typing import Any
 
+import pytest
+
+from asched.core.explain import of_pod
 from asched.core.explain.changes import changes
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
@@ -79,6 +82,19 @@ def test_a_claim_is_told_how_many_devices_it_would_get() -> None:
             assert devices[found[name].node] == most
             helped += 1
     assert helped > 75
+
+
+def test_as_many_devices_as_a_node_has_are_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, asking_for = list[int](), of_pod._asking_for
+
+    def counting(claim: Any, index: int, count: int) -> Any:
+        tried.append(count)
+        return asking_for(claim, index, count)
+
+    monkeypatch.setattr(of_pod, "_asking_for", counting)
+    play, pod = a_play({"n1": 3, "n2": 4}, {"c": 30})
+    (found,) = [c for c in told(play, pod) if c.kind == "device"]
+    assert (found.details["to"], set(tried)) == (4, {4})
 
 
 def test_one_more_node_has_the_devices_of_the_node_it_is_like() -> None:
