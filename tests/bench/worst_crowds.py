@@ -16,6 +16,8 @@ from asched.core.model.kinds import (
     DEVICE_CLASS,
     NAMESPACE,
     NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
@@ -34,6 +36,8 @@ Case = tuple[Play, list[Fact], Pod | None]
 
 #: Who waits while something happens, where all of them are to be tried before.
 WAITING: Final = 10_000
+#: Of a node that takes one volume, where each pod has two.
+FULL: Final = {"ebs": 1}
 
 
 def a_world(nodes: int, pods: int, **config: Any) -> Play:
@@ -116,13 +120,13 @@ def other_profiles(nodes: int, pods: int, kilobytes: int) -> Case:
 
 
 def tainted(nodes: int, pods: int, kilobytes: int) -> Case:
-    """Ten thousand equal pods wait, and learn that taints reject them now."""
+    """Ten thousand equal pods wait for room; all nodes get taints, and one comes that has the room
+    and a taint: from now on taints reject them.
+    """
     play = with_a_crowd(nodes, pods, alike)
-    for i in range(nodes):
-        play.turn(Seen(NODE, node(i).taints("k=v:NoSchedule").build()))
-    rest(play)
+    facts = [Seen(NODE, node(i).taints("k=v:NoSchedule").build()) for i in range(nodes)]
     open_ = a_node("open").allocatable(cpu="200", memory="1Gi", pods="9").taints("k=v:NoSchedule")
-    return play, [Seen(NODE, open_.build())], None
+    return play, [*facts, Seen(NODE, open_.build())], None
 
 
 def a_node_goes(nodes: int, pods: int, kilobytes: int) -> Case:
@@ -173,29 +177,43 @@ def namespace_changes(nodes: int, pods: int, kilobytes: int) -> Case:
 
 
 def large_slices(nodes: int, pods: int, kilobytes: int) -> Case:
-    """A thousand ResourceSlices of as many devices as one may have, and a claim for one device."""
+    """A thousand ResourceSlices of as many devices as one may have, and a claim for one device: the
+    last of all.
+    """
     play = a_world(nodes, pods)
-    devices = [a_device(f"d{i}", attributes={"kind": f"k{i}"}) for i in range(128)]
-    slices: list[Fact] = [
-        seen(RESOURCE_SLICE, a_slice(*devices, name=f"s{i}", pool=f"n{i}", nodeName=f"n{i}"))
-        for i in range(min(1000, nodes))
-    ]
-    claim = a_claim(asks(count=100))
+    slices: list[Fact] = []
+    for n in range(min(1000, nodes)):
+        devices = [a_device(f"d{i}", attributes={"kind": f"k{n}-{i}"}) for i in range(128)]
+        slices.append(
+            seen(RESOURCE_SLICE, a_slice(*devices, name=f"s{n}", pool=f"n{n}", nodeName=f"n{n}"))
+        )
+    last = f"device.attributes['gpu.example.com'].kind == 'k{len(slices) - 1}-127'"
+    claim = a_claim(asks(last))
     inside = msgspec.structs.replace(claim.metadata, namespace="default")
     claim = msgspec.structs.replace(claim, metadata=inside)
     wish = [{"name": "r", "resourceClaimName": claim.metadata.name}]
     pod = a_pod("worst").spec(resourceClaims=wish).build()
-    return play, [Seen(DEVICE_CLASS, a_class()), *slices, Seen(RESOURCE_CLAIM, claim)], pod
+    asked = Seen(RESOURCE_CLAIM, claim), Seen(POD, pod)
+    return play, [Seen(DEVICE_CLASS, a_class()), *slices, *asked], pod
 
 
 def csi_nodes(nodes: int, pods: int, kilobytes: int) -> Case:
-    """Each node's CSINode is told anew while two thousand wait for claims of their own."""
+    """Two thousand wait for volumes of which no node takes one more; then each node's CSINode is
+    told anew, with room for some.
+    """
     play = a_world(nodes, pods)
-    for i in range(WAITING // 5):
-        wish = [{"name": "d", "persistentVolumeClaim": {"claimName": f"c{i}"}}]
+    play.turn(*(seen(CSI_NODE, volume_builders.a_csi_node(f"n{i}", FULL)) for i in range(nodes)))
+    rest(play)
+    names = [f"c{i}" for i in range(2 * (WAITING // 5))]
+    for name in names:
+        volume = volume_builders.a_volume(name, csi=("ebs", name), claim=("default", name))
+        claim = volume_builders.a_claim(name, volume=name)
+        play.turn(Seen(PERSISTENT_VOLUME, volume), Seen(PERSISTENT_VOLUME_CLAIM, claim))
+    for i in range(0, len(names), 2):
+        wish = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names[i : i + 2]]
         play.turn(Seen(POD, a_pod(f"s{i}").spec(volumes=wish).build()))
     rest(play)
-    told = (volume_builders.a_csi_node(f"n{i}", {"ebs": 25}) for i in range(nodes))
+    told = (volume_builders.a_csi_node(f"n{i}", {"ebs": 2}) for i in range(nodes))
     return play, [seen(CSI_NODE, one) for one in told], None
 
 

@@ -20,6 +20,7 @@ from asched.core.explain import against, changes, groups, shortfalls, ways, word
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
+from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
 from asched.core.state.budget import OutOfTurn
@@ -169,6 +170,8 @@ class Inspection:
         if needed > 1:
             found["together"] = needed
         if company is not None and tries_changes:
+            lines = cluster.singleton(PodsByPriority)
+            await in_turns(cluster.budget, lines.catch_up)  # for who would have to go
             found["changes"] = helping = []
             nominator = self._context.nominator
             for some in changes.in_parts(runner, nominator, pod, company.others, needed):

@@ -100,7 +100,7 @@ class _Comparison:
 
     async def _suspects(self) -> Suspects:
         """Objects that a list shows otherwise than they are known, by key."""
-        unseen = set(audit.known(self._cluster, self._kind))
+        unseen = dict.fromkeys(audit.known(self._cluster, self._kind))
         pause_s = 0.0
         if not self._hastes:
             pause_s = min(PAUSE_S_MAX, WALK_S * PAGE_SIZE / max(len(unseen), PAGE_SIZE))
@@ -109,11 +109,13 @@ class _Comparison:
         async for page, version in self._heads.pages(pause_s):  # noqa: B007 - of all pages one
             for head in page:
                 key = head.key
-                unseen.discard(key)
+                unseen.pop(key, None)
                 if len(suspects) < SUSPECTS_MAX and self._differs(key, head):
                     suspects[key] = Suspicion(head, head.resource_version)
             self._compared.objects += len(page)
-        for key in sorted(unseen):
+        for at, key in enumerate(unseen):
+            if not at % PAGE_SIZE:
+                await asyncio.sleep(0)
             if len(suspects) < SUSPECTS_MAX and self._differs(key, None):
                 suspects[key] = Suspicion(None, version)
         return suspects
