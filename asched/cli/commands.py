@@ -6,11 +6,14 @@ plugin `kubectl asched`.
 """
 
 import argparse
+import errno
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     # Process 1 of a container never hears a signal it has no handler for: without this one, a pod
     # that is deleted while it starts would be waited for until it is killed.
     signal.signal(signal.SIGTERM, _end)
+    _open_streams()
     # The products here are too small for threads; starting these costs a tenth of a second of CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # What imports make stays: looking through it for garbage takes a quarter of the start.
@@ -68,11 +72,37 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # Whoever read our output has read enough; nothing more can be said on it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _leave_stdout()
+        sys.stderr.write("asched: what is to be said cannot be written: no space is left\n")
+        return 1
     finally:
         gc.enable()
     return status
+
+
+def _open_streams() -> None:
+    """A stream that was closed leads nowhere, as its number else would to the next file or socket.
+    What the terminal cannot show is shown as its number: names are others'.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            with suppress(OSError):
+                os.fstat(number)
+                continue  # pythonw, and tests
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(number, mode))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _leave_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(*_: object) -> None:

@@ -22,9 +22,11 @@ from asched.core.config.text import effective, to_yaml
 from asched.core.config.translation import Fate, Translation
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.configuration.file import (
+    FILE_BYTES_MAX,
     ConfigError,
     LoadedConfig,
     UnreadableFileError,
+    decoded,
     load_config,
     read_text,
 )
@@ -114,7 +116,7 @@ def _show(
 
 def _text(file: str) -> tuple[str, str]:
     if file == STDIN:
-        return STDIN_NAME, sys.stdin.read()
+        return STDIN_NAME, decoded(sys.stdin.buffer.read(FILE_BYTES_MAX + 1), STDIN_NAME)
     return file, read_text(file)
 
 

@@ -39,7 +39,7 @@ def parts(text: str) -> list[Part]:
         return [Part(text)]
     try:
         nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node]
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         return [Part(text)]
     kinds = [_field(node, "kind") for node in nodes]
     if len(nodes) < 2 and not {CONFIG_MAP, LIST} & set(kinds):
@@ -73,7 +73,7 @@ def _of_config_map(node: yaml.Node, text: str) -> Iterator[Part]:
             continue
         try:
             inner = yaml.compose(value.value, Loader=yaml.SafeLoader)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             # What should have been one is told; what never was, is not ours to judge.
             if API_GROUP not in value.value:
                 continue

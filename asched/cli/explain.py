@@ -12,12 +12,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote
 
 from asched.cli.explain_group import PATH as GROUP_PATH
 from asched.cli.explain_group import group_lines, group_name, start_lines
 from asched.cli.output import add_output_flag, plain, written
-from asched.cli.pages import PageError, fetch, own_token
+from asched.cli.pages import PageError, fetch, own_token, quoted
 from asched.cli.reach import leaders_page, named_pages
 from asched.cli.sources import add_source_flags
 from asched.edge.client.errors import api_error
@@ -83,10 +82,10 @@ def run(args: argparse.Namespace) -> int:
         args.server = args.server or named_pages(args)
         if args.server:
             namespace = namespace or "default"
-            where = quote(namespace)
+            where = quoted(namespace)
             status, body = fetch(args, _path(args, where, name), token=own_token(args))
         else:
-            where = quote(namespace) or "{namespace}"
+            where = quoted(namespace) or "{namespace}"
             status, body = leaders_page(args, _path(args, where, name))
     except PageError as error:
         return _fail(str(error), 1)
@@ -114,15 +113,18 @@ def run(args: argparse.Namespace) -> int:
         start = body[:200].decode(errors="replace")
         where = args.server or "the port of the pod that leads"
         return _fail(f"what answers at {where} is no asched, it says {start!r}", 1)
-    sys.stdout.write(printed(told, args.output))
+    try:
+        sys.stdout.write(printed(told, args.output))
+    except (AttributeError, IndexError, LookupError, TypeError, ValueError) as error:
+        return _fail(f"what answers is of another version, or no asched: {error!r}", 1)
     return 0
 
 
 def _path(args: argparse.Namespace, namespace: str, name: str) -> str:
     if group_name(args.pod):
-        return GROUP_PATH.format(namespace, quote(name))
-    query = f"?against={quote(args.against, safe='')}" if args.against else ""
-    return PATH.format(namespace, quote(name)) + query
+        return GROUP_PATH.format(namespace, quoted(name))
+    query = f"?against={quoted(args.against)}" if args.against else ""
+    return PATH.format(namespace, quoted(name)) + query
 
 
 def printed(told: Mapping[str, Any], output: str) -> str:

@@ -6,7 +6,7 @@ Source  runs recorded from kube-scheduler 1.36.2
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from asched.core.config import duration
 from asched.core.config.problem import go_json, message, quoted
@@ -185,7 +185,10 @@ def _reach(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
         )
     master = values["master"]
     if master:
-        address = urlsplit(master if "://" in master else f"http://{master}")
+        try:
+            address = urlsplit(master if "://" in master else f"http://{master}")
+        except ValueError:
+            address = SplitResult("", "", "", "", "")
         if not address.netloc or not address.scheme or " " in address.netloc:
             return f"host must be a URL or a host:port pair: {quoted(master)}"
     return ""

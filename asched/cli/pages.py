@@ -11,9 +11,10 @@ import ssl
 from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
+from time import monotonic
+from typing import IO, Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import (
     HTTPRedirectHandler,
     HTTPSHandler,
@@ -26,7 +27,12 @@ from asched.edge.certificates import client_context
 from asched.edge.client.transport import Reply
 
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+#: For each piece of an answer; all of it has BODY_S_MAX.
 TIMEOUT_S: Final = 10.0
+BODY_S_MAX: Final = 60.0
+#: What is told of a queue of a hundred thousand pods is a tenth of it.
+BODY_BYTES_MAX: Final = 256 << 20
+PART_BYTES: Final = 1 << 20
 #: Where a pod finds the token of its service account.
 OWN_TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105
 
@@ -40,6 +46,11 @@ class _NoRedirect(HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+def quoted(word: str) -> str:
+    """A word as a part of a path or a query, whatever bytes the command line had."""
+    return quote(word, safe="", errors="surrogateescape")
 
 
 def add_server_flags(parser: argparse.ArgumentParser, default: str = "") -> None:
@@ -71,21 +82,28 @@ def fetched(args: argparse.Namespace, path: str, *, token: str = "") -> Reply:
     url = args.server.rstrip("/")
     if "://" not in url:
         url = f"https://{url}"
-    request = Request(url + path)  # noqa: S310 - the user names the server
+    try:
+        request = Request(url + path)  # noqa: S310 - the user names the server
+        tls = HTTPSHandler(context=_tls(args, url, entrusts=bool(token)))
+    except ValueError as error:
+        raise PageError(f"{url} is no address: {error}; correct --server") from error
     if token:
+        if not (token.isascii() and token.isprintable()):
+            raise PageError("the token is not printable: is it in another form?")
         if not url.startswith("https:") and not args.insecure_skip_tls_verify:
             raise PageError(
                 f"a token is not sent to {url} without TLS, where anybody may read it; ask over"
                 " https, or give --insecure-skip-tls-verify"
             )
         request.add_header("Authorization", f"Bearer {token}")
-    tls = HTTPSHandler(context=_tls(args, url, entrusts=bool(token)))
     opener = build_opener(ProxyHandler({}), _NoRedirect, tls)
     try:
-        with opener.open(request, timeout=TIMEOUT_S) as answer:
-            return Reply(answer.status, answer.read(), _head(answer.headers))
-    except HTTPError as error:
-        return Reply(error.code, error.read(), _head(error.headers))
+        try:
+            answer = opener.open(request, timeout=TIMEOUT_S)
+        except HTTPError as error:
+            answer = error
+        with answer:
+            return Reply(answer.status, _body(answer, url), _head(answer.headers))
     except (URLError, OSError, HTTPException, ValueError) as error:
         why = getattr(error, "reason", None) or error
         if isinstance(why, ssl.SSLCertVerificationError):
@@ -99,6 +117,17 @@ def fetched(args: argparse.Namespace, path: str, *, token: str = "") -> Reply:
         ) from error
 
 
+def _body(answer: IO[bytes], url: str) -> bytes:
+    """What it holds, if that comes to an end in time. Raises PageError."""
+    parts, size, until_s = list[bytes](), 0, monotonic() + BODY_S_MAX
+    while part := answer.read1(PART_BYTES):  # type: ignore[attr-defined]
+        parts.append(part)
+        size += len(part)
+        if size > BODY_BYTES_MAX or monotonic() > until_s:
+            raise PageError(f"what {url} answers has no end: is it a scheduler?")
+    return b"".join(parts)
+
+
 def _head(headers: Message) -> bytes:
     return b"".join(f"\r\n{name}: {value}".encode("latin-1") for name, value in headers.items())
 
@@ -110,9 +139,10 @@ def own_token(args: argparse.Namespace) -> str:
     file = Path(args.token_file or OWN_TOKEN)
     try:
         return file.read_text(encoding="utf-8").strip()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if args.token_file:
-            raise PageError(f"cannot read --token-file {file}: {error.strerror}") from error
+            why = getattr(error, "strerror", None) or error
+            raise PageError(f"cannot read --token-file {file}: {why}") from error
         return ""
 
 

@@ -16,14 +16,15 @@ Bounds  REQUEST_S a request; four requests for a page, one for each further one.
 import argparse
 import asyncio
 from time import monotonic
-from typing import Any, Final
+from typing import Final, TypeVar
 
+import msgspec
 import orjson
 
-from asched.cli.pages import PageError
+from asched.cli.pages import PageError, quoted
 from asched.edge.client.aio import AioTransport
 from asched.edge.client.errors import ApiError, ClientError, Forbidden, NotFound, api_error
-from asched.edge.client.session import ConnectionOptions, Session, connect, read_json
+from asched.edge.client.session import ConnectionOptions, Session, connect, read_as
 from asched.edge.client.transport import Reply
 from asched.edge.serve.auth import TOKEN_HEADER
 
@@ -43,6 +44,56 @@ COMPONENT: Final = (
 )
 #: What a scheduler without a lease is known by.
 SELECTOR: Final = "app.kubernetes.io%2Fname%3Dasched"
+
+T = TypeVar("T")
+
+
+class _Named(msgspec.Struct):
+    name: str
+    namespace: str = ""
+
+
+class _Port(msgspec.Struct, rename="camel"):
+    container_port: int
+    name: str = ""
+
+
+class _Container(msgspec.Struct):
+    ports: list[_Port] | None = None
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container]
+
+
+class _PodStatus(msgspec.Struct):
+    phase: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Named
+    spec: _PodSpec
+    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+
+
+class _Pods(msgspec.Struct):
+    items: list[_Pod] | None = None
+
+
+class _LeaseSpec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+
+
+class _Lease(msgspec.Struct):
+    spec: _LeaseSpec
+
+
+class _Token(msgspec.Struct):
+    token: str
+
+
+class _TokenRequest(msgspec.Struct):
+    status: _Token
 
 
 def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +147,7 @@ class Leader:
         self._where = namespace, lease
         self.namespace = session.credentials.namespace
         self.pages = session.credentials.pages
-        self._pod: dict[str, Any] = {}
+        self._pod: _Pod | None = None
         self._found_s = self._token_s = NEVER_S
         self._transport: AioTransport | None = None
 
@@ -116,7 +167,7 @@ class Leader:
         """A page of it. Raises PageError; then the next one is asked of whoever leads by then."""
         session = self._session
         try:
-            if monotonic() - self._found_s >= FOUND_S:
+            if self._pod is None or monotonic() - self._found_s >= FOUND_S:
                 self._pod = await _leader(session, *self._where)
                 self._found_s = monotonic()
             if self._transport is None or monotonic() - self._token_s >= TOKEN_S / 2:
@@ -147,21 +198,21 @@ class Leader:
             self._transport = None
 
 
-async def _leader(session: Session, namespace: str, lease: str) -> dict[str, Any]:
+async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
     """The pod that leads. Raises PageError, TransportError."""
-    what = f"lease {namespace}/{lease}"
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{lease}"
+    what, within = f"lease {namespace}/{lease}", quoted(namespace)
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{within}/leases/{quoted(lease)}"
     try:
-        spec = (await _get(session, path, f"read {what}"))["spec"]
+        found = await _get(session, path, f"read {what}", _Lease)
     except NotFound:
         return await _only_one(session, namespace, what)
-    holder = str(spec.get("holderIdentity") or "")
+    holder = found.spec.holder_identity or ""
     name = holder.rpartition("_")[0]
     if not name:
         raise PageError(f"nobody holds {what} just now; ask again in some seconds")
     try:
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        return await _get(session, path, f"read pod {name}")
+        path = f"/api/v1/namespaces/{within}/pods/{quoted(name)}"
+        return await _get(session, path, f"read pod {name}", _Pod)
     except NotFound:
         raise PageError(
             f"{what} is held by {holder!r}, which is no pod of that namespace; ask the process"
@@ -169,23 +220,22 @@ async def _leader(session: Session, namespace: str, lease: str) -> dict[str, Any
         ) from None
 
 
-async def _only_one(session: Session, namespace: str, what: str) -> dict[str, Any]:
+async def _only_one(session: Session, namespace: str, what: str) -> _Pod:
     """The scheduler of a namespace where none is elected."""
-    path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={SELECTOR}"
-    found = await _get(session, path, f"list the pods of {namespace}")
-    running = [p for p in found["items"] if p.get("status", {}).get("phase") == "Running"]
+    path = f"/api/v1/namespaces/{quoted(namespace)}/pods?labelSelector={SELECTOR}"
+    found = await _get(session, path, f"list the pods of {namespace}", _Pods)
+    running = [pod for pod in found.items or () if pod.status.phase == "Running"]
     if len(running) != 1:
         raise PageError(
             f"there is no {what}, and {len(running)} running pods labelled"
             f" app.kubernetes.io/name=asched in {namespace}; name the lease with --lease, or the"
             " process itself with --server"
         )
-    only: dict[str, Any] = running[0]
-    return only
+    return running[0]
 
 
 async def _token(session: Session, namespace: str) -> str:
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{READER}/token"
+    path = f"/api/v1/namespaces/{quoted(namespace)}/serviceaccounts/{READER}/token"
     asked = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -194,7 +244,7 @@ async def _token(session: Session, namespace: str) -> str:
     what = f"make a token for serviceaccount {namespace}/{READER}"
     reply = await session.general.request("POST", path, orjson.dumps(asked), timeout_s=REQUEST_S)
     try:
-        return str(_read(reply, what)["status"]["token"])
+        return _read(reply, what, _TokenRequest).status.token
     except NotFound:
         raise PageError(
             f"there is no serviceaccount {namespace}/{READER}, whose token opens the page;"
@@ -202,39 +252,37 @@ async def _token(session: Session, namespace: str) -> str:
         ) from None
 
 
-async def _through_proxy(transport: AioTransport, pod: dict[str, Any], path: str) -> Reply:
-    metadata = pod["metadata"]
+async def _through_proxy(transport: AioTransport, pod: _Pod, path: str) -> Reply:
+    name, namespace = pod.metadata.name, quoted(pod.metadata.namespace)
     ports = [
-        port["containerPort"]
-        for container in pod["spec"]["containers"]
-        for port in container.get("ports") or ()
-        if port.get("name") == PORT_NAME
+        port.container_port
+        for container in pod.spec.containers
+        for port in container.ports or ()
+        if port.name == PORT_NAME
     ]
-    where = f"https:{metadata['name']}:{ports[0] if ports else PORT}"
+    where = f"https:{quoted(name)}:{ports[0] if ports else PORT}"
     reply = await transport.request(
-        "GET",
-        f"/api/v1/namespaces/{metadata['namespace']}/pods/{where}/proxy{path}",
-        timeout_s=REQUEST_S,
+        "GET", f"/api/v1/namespaces/{namespace}/pods/{where}/proxy{path}", timeout_s=REQUEST_S
     )
     error = api_error(reply.status, reply.body)
     if reply.status == 403 and "pods" in error.message.partition("forbidden")[0]:
-        _read(reply, f"reach pod {metadata['name']} through the API server")
+        _read(reply, f"reach pod {name} through the API server", dict)
     if reply.status in (502, 503):
         raise PageError(
-            f"the API server cannot reach pod {metadata['name']} ({error.message}): is its network"
+            f"the API server cannot reach pod {name} ({error.message}): is its network"
             " closed to it? kubectl port-forward and --server go another way"
         )
     return reply
 
 
-async def _get(session: Session, path: str, what: str) -> dict[str, Any]:
-    return _read(await session.general.request("GET", path, timeout_s=REQUEST_S), what)
+async def _get(session: Session, path: str, what: str, shape: type[T]) -> T:
+    return _read(await session.general.request("GET", path, timeout_s=REQUEST_S), what, shape)
 
 
-def _read(reply: Reply, what: str) -> dict[str, Any]:
-    """The object. Raises NotFound, and PageError for every other refusal."""
+def _read(reply: Reply, what: str, shape: type[T]) -> T:
+    """The object. Raises NotFound, ProtocolBroken, and PageError for every other refusal."""
     try:
-        return read_json(reply)
+        return read_as(reply, shape)
     except NotFound:
         raise
     except Forbidden as error:

@@ -139,7 +139,7 @@ def _manifest(path: str) -> dict[str, str]:
     form = f'--allow-metric-labels-manifest {path}: must map "metric,label" to values'
     try:
         read_lists = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"{form}: {' '.join(str(error).split())}") from error
     if not isinstance(read_lists, Mapping):
         raise UsageError(form)

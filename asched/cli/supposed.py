@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,12 @@ from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
 from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover
 from asched.lab.whatif.changes import ScenarioError
 from asched.lab.whatif.scheduling import ExtendersError, scheduler_of
-from asched.lab.whatif.snapshot import Json, Snapshot, SnapshotError, documents, read
+from asched.lab.whatif.snapshot import Json, Snapshot, SnapshotError, bounded, documents, read
 from asched.lab.whatif.world import Scheduler
 
 STDIN: Final = "-"
+#: Of a file of manifests: a guess far above any.
+MANIFEST_BYTES_MAX: Final = 256 << 20
 #: What may be wrong with what the user asks for: exit status 2.
 USAGE_ERRORS: Final[tuple[type[Exception], ...]] = (
     *BUILD_ERRORS,
@@ -103,10 +106,13 @@ def manifests(files: Iterable[str]) -> tuple[Json, ...]:
     found: list[Json] = []
     for name in files:
         try:
-            data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
+            with nullcontext(sys.stdin.buffer) if name == STDIN else Path(name).open("rb") as file:
+                data = bounded(file, MANIFEST_BYTES_MAX)
         except OSError as error:
             said = (error.strerror or str(error)).lower()
             raise SnapshotError(f"open {name}: {said}") from None
+        if len(data) > MANIFEST_BYTES_MAX:
+            raise SnapshotError(f"{name}: larger than {MANIFEST_BYTES_MAX} bytes")
         found += documents(data, "<stdin>" if name == STDIN else name)
     return tuple(found)
 

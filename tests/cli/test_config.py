@@ -1,4 +1,5 @@
 import argparse
+import io
 import json
 from pathlib import Path
 
@@ -105,9 +106,7 @@ def test_a_file_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]
 def test_standard_input_is_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import io
-
-    monkeypatch.setattr("sys.stdin", io.StringIO(HEAD))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(HEAD.encode())))
     assert run("check", "-") == 0
     assert capsys.readouterr().out.startswith("<stdin>: can be used")
 
@@ -246,3 +245,17 @@ profiles:
     fault, count = capsys.readouterr().err.splitlines()
     assert fault.startswith(f'{file}:7:5: initializing plugin "SpareCores": args.freeCors: unknown')
     assert count == "1 error"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff", "read <stdin>: not UTF-8 at byte 0"),
+        (b" " * 2_000_000, "read <stdin>: larger than 1500000 bytes"),
+        (b"[" * 20_000 + b"]" * 20_000, "yaml: nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_one_line(data, said, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert run("check", "-") == 2
+    assert said in capsys.readouterr().err

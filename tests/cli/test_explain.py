@@ -1,5 +1,6 @@
 """What `asched explain` and `asched healthcheck` print, asked of a port with a made-up inside."""
 
+import argparse
 import asyncio
 import json
 import sys
@@ -7,7 +8,7 @@ from copy import deepcopy
 
 import pytest
 
-from asched.cli import explain
+from asched.cli import explain, pages
 from asched.cli.explain import explanation
 from asched.cli.main import main
 from tests.edge.client.scripted import reply, scripted
@@ -240,7 +241,10 @@ async def test_the_health_check_follows_the_checks(port):
     assert "[-]leaderElection failed" in out
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"pod": "a/b"}'])
+HALF = json.dumps({**TOLD, "story": 5, "now": []}).encode()
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"pod": "a/b"}', HALF])
 async def test_an_answer_of_somebody_else_is_told_in_one_line(body):
     async def answer(_seen, _wire):
         return reply(200, body)
@@ -249,8 +253,52 @@ async def test_an_answer_of_somebody_else_is_told_in_one_line(body):
         ended, out, err = await asched("explain", "web", f"--server={server.url}")
 
     assert (ended, out) == (1, "")
-    assert "is no asched" in err
+    assert "no asched" in err
     assert len(err.splitlines()) == 1
+
+
+async def test_an_answer_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr(pages, "BODY_BYTES_MAX", 10_000)
+
+    async def endless(_seen, _wire):
+        return reply(200, b"x" * 20_000)
+
+    async with scripted(endless) as server:
+        where = argparse.Namespace(server=server.url, ca_file="", insecure_skip_tls_verify=True)
+        with pytest.raises(pages.PageError, match="has no end"):
+            await asyncio.to_thread(pages.fetched, where, "/")
+
+
+async def test_half_an_error_is_told_in_one_line():
+    async def torn(_seen, wire):
+        wire.write(b"HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\nhalf")
+        wire.close()
+
+    async with scripted(torn) as server:
+        ended, out, err = await asched("explain", "web", f"--server={server.url}")
+    assert (ended, out, len(err.splitlines())) == (1, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--server=https://[::1",), "is no address"),
+        (("--server=https://127.0.0.1:1", "--token=a\nsecret", BLIND), "is not printable"),
+        (("--server=https://127.0.0.1:1", "--against=\udcff"), "cannot reach"),
+    ],
+)
+async def test_words_that_make_no_sense_are_told_in_one_line(words, said):
+    ended, out, err = await asched("explain", "web", *words)
+    assert (ended, out, len(err.splitlines())) == (1, "", 1)
+    assert said in err
+    assert "secret" not in err
+
+
+async def test_a_token_file_that_is_no_text_is_told_in_one_line(tmp_path):
+    (tmp_path / "token").write_bytes(b"\xff")
+    words = ("--server=https://127.0.0.1:1", BLIND, f"--token-file={tmp_path / 'token'}")
+    ended, _, err = await asched("explain", "web", *words)
+    assert (ended, "cannot read --token-file" in err) == (1, True)
 
 
 async def test_a_token_is_sent_only_to_whom_its_owner_trusts(port, tmp_path):

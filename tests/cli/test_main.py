@@ -1,13 +1,16 @@
 """`asched` as a process: how it ends when somebody else decides that it ends."""
 
 import asyncio
+import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -104,3 +107,35 @@ def test_help_says_each_default(
         main([command, "--help"])
 
     assert not re.search(r"[ (]default:?$", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "shell", "status", "said"),
+    [
+        ("config view FILE", ">/dev/full", 1, "cannot be written: no space is left"),
+        ("config view FILE", ">&-", 0, ""),
+        ("config check -", "<&-", 2, "<stdin>:1:1: Object 'Kind' is missing"),
+        ("config check FILE", "", 0, r"caf\xe9.yaml: can be used"),
+    ],
+)
+def test_streams_that_lead_nowhere_and_names_that_cannot_be_shown(
+    words: str, shell: str, status: int, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "café.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from asched.cli.main import main; sys.exit(main())",
+    ]
+    line = " ".join(map(shlex.quote, (*command, *words.replace("FILE", str(file)).split())))
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
+    ended = subprocess.run(
+        f"{line} {shell}", shell=True, capture_output=True, text=True, env=plain, check=False
+    )
+    told = ended.stdout + ended.stderr
+    assert (ended.returncode, said in told) == (status, True), told
+    assert "Traceback" not in told
+    assert "Exception ignored" not in told

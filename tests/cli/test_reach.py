@@ -126,6 +126,11 @@ CLOSED = (503, status(503, "ServiceUnavailable", "error trying to reach service:
     ("path", "answer", "text"),
     [
         (LEASE, FORBIDDEN, "you may not read lease asched-system/asched"),
+        (LEASE, (200, {"spec": []}), "makes no sense"),
+        (LEASE, (200, {}), "makes no sense"),
+        (POD, (200, {"metadata": {"name": "x"}, "spec": {}}), "makes no sense"),
+        (TOKEN, (201, {"status": None}), "makes no sense"),
+        (LEASE, (200, {"spec": {"holderIdentity": "../secrets/s_1"}}), "which is no pod of"),
         (LEASE, (200, {"spec": {}}), "nobody holds lease asched-system/asched just now"),
         (LEASE, (200, {"spec": {"holderIdentity": "node-a_1"}}), "is held by 'node-a_1', which is"),
         (POD, FORBIDDEN, "you may not read pod asched-7f-x"),

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -85,8 +85,13 @@ class Credentials:
         self._adopt(login, printed)
 
     def _adopt(self, login: Login, printed: Printed) -> None:
-        address = urlsplit(login.server)
-        if address.scheme not in _SCHEMES or not address.hostname:
+        try:
+            address = urlsplit(login.server)
+            # What no name server can be asked for would be an error in every request.
+            hostname = (address.hostname or "").encode("idna").decode()
+        except ValueError:
+            address, hostname = SplitResult("", "", "", "", ""), ""
+        if address.scheme not in _SCHEMES or not hostname:
             raise ConnectError(
                 f"the server address {login.server!r} is not of the form https://host:port; "
                 "correct `server` in the kubeconfig, or --master"
@@ -101,7 +106,7 @@ class Credentials:
         self._login, self._printed, self._tls = login, printed, tls
         self._context = tls.context() if tls is not None else None
         self.is_tls = tls is not None
-        self.hostname, self.port = address.hostname, port
+        self.hostname, self.port = hostname, port
         self.base_path = address.path.rstrip("/")
         name = f"[{self.hostname}]" if ":" in self.hostname else self.hostname
         self.host = f"{name}:{self.port}"
@@ -220,22 +225,27 @@ def _find(source: Source) -> Login:
 def _kubeconfigs(explicit: str) -> list[Path]:
     """The files to read, first come first; none if there is none."""
     if explicit:
-        path = Path(explicit).expanduser()
-        if not path.is_file():
-            what = "is a folder" if path.is_dir() else "no such file"
+        path = _at_home(explicit)
+        if not os.path.isfile(path):  # noqa: PTH113 - False, too, where it may not be looked
+            what = "is a folder" if os.path.isdir(path) else "no such file"  # noqa: PTH112
             raise ConnectError(f"kubeconfig {explicit}: {what}; check --kubeconfig")
         return [path]
     named = os.environ.get("KUBECONFIG", "")
     if named:
-        parts = [Path(part).expanduser() for part in named.split(os.pathsep) if part]
-        found = [path for path in parts if path.exists()]
+        parts = [_at_home(part) for part in named.split(os.pathsep) if part]
+        found = [path for path in parts if os.path.exists(path)]  # noqa: PTH110
         if not found:
             raise ConnectError(
                 f"KUBECONFIG names {named}, which does not exist; correct or unset it"
             )
         return found
-    default = Path(DEFAULT_KUBECONFIG).expanduser()
-    return [default] if default.is_file() else []
+    default = _at_home(DEFAULT_KUBECONFIG)
+    return [default] if os.path.isfile(default) else []  # noqa: PTH113
+
+
+def _at_home(path: str) -> Path:
+    """A tilde is the home of the user, who may have none."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - it leaves the tilde then
 
 
 def _authorization(login: Login, printed: Printed) -> str | None:
@@ -254,7 +264,8 @@ def _authorization(login: Login, printed: Printed) -> str | None:
         if not token:
             raise ConnectError(f"token file {login.token_file} is empty")
     if login.username or login.password:
-        return "Basic " + b64encode(f"{login.username}:{login.password}".encode()).decode()
+        both = f"{login.username}:{login.password}".encode(errors="surrogatepass")
+        return "Basic " + b64encode(both).decode()
     token = token.strip() or printed.token
     if not token.isprintable():
         raise ConnectError("the token is not printable: is it in another form?")

@@ -4,6 +4,7 @@ Of several files each name counts as the first file spells it, and so does curre
 files and files that do not exist add nothing; relative paths start at the file they stand in. Data
 wins over files. What cannot be honoured is refused by name.
 
+Bounds  FILE_BYTES_MAX a file; VALUES_MAX values once aliases are expanded, NESTED_MAX levels.
 Source  k8s.io/client-go v0.36 tools/clientcmd (loader.go, client_config.go), rest/config.go
 """
 
@@ -28,6 +29,10 @@ from asched.edge.client.proxies import checked
 
 log = logging.getLogger(__name__)
 
+FILE_BYTES_MAX: Final = 16 << 20
+#: A guess: a thousand clusters with their users are a tenth of it.
+VALUES_MAX: Final = 100_000
+NESTED_MAX: Final = 100
 #: Where a pod finds its service account.
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
@@ -173,7 +178,7 @@ class _Merged:
     def add(self, path: Path) -> None:
         self.names.append(str(path))
         try:
-            document = yaml.safe_load(path.read_bytes())
+            document = _document(path)
             file = msgspec.convert(document if document is not None else {}, _File)
         except OSError as error:
             raise ConnectError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
@@ -286,6 +291,31 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
         plugin_config=config,
         issuer=None if written is None else oidc.provider(written.name, written.config, who),
     )
+
+
+def _document(path: Path) -> Any:
+    """Raises OSError, ValueError, YAMLError, RecursionError."""
+    with path.open("rb") as stream:  # it may be a device, which has no end
+        data = stream.read(FILE_BYTES_MAX + 1)
+    if len(data) > FILE_BYTES_MAX:
+        raise ValueError(f"larger than {FILE_BYTES_MAX} bytes")
+    document = yaml.safe_load(data)
+    if not _is_small(document):
+        raise ValueError(f"more than {VALUES_MAX} values or {NESTED_MAX} levels")
+    return document
+
+
+def _is_small(document: Any) -> bool:
+    """Aliases multiply, and may hold themselves."""
+    left, found = [(document, 0)], 0
+    while left:
+        one, depth = left.pop()
+        found += 1
+        if found > VALUES_MAX or depth > NESTED_MAX:
+            return False
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        left += [(each, depth + 1) for each in inner]
+    return True
 
 
 def _data(text: str, where: str, name: str) -> bytes:

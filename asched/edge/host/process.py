@@ -49,7 +49,7 @@ from asched.edge.host.listeners import listeners_of
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.pages import Pages
-from asched.edge.host.tasks import in_thread
+from asched.edge.host.tasks import Unawaited, in_thread
 from asched.edge.host.user_plugins import instances
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.options import ServingPlan
@@ -120,7 +120,9 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
         run = uvloop.run
 
     async def logged(work: Coroutine[Any, Any, int]) -> int:
-        asyncio.get_running_loop().set_exception_handler(loop_failed)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(loop_failed)
+        loop.set_default_executor(Unawaited())
         return await work
 
     return lambda work: run(logged(work))

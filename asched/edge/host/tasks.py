@@ -1,6 +1,9 @@
 """The only spawner: every task has a name, is kept, and is missed when it dies.
 
-`in_thread` is for what would hold the loop up: an import, another event loop.
+`in_thread` is for what would hold the loop up: an import, another event loop. `Unawaited` does the
+same for whatever a loop does in threads by itself, or by `asyncio.to_thread`.
+
+Bounds  THREADS_MAX of an executor's calls at once.
 
 A task that ends by an exception stops the process with that exception: all state comes back from a
 list, so stopping is cheap and going on half-blind is not.
@@ -10,9 +13,12 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, TypeVar
 
 R = TypeVar("R")
+
+THREADS_MAX: Final = 8
 
 
 def in_thread(name: str, work: Callable[[], R]) -> "asyncio.Future[R]":
@@ -33,6 +39,36 @@ def in_thread(name: str, work: Callable[[], R]) -> "asyncio.Future[R]":
 
     threading.Thread(target=live, name=name, daemon=True).start()
     return done
+
+
+class Unawaited(ThreadPoolExecutor):
+    """A loop's executor whose calls nobody waits for at the end: a name server that does not
+    answer, a profile for which a minute is left. Who has lost the lease is gone at once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # starts no thread of its own
+        self._turns = threading.BoundedSemaphore(THREADS_MAX)
+
+    def submit(self, call: Callable[..., R], /, *arguments: Any, **named: Any) -> "Future[R]":
+        done: Future[R] = Future()
+
+        def live() -> None:
+            with self._turns:
+                if not done.set_running_or_notify_cancel():
+                    return
+                try:
+                    result = call(*arguments, **named)
+                except BaseException as error:  # noqa: BLE001 - handed on to whoever waits
+                    done.set_exception(error)
+                else:
+                    done.set_result(result)
+
+        threading.Thread(target=live, name="executor", daemon=True).start()
+        return done
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """There is nothing to wait for."""
 
 
 def tell_loop(

@@ -11,7 +11,8 @@ import asyncio
 import gc
 import sys
 from collections import Counter
-from time import monotonic, sleep
+from threading import Event
+from time import monotonic
 from typing import Final
 
 from asched.edge.serve.pages import NOSNIFF, TEXT, Asked, Page, text
@@ -51,8 +52,13 @@ class Profiling:
             seconds = SECONDS_DEFAULT
         if self._lock.locked():
             return text("Could not enable CPU profiling: cpu profiling already in use\n", 500)
+        over = Event()
         async with self._lock:
-            stacks = await asyncio.to_thread(sample, min(max(seconds, SAMPLE_S), SECONDS_MAX))
+            try:
+                seconds = min(max(seconds, SAMPLE_S), SECONDS_MAX)
+                stacks = await asyncio.to_thread(sample, seconds, over)
+            finally:
+                over.set()  # whoever asked may have gone
         return Page(stacks.encode(), 200, "application/octet-stream", NOSNIFF)
 
 
@@ -88,12 +94,12 @@ def objects() -> str:
     return "\n".join([f"heap profile: {counts.total()} tracked objects", *lines, ""])
 
 
-def sample(seconds: float) -> str:
+def sample(seconds: float, over: Event) -> str:
     """Collapsed stacks of all threads but this one: `outer;inner count`."""
     own = sys._getframe()  # noqa: SLF001 - the interpreter's own profiling interface
     stacks: Counter[str] = Counter()
     until_s = monotonic() + seconds
-    while monotonic() < until_s:
+    while monotonic() < until_s and not over.wait(SAMPLE_S):
         for frame in sys._current_frames().values():  # noqa: SLF001
             if frame is own:
                 continue
@@ -105,5 +111,4 @@ def sample(seconds: float) -> str:
                     break
                 at = at.f_back
             stacks[";".join(reversed(names))] += 1
-        sleep(SAMPLE_S)
     return "\n".join(f"{stack} {count}" for stack, count in stacks.most_common()) + "\n"

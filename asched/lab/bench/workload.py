@@ -16,6 +16,8 @@ import yaml
 
 from asched.lab.bench.opcodes import Op, OpError, Params, read_op
 
+#: Letters of a file that are read: a guess; upstream's longest has 50,000.
+FILE_LETTERS_MAX: Final = 16 << 20
 #: A parameter that no field names: how many features the nodes of createNodes declare.
 DECLARED_FEATURES: Final = "numNodeDeclaredFeatures"
 #: The metric that a threshold without a selector judges.
@@ -89,11 +91,12 @@ class Workload:
 def read_file(path: Path) -> list[Workload]:
     """Every workload of a file. Raises WorkloadError."""
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as stream:
+            loaded = yaml.safe_load(stream.read(FILE_LETTERS_MAX))
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise WorkloadError(f"{path}: cannot be read: {why}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WorkloadError(f"{path}: is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(loaded, list):
         raise WorkloadError(f"{path}: must be a list of test cases")

@@ -16,6 +16,7 @@ Bounds  FILE_BYTES_MAX once unpacked: four times a cluster of 15,000 nodes and 4
 
 import gzip
 import io
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
@@ -30,6 +31,7 @@ from asched.core.model.kinds import BY_RESOURCE, POD, VERSIONS, Kind
 Json = dict[str, Any]
 
 FILE_BYTES_MAX: Final = 4 << 30
+PART_BYTES: Final = 1 << 20
 #: The first line of a file of ours.
 HEADER: Final = "asched.dev/v1"
 HEADER_KIND: Final = "ClusterDump"
@@ -128,12 +130,12 @@ class Snapshot:
 def read(stream: BinaryIO, name: str) -> Snapshot:
     """A snapshot from a file of any of the forms, packed or not. Raises SnapshotError."""
     head = stream.read(2)
-    body: BinaryIO = io.BytesIO(head + stream.read(FILE_BYTES_MAX + 1))
+    body: BinaryIO = io.BytesIO(head + bounded(stream, FILE_BYTES_MAX))
     if head == b"\x1f\x8b":
         body = gzip.GzipFile(fileobj=body)  # type: ignore[assignment]
     try:
-        data = body.read(FILE_BYTES_MAX + 1)
-    except (OSError, EOFError) as error:
+        data = bounded(body, FILE_BYTES_MAX)
+    except (OSError, EOFError, zlib.error) as error:
         raise SnapshotError(f"{name}: is cut off or broken: {error}") from None
     if len(data) > FILE_BYTES_MAX:
         raise SnapshotError(f"{name}: larger than {FILE_BYTES_MAX} bytes")
@@ -154,13 +156,24 @@ def read(stream: BinaryIO, name: str) -> Snapshot:
     return snapshot
 
 
+def bounded(stream: BinaryIO, bytes_max: int) -> bytes:
+    """What a stream holds; of one that holds more, some of it that is more, too. Memory is asked
+    for as it is filled: a limit of gigabytes is for the few.
+    """
+    parts, left = list[bytes](), bytes_max + 1
+    while left > 0 and (part := stream.read(min(left, PART_BYTES))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
 def documents(data: bytes, name: str) -> Iterator[Json]:
     """Objects of YAML documents or JSON, Lists taken apart. Raises SnapshotError."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         for document in yaml.load_all(data, Loader=loader):
             yield from _flat(document, name)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SnapshotError(f"{name}: {' '.join(str(error).split())}") from None
 
 

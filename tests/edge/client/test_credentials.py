@@ -341,7 +341,12 @@ async def test_no_configuration_at_all_is_said():
         await load_credentials(Source())
 
 
-@pytest.mark.parametrize("master", ["example.com:6443", "ftp://x", "https://", "http://a:port"])
+ODD_HOSTS = ["https://[::1", "https://\ud800", "https://xn--é", "https://..", f"https://{'a' * 70}"]
+
+
+@pytest.mark.parametrize(
+    "master", ["example.com:6443", "ftp://x", "https://", "http://a:port", *ODD_HOSTS]
+)
 async def test_an_address_without_scheme_or_host_is_refused(master):
     with pytest.raises(ConnectError, match="server address"):
         await load_credentials(Source(master=master))

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -201,3 +202,14 @@ async def test_a_proxy_of_another_kind_is_refused(tmp_path):
     path = kubeconfig(tmp_path / "c", "https://a:1", cluster={"proxy-url": "socks5://p:1080"})
     with pytest.raises(ConnectError, match=r"proxy-url names a proxy that cannot .*socks5"):
         await load_credentials(Source(path))
+
+
+def test_what_has_no_end_is_refused_in_one_line(tmp_path):
+    """Aliases multiply, and may hold themselves; a device has no last byte."""
+    many = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9))
+    for text in (f"a0: &a0 [x]\n{many}", "clusters: &c\n- *c", "[" * 20_000 + "]" * 20_000):
+        (tmp_path / "k").write_text(text)
+        with pytest.raises(ConnectError, match=r"^kubeconfig .* cannot be read: .*$"):
+            read_kubeconfigs([tmp_path / "k"])
+    with pytest.raises(ConnectError, match="larger than"):
+        read_kubeconfigs([Path("/dev/zero")])

@@ -8,6 +8,8 @@ import re
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -18,7 +20,7 @@ from asched.core.config.gates import parse as parse_gates
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host import hearing
 from asched.edge.host.configuration.file import load_config
-from asched.edge.host.process import Plan, schedule
+from asched.edge.host.process import Plan, runner, schedule
 from asched.edge.serve.options import (
     AccessOptions,
     AuthenticationOptions,
@@ -297,3 +299,34 @@ async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
     assert lease["spec"]["holderIdentity"] == ""
     assert server.list("pods")[0]["spec"]["nodeName"] == "n1"
     await server.stop()
+
+
+ENDS = """
+import asyncio, time
+from asched.edge.host.process import runner
+
+async def work():
+    assert await asyncio.to_thread(lambda: 5) == 5
+    never = asyncio.ensure_future(asyncio.to_thread(time.sleep, 10 * 3600))
+    await asyncio.sleep(0.1)
+    never.cancel()
+    return 7
+
+raise SystemExit(runner()(work()))
+"""
+
+
+def test_a_process_that_ends_waits_for_nothing_it_does_in_threads():
+    """A profile, or a name server that does not answer: who lost the lease is gone at once."""
+    ended = subprocess.run([sys.executable, "-c", ENDS], timeout=HANG_S, check=False)
+    assert ended.returncode == 7
+
+
+def test_what_a_thread_raises_is_raised_to_who_waits():
+    async def work():
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(lambda: 1 // 0)
+        many = await asyncio.gather(*(asyncio.to_thread(str, n) for n in range(50)))
+        return len(many)
+
+    assert runner()(work()) == 50

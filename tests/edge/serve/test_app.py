@@ -1,13 +1,18 @@
 """Every recorded page of kube-scheduler 1.36.2, asked of us by the same people."""
 
+import asyncio
 import json
 import re
+import threading
 
 import pytest
 import yaml
 
+from asched.edge.serve import profiling
 from asched.edge.serve.options import ALWAYS_ALLOWED
+from asched.edge.serve.pages import Asked
 from tests.edge.serve.world import TOKENS, a_port
+from tests.patience import HANG_S
 from tests.shared import shared_path
 
 ELECTS = "leader election on, delegated authentication and authorization"
@@ -216,3 +221,16 @@ async def test_a_body_without_end_is_refused():
     async with a_port() as port:
         answer, _ = await port.ask("/debug/flags/v", "admin", method="PUT", data=b"1" * 200_000)
         assert answer.status == 413
+
+
+async def test_a_profile_ends_with_whoever_asked_for_it(monkeypatch):
+    """Else each question that is broken off would leave a thread that samples for two minutes."""
+    ended = threading.Event()
+    monkeypatch.setattr(profiling, "sample", lambda seconds, over: (over.wait(), ended.set())[0])
+    asked = Asked("GET", "/debug/pprof/profile", {"seconds": ("120",)})
+    page = asyncio.ensure_future(profiling.Profiling().page(asked))
+    await asyncio.sleep(0.01)
+    page.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await page
+    assert await asyncio.to_thread(ended.wait, HANG_S)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 import yaml
 
-from asched.lab.whatif.snapshot import Snapshot, SnapshotError, documents, read
+from asched.lab.whatif.snapshot import Snapshot, SnapshotError, bounded, documents, read
 from tests.lab.whatif.clusters import a_node, a_pod, a_snapshot
 
 SECRET = "hunter2"
@@ -120,3 +120,21 @@ def test_manifests_are_taken_whole() -> None:
     found = list(documents(b"---\nkind: A\n---\n---\nkind: List\nitems: [{kind: B, x: 1}]\n", "f"))
     assert [obj["kind"] for obj in found] == ["A", "B"]
     assert found[1]["x"] == 1
+
+
+@pytest.mark.parametrize("data", [b"9" * 5000, b"a: 2026-99-99", b"[" * 20_000 + b"]" * 20_000])
+def test_what_is_no_value_is_told_as_what_is_no_yaml(data: bytes) -> None:
+    with pytest.raises(SnapshotError, match=r"^f: "):
+        list(documents(data, "f"))
+
+
+def test_a_stream_is_read_to_its_bound_and_one_more() -> None:
+    assert bounded(io.BytesIO(b"abc"), 3) == b"abc"
+    assert bounded(io.BytesIO(b"abcdef"), 3) == b"abcd"
+
+
+def test_a_packed_file_that_is_broken_inside_is_told() -> None:
+    packed = bytearray(gzip.compress(b"x" * 5000 + SECRET.encode() * 99, 9))
+    packed[12:30] = b"\xff" * 18
+    with pytest.raises(SnapshotError, match="is cut off or broken"):
+        read(io.BytesIO(bytes(packed)), "f")

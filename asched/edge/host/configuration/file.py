@@ -94,18 +94,24 @@ class LoadedConfig(msgspec.Struct, frozen=True):
 def read_text(path: FilePath | str) -> str:
     """The text of a file; raises UnreadableFileError with one line that says why."""
     try:
-        data = FilePath(path).read_bytes()
+        with FilePath(path).open("rb") as stream:  # it may be a device, which has no end
+            data = stream.read(FILE_BYTES_MAX + 1)
     except IsADirectoryError as error:
         raise UnreadableFileError(f"read {path}: is a directory") from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UnreadableFileError(f"open {path}: {reason}") from error
+    return decoded(data, path)
+
+
+def decoded(data: bytes, name: FilePath | str) -> str:
+    """The text of bytes that were read up to one more than FILE_BYTES_MAX; raises as above."""
     if len(data) > FILE_BYTES_MAX:
-        raise UnreadableFileError(f"read {path}: larger than {FILE_BYTES_MAX} bytes")
+        raise UnreadableFileError(f"read {name}: larger than {FILE_BYTES_MAX} bytes")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise UnreadableFileError(f"read {path}: not UTF-8 at byte {error.start}") from error
+        raise UnreadableFileError(f"read {name}: not UTF-8 at byte {error.start}") from error
 
 
 def load_config(

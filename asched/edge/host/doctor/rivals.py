@@ -293,7 +293,7 @@ async def _mounted(
             wanted = file.removeprefix(folder)
             try:
                 return yaml.safe_load(data.get(paths.get(wanted, wanted), ""))
-            except yaml.YAMLError:
+            except (yaml.YAMLError, ValueError, RecursionError):
                 return None
     return None
 
