@@ -18,7 +18,7 @@ from asched.cli.explain_group import group_lines, group_name, start_lines
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError, fetch, own_token, quoted
 from asched.cli.reach import leaders_page, named_pages
-from asched.cli.sources import add_source_flags
+from asched.cli.sources import SENSELESS, add_source_flags
 from asched.edge.client.errors import api_error
 
 PATH: Final = "/debug/asched/pods/{}/{}"
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         return _fail(f"what answers at {where} is no asched, it says {start!r}", 1)
     try:
         sys.stdout.write(printed(told, args.output))
-    except (AttributeError, IndexError, LookupError, TypeError, ValueError) as error:
+    except SENSELESS as error:
         return _fail(f"what answers is of another version, or no asched: {error!r}", 1)
     return 0
 

@@ -50,7 +50,7 @@ class Forwarder:
 
     async def check(self) -> None:
         """Whether there is a view that may be seen. Raises PageError."""
-        told(await self._source.page("/debug/asched/view"), "live view")
+        told(await self._source.page("/debug/asched/view"), "live view", dict)
 
     async def start(self, port: int) -> str:
         """The address of the page. Raises PageError if the port cannot be had."""

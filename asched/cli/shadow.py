@@ -56,7 +56,7 @@ def _report(args: argparse.Namespace) -> dict[str, Any]:
             await source.close()
         if reply.status == 404:
             raise PageError("it shadows nobody: start it with asched run --shadow=SCHEDULER")
-        found.update(told(reply, "the report of its shadow"))
+        found.update(told(reply, "report of its shadow", lambda report: text(report, is_wide=True)))
         return 0
 
     runner()(ask())

@@ -6,6 +6,7 @@ question.
 
 import argparse
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import orjson
@@ -16,6 +17,8 @@ from asched.cli.reach import Leader, add_cluster_flags
 from asched.edge.client.errors import api_error
 from asched.edge.client.transport import Reply
 
+#: What is raised by whoever reads an object that holds something else than expected.
+SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
 HOW: Final = """\
 Asks the replica that leads, through the API server of the current context and with your own
 credentials; nothing is stored. deploy/components/explain grants the rights to whom you name there.
@@ -75,8 +78,8 @@ async def open_source(args: argparse.Namespace) -> Source:
     return Named(args)
 
 
-def told(reply: Reply, what: str) -> dict[str, Any]:
-    """The object of a page. Raises PageError for every other answer."""
+def told(reply: Reply, what: str, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """The object of a page. Raises PageError for every other answer, and if it cannot be shown."""
     if reply.status in (401, 403):
         raise PageError(
             f"the scheduler does not show {what} to you; give --token of somebody who may get the"
@@ -94,4 +97,10 @@ def told(reply: Reply, what: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         start = reply.body[:200].decode(errors="replace")
         raise PageError(f"what answers is no asched, it says {start!r}")
+    try:
+        show(found)
+    except SENSELESS as error:
+        raise PageError(
+            f"what answers has another {what}, is of another version or no asched: {error!r}"
+        ) from error
     return found

@@ -83,7 +83,7 @@ async def _top(args: argparse.Namespace) -> int:
 
 
 async def _view(source: Source) -> dict[str, Any]:
-    return told(await source.page(VIEW), "live view")
+    return told(await source.page(VIEW), "live view", lambda view: printed(view, "wide"))
 
 
 async def _views(

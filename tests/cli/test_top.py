@@ -13,6 +13,7 @@ import yaml
 from asched.cli.main import main
 from asched.cli.pages import PageError
 from asched.cli.sources import told
+from asched.cli.top import printed
 from asched.cli.top_text import screen
 from asched.edge.client.transport import Reply
 from tests.cli.test_explain import asched
@@ -97,7 +98,7 @@ async def test_whoever_may_not_is_told_what_to_be_granted() -> None:
 def test_a_terminal_is_not_told_what_to_do_by_a_server_that_refuses() -> None:
     body = json.dumps({"kind": "Status", "message": "no\x1b[2J way"}).encode()
     with pytest.raises(PageError) as refused:
-        told(Reply(500, body, b""), "live view")
+        told(Reply(500, body, b""), "live view", dict)
     assert str(refused.value) == "the scheduler answered 500: no?[2J way"
 
 
@@ -170,3 +171,9 @@ def test_seconds_are_a_sensible_number(every: str, capsys: pytest.CaptureFixture
         main(["top", f"--every={every}"])
     assert end.value.code == 2
     assert "is no number of seconds from 0.5 to 3600" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer", [{}, {"nodes": 5, "queues": []}])
+def test_a_page_of_something_else_is_told_in_one_line(answer):
+    with pytest.raises(PageError, match="of another version or no asched"):
+        told(Reply(200, json.dumps(answer).encode()), "live view", lambda v: printed(v, "wide"))

@@ -8,7 +8,7 @@ Bounds  SKEW_WARN_S; about fifty short requests.
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -51,6 +51,8 @@ from asched.edge.host.doctor.rivals import check_rivals
 #: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
 #: Date header has whole seconds, so less than two cannot be told. A guess.
 SKEW_WARN_S: Final = 5.0
+#: What is raised by whoever reads an object that holds something else than expected.
+SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
 #: kube-scheduler's version that asched follows, and the oldest server with all it relies on
 #: (flow control v1); device claims need 1.34.
 FOLLOWED_MINOR: Final = 36
@@ -116,15 +118,31 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
     try:
         identity = identity or await who(reader)
         found.append(Finding("account", State.OK, f'the rights of "{identity.user}" are examined'))
+    except SENSELESS as error:
+        found.append(senseless("account", error))
     except ClientError as error:
         found.append(unreadable("account", "who we are (SelfSubjectReview)", error))
-    found += await _check_kinds(reader, _kinds(examination))
+    found += await _sure("kinds", _check_kinds(reader, _kinds(examination)))
     if ELASTIC_QUOTA in _kinds(examination):
-        found += await _check_quotas(reader)
-    found += await _check_access(reader, examination, identity)
+        found += await _sure("quotas", _check_quotas(reader))
+    found += await _sure("rights", _check_access(reader, examination, identity))
     now = datetime.fromtimestamp(examination.clock_s(), UTC)
-    found += await check_rivals(reader, examination.configuration, examination.other, now)
+    rivals = check_rivals(reader, examination.configuration, examination.other, now)
+    found += await _sure("rivals", rivals)
     return found
+
+
+async def _sure(check: str, work: Awaitable[list[Finding]]) -> list[Finding]:
+    """What an examination finds, also of a server that answers with something else."""
+    try:
+        return await work
+    except SENSELESS as error:
+        return [senseless(check, error)]
+
+
+def senseless(check: str, error: Exception) -> Finding:
+    text = f"the server answers with what no API server would: {error!r}"
+    return Finding(check, State.PROBLEM, text, "is this the API server's address?")
 
 
 async def _check_access(

@@ -18,7 +18,9 @@ from asched.edge.host.user_plugins.catalogue import discover
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
+from tests.cli.test_reach import a_kubeconfig
 from tests.deploy.manifests import DEPLOY, documents
+from tests.edge.client.scripted import Seen, Wire, reply, scripted
 
 ACCOUNT = "system:serviceaccount:asched-system:asched"
 ELECTION = LeaderElection(resource_name="asched", resource_namespace="asched-system")
@@ -455,3 +457,18 @@ async def test_groups_of_scheduler_plugins_are_missed_where_a_profile_wants_them
     assert said["permissions"].state is State.PROBLEM
     assert "patch podgroups.scheduling.x-k8s.io/status" in said["permissions"].text
     assert "deploy/components/coscheduling" in said["permissions"].cure
+
+
+@pytest.mark.parametrize("answer", [{"status": [], "spec": 5}, {"items": [{"spec": 5}]}])
+async def test_a_server_that_answers_with_something_else_is_told(
+    answer: dict[str, Any], tmp_path: Path
+) -> None:
+    async def strange(_seen: Seen, _wire: Wire) -> bytes:
+        return reply(200, answer)
+
+    async with scripted(strange) as server:
+        connection = ConnectionOptions(kubeconfig=a_kubeconfig(tmp_path, server.url)[13:])
+        findings = await examine(Examination(CONFIGURATION, connection))
+    told = [one.text for one in findings if "no API server would" in one.text]
+    assert told
+    assert not any("\n" in text for text in told)
