@@ -269,7 +269,8 @@ def _scores(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     if line is not None and (is_wide or against is not None):
         yield ""
         others = f"of the {line['feasible']} nodes that fit"
-        yield f"{line['node']} was chosen with {line['score']} points, {others}"
+        lot = ", by lot among those with as many" if _was_drawn(line) else ""
+        yield f"{line['node']} was chosen with {line['score']} points, {others}{lot}"
         yield f"  {'':{NAME_WIDTH}}  raw, normalized, weighted"
         yield from _points(line["scores"])
         for one in line.get("best", ()):
@@ -292,6 +293,12 @@ def _scores(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
             yield from _points(against["scored"]["scores"])
         elif "below" in against:
             yield f"  it was not among the best, the last of which had {against['below']} points"
+
+
+def _was_drawn(line: Mapping[str, Any]) -> bool:
+    """Whether another node is known to have had as many points at this very choice."""
+    best = line.get("best", ()) if line.get("bestAsOf") == line["attempt"] else ()
+    return any((one["node"] != line["node"]) & (one["score"] == line["score"]) for one in best)
 
 
 def _then(node: str, then: Mapping[str, Any]) -> Iterator[str]:

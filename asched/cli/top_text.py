@@ -125,7 +125,7 @@ def _nodes(nodes: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
         yield "no nodes"
         return
     scarce = [nodes["resources"][at] for at in nodes["scarce"]]
-    counts = ", ".join(f"{count} {name}" for name, count in Counter(scarce).most_common())
+    counts = ", ".join(f"{name} on {count}" for name, count in Counter(scarce).most_common())
     yield f"scarcest resource of nodes: {counts}"
     full = sum(share >= 90 for share in shares)
     kept = sum(flags != 0 for flags in nodes["flags"])

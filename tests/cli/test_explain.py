@@ -134,6 +134,11 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
         "  it had 60 points at attempt #7",
         "  Fit                               30, 30, 60",
     ]
+    drawn = {**line, "best": [*best, {**best[0], "node": "n5"}]}
+    for as_of, lot in ((7, ""), (9, ", by lot among those with as many")):
+        story = [{**drawn, "bestAsOf": as_of}]
+        said = list(explanation({**told, "story": story, "against": about}))[3]
+        assert said == f"n1 was chosen with 80 points, of the 12 nodes that fit{lot}"
     about = {"node": "n3", "refused": "Fit: no cpu", "scored": None, "below": 60}
     assert list(explanation({**told, "against": about}))[7:9] == [
         "n3 would not take it now: Fit: no cpu",

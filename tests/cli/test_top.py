@@ -46,7 +46,7 @@ def test_reasons_are_grouped_with_the_nodes_that_gave_them() -> None:
 def test_gangs_and_the_fullest_nodes_follow() -> None:
     said = lines(a_view(400))
     assert "  1/4        4  ml/crew" in said
-    assert "scarcest resource of nodes: 81 pods, 81 cpu, 81 memory, " in "\n".join(said)
+    assert "scarcest resource of nodes: pods on 81, cpu on 81, memory on 81, " in "\n".join(said)
     fullest = said[said.index(" IN USE  SCARCE                FULLEST NODES") + 1 :]
     assert len(fullest) == 8
     shares = [int(line.split("%")[0]) for line in fullest]
