@@ -138,7 +138,7 @@ class Ledger(ByRow[None]):
 def held_by(using: Iterable[Demand], number: int) -> list[int]:
     """What is left of a node's devices with these pods on it, as tightly as can be."""
     left = [WHOLE] * number
-    for demand in sorted(using, key=lambda one: (-one.total, -one.milli)):
+    for demand in sorted(using, key=lambda one: -one.total):
         for _ in range(demand.number):
             fitting = [at for at, share in enumerate(left) if share >= demand.milli]
             if fitting:

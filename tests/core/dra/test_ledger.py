@@ -2,10 +2,18 @@
 
 from typing import Any
 
-from asched.core.dra.ledger import DeviceLedger
+import pytest
+
+from asched.core.dra.ledger import FEW, TAKEN_STEPS, DeviceLedger
 from asched.core.model.claim import RESERVED_FOR_MAX, ResourceClaim
 from asched.core.model.decode import decode
-from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
+from asched.core.model.kinds import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    Kind,
+)
 from asched.core.model.pod import Pod
 from asched.core.state.budget import SLICE_STEPS, OutOfTurn
 from asched.core.state.change_log import LOG_ENTRIES_MAX
@@ -203,3 +211,18 @@ def test_whoever_asks_of_claims_alone_need_not_wait_for_slices() -> None:
 
     world.ledger.catch_up()
     assert list(world.ledger.inventory.names()) == ["s"]
+
+
+@pytest.mark.parametrize("kind", [DEVICE_CLASS, DEVICE_TAINT_RULE])
+def test_however_many_classes_and_rules_are_told_they_are_read_once(kind: Kind) -> None:
+    """A list of them costs linear time: each reading goes through all."""
+    world, many = World(), 10 * FEW
+    world.ledger.catch_up()  # from now on it hears of each
+    objects = [
+        decode(kind.record, {"metadata": {"name": f"one-{at}"}, "spec": {}}) for at in range(many)
+    ]
+    world.cluster.apply(Listed(kind, tuple(objects)))
+    before = world.cluster.budget.spent
+    world.ledger.catch_up(in_slices=True)
+
+    assert world.cluster.budget.spent - before == TAKEN_STEPS

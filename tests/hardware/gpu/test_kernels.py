@@ -7,6 +7,7 @@ import pytest
 
 from asched.hardware.gpu import points
 from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.ledger import held_by
 from asched.hardware.gpu.shares import Demand, Shares, best_of, fits
 from tests.twins import gpu_shares as twin
 from tests.twins.gpu_shares import Node
@@ -106,3 +107,22 @@ def test_the_most_frequent_shapes_are_expected() -> None:
 def test_nothing_expected_is_nothing_fragmented() -> None:
     _, nodes, _ = a_case(0)
     assert Fragmentation(expected([])).of(columns(nodes)).tolist() == [0.0] * NODES
+
+
+@pytest.mark.parametrize(
+    ("using", "number", "left"),
+    [
+        ((), 2, [1000, 1000]),
+        (((1000, 1),), 0, []),  # its node has lost its devices
+        (
+            ((400, 1), (600, 1), (700, 1)),
+            2,
+            [300, 0],
+        ),  # the largest first, then as tightly as can be
+        (((300, 1), (1000, 2)), 3, [0, 0, 700]),
+        (((700, 1), (600, 1)), 1, [0]),  # more than there is
+    ],
+)
+def test_what_is_left_of_devices(using, number: int, left: list[int]) -> None:
+    demands = [Demand(0, milli, count) for milli, count in using]
+    assert held_by(demands, number) == left
