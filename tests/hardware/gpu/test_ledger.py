@@ -1,0 +1,94 @@
+"""What the ledger knows of rows: which kinds of pods are there, and how many devices there are."""
+
+import pytest
+
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Gone
+from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
+from asched.hardware.gpu.ledger import Ledger
+from asched.hardware.gpu.shares import Demand
+from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
+
+GPU, PERCENT = "nvidia.com/gpu", "nvidia.com/gpucores"
+
+
+def gpus(name: str, number: int):
+    offered = {GPU: "640", PERCENT: "6400"}
+    return a_node(name).allocatable(offered).labels({"nvidia.com/gpu.count": str(number)})
+
+
+def asks(name: str, number: int, percent: int = 0):
+    return a_pod(name).requests({GPU: str(number)} | ({PERCENT: str(percent)} if percent else {}))
+
+
+def test_fractions_are_one_kind_and_each_number_of_whole_devices_another() -> None:
+    placed = [
+        asks("a", 1, 47).on("n1"),
+        asks("b", 1, 20).on("n1"),
+        asks("c", 4).on("n1"),
+        asks("d", 1).on("n2"),
+        a_pod("plain").on("n2"),
+    ]
+    cluster = a_cluster(gpus("n1", 8), gpus("n2", 2), gpus("n3", 1), pods=placed)
+    ledger, view = Ledger(cluster, GpuSharingArgs()), all_rows(cluster)
+    ledger.refresh()
+
+    found = {
+        demand: [part.tolist() for part in ledger.kinds(view, demand)]
+        for demand in (Demand(0, 300, 1), Demand(0, 1000, 1), Demand(0, 1000, 4))
+    }
+    assert [same for same, _ in found.values()] == [
+        [True, False, False],
+        [False, True, False],
+        [True, False, False],
+    ]
+    assert [how_many for _, how_many in found.values()] == [[2, 1, 0]] * 3
+
+
+@pytest.mark.parametrize(
+    ("label", "offered", "devices"),
+    [
+        ("3", "9", 3),
+        ("", "9", 9),
+        ("many", "9", 9),
+        ("\u00b2", "9", 9),
+        ("", "", 0),
+        ("99", "1", 64),
+    ],
+)
+def test_the_label_says_how_many_devices_there_are_else_what_is_allocatable(
+    label: str, offered: str, devices: int
+) -> None:
+    node = a_node("n1").labels({"nvidia.com/gpu.count": label} if label else {})
+    cluster = a_cluster(node.allocatable({GPU: offered} if offered else {}))
+    shares = Ledger(cluster, GpuSharingArgs()).shares(all_rows(cluster))
+
+    assert DEVICES_MAX == 64
+    assert shares.devices.tolist() == [devices]
+    assert int((shares.left > 0).sum()) == devices
+
+
+@pytest.mark.parametrize(
+    ("number", "percent", "milli"),
+    [(1, 1, 10), (1, 99, 990), (1, 100, 1000), (1, 150, 1000), (2, 50, 1000), (1, 0, 1000)],
+)
+def test_a_share_of_one_device_is_a_share_and_all_else_is_whole(
+    number: int, percent: int, milli: int
+) -> None:
+    cluster = a_cluster(gpus("n1", 8))
+    wish = pending(cluster, asks("x", number, percent))
+    demand = Ledger(cluster, GpuSharingArgs()).demand(wish.cls)
+
+    assert (demand.number, demand.milli) == (number, milli)
+
+
+def test_a_row_whose_pods_went_is_free_again() -> None:
+    pod = asks("a", 4).on("n1")
+    cluster = a_cluster(gpus("n1", 8), pods=[pod])
+    ledger, view = Ledger(cluster, GpuSharingArgs()), all_rows(cluster)
+    assert ledger.shares(view).left[0, :8].tolist() == [0] * 4 + [1000] * 4
+    cluster.apply(Gone(POD, pod.build()))
+
+    view = all_rows(cluster)
+    assert ledger.shares(view).left[0, :8].tolist() == [1000] * 8
+    assert ledger.kinds(view, Demand(0, 1000, 4))[1].tolist() == [0]
