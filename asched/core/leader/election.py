@@ -153,6 +153,7 @@ class Election:
         self._seen = LeaseRecord()
         self._seen_s = 0.0
         self._tried_s = 0.0  # when the try under way began
+        self._sent_s = 0.0  # when the last record of ours was made to be sent
         self._renewed_s = 0.0  # when the last successful write was sent
         self._deadline_s = 0.0  # of the renewal under way
         self._is_fast = False
@@ -181,7 +182,7 @@ class Election:
     @property
     def ends_s(self) -> float:
         """When the lease runs out for whoever saw the last write of ours that may have arrived."""
-        return self._tried_s + self.rules.duration_s
+        return self._sent_s + self.rules.duration_s
 
     @property
     def lease(self) -> Mapping[str, Any] | None:
@@ -299,7 +300,7 @@ class Election:
         return self._seen_s + self._seen.duration_s > now_s
 
     def _fresh(self, now_s: float, transitions: int) -> LeaseRecord:
-        stamp = self._stamp(now_s)
+        stamp, self._sent_s = self._stamp(now_s), now_s
         return LeaseRecord(self.rules.identity, self.rules.duration_s, stamp, stamp, transitions)
 
     def _cached(self, now_s: float) -> LeaseRecord:

@@ -1,11 +1,12 @@
 """Rules about the lease, judged by what the server holds: it changes hands only when its holder has
-given it back or could not have renewed it for as long as it lasts, nobody gives it back while a
-binding of its own may still be carried out, each change is counted, and a process whose time is
-over does not stand as the leader for ever.
+given it back or could not have renewed it for as long as it lasts (which it counts from when it
+sent the last renewal), nobody gives it back while a binding of its own may still be carried out,
+each change is counted, and a process whose time is over does not stand as the leader for ever.
 """
 
 from typing import TYPE_CHECKING, Final
 
+from asched.core.model.timestamp import microseconds
 from asched.lab.apiserver.resources import BY_PATH
 from asched.lab.apiserver.store import Change
 from asched.lab.sim.process import LEASE_S, Process
@@ -13,8 +14,6 @@ from asched.lab.sim.process import LEASE_S, Process
 if TYPE_CHECKING:
     from asched.lab.sim.world import World
 
-#: A holder counts its lease from when it sent the renewal: it takes so long at most (s).
-SENT_S: Final = 1.0
 LEASE: Final = BY_PATH["coordination.k8s.io", "v1", "leases"]
 
 
@@ -32,8 +31,9 @@ class Leases:
         before = {} if change.old is None else change.old.obj["spec"]
         after = change.new.obj["spec"]
         was, now = before.get("holderIdentity") or "", after.get("holderIdentity") or ""
-        ends_s = self._written_s + before.get("leaseDurationSeconds", 0)
-        if was and not now and now_s < ends_s - SENT_S:
+        lasts_s = before.get("leaseDurationSeconds", 0)
+        ends_s = self._written_s + lasts_s
+        if was and not now and now_s < microseconds(before["renewTime"]) / 1e6 + lasts_s:
             late = sum(one.wire.bindings for one in world.processes if one.name == was)
             if late:
                 world.ledger.complain(

@@ -23,7 +23,7 @@ from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
 from asched.core.model.meta import ObjectMeta
-from asched.core.state.facts import Answer, Fact, Seen
+from asched.core.state.facts import Answer, Fact, Listed, Seen
 from asched.edge.client.dispatch import DispatchOptions
 from asched.edge.client.events import EventRecorder
 from asched.edge.client.pace import ReflectorOptions
@@ -145,6 +145,8 @@ class Process:
             world.troubles,
             lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
         )
+        #: keys of what the last turn was told of: what it asks may have been decided before that
+        self.told_now: set[str] = set()
         self._places: set[tuple[str, str]] = set()  # uid and node of bindings that were decided
         self.candidate: Candidate | None = None
         self.recorder = self._recorder(setup)
@@ -282,6 +284,7 @@ class Process:
 
         def turn(facts: Iterable[Fact], now_s: float) -> list[Effect]:
             facts = list(facts)
+            self.told_now = {one.key for fact in facts for one in _metadata_in(fact)}
             for fact in facts:
                 if isinstance(fact, Seen):
                     meta: ObjectMeta = fact.obj.metadata  # type: ignore[attr-defined]
@@ -321,3 +324,10 @@ class Process:
         """An answer comes."""
         if self.is_acting:
             self.world.ledger.hears(answer)
+
+
+def _metadata_in(fact: Fact) -> Iterable[ObjectMeta]:
+    objects: Iterable[Any] = (fact.obj,) if isinstance(fact, Seen) else ()
+    if isinstance(fact, Listed):
+        objects = fact.objects
+    return (obj.metadata for obj in objects)

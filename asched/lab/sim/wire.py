@@ -32,6 +32,7 @@ from asched.edge.client.transport import (
 from asched.edge.client.writes import Request
 from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.faults import CONFLICT, OVERLOADED
+from asched.lab.apiserver.resources import PODS
 from asched.lab.apiserver.watching import Watch
 from asched.lab.sim.clock import VirtualClock
 from asched.lab.sim.faults import (
@@ -77,7 +78,7 @@ class Wire:
         self._rng = random.Random(troubles.rng.random())
         self._numbers = count()
         self._travelling: dict[int, Travel] = {}
-        self._late_bindings = 0  # that nobody waits for any more
+        self._late: list[Request] = []  # that nobody waits for any more
         #: Watches that are open, by number.
         self.streams: dict[int, Stream] = {}
         self._is_cut = False
@@ -183,16 +184,21 @@ class Wire:
 
     @property
     def bindings(self) -> int:
-        """On their way: each may still be carried out."""
-        sent = (one.request for one in self._travelling.values() if not one.heard.done())
-        return self._late_bindings + sum(map(_is_binding, sent))
+        """On their way, of pods without a node: each may still be carried out."""
+        sent = [one.request for one in self._travelling.values() if not one.heard.done()]
+        return sum(_is_binding(one) and not self._is_placed(one) for one in (*sent, *self._late))
+
+    def _is_placed(self, binding: Request) -> bool:
+        *_, namespace, _, name, _ = binding.path.partition("?")[0].split("/")
+        record = self.ctx.get(PODS, namespace, name)
+        return record is None or bool(record.obj["spec"].get("nodeName"))
 
     def _carry_out_after(self, late_s: float, request: Request) -> None:
         def arrive() -> None:
-            self._late_bindings -= _is_binding(request)
+            self._late.remove(request)
             self._carry_out(request, late=True)
 
-        self._late_bindings += _is_binding(request)
+        self._late.append(request)
         self.clock.after(late_s, arrive)
 
     def _carry_out(self, request: Request, *, late: bool) -> "Reply | Stream":

@@ -243,8 +243,10 @@ class World:
             self.event_count += 1
         if isinstance(effect, ReadPod):
             seen = process.parts.cluster.pods_seen.get(effect.pod.key)
-            if seen is not None and seen.uid == effect.pod.uid and seen.spec.node_name:
-                self.ledger.complain(f"pod {seen.key} is asked about, it was seen on a node")
+            was_known = effect.pod.key not in process.told_now
+            is_seen = seen is not None and seen.uid == effect.pod.uid and seen.spec.node_name
+            if was_known and is_seen:
+                self.ledger.complain(f"pod {effect.pod.key} is asked about, it was seen on a node")
         for look in self.on_effect:
             look(process, effect)
 

@@ -19,6 +19,7 @@ from asched.core.leader.election import (
     Wait,
     WriteLease,
 )
+from asched.core.model.timestamp import microseconds
 from tests.shared import shared_path
 
 RULES = Rules("me", lease_s=15.0, renew_s=10.0, retry_s=2.0)
@@ -490,3 +491,22 @@ def test_the_recorded_take_overs():
         ((released, _),) = world.run({"next": follower}, 1_030.0)
         assert released - 1_010.3 <= 2.2
     assert takes[0] - released_s <= 2.2
+
+
+def test_a_lease_ends_as_late_as_the_last_record_of_ours_says() -> None:
+    """A renewal that has to read first is sent later than its try began, and may arrive although
+    its answer is lost.
+    """
+    election, world = Election(RULES, random.Random(1).random), World()
+    world.perform(election, election.woke(world.now_s))
+    world.now_s += 2.0
+    assert isinstance(election.woke(world.now_s), WriteLease)
+    world.now_s += 3.0
+    assert election.failed(world.now_s) == Read()
+    world.now_s += 1.0
+
+    write = election.found(world.lease, world.now_s)
+
+    assert isinstance(write, WriteLease)
+    renewed_s = microseconds(write.record.renew_time) / 1e6
+    assert election.ends_s == renewed_s + RULES.duration_s == 1_006.0 + 15.0
