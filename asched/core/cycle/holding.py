@@ -22,8 +22,7 @@ KEEPERS: Final[Mapping[str, Callable[[SchedulerContext, str], None]]] = {
 def keep(context: SchedulerContext) -> None:
     """Look at every owner whose time is up, whose room was disturbed, or who took some of it."""
     holds, moved = context.cluster.holds, context.cluster.pod_groups.moved
-    if context.cluster.consumers.moved:
-        request_book.settle_consumers(context)
+    request_book.settle_consumers(context)
     if len(holds):
         for owner in tuple(holds.expired(context.now_s)):
             _settle(context, owner)
@@ -37,8 +36,7 @@ def put_off(context: SchedulerContext) -> None:
     """Nobody is decided for now: another replica leads, or not all is known. What moved stays
     noted, but for groups that came and went.
     """
-    if context.cluster.consumers.moved:
-        request_book.settle_consumers(context)
+    request_book.settle_consumers(context)
     groups, holds = context.cluster.pod_groups, context.cluster.holds
     if len(groups.moved) > SWEEP_FROM + 2 * (len(groups) + len(holds)):
         gone = [key for key in groups.moved if not groups.get(key).count and not holds.of(key)]

@@ -305,7 +305,8 @@ def settle(context: SchedulerContext, owner: str) -> None:
 
 def settle_consumers(context: SchedulerContext) -> None:
     """Bring slots in line with the pods that have them, before anybody is decided for."""
-    context.cluster.singleton(Bookings).settle()
+    if context.cluster.consumers.moved:
+        context.cluster.singleton(Bookings).settle()
 
 
 def free(context: SchedulerContext, places: list[HeldPlace]) -> None:

@@ -422,39 +422,39 @@ for _ in range(1_000):
 """
 
 
-async def placed_while_reloading(world, sign):
-    """A pod gets its node by the old plugin while the new one waits for the sign."""
-    reloading = asyncio.ensure_future(world.reloader.reload())
-    await asyncio.sleep(0)
-    world.server.create("pods", a_pod("meanwhile", "one"))
-    await world.until(lambda: world.node_of("meanwhile") == "n1")
-    assert not reloading.done()
+@asynccontextmanager
+async def placed_while_reloading(tmp_path, waiting):
+    """A pod gets its node by the old plugin while the new one, whose text `waiting` gives of the
+    file that it waits for, is read; then the new one is in use.
+    """
+    (tmp_path / "plugins").mkdir()
+    file, sign = tmp_path / "plugins" / "picky.py", tmp_path / "go on"
+    file.write_text(PICKY.replace("NODE", "n1"))
+    async with a_world(tmp_path, WITH_PICKY) as world:
+        for name in ("n1", "n2"):
+            world.server.create("nodes", a_node(name))
+        file.write_text(waiting(WAITS.format(str(sign)), PICKY.replace("NODE", "n2")))
+        reloading = asyncio.ensure_future(world.reloader.reload())
+        await asyncio.sleep(0)
+        world.server.create("pods", a_pod("meanwhile", "one"))
+        await world.until(lambda: world.node_of("meanwhile") == "n1")
+        assert not reloading.done()
 
-    sign.touch()
-    assert await reloading
+        sign.touch()
+        assert await reloading
+        yield world
 
 
 async def test_pods_are_placed_while_plugin_files_are_imported(tmp_path):
-    (tmp_path / "plugins").mkdir()
-    file, sign = tmp_path / "plugins" / "picky.py", tmp_path / "go on"
-    file.write_text(PICKY.replace("NODE", "n1"))
-    async with a_world(tmp_path, WITH_PICKY) as world:
-        for name in ("n1", "n2"):
-            world.server.create("nodes", a_node(name))
-        file.write_text(WAITS.format(str(sign)) + PICKY.replace("NODE", "n2"))
-        await placed_while_reloading(world, sign)
+    async with placed_while_reloading(tmp_path, lambda wait, picky: wait + picky):
+        """Nothing more."""
 
 
 async def test_pods_are_placed_while_a_plugin_is_made(tmp_path):
-    (tmp_path / "plugins").mkdir()
-    file, sign = tmp_path / "plugins" / "picky.py", tmp_path / "go on"
-    file.write_text(PICKY.replace("NODE", "n1"))
-    async with a_world(tmp_path, WITH_PICKY) as world:
-        for name in ("n1", "n2"):
-            world.server.create("nodes", a_node(name))
-        wait = indent("def __init__(self):\n" + indent(WAITS.format(str(sign)), "    "), "    ")
-        file.write_text(PICKY.replace("NODE", "n2") + wait)
-        await placed_while_reloading(world, sign)
+    def waiting(wait, picky):
+        return picky + indent("def __init__(self):\n" + indent(wait, "    "), "    ")
+
+    async with placed_while_reloading(tmp_path, waiting) as world:
         world.server.create("pods", a_pod("then", "one"))
         await world.until(lambda: world.node_of("then") == "n2")
 
