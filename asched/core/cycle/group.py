@@ -47,8 +47,8 @@ class GroupAttempt(msgspec.Struct):
     is_coscheduled: bool = False
     #: whether others had their turn meanwhile, to whom its places were taken
     was_seen: bool = False
-    #: by uid and node, of the latter
-    freed: dict[tuple[str, str], Pod] = msgspec.field(default_factory=dict)
+    #: of the latter those that were given back, one for each class of pods and node
+    freed: dict[tuple[int, str], Pod] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.is_coscheduled = is_coscheduled(self.key)

@@ -75,8 +75,6 @@ class GroupBoard:
         self.placed: list[tuple[int, Attempt]] = []
         #: whether nothing is reserved; whether anything was, that could have been chosen otherwise
         self.is_relaxed = self.has_chosen = False
-        #: (attempt, node) that others may have seen taken, and given back
-        self.shown: dict[str, tuple[Attempt, str]] = {}
         #: whether anything else happened meanwhile: then nothing is proved any more
         self.was_moved = False
 
@@ -175,9 +173,9 @@ class GroupBoard:
             return SPENT
         budget = self.cluster.budget
         if budget.is_used_up:
-            self._group.was_seen = True
             for _, attempt in self.placed:
-                self.shown[attempt.pod.uid] = attempt, attempt.info.node_name
+                node = attempt.info.node_name
+                self._group.freed[attempt.info.cls.number, node] = attempt.pod.on(node)
             before = self._version()
             yield Pause()
             self.was_moved |= self._version() != before

@@ -26,7 +26,7 @@ from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
-from asched.core.cycle.group_trial import free, tell_freed, try_group
+from asched.core.cycle.group_trial import let_go, seen, tell_freed, try_group
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.scheduling import Background, is_pointless, skip
 from asched.core.cycle.start_keeping import started
@@ -47,7 +47,7 @@ def schedule_group(
         node = context.nominator.node_of(attempt.pod.uid)
         if node:
             promised.append((attempt, node))
-    steps = _schedule(context, group)
+    steps = seen(group, _schedule(context, group))
     if group.is_coscheduled:
         steps = on_lifted(context, group.key, steps)
     follows = yield from steps
@@ -90,7 +90,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         room = outcome.room
         if room is not None and room.background is not None:
             follows.append(Evictions(context, group.pod, room.background, room.victims))
-        yield from free(context, group, outcome)
+        yield from let_go(context, group, outcome)
         told = yield from _promised(context, group, outcome)
     else:
         started(context, group.pod)

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_placements import try_placements
-from asched.core.cycle.group_trial import TRY_STEPS, free, pause_if_due, try_group
+from asched.core.cycle.group_trial import TRY_STEPS, let_go, pause_if_due, try_group
 from asched.core.cycle.history import Step
 from asched.core.cycle.scheduling import Background, failure_of
 from asched.core.cycle.supposed import MOVE_STEPS, without
@@ -64,7 +64,7 @@ def make_room_for_group(
     is_asked = context.gangs.makes_room and not group.is_coscheduled
     if not is_asked or outcome.result is not Result.UNSCHEDULABLE:
         return
-    yield from free(context, group, outcome)
+    yield from let_go(context, group, outcome)
     plugin = group_post_filter(group.runner.profile.plugins)
     known: PodGroup | None = context.cluster.get(POD_GROUP, group.key)
     if plugin is None:
@@ -225,7 +225,7 @@ class Supposed:
 
     def charge(self, steps: float) -> Generator[Effect, Answer, None]:
         self.spent += steps
-        yield from self._watched(pause_if_due(self._context, self._attempt, steps))
+        yield from self._watched(pause_if_due(self._context, steps))
 
     def fits_without(
         self, gone: Sequence[PodInfo], hints: Mapping[str, str]
@@ -244,7 +244,7 @@ class Supposed:
             for tried in outcome.tried
             if tried.decision is not None
         }
-        yield from self._watched(free(context, group, outcome))
+        yield from self._watched(let_go(context, group, outcome))
         steps = MOVE_STEPS * len(gone) + TRY_STEPS * len(outcome.tried)
         self.spent += steps
         if outcome.result is Result.SCHEDULED:

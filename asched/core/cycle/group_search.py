@@ -23,7 +23,7 @@ from asched.core.cycle.failure import Failure
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_board import GroupBoard
 from asched.core.cycle.group_problem import described
-from asched.core.cycle.group_trial import free, try_plan, undo
+from asched.core.cycle.group_trial import let_go, try_plan, undo
 from asched.core.cycle.scheduling import failure_of
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
@@ -33,7 +33,6 @@ from asched.core.gang.plan import by_prices
 from asched.core.gang.problem import Infeasible, Plan, Problem, Unknown
 from asched.core.gang.search import MOVED, search
 from asched.core.state.budget import OutOfTurn
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.gang import gang_of
@@ -79,7 +78,7 @@ def search_if_due(
         return outcome
     if not missing(context, group):
         return outcome
-    yield from free(context, group, outcome)
+    yield from let_go(context, group, outcome)
     found = yield from search_places(context, group)
     if isinstance(found, Outcome):
         yield from undo(context, group, outcome)
@@ -129,10 +128,6 @@ def search_places(
         found = MOVED
     yield from board.clear()
     searches.ended(group.key, found)
-    for attempt, node in board.shown.values():
-        if not context.cluster.is_assumed(attempt.pod.uid):
-            gone = Change(ASSIGNED_POD_DELETE, attempt.pod.on(node))
-            context.queue.move(gone, context.now_s)
     return found
 
 

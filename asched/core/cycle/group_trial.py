@@ -22,7 +22,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
 
 from collections.abc import Generator, Mapping
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.consuming import decide
@@ -54,11 +54,28 @@ from asched.core.state.budget import OutOfTurn
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer
 
+T = TypeVar("T")
+
 #: Steps of the budget for one pod of a group: its attempt, and what becomes of its place.
 TRY_STEPS: Final = 10
 #: ... and for the search of one for room of its own, beside what that counts itself.
 ROOM_STEPS: Final = 100
 LET_GO_STEPS: Final = 5
+
+
+def seen(group: GroupAttempt, steps: Generator[Effect, Answer, T]) -> Generator[Effect, Answer, T]:
+    """Run the steps of a group, and note whether others had their turn meanwhile: whatever it is
+    that they wait for, an extender, a plugin, the next slice.
+    """
+    answer: Any = None
+    while True:
+        try:
+            effect = steps.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        group.was_seen |= bool(effect.answers) and effect.wants_answer
+        answer = yield effect
 
 
 def try_group(
@@ -85,7 +102,7 @@ def try_group(
     budget = context.cluster.budget
     for attempt in _in_order(group, plan):
         if budget.is_used_up:
-            yield from pause_if_due(context, group, 0)
+            yield from pause_if_due(context, 0)
         budget.note(TRY_STEPS)
         tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
@@ -100,7 +117,7 @@ def try_group(
             break
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
-                yield from pause_if_due(context, group, TRY_STEPS)
+                yield from pause_if_due(context, TRY_STEPS)
                 again = yield from _try_pod(context, group, before.attempt, within, plan)
                 outcome.tried[index] = again
                 if not _count(outcome, again):
@@ -115,7 +132,7 @@ def try_plan(
     outcome = yield from try_group(context, group, within, plan)
     for index, before in enumerate(outcome.tried):
         if outcome.result is Result.UNSCHEDULABLE and before.decision is None:
-            yield from pause_if_due(context, group, TRY_STEPS)
+            yield from pause_if_due(context, TRY_STEPS)
             again = yield from _try_pod(context, group, before.attempt, within, {})
             outcome.tried[index] = again
             if not _count(outcome, again):
@@ -130,13 +147,10 @@ def _in_order(group: GroupAttempt, plan: Mapping[str, Mask] | None) -> list[Atte
     return sorted(group.attempts, key=lambda a: order.get(a.pod.uid, len(order)))
 
 
-def pause_if_due(
-    context: SchedulerContext, group: GroupAttempt, steps: float
-) -> Generator[Effect, Answer, None]:
+def pause_if_due(context: SchedulerContext, steps: float) -> Generator[Effect, Answer, None]:
     """Between two pods: pause if the slice is used up, then take so many steps."""
     budget = context.cluster.budget
     if budget.is_used_up:
-        group.was_seen = True
         yield Pause()
     budget.note(steps)
 
@@ -186,7 +200,7 @@ def _try_pod(
     if nominated is not None:  # to itself it matters
         context.nominator.add(pod, nominated)
     try:
-        decision = yield from _find(context, group, tried, where, makes_room=plan is None)
+        decision = yield from _find(context, tried, where, makes_room=plan is None)
         context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
         if decision is not None:
             tried.line = chosen(context, attempt, decision)
@@ -207,7 +221,6 @@ def _try_pod(
 
 def _find(
     context: SchedulerContext,
-    group: GroupAttempt,
     tried: Tried,
     within: Mask | None,
     *,
@@ -226,7 +239,6 @@ def _find(
             else:
                 tried.failure = rejected(found, None)
         except OutOfTurn as stop:
-            group.was_seen = True
             tried.failure = yield from out_of_turn(attempt, stop)
             if tried.failure is not None:
                 return None
@@ -258,36 +270,26 @@ def _find_room(
 def let_go(
     context: SchedulerContext, group: GroupAttempt, outcome: Outcome
 ) -> Generator[Effect, Answer, None]:
-    """Give back every place that is held, the last one first."""
+    """Give back every place that is held, the last one first. Nobody has seen them taken, unless
+    others had their turn: `group.freed` has what these are to hear (`tell_freed`).
+    """
     for tried in reversed(outcome.tried):
         if tried.waiting is None or tried.decision is None:
             continue
-        yield from pause_if_due(context, group, LET_GO_STEPS)
-        attempt = tried.attempt
-        yield from give_back(context, attempt, tried.decision.node)
+        yield from pause_if_due(context, LET_GO_STEPS)
+        attempt, node = tried.attempt, tried.decision.node
+        if group.was_seen:
+            group.freed[attempt.info.cls.number, node] = attempt.pod.on(node)
+        yield from give_back(context, attempt, node)
         context.waiting.drop(attempt.pod.uid)
         tried.waiting = None
 
 
-def free(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
-) -> Generator[Effect, Answer, None]:
-    """Give the places back. Nobody has seen them taken, unless others had their turn: those hear of
-    it once the group's own pods rest again (`tell_freed`). In the midst of their attempt it would
-    count as something that they missed, and they would be tried again for it, and again.
-    """
-    if group.consults or group.was_seen:
-        for tried in outcome.tried:
-            if tried.waiting is not None and tried.decision is not None:
-                place = tried.attempt.pod.uid, tried.decision.node
-                group.freed[place] = tried.attempt.pod.on(tried.decision.node)
-    yield from let_go(context, group, outcome)
-    if group.company is not None:  # its pods are in no queue
-        tell_freed(context, group)
-
-
 def tell_freed(context: SchedulerContext, group: GroupAttempt) -> None:
-    """Tell those who wait what was given back."""
+    """Tell those who wait what was given back. Only once the group's own pods rest again: in the
+    midst of their attempt it would count as something that they missed, and they would be tried
+    again for it, and again.
+    """
     while group.freed:
         pod = group.freed.popitem()[1]
         context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)

@@ -150,6 +150,9 @@ class Machine:
                 self._run_cycles()
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
+            # Whoever ended after the last pop lets those go who waited for that.
+            may_ask = len(self._on_wire) < self.bindings_max
+            self._has_more |= may_ask and self._parked.is_due(is_deciding=self.is_deciding)
         self._has_more |= self._waits.has_due or bool(self._followers)
 
     def next_deadline_s(self) -> float | None:

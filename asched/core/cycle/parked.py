@@ -35,12 +35,18 @@ class Parked:
 
     def pop(self, *, is_deciding: bool) -> Attempt | GroupAttempt | None:
         """The first that need not wait any more. `is_deciding`: a cycle waits for an extender."""
+        at = self._first(is_deciding=is_deciding)
+        return self._line.pop(at) if at is not None else None
+
+    def is_due(self, *, is_deciding: bool) -> bool:
+        """Whether `pop` would give one."""
+        return self._first(is_deciding=is_deciding) is not None
+
+    def _first(self, *, is_deciding: bool) -> int | None:
         if not self._line or is_deciding:
             return None
-        for at, attempt in enumerate(self._line):
-            if not self.has_to_wait(attempt, is_deciding=False):
-                return self._line.pop(at)
-        return None
+        waits = (self.has_to_wait(attempt, is_deciding=False) for attempt in self._line)
+        return next((at for at, has_to in enumerate(waits) if not has_to), None)
 
     def has_to_wait(self, attempt: Attempt | GroupAttempt, *, is_deciding: bool) -> bool:
         if isinstance(attempt, GroupAttempt) and self.open_groups:

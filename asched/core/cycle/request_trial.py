@@ -18,7 +18,14 @@ from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_search import search_places, told
-from asched.core.cycle.group_trial import LET_GO_STEPS, free, pause_if_due, try_group
+from asched.core.cycle.group_trial import (
+    LET_GO_STEPS,
+    let_go,
+    pause_if_due,
+    seen,
+    tell_freed,
+    try_group,
+)
 from asched.core.cycle.request_book import OWNERS, Booking, Bookings
 from asched.core.cycle.request_pods import (
     VALID_UNTIL_SECONDS,
@@ -87,7 +94,7 @@ def answer(
             wanted = request_status.not_found(outcome)
             return Found(wanted, is_tried_again=True, valid_until_s=until_s)
         return Found(request_status.failed(outcome))
-    return (yield from _book(context, request, group, outcome, pod_set_of, terms))
+    return (yield from _book(context, request, outcome, pod_set_of, terms))
 
 
 def rehouse(context: SchedulerContext, booking: Booking) -> Generator[Effect, Answer, Wanted]:
@@ -106,7 +113,7 @@ def rehouse(context: SchedulerContext, booking: Booking) -> Generator[Effect, An
     if isinstance(outcome, str):
         return lost
     for tried in outcome.tried:
-        yield from pause_if_due(context, group, LET_GO_STEPS)
+        yield from pause_if_due(context, LET_GO_STEPS)
         assert tried.decision is not None
         node, uid = tried.decision.node, tried.attempt.pod.uid
         yield from give_back(context, tried.attempt, node)
@@ -152,10 +159,18 @@ def _trial(
     context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, Outcome | str]:
     """Places of all pods, assumed; or why there are none."""
+    found = yield from seen(group, _sought(context, group))
+    tell_freed(context, group)
+    return found
+
+
+def _sought(
+    context: SchedulerContext, group: GroupAttempt
+) -> Generator[Effect, Answer, Outcome | str]:
     outcome = yield from try_group(context, group, plan={})
     if outcome.result is Result.SCHEDULED:
         return outcome
-    yield from free(context, group, outcome)
+    yield from let_go(context, group, outcome)
     failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
     why = failures[0].message if failures else outcome.message
     if failures and failures[0].is_error:
@@ -169,7 +184,6 @@ def _trial(
 def _book(
     context: SchedulerContext,
     request: ProvisioningRequest,
-    group: GroupAttempt,
     outcome: Outcome,
     pod_set_of: Mapping[str, int],
     terms: Terms,
@@ -178,7 +192,7 @@ def _book(
     key, uid = request.metadata.key, request.metadata.uid
     booking = bookings.begin(key, uid, context.cluster.wall_clock_s + terms.hold_s)
     for tried in outcome.tried:
-        yield from pause_if_due(context, group, LET_GO_STEPS)
+        yield from pause_if_due(context, LET_GO_STEPS)
         assert tried.decision is not None
         info, node = tried.attempt.info, tried.decision.node
         yield from give_back(context, tried.attempt, node)

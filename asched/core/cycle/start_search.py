@@ -21,7 +21,7 @@ import numpy as np
 from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Result
-from asched.core.cycle.group_trial import let_go, pause_if_due, try_group
+from asched.core.cycle.group_trial import let_go, pause_if_due, seen, try_group
 from asched.core.cycle.start_keeping import StartTimes
 from asched.core.cycle.supposed import without
 from asched.core.framework.effects import Effect
@@ -112,7 +112,7 @@ def search(
     group = _clones(context, first, infos)
     demands = []
     for alike in _by_class(infos):
-        yield from pause_if_due(context, group, 0)
+        yield from pause_if_due(context, 0)
         demands.append(_demand(cluster, first.runner, alike))
         cluster.budget.note(CLASS_STEPS)
     read, height = cluster.nodes.columns.read, cluster.nodes.height
@@ -120,20 +120,20 @@ def search(
     _stop_if_moved(cluster, generation)
     if not may_ever_fit(demands, offered):
         return None
-    timeline = yield from _timeline(context, group, respected)
+    timeline = yield from _timeline(context, respected)
     ends = [cluster.singleton(Ends).of(info, now_s) for info in infos]
     lasts_s = max(inf if end is None else end.at_s - now_s for end in ends)
     trials = 0
     for start in timeline.starts(demands, lasts_s, now_s + horizon_s, SCAN_MAX):
         if not isinstance(start, Start):
-            yield from pause_if_due(context, group, start)
+            yield from pause_if_due(context, start)
             continue
         for spare in (SPARE, inf):
-            yield from pause_if_due(context, group, LOOK_STEPS)
-            within = yield from _counted(context, group, rows_for(demands, start.room, spare))
+            yield from pause_if_due(context, LOOK_STEPS)
+            within = yield from _counted(context, rows_for(demands, start.room, spare))
             if spare == inf:
                 within[np.flatnonzero(within)[TRIAL_ROWS_MAX:]] = False
-            leaving = yield from _leaving(context, group, within, start.at_s, generation)
+            leaving = yield from _leaving(context, within, start.at_s, generation)
             blocked = timeline.free_at(start.at_s) - start.room
             kept.is_trying = True
             try:
@@ -153,9 +153,7 @@ def _stop_if_moved(cluster: Cluster, generation: int) -> None:
         raise NodesMovedError
 
 
-def _counted(
-    context: SchedulerContext, group: GroupAttempt, steps: Steps[R]
-) -> Generator[Effect, Answer, R]:
+def _counted(context: SchedulerContext, steps: Steps[R]) -> Generator[Effect, Answer, R]:
     """What is found in so many steps, with pauses."""
     while True:
         try:
@@ -163,7 +161,7 @@ def _counted(
         except StopIteration as end:
             found: R = end.value
             return found
-        yield from pause_if_due(context, group, cost)
+        yield from pause_if_due(context, cost)
 
 
 def _by_class(infos: Sequence[PodInfo]) -> list[list[PodInfo]]:
@@ -186,7 +184,7 @@ def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Deman
 
 
 def _timeline(
-    context: SchedulerContext, group: GroupAttempt, respected: Sequence[Reservation]
+    context: SchedulerContext, respected: Sequence[Reservation]
 ) -> Generator[Effect, Answer, Timeline]:
     """Who comes while it pauses is taken to stay, and who goes gives nothing back.
 
@@ -202,7 +200,7 @@ def _timeline(
     kinds: dict[PodClass, int] = {}
     for at in range(0, len(everybody), PODS_AT_ONCE):
         some = everybody[at : at + PODS_AT_ONCE]
-        yield from pause_if_due(context, group, END_STEPS * len(some))
+        yield from pause_if_due(context, END_STEPS * len(some))
         for info in some:
             end = ends.of(info, now_s) if info.row >= 0 else None
             if end is not None:
@@ -256,7 +254,7 @@ def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo])
 
 
 def _leaving(
-    context: SchedulerContext, group: GroupAttempt, within: Mask, start_s: float, generation: int
+    context: SchedulerContext, within: Mask, start_s: float, generation: int
 ) -> Generator[Effect, Answer, Leaving]:
     """Who of those on these rows will have ended. Raises NodesMovedError."""
     cluster, found = context.cluster, {}
@@ -264,7 +262,7 @@ def _leaving(
     _stop_if_moved(cluster, generation)
     for row in np.flatnonzero(within).tolist():
         steps = ROW_STEPS + END_STEPS * len(cluster.pods_on(row))
-        yield from pause_if_due(context, group, steps)
+        yield from pause_if_due(context, steps)
         _stop_if_moved(cluster, generation)
         found[row] = list(ledger.leaving(row, start_s))
     return found
@@ -284,7 +282,7 @@ def _try_at(
     group.was_seen = False  # none of its pods has lain anywhere yet
     uids = [info.pod.uid for ended in leaving.values() for info, _ in ended]
     places = [place for row in leaving if (place := _place(cluster, row, blocked[:, row]))]
-    steps = try_group(context, group, within, plan={})
+    steps = seen(group, try_group(context, group, within, plan={}))
 
     @contextmanager
     def promises() -> Iterator[None]:
@@ -306,10 +304,9 @@ def _try_at(
             total = Counter(before.accounted)
             total.update(tried.attempt.info.cls.accounted)
             needs[tried.decision.node] = Need(dict(total), before.pods + 1)
-    if group.was_seen:
-        kept = cluster.singleton(StartTimes.of)
-        kept.freed += [t.attempt.pod.on(t.decision.node) for t in outcome.tried if t.decision]
-    yield from let_go(context, group, outcome)
+    yield from seen(group, let_go(context, group, outcome))
+    cluster.singleton(StartTimes.of).freed += group.freed.values()
+    group.freed.clear()
     if not needs:
         return None
     row_of = cluster.nodes.row_of

@@ -214,6 +214,20 @@ def test_a_gang_that_paused_and_does_not_fit_wakes_those_who_met_its_places() ->
     assert found == {"large"}
 
 
+def test_a_gang_that_waited_for_another_one_is_tried_though_nothing_happens_any_more() -> None:
+    count = SLICE_STEPS // TRY_STEPS + 5
+    play = Play(a_node("n").allocatable(cpu=str(count - 1), memory="1Ti", pods="1k"), **GANGS)
+    play.turn(Seen(POD_GROUP, a_group("a", count)), Seen(POD_GROUP, a_group("b", 2)))
+    pods = [a_member(f"a{i:03}", "a").build() for i in range(count)]
+    play.turn(*(Seen(POD, pod) for pod in pods))
+    play.turn(*(Seen(POD, a_member(name, "b").build()) for name in ("b0", "b1")))
+    found = bound(play)
+    while play.machine.next_deadline_s() == 0.0:
+        play.turn()
+        found |= bound(play)
+    assert found == {"b0", "b1"}
+
+
 def test_outside_of_turns_nobody_counts() -> None:
     budget = Budget()
     budget.charge(10 * SLICE_STEPS)

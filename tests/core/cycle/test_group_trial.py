@@ -1,5 +1,6 @@
 """The trial of a group: pods one after the other, places held, and everything given back."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_trial import (
+    LET_GO_STEPS,
     ROOM_STEPS,
-    free,
     let_go,
     pause_if_due,
+    seen,
     tell_freed,
     try_group,
     try_plan,
@@ -144,18 +146,33 @@ def test_the_last_place_is_given_back_first_and_all_of_them_are() -> None:
 
 
 @pytest.mark.parametrize("was_seen", [False, True])
-def test_who_may_have_seen_the_places_taken_hears_that_they_are_free(was_seen: bool) -> None:
+@pytest.mark.parametrize("give", [let_go, undo])
+def test_who_may_have_seen_the_places_taken_hears_that_they_are_free(
+    give: Callable[..., Any], was_seen: bool
+) -> None:
     scene = Scene()
     group, outcome = scene.tried(*members(3))
     group.was_seen = was_seen
     moves: list[str] = []
     scene.context.queue.move = lambda change, _now_s: moves.append(change.old.spec.node_name)  # type: ignore[method-assign,assignment]
-    run(free(scene.context, group, outcome))
+    run(give(scene.context, group, outcome))
     assert (moves, scene.places()) == ([], {}), "not in the midst of their attempt"
     tell_freed(scene.context, group)
-    assert sorted(moves) == (["n0", "n0", "n1"] if was_seen else [])
+    assert sorted(moves) == (["n0", "n1"] if was_seen else []), "of equals on a node one"
     tell_freed(scene.context, group)
-    assert len(moves) == (3 if was_seen else 0), "they are told once"
+    assert len(moves) == (2 if was_seen else 0), "they are told once"
+
+
+def test_a_pause_while_places_are_given_back_counts_as_well() -> None:
+    scene = Scene()
+    group, outcome = scene.tried(*members(3))
+    scene.cluster.budget.open(LET_GO_STEPS)
+    steps = seen(group, let_go(scene.context, group, outcome))
+    assert isinstance(next(steps), Pause)
+    assert sorted(scene.places()) == ["p0", "p1"]
+    scene.cluster.budget.open()
+    run(steps)
+    assert {node for _, node in group.freed} == {"n0"}
 
 
 def test_what_was_promised_to_its_pods_binds_nobody_among_themselves() -> None:
@@ -208,12 +225,9 @@ def test_an_error_ends_the_trial_and_is_told_to_all() -> None:
 
 def test_it_pauses_between_two_pods_once_the_slice_is_used_up() -> None:
     scene = Scene()
-    group = scene.group(*members(1))
     budget = scene.cluster.budget
     budget.open(3)
-    assert list(pause_if_due(scene.context, group, 3)) == []
-    assert not group.was_seen
-    (pause,) = pause_if_due(scene.context, group, 1)
+    assert list(pause_if_due(scene.context, 3)) == []
+    (pause,) = pause_if_due(scene.context, 1)
     assert isinstance(pause, Pause)
-    assert group.was_seen
     assert budget.spent >= 4
