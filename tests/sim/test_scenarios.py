@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from asched.core.cycle import binding, group_trial, group_waiting
+from asched.core.cycle import binding, group_cycle, group_room, group_search, group_waiting
 from asched.core.cycle.group_look import GangLooks
 from asched.core.framework.effects import Bind
 from asched.core.framework.status import SUCCESS, Status
@@ -121,7 +121,8 @@ def test_a_pod_that_is_not_assumed_overcommits(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_gang_that_keeps_what_it_cannot_use_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_trial, "let_go", lambda *_: iter(()))
+    for room in (group_cycle, group_room, group_search):
+        monkeypatch.setattr(room, "let_go", lambda *_: iter(()))
 
     assert "is still assumed" in findings("Gangs", range(2))
 
