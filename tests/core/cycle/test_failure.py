@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from asched.core.cycle.context import Attempt
+from asched.core.cycle.decided import Refused as RefusedLine
+from asched.core.cycle.decided import read
 from asched.core.cycle.failure import (
     CLEARED,
     KEPT,
@@ -17,12 +19,14 @@ from asched.core.cycle.failure import (
     status_patch,
     unschedulable,
 )
+from asched.core.cycle.history import Step
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.points import Nomination
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Gone, Refused, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play, ours
+from tests.core.cycle.recording import Recorder
 
 SAID: Mapping[str, Any] = {
     "type": "PodScheduled",
@@ -39,12 +43,17 @@ def test_a_note_holds_so_many_bytes_and_whole_characters() -> None:
     cut = note("ä" * NOTE_BYTES_MAX)
     assert len(cut.encode()) <= NOTE_BYTES_MAX
     assert cut.endswith("ä ...")
+    odd = note("x" + "ä" * NOTE_BYTES_MAX)
+    assert len(odd.encode()) == NOTE_BYTES_MAX - 1, "half of a character is left out"
+    assert odd.endswith("ä ...")
 
 
 def test_an_error_is_told_from_a_rejection() -> None:
     assert error("etcd is away").is_error
     assert not unschedulable("no room").is_error
-    assert unschedulable("no room", KEPT).nomination.node is None
+    failure = unschedulable("no room", KEPT)
+    assert failure.nomination.node is None
+    assert (failure.message, failure.reason) == ("no room", "Unschedulable")
 
 
 def patch(pod: PodBuilder, nomination: Nomination = KEPT, **more: Any) -> PatchPodStatus | None:
@@ -73,6 +82,26 @@ def test_a_first_condition_is_written_whole_with_its_place_among_the_others() ->
     assert made.condition["reason"] == "Unschedulable"
     assert made.condition_types == ("example.com/ready", "PodScheduled")
     assert made.pod.uid == "uid-web"
+
+
+def test_conditions_keep_their_order_and_the_first_one_of_all_needs_none() -> None:
+    first = patch(a_pod("web"))
+    assert first is not None
+    assert first.condition_types == ()
+    other = {"type": "example.com/ready", "status": "True"}
+    again = patch(a_pod("web").status(conditions=[{**SAID, "message": "no node"}, other]))
+    assert again is not None
+    assert again.condition_types == ("PodScheduled", "example.com/ready")
+
+
+def test_the_condition_says_of_which_generation_it_speaks() -> None:
+    made = patch(a_pod("web").metadata(generation=3))
+    assert made is not None
+    assert made.condition is not None
+    assert made.condition["observedGeneration"] == 3
+    none = patch(a_pod("web").metadata(generation=0))
+    assert none is not None
+    assert "observedGeneration" not in (none.condition or ())
 
 
 @pytest.mark.parametrize(
@@ -132,6 +161,71 @@ def test_a_rejected_pod_rests_under_its_rejectors() -> None:
     assert attempted.where == "unschedulable"
 
 
+def test_a_pod_that_says_all_of_it_already_is_told_by_an_event_alone() -> None:
+    attempted = Attempted()
+    pod = a_pod("web").spec(schedulerName="default-scheduler").status(conditions=[dict(SAID)])
+    attempted.context.cluster.apply(Seen(POD, pod.build()))
+    (event,) = attempted.fails(unschedulable("no room"))
+    assert isinstance(event, EmitEvent)
+
+
+@pytest.mark.parametrize(
+    ("failure", "result"), [(error("away"), "error"), (unschedulable("away"), "unschedulable")]
+)
+def test_metrics_and_log_hear_of_each_failure_and_how_long_it_took(
+    failure: Failure, result: str
+) -> None:
+    attempted = Attempted()
+    context, ear = attempted.context, Recorder()
+    context.observer, context.counter_s, attempted.attempt.started_s = ear, lambda: 7.0, 5.0
+    attempted.fails(failure)
+    assert ear.of("attempt_ended") == [(result, "default-scheduler", 2.0)]
+    assert ear.of("scheduling_failed") == [("default/web", failure.reason, "away")]
+
+
+def test_the_queue_hears_who_rejected_it_and_how_it_is_to_wait() -> None:
+    attempted = Attempted()
+    failure = Failure(
+        "no room",
+        "Unschedulable",
+        frozenset(("NodeResourcesFit",)),
+        frozenset(("GangScheduling",)),
+        is_patient=True,
+        pause_s=7.0,
+    )
+    attempted.fails(failure)
+    queued = attempted.attempt.queued
+    assert queued.rejected_by == {"NodeResourcesFit"}
+    assert queued.pending_on == {"GangScheduling"}
+    assert (queued.is_patient, queued.is_promised) == (True, False)
+    assert queued.backoff_until_s == attempted.context.now_s + 7.0
+
+
+@pytest.mark.parametrize("more", [{"comes_back": True}, {"nomination": Nomination("n1")}])
+def test_a_pod_for_which_there_may_be_room_soon_is_promised_to_the_queue(more: Any) -> None:
+    attempted = Attempted()
+    attempted.fails(Failure("no room", "Unschedulable", frozenset(("NodeResourcesFit",)), **more))
+    queued = attempted.attempt.queued
+    assert (queued.is_promised, queued.is_patient) == (True, False)
+
+
+def test_the_history_tells_an_error_by_its_words_and_a_rejection_by_its_nodes() -> None:
+    attempted = Attempted()
+    attempted.fails(error("etcd is away"))
+    histories = attempted.context.histories
+    ((_, number, step, said),) = histories.of("default/web")
+    assert (number, step, said) == (1, Step.ERROR, "etcd is away")
+    before = histories._bytes
+    attempted.play.see(a_pod("big").requests(cpu="99"))
+    (line,) = histories.of("default/big")
+    refused = read(line)
+    assert isinstance(refused, RefusedLine)
+    assert [(one["plugin"], one["named"]) for one in refused.told()["reasons"]] == [
+        ("NodeResourcesFit", ["n1"])
+    ]
+    assert histories._bytes > before
+
+
 def test_event_and_condition_may_end_with_how_to_ask() -> None:
     attempted = Attempted()
     attempted.context.advises = True
@@ -175,13 +269,19 @@ def test_a_nomination_is_noted_before_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nomination", "freed"), [(CLEARED, ["n1"]), (Nomination("n2"), ["n1"]), (Nomination("n1"), [])]
+    ("promised", "nomination", "freed"),
+    [
+        ("n1", CLEARED, ["n1"]),
+        ("n1", Nomination("n2"), ["n1"]),
+        ("n1", Nomination("n1"), []),
+        ("", Nomination("n1"), []),
+    ],
 )
 def test_others_hear_of_room_that_a_failure_gives_back(
-    nomination: Nomination, freed: list[str], monkeypatch: pytest.MonkeyPatch
+    promised: str, nomination: Nomination, freed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempted, told = Attempted(), list[Any]()
-    attempted.context.nominator.add(attempted.pod, "n1")
+    attempted.context.nominator.add(attempted.pod, promised)
 
     def move(change: Any, _now_s: float, *, except_uid: str) -> None:
         assert except_uid == attempted.pod.uid, "its own promise was never in its way"

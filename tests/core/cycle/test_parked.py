@@ -39,8 +39,11 @@ def test_the_more_important_go_first_and_equals_in_the_order_of_their_attempts()
     for attempt in (one(4), one(1, -5), one(3, 7), one(2)):
         line.add(attempt)
     assert len(line) == 4
+    assert line.is_due(is_deciding=False)
+    assert not line.is_due(is_deciding=True)
     assert popped(line) == [3, 2, 4, 1]
     assert line.pop(is_deciding=False) is None
+    assert not line.is_due(is_deciding=False)
 
 
 def test_nobody_goes_on_while_an_extender_thinks() -> None:
@@ -56,6 +59,7 @@ def test_a_group_waits_for_another_one_and_those_behind_it_do_not() -> None:
     line.add(group(1, priority=9))
     line.add(one(2))
     assert popped(line) == [2]
+    assert not line.is_due(is_deciding=False)
     line.open_groups.clear()
     assert popped(line) == [1]
 
