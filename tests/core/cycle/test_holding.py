@@ -1,6 +1,6 @@
 """Who keeps what is held: whatever moved is settled before anybody is decided for."""
 
-from asched.core.cycle.holding import keep
+from asched.core.cycle.holding import keep, put_off
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.timestamp import rfc3339
@@ -62,6 +62,31 @@ def test_a_standby_forgets_groups_that_came_and_went() -> None:
         play.turn(Seen(POD, pod))
         play.turn(Gone(POD, pod))
         assert len(moved) <= SWEEP_FROM + 8
+
+
+def test_a_standby_forgets_no_group_that_has_pods_or_a_hold_and_looks_only_now_and_then() -> None:
+    play = a_gang_play(room("n1", 8))
+    gang_with_hold(play)
+    context, cluster = play.machine.context, play.parts.cluster
+    moved = cluster.pod_groups.moved
+    place = HeldPlace(HeldAmounts({"cpu": 1}), "n1")
+    cluster.holds.put("scheduling.x-k8s.io:default/held", [place], 1e9)
+    stays = [OWNER, "scheduling.x-k8s.io:default/held"]
+    most = SWEEP_FROM + 2 * (1 + 2)
+    for key in (*stays, *(f"scheduling.x-k8s.io:default/gone-{n}" for n in range(most - 2))):
+        moved[key] = None
+    put_off(context)
+    assert len(moved) == most, "as many are kept without a look"
+    moved["scheduling.x-k8s.io:default/one-more"] = None
+    put_off(context)
+    assert list(moved) == stays
+
+
+def test_a_standby_follows_the_pods_of_a_request() -> None:
+    play = held_play(room("n1", 8))
+    play.parts.cluster.apply(Seen(POD, consumer("a").on("n1").build()))
+    put_off(play.machine.context)
+    assert play.held() == {"n1": 1}
 
 
 def test_who_leads_no_more_is_not_woken_by_holds_whose_time_is_up() -> None:

@@ -8,7 +8,7 @@ from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.holds import HeldAmounts, HeldPlace
+from asched.core.state.holds import SWEEP_FROM, HeldAmounts, HeldPlace
 from tests.builders import a_cluster, a_node, a_pod
 
 ONE_CPU = HeldAmounts({"cpu": 1000, "memory": 1 << 30}, pods=1)
@@ -66,6 +66,7 @@ def test_a_lifted_hold_counts_nowhere_until_it_is_restored() -> None:
 
     assert amounts_on(cluster, "n1") == (1000, 1 << 30, 1)
     assert {row for row, _ in cluster.nodes.log.since(changed_up_to) or ()} == {0}
+    assert list(cluster.holds.touched) == [], "it has all that it had"
 
 
 def test_a_node_takes_its_places_along_and_the_owner_is_looked_at() -> None:
@@ -97,7 +98,9 @@ def test_a_node_that_goes_while_its_places_are_lifted_is_missed_at_their_return(
 
 
 @pytest.mark.parametrize(
-    ("cpu", "touched"), [("2", []), ("4", ["a"])], ids=["beside it", "on top of it"]
+    ("cpu", "touched"),
+    [("2", []), ("3", []), ("4", ["a"])],
+    ids=["beside it", "up to it", "on top of it"],
 )
 def test_an_owner_is_looked_at_when_somebody_lies_on_its_room(cpu: str, touched: list) -> None:
     cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
@@ -106,6 +109,20 @@ def test_an_owner_is_looked_at_when_somebody_lies_on_its_room(cpu: str, touched:
     cluster.apply(Seen(POD, a_pod("stranger").requests(cpu=cpu).on("n1").build()))
 
     assert list(cluster.holds.touched) == touched
+
+
+def test_an_owner_is_looked_at_when_there_are_too_many_pods_for_its_place() -> None:
+    cluster = a_cluster(a_node("n1").allocatable(pods="2"))
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+
+    cluster.apply(Seen(POD, a_pod("first").on("n1").build()))
+    assert list(cluster.holds.touched) == []
+    cluster.apply(Seen(POD, a_pod("second").on("n1").build()))
+
+    assert list(cluster.holds.touched) == ["a"]
+    assert len(cluster.holds.drop("a")) == 1
+    assert list(cluster.holds.touched) == [], "there is nobody to look at any more"
+    assert cluster.holds.drop("a") == ()
 
 
 def test_an_owner_is_looked_at_when_its_node_shrinks() -> None:
@@ -133,6 +150,21 @@ def test_owners_expire_in_order_and_by_their_last_word() -> None:
     assert cluster.holds.next_deadline_s == 40
 
 
+def test_who_is_gone_or_has_more_time_does_not_expire_and_nobody_is_due_without_holds() -> None:
+    holds = a_cluster(a_node("n1")).holds
+    assert holds.next_deadline_s is None
+    assert list(holds.expired(1e9)) == []
+    for owner in ("gone", "extended", "due"):
+        holds.put(owner, [], until_s=5)
+    holds.put("extended", [], until_s=40)
+    holds.drop("gone")
+
+    assert list(holds.expired(30)) == ["due"]
+    assert [hold.owner for hold in holds.all()] == ["extended", "due"]
+    holds.drop("extended")
+    assert holds.next_deadline_s is None
+
+
 def test_places_on_a_node_that_nobody_knows_are_refused_and_change_nothing() -> None:
     cluster = a_cluster(a_node("n1"))
 
@@ -147,6 +179,25 @@ def test_deadlines_of_owners_that_change_their_mind_do_not_pile_up() -> None:
     for at in range(10_000):
         cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], until_s=at)
     assert len(cluster.holds._deadlines) < 100
+    cluster.holds.put("b", [], until_s=7)
+    noted = len(cluster.holds._deadlines)
+    cluster.holds.put("b", [HeldPlace(ONE_CPU, "n1")], until_s=7)
+    assert len(cluster.holds._deadlines) == noted, "its time is known"
+
+
+def test_deadlines_are_swept_only_once_most_are_nobodys_and_stay_in_order() -> None:
+    holds = a_cluster(a_node("n1")).holds
+    for number in range(200):
+        holds.put(f"stays-{number}", [], until_s=(number * 37) % 101)
+    kept = holds._deadlines
+    for at in range(1_000, 2_000):
+        holds.put("restless", [], until_s=at)
+        assert len(holds._deadlines) <= SWEEP_FROM + 2 * 201 + 1
+        if at < 1_150:
+            assert holds._deadlines is kept, "sweeping each time would cost all, each time"
+    for now_s in range(101):
+        due = [f"stays-{n}" for n in range(200) if (n * 37) % 101 == now_s]
+        assert sorted(holds.expired(now_s)) == sorted(due)
 
 
 @pytest.mark.parametrize("seed", range(20))
