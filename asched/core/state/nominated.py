@@ -82,7 +82,6 @@ class Nominator:
         kept = None
         if not old.status.nominated_node_name and not new.status.nominated_node_name:
             kept = self._node_of.get(old.uid)
-        self.delete(old.uid)
         self.add(new, kept)
 
     def delete(self, uid: str) -> None:
