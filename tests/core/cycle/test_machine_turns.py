@@ -1,12 +1,12 @@
 """What the machine does around cycles: who answers whom, what counts, when it is due again."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
 from asched.core.config.defaults import configuration
-from asched.core.cycle import parked
+from asched.core.cycle import machine, parked
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.group_trial import TRY_STEPS
 from asched.core.cycle.turn_limit import CountedLimit
@@ -19,11 +19,12 @@ from asched.core.framework.effects import (
     Patch,
     ReadPod,
     Together,
+    WaitFor,
 )
 from asched.core.framework.points import PermitPlugin, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.kinds import NODE, POD, POD_GROUP
-from asched.core.state.budget import SLICE_STEPS
+from asched.core.state.budget import SLICE_STEPS, Budget
 from asched.core.state.facts import Answer, Bound, Done, Returned, Seen, Unknown
 from asched.edge.host.assemble import build_runners
 from tests.builders import a_node, a_pod
@@ -160,6 +161,76 @@ def test_a_coroutine_that_has_ended_is_not_ended_again() -> None:
     play.see(a_pod("web").metadata(resourceVersion="2"))
     assert play.effects == []
     assert len(play.machine._waits) == 0
+
+
+def test_a_wait_that_follows_another_one_is_asked_about_at_once() -> None:
+    on = ((POD.resource, "default/web"),)
+    waits = [WaitFor(ready=lambda: True, timeout_s=600.0, on=on) for _ in range(3)]
+    play = Play(a_node("n1"), plugins=[pre_bind(lambda: waits)])
+    play.see(a_pod("web"))
+    found = bound(play)
+    while play.machine.next_deadline_s() == 0.0:
+        play.turn()
+        found |= bound(play)
+    assert found == {"web"}, "though nothing has moved, and nobody's patience ended"
+
+
+def steps_of_two_slices(budget: Budget) -> Iterator[None]:
+    for _ in range(2):
+        budget.note(SLICE_STEPS)
+        yield
+
+
+@pytest.mark.parametrize("by", ["time", "holds"])
+def test_nobody_is_tried_before_all_have_heard_of_what_a_turn_began_with(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play(a_node("n1"))
+    queue = play.machine.context.queue
+
+    def tell(_: object) -> None:
+        if not queue.sliced:
+            queue.sliced.do(steps_of_two_slices(queue.sliced.budget))
+
+    monkeypatch.setattr(*((queue, "tick") if by == "time" else (machine, "keep")), tell)
+    play.see(a_pod("web"))
+    monkeypatch.undo()
+    assert queue.sliced
+    assert bound(play) == set()
+    assert play.machine.next_deadline_s() == 0.0
+    while not bound(play):
+        play.turn()
+    assert not queue.sliced
+
+
+def test_nobody_is_tried_before_all_have_heard_of_what_an_attempt_did() -> None:
+    class Loud(PermitPlugin):
+        name = "Loud"
+
+        def permit(self, pod: Any, node: str) -> tuple[Status, float]:
+            sliced = play.machine.context.queue.sliced
+            if pod.pod.metadata.name == "p0":
+                sliced.do(steps_of_two_slices(sliced.budget))
+            return SUCCESS, 0.0
+
+    play = Play(a_node("n1"), plugins=[Loud])
+    play.turn(*(Seen(POD, a_pod(f"p{i}").build()) for i in range(2)))
+    assert bound(play) == {"p0"}
+    assert play.machine.next_deadline_s() == 0.0
+    while play.machine.context.queue.sliced:
+        play.turn()
+    assert bound(play) == {"p1"}
+
+
+def test_looks_that_were_not_finished_go_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(a_node("n1"))
+    looking = play.machine.context.queue.looking
+    monkeypatch.setattr(looking, "wake_next", lambda _: setattr(looking, "is_unfinished", True))
+    play.turn()
+    assert play.machine.next_deadline_s() == 0.0
+    monkeypatch.undo()
+    play.turn()
+    assert play.machine.next_deadline_s() is None
 
 
 class Pairs(PermitPlugin):
