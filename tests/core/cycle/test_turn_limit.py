@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from asched.core.cycle.turn_limit import TURN_S, CountedLimit, TimeLimit
+from asched.core.cycle.turn_limit import OTHERS_SHARE, TURN_S, CountedLimit, TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Seen
@@ -50,3 +50,44 @@ def test_none_granted_is_one_cycle() -> None:
 
     assert [e.pod.name for e in play.turn(*PODS) if isinstance(e, Bind)] == ["p0"]
     assert [e.pod.name for e in play.turn() if isinstance(e, Bind)] == ["p1"]
+
+
+def test_a_turn_lasts_so_long_and_each_begins_anew() -> None:
+    now = [100.0]
+    limit = TimeLimit(lambda: now[0])
+    for _ in range(2):
+        limit.begin()
+        now[0] += TURN_S * 0.9
+        assert not limit.is_over()
+        assert not limit.is_over()
+        now[0] += TURN_S * 0.2
+        assert limit.is_over()
+        assert limit.went_on == 2
+
+
+def test_who_paused_goes_on_once_others_had_their_share_since() -> None:
+    now = [100.0]
+    limit = TimeLimit(lambda: now[0])
+    limit.begin()
+    assert limit.may_resume(), "nobody has paused yet"
+    limit.begin_slice()
+    now[0] += 1.0
+    limit.end_slice()
+    now[0] += OTHERS_SHARE - 0.5
+    assert not limit.may_resume()
+    assert not limit.resumed
+    now[0] += 0.5
+    assert limit.may_resume()
+    assert limit.resumed
+    limit.begin()
+    assert not limit.resumed, "that was the turn before"
+
+
+def test_a_counted_turn_goes_on_as_often_as_granted_and_resumes_as_told() -> None:
+    limit = CountedLimit(2, resumed=True)
+    for _ in range(2):
+        limit.begin()
+        assert [limit.is_over() for _ in range(4)] == [False, False, True, True]
+        assert limit.went_on == 2
+    assert limit.may_resume()
+    assert not CountedLimit(2).may_resume()

@@ -238,3 +238,31 @@ def test_a_pod_of_a_gang_that_stands_apart_is_of_its_own_class() -> None:
     found = [unschedulable.add(queued) for queued in pods]
     assert found[0] is found[1]
     assert found[2] is not found[0]
+
+
+def test_who_is_ready_goes_before_one_of_higher_rank_that_backs_off() -> None:
+    equals, (ready, backing_off) = an_equals("b", "a")
+    for queued in (ready, backing_off):
+        equals.discard(queued)
+    backing_off.backoff_until_s = 10.0
+    for queued in (ready, backing_off):
+        equals.add(queued)
+    assert equals.first(5.0) is ready
+    assert equals.first(11.0) is backing_off, "its pause is over"
+
+
+def test_who_rests_without_having_been_tried_is_first_and_who_was_is_not() -> None:
+    equals, (tried, other) = an_equals("a", "b")
+    for queued in (tried, other):
+        equals.discard(queued)
+    equals.add(tried, was_tried=True)
+    assert equals.first(0.0) is None
+    equals.add(other)
+    assert equals.first(0.0) is other
+
+
+def test_those_in_turn_await_a_look_only_while_something_is_due() -> None:
+    equals, _ = an_equals("a", "b")
+    assert not equals.awaits_look
+    equals.due = Reason(Worth.IMMEDIATELY, "NodeAdd")
+    assert equals.awaits_look
