@@ -46,7 +46,7 @@ from asched.core.state.consumers import request_of
 from asched.core.state.ends import Ends
 from asched.core.state.facts import Answer
 from asched.core.state.holds import HeldAmounts, HeldPlace
-from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.pods import PodInfo
 from asched.core.state.reservations import CLONE, Need, Reservation, Reservations, vector
 
 TRIALS_MAX: Final = 6
@@ -197,7 +197,7 @@ def _timeline(
     at_s = np.empty(len(everybody), dtype=np.float64)
     on, of = np.empty((2, len(everybody)), dtype=np.intp)
     known: list[PodInfo] = []
-    kinds: dict[PodClass, int] = {}
+    kinds: dict[tuple[tuple[str, int], ...], int] = {}  # by amounts: deadlines make classes
     for at in range(0, len(everybody), PODS_AT_ONCE):
         some = everybody[at : at + PODS_AT_ONCE]
         yield from pause_if_due(context, END_STEPS * len(some))
@@ -206,14 +206,14 @@ def _timeline(
             if end is not None:
                 number = len(known)
                 at_s[number], on[number] = end.at_s, info.row
-                of[number] = kinds.setdefault(info.cls, len(kinds))
+                of[number] = kinds.setdefault(tuple(info.cls.accounted.items()), len(kinds))
                 known.append(info)
     _stop_if_moved(cluster, generation)
     there = np.arange(len(known))
     if cluster.nodes.log.end != cursor:
         there = there[[info.row == row for info, row in zip(known, on.tolist(), strict=False)]]
     width = len(cluster.nodes.columns.read("allocatable")) + 1
-    vectors = [vector(cluster, cls.accounted, 1) for cls in kinds]
+    vectors = [vector(cluster, dict(accounted), 1) for accounted in kinds]
     amounts = np.array(vectors, dtype=np.int64).reshape(len(kinds), width).T
     endings = Endings(at_s[there], on[there], of[there], amounts)
     promised = []

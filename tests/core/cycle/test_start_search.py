@@ -285,6 +285,24 @@ def test_it_pays_for_a_look_at_everybody_who_is_placed() -> None:
     assert many == pytest.approx(few + 2 * 400 * END_STEPS)
 
 
+def test_whoever_leaves_the_same_is_written_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each deadline there is a class; what they have is not read class by class in one go."""
+    read: list[Any] = []
+    vector = start_search.vector
+
+    def counted(*about: Any) -> Any:
+        read.append(about[1])
+        return vector(*about)
+
+    monkeypatch.setattr(start_search, "vector", counted)
+    scene = Scene(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="999"))
+    for number in range(40):
+        scene.runs(f"short-{number}", "n1", "100m", seconds=100 + number)
+
+    assert scene.after_s(scene.found(wants("2"))) == 119 + GRACE_S
+    assert len(read) == 2  # what the one asks for, what the others have
+
+
 def test_who_is_too_large_for_every_node_is_told_so_without_a_look_at_anybody() -> None:
     scene = Scene()
     assert scene.found(wants("5")) is None
