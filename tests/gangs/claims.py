@@ -30,9 +30,11 @@ def _bound(rng: random.Random, gang: list[Json]) -> list[Json]:
     found: list[Json] = []
     for number in range(rng.randint(1, 2)):
         name, mode = f"data{number}", rng.choice(("ReadWriteMany", "ReadWriteOncePod"))
-        volume = _volume(f"pv-{name}", mode, "1Gi", rng.choice("xyz") if rng.random() < 0.7 else "")
+        volume = a_volume(
+            f"pv-{name}", mode, "1Gi", rng.choice("xyz") if rng.random() < 0.7 else ""
+        )
         volume["spec"]["claimRef"] = {"namespace": "default", "name": name, "uid": f"uid-{name}"}
-        claim = _claim(name, mode, "1Gi")
+        claim = a_claim(name, mode, "1Gi")
         claim["spec"]["volumeName"] = f"pv-{name}"
         claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
         claim["status"]["phase"] = volume["status"]["phase"] = "Bound"
@@ -60,12 +62,12 @@ def _late(rng: random.Random, nodes: list[Json], gang: list[Json]) -> list[Json]
         zone = "" if host or rng.random() < 0.2 else rng.choice("xxyz")
         mode = rng.choice(("ReadWriteOnce", "ReadWriteOnce", "ReadWriteMany"))
         size = rng.choice(("1Gi", "2Gi", "3Gi"))
-        volume = _volume(f"free{number}", mode, size, zone, host)
+        volume = a_volume(f"free{number}", mode, size, zone, host)
         volume["spec"]["storageClassName"] = "late"
         found.append(volume)
     for number in range(rng.randint(1, 3)):
         mode = rng.choice(("ReadWriteOnce", "ReadWriteOnce", "ReadWriteMany"))
-        claim = _claim(f"late{number}", mode, rng.choice(("1Gi", "2Gi")))
+        claim = a_claim(f"late{number}", mode, rng.choice(("1Gi", "2Gi")))
         claim["spec"]["storageClassName"] = "late"
         found.append(claim)
         for pod in rng.sample(gang, 2 if rng.random() < 0.25 and len(gang) > 1 else 1):
@@ -73,7 +75,7 @@ def _late(rng: random.Random, nodes: list[Json], gang: list[Json]) -> list[Json]
     return found
 
 
-def _volume(name: str, mode: str, size: str, zone: str = "", host: str = "") -> Json:
+def a_volume(name: str, mode: str, size: str, zone: str = "", host: str = "") -> Json:
     spec: Json = {"accessModes": [mode], "capacity": {"storage": size}}
     if zone or host:
         key = "kubernetes.io/hostname" if host else ZONE
@@ -87,7 +89,7 @@ def _volume(name: str, mode: str, size: str, zone: str = "", host: str = "") -> 
     }
 
 
-def _claim(name: str, mode: str, size: str) -> Json:
+def a_claim(name: str, mode: str, size: str) -> Json:
     return {
         "kind": "PersistentVolumeClaim",
         "metadata": {

@@ -6,12 +6,14 @@ what it is asked is asked of the next one: claims are each pod's own. Places are
 reserved as in any attempt, and taken back before the search has told what it found.
 
 What Reserve chooses for a pod (devices, volumes) it chooses as ever, while other choices might
-leave others more. So a search over such pods alone proves nothing, and another one is made over the
-same board, `is_relaxed`: nothing is reserved there, and all find what is free at the beginning.
+leave others more. So a search over such pods alone proves nothing, and others are made over the
+same board. `is_relaxed`: nothing is reserved, and all find what is free at the beginning; what has
+no place even so has none. `is_thorough`: all that could be chosen is tried.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from itertools import product
 from typing import Final, TypeVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from msgspec.json import encode
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt
+from asched.core.framework.choices import CHOICES_MAX, Choices
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.order_free import POD_PLACE, OrderFree, is_order_free
@@ -27,7 +30,7 @@ from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.gang.problem import I64, Unknown
-from asched.core.gang.search import MOVED, SPENT
+from asched.core.gang.search import FIRST, MOVED, SPENT, Choice
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
@@ -62,6 +65,7 @@ class GroupBoard:
         self._context = context
         self._group = group
         self._left: float = steps
+        self._kept = 0.0
         self.needed = needed
         self.cluster = context.cluster
         self.within = Placement("", within).mask(self.cluster.nodes)
@@ -73,8 +77,12 @@ class GroupBoard:
         self.counts = tuple(len(attempts) for attempts in self.members)
         self._used = [0] * len(self.members)
         self.placed: list[tuple[int, Attempt]] = []
+        #: which of all choices those have, by uid, that have not the first ones
+        self.choices_made: dict[str, tuple[str, dict[str, int]]] = {}
         #: whether nothing is reserved; whether anything was, that could have been chosen otherwise
         self.is_relaxed = self.has_chosen = False
+        #: whether all is tried that could be chosen; whether there was more than that
+        self.is_thorough = self.has_more = False
         #: whether anything else happened meanwhile: then nothing is proved any more
         self.was_moved = False
 
@@ -131,7 +139,19 @@ class GroupBoard:
         )
         return frozenset(found.items()) if found else ()
 
-    def put(self, c: int, row: int) -> bool:
+    def choices(self, c: int, row: int) -> Iterable[Choice]:
+        """By plugins that reserve anything. Raises OutOfTurn."""
+        self.feasible(c)  # as for `put`
+        node, pod, state = self.cluster.nodes.node_at[row], self.example(c), self.state(c)
+        assert node is not None
+        counts = [
+            plugin.choices(pod, node.name, state.data_of(plugin.name))
+            for plugin in state.active_plugins.reserves
+        ]
+        self.has_more |= max(counts, default=0) > CHOICES_MAX
+        return product(*(range(min(count, CHOICES_MAX)) for count in counts))
+
+    def put(self, c: int, row: int, choice: Choice = FIRST) -> bool:
         """Whatever it says, the pod is on the board afterwards. Raises OutOfTurn before that."""
         if self.chooses(c):
             self.has_chosen = True
@@ -143,6 +163,11 @@ class GroupBoard:
         self.cluster.assume(attempt.info, node.name)
         self._used[c] += 1
         self.placed.append((c, attempt))
+        if any(choice):
+            names = [plugin.name for plugin in state.active_plugins.reserves]
+            made = node.name, dict(zip(names, choice, strict=True))
+            self.choices_made[attempt.pod.uid] = made
+            self.cluster.singleton(Choices).insist(attempt.pod.uid, *made)
         return self.is_relaxed or all(
             plugin.reserve(attempt.info, node.name, state.data_of(plugin.name)).is_success
             for plugin in state.active_plugins.reserves
@@ -151,6 +176,8 @@ class GroupBoard:
     def take_back(self) -> Generator[Effect, Answer, None]:
         c, attempt = self.placed.pop()
         self._used[c] -= 1
+        if self.choices_made.pop(attempt.pod.uid, None):
+            self.cluster.singleton(Choices).drop(attempt.pod.uid)
         if self.is_relaxed:
             self.cluster.forget(attempt.info)
         elif self._group.runner.profile.reserves and self.state(c).active_plugins.reserves:
@@ -169,7 +196,7 @@ class GroupBoard:
     def charge(self, steps: float) -> Generator[Effect, Answer, Unknown | None]:
         """Pause if the slice is used up, then count so many steps; an answer ends the search."""
         self._left -= steps
-        if self._left < 0:
+        if self._left < self._kept:
             return SPENT
         budget = self.cluster.budget
         if budget.is_used_up:
@@ -183,6 +210,13 @@ class GroupBoard:
                 return MOVED
         budget.note(steps)
         return None
+
+    def keep_half(self) -> None:
+        """Half of the steps that are left are kept for another search."""
+        self._kept = self._left / 2
+
+    def keep_nothing(self) -> None:
+        self._kept = 0.0
 
     def patiently(self, ask: Callable[[], T]) -> Generator[Effect, Answer, T | Unknown]:
         while True:

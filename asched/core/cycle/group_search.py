@@ -2,7 +2,8 @@
 
     bounds     refuted: no place, and the reason
     plans      packed by prices, in one choice of domains after the other; then asked of the filters
-    search     through all states, asked of the filters: a place, a proof, or out of budget
+    search     through all states, asked of the filters: a place, a proof, or out of budget; if the
+               first devices and volumes that will do are in the way, through all choices of them
 
 What is found is tried like any group, pod by pod, each on the node the plan has for it: the
 filters, Reserve and Permit have the last word. Where pods one after the other found a place, nobody
@@ -13,7 +14,7 @@ Bounds  `gang_search_steps` of the budget an attempt, in slices like all long wo
         than PODS_MAX pods are planned only; KNOWN_MAX groups are remembered.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -25,13 +26,14 @@ from asched.core.cycle.group_board import GroupBoard
 from asched.core.cycle.group_problem import described
 from asched.core.cycle.group_trial import let_go, try_plan, undo
 from asched.core.cycle.scheduling import failure_of
+from asched.core.framework.choices import Choices
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
 from asched.core.gang.bounds import refuted
 from asched.core.gang.domains import planned
 from asched.core.gang.plan import by_prices
 from asched.core.gang.problem import Infeasible, Plan, Problem, Unknown
-from asched.core.gang.search import MOVED, search
+from asched.core.gang.search import MOVED, SPENT, search
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
@@ -47,7 +49,7 @@ CELLS_A_STEP: Final = 200
 
 TOO_LARGE: Final = Unknown("no plan came out even, and it is too large to be tried in all orders")
 
-CHOSEN: Final = Unknown("there might be one with other devices or volumes than the first ones")
+MORE: Final = Unknown("there may be one with other devices or volumes than those that were tried")
 
 Found = Outcome | Infeasible | Unknown
 
@@ -160,26 +162,40 @@ def _found(
             yield from undo(context, group, outcome)
     if sum(board.counts) > PODS_MAX:
         return TOO_LARGE
+    found = yield from _searched(board)
+    if not isinstance(found, list):
+        return found
+    choices = dict(board.choices_made)
+    yield from board.clear()
+    outcome = yield from _tried_with(context, group, board, found, within, choices)
+    if outcome.result is Result.SCHEDULED:
+        return outcome
+    yield from undo(context, group, outcome)
+    return Unknown("what was found was refused at Reserve or Permit")
+
+
+def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible | Unknown]:
+    """Places on the board, with the first devices and volumes that will do or, if need be, others.
+
+    A search that has others after it leaves half of the steps to them.
+    """
+    if not any(map(board.chooses, range(len(board.counts)))):
+        return (yield from search(board))
+    board.keep_half()
     found = yield from search(board)
-    if isinstance(found, list):
-        yield from board.clear()
-        outcome = yield from _tried(context, group, board, found, within)
-        if outcome.result is Result.SCHEDULED:
-            return outcome
-        yield from undo(context, group, outcome)
-        return Unknown("what was found was refused at Reserve or Permit")
-    if isinstance(found, Infeasible) and board.has_chosen:
-        return (yield from _proof_at_any_choice(board))
-    return found
-
-
-def _proof_at_any_choice(board: GroupBoard) -> Generator[Effect, Answer, Infeasible | Unknown]:
-    """Whether the gang has no place whatever is chosen for its claims."""
+    if isinstance(found, list) or not (found is SPENT or board.has_chosen):
+        return found
     board.is_relaxed = True
+    board.keep_half()
     found = yield from search(board)
     yield from board.clear()
     board.is_relaxed = False
-    return CHOSEN if isinstance(found, list) else found
+    if isinstance(found, Infeasible):
+        return found
+    board.is_thorough = True
+    board.keep_nothing()
+    found = yield from search(board)
+    return MORE if isinstance(found, Infeasible) and board.has_more else found
 
 
 def _proof(
@@ -195,6 +211,25 @@ def _proof(
         stop = yield from board.charge(cost)
         if stop is not None:
             return stop
+
+
+def _tried_with(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    board: GroupBoard,
+    plan: Plan,
+    within: Mask | None,
+    choices: Mapping[str, tuple[str, dict[str, int]]],
+) -> Generator[Effect, Answer, Outcome]:
+    """`choices`: by uid, what is to be chosen for the pod, and where."""
+    insisted = context.cluster.singleton(Choices)
+    for uid, made in choices.items():
+        insisted.insist(uid, *made)
+    try:
+        return (yield from _tried(context, group, board, plan, within))
+    finally:
+        for uid in choices:
+            insisted.drop(uid)
 
 
 def _tried(

@@ -3,7 +3,7 @@
 A depth-first search over claims, requests and devices, in the order in which they are listed; the
 first complete solution is taken. Devices of one request are chosen in ascending order, as another
 order would be the same choice. Of alternatives the first that leads to a complete solution is
-taken.
+taken. (Where others are wanted too, `alternatives.py`, devices that are alike are not told apart.)
 
 A search may be long, so it is a generator that stops every so often: whoever asked goes on when it
 is his turn again, if the devices are still as they were.
@@ -98,17 +98,11 @@ def allocating(
     effort: Effort,
 ) -> Steps[Solution | None]:
     """The same, step by step, for as long as pools and what is taken of them stay as they are."""
-    search = _Search(pools, plans, taken, node, steps_max, effort)
+    search = DeviceSearch(pools, plans, taken, node, steps_max, effort)
     try:
         yield from search.prepare()
         if (yield from search.claim(0)) is _Outcome.FOUND:
-            return Solution(
-                tuple(tuple(chosen) for chosen in search.results),
-                tuple(
-                    tuple(search.selected.get((c, r), 0) for r in range(len(plan.requests)))
-                    for c, plan in enumerate(plans)
-                ),
-            )
+            return search.solutions[0]
     finally:
         search.end()
     if any(pool.invalid_reason for pool in pools):
@@ -116,7 +110,9 @@ def allocating(
     return None
 
 
-class _Search:
+class DeviceSearch:
+    """`solutions` as they are found, `most` of them."""
+
     def __init__(
         self,
         pools: tuple[Pool, ...],
@@ -125,8 +121,10 @@ class _Search:
         node: tuple[str, Mapping[str, str]],
         steps_max: int,
         effort: Effort,
+        most: int = 1,
     ) -> None:
         self._effort = effort
+        self._most = most
         self._pools = pools
         self._plans = plans
         self._taken = taken
@@ -138,8 +136,9 @@ class _Search:
         self._candidates: dict[Request, Candidates] = {}
         self._all: dict[Request, list[ReadyDevice]] = {}
         self._constraints: list[list[constraints.AllocationConstraint]] = []
-        self.results: list[list[Chosen]] = [[] for _ in plans]
-        self.selected: dict[tuple[int, int], int] = {}
+        self._results: list[list[Chosen]] = [[] for _ in plans]
+        self._selected: dict[tuple[int, int], int] = {}
+        self.solutions: list[Solution] = []
 
     def end(self) -> None:
         """Forget those who know the search, so that it goes without the collector of garbage."""
@@ -199,8 +198,18 @@ class _Search:
 
     def claim(self, c: int) -> Steps[_Outcome]:
         if c == len(self._plans):
-            return _Outcome.FOUND
+            self.solutions.append(self._solution())
+            return _Outcome.FOUND if len(self.solutions) >= self._most else _Outcome.NONE
         return (yield from self._request(c, 0))
+
+    def _solution(self) -> Solution:
+        return Solution(
+            tuple(tuple(chosen) for chosen in self._results),
+            tuple(
+                tuple(self._selected.get((c, r), 0) for r in range(len(plan.requests)))
+                for c, plan in enumerate(self._plans)
+            ),
+        )
 
     def _request(self, c: int, r: int) -> Steps[_Outcome]:
         plan = self._plans[c]
@@ -212,9 +221,9 @@ class _Search:
             return (yield from self._devices(c, r, plan.requests[r][0], 0, 0))
         all_too_many = True
         for index, request in enumerate(plan.requests[r]):
+            self._selected[c, r] = index
             outcome = yield from self._devices(c, r, request, 0, 0)
             if outcome is _Outcome.FOUND:
-                self.selected[c, r] = index
                 return outcome
             all_too_many = all_too_many and outcome is _Outcome.TOO_MANY
         return _Outcome.TOO_MANY if all_too_many else _Outcome.NONE
@@ -226,11 +235,13 @@ class _Search:
             return _Outcome.NONE
         if k >= needed:
             return (yield from self._request(c, r + 1))
-        if len(self.results[c]) + needed - k > ALLOCATION_RESULTS_MAX:
+        if len(self._results[c]) + needed - k > ALLOCATION_RESULTS_MAX:
             return _Outcome.TOO_MANY
         if request.takes_all:
             return (yield from self._take_all(c, r, request, k))
         candidates = self._candidates_of(request)
+        looks: set[bytes] = set()  # of devices that were tried, where alike ones leave the same
+        tells_apart = self._most == 1 or request.admin
         for index, device in candidates.from_index(start):
             if candidates.are_too_few(index, needed - k):
                 break
@@ -244,6 +255,10 @@ class _Search:
                 yield
             if self._consumption(request, device) is None:
                 continue
+            if not tells_apart and not device.allows_multiple:
+                if device.look in looks:
+                    continue
+                looks.add(device.look)
             if self._take(c, request, device):
                 outcome = yield from self._devices(c, r, request, k + 1, index + 1)
                 if outcome is _Outcome.FOUND:
@@ -299,12 +314,12 @@ class _Search:
             self._share(device, used, 1)
         else:
             self._using.setdefault(device.id, []).append(c)
-        self.results[c].append(Chosen(request, device, used if device.allows_multiple else None))
+        self._results[c].append(Chosen(request, device, used if device.allows_multiple else None))
         return True
 
     def _give_back(self, c: int, request: Request, device: ReadyDevice) -> None:
         """Take a choice back; counters of a device that is shared stay used."""
-        chosen = self.results[c].pop()
+        chosen = self._results[c].pop()
         for constraint in self._constraints[c]:
             constraint.remove(request.name, request.parent)
         if device.allows_multiple:

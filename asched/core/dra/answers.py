@@ -21,6 +21,7 @@ from asched.core.dra.allocator import (
     allocate,
     allocating,
 )
+from asched.core.dra.alternatives import alternatives
 from asched.core.dra.answer_codes import (
     CANNOT_ALLOCATE,
     CANNOT_FIT,
@@ -207,9 +208,14 @@ class AnswerBook:
         return found if answers is not None and found and self._old_rows(answers) == [] else None
 
     def solve(
-        self, demand: DeviceDemand, node: Node
+        self, demand: DeviceDemand, node: Node, number: int = 0
     ) -> tuple[tuple[ClaimPlan, ...], Solution | None]:
-        """Plans and solution for one node. Raises what the allocator raises."""
+        """Plans and solution for one node, of several the one of this number. Raises what the
+        allocator raises.
+        """
+        if number:
+            plans, found, _ = self._alternatives(demand, node, number + 1)
+            return plans, found[number] if number < len(found) else None
         served = demand.served(node) or frozenset()
         plans = demand.plans(served)
         known = self._long(demand, self._nodes.row_of.get(node.name, -1))
@@ -218,6 +224,23 @@ class AnswerBook:
         pools = self._ledger.inventory.pools_for(node.name, node.labels)
         place = (node.name, node.labels)
         return plans, allocate(pools, plans, self._ledger.taken, place, self._steps_max)
+
+    def count(self, demand: DeviceDemand, node: Node, most: int) -> int:
+        """How many solutions there are on a node that leave others something else; one more than
+        `most` if these are not all. Raises AllocationError.
+        """
+        _, found, are_all = self._alternatives(demand, node, most + 1)
+        return len(found) if are_all else most + 1
+
+    def _alternatives(
+        self, demand: DeviceDemand, node: Node, most: int
+    ) -> tuple[tuple[ClaimPlan, ...], list[Solution], bool]:
+        plans, effort = demand.plans(demand.served(node) or frozenset()), Effort()
+        pools = self._ledger.inventory.pools_for(node.name, node.labels)
+        place = (node.name, node.labels)
+        found, are_all = alternatives(pools, plans, self._ledger.taken, place, effort, most)
+        self._ledger.budget.note(effort.tell() / DEVICES_PER_STEP)
+        return plans, found, are_all
 
     def _old_rows(self, answers: Answers) -> Sequence[int] | None:
         """Rows to be searched again; None for all."""

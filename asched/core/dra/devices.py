@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.cel.frame import Frame
 from asched.core.dra.selector_answers import Answer, SelectorAnswers
@@ -19,6 +21,8 @@ from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_n
 SELECTORS_MAX: Final = 4096
 #: What it costs to find out that an expression makes no sense, as CEL counts. A guess.
 COMPILE_COST: Final = 100
+
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 #: A pool is named within its driver.
 PoolId = tuple[str, str]
@@ -67,6 +71,7 @@ class ReadyDevice:
     """One device of one version of a slice."""
 
     __slots__ = (
+        "_look",
         "_remembered",
         "_variable",
         "allows_multiple",
@@ -101,6 +106,17 @@ class ReadyDevice:
         #: what selectors said; `remembered` alone changes it
         self.answers: dict[str, Answer] = {}
         self._remembered = remembered
+        self._look: bytes | None = None
+
+    @property
+    def look(self) -> bytes:
+        """Whatever tells it from others of its pool, but for its name."""
+        if self._look is None:
+            spec = self.slice.spec
+            place = spec.node_name, spec.all_nodes, spec.node_selector
+            nameless = msgspec.structs.replace(self.record, name="")
+            self._look = _encoder.encode((*self.pool_id, *place, nameless))
+        return self._look
 
     def is_selected(self, expression: str) -> bool:
         """What a selector says of this device. Raises CelError."""

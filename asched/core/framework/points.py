@@ -351,6 +351,12 @@ class ReservePlugin(Plugin):
         """Whether there is anything to be reserved for a pod."""
         return True
 
+    def choices(self, pod: PodInfo, node: str, data: Any) -> int:  # noqa: ARG002
+        """Of how many things `reserve` takes one there, which leave others different things: that
+        which `Choices` says. More than CHOICES_MAX need not be counted.
+        """
+        return 1
+
     def chosen(self, pod: PodInfo) -> Hashable:  # noqa: ARG002
         """What `reserve` chose for a pod of all that it could have. The search for gangs tells
         states apart by it; unless a plugin says more, no two of them are the same.

@@ -10,8 +10,10 @@ walked through without success has no place for the gang, in no order.
 Bounds  the board says when it is enough (`Board.goes_on`); one remembered state for each step.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterator
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,6 +27,17 @@ T = TypeVar("T")
 
 #: A pod of this class goes without a place, in a `_Move`.
 NOWHERE: Final = -1
+#: Which of several things is chosen for a pod, by what is to be chosen, counted from 0.
+Choice = tuple[int, ...]
+FIRST: Final[Choice] = ()
+
+
+class _Move(NamedTuple):
+    """A pod of a class goes to a row. `choice`: None until somebody asked what there is."""
+
+    c: int
+    row: int
+    choice: Choice | None = FIRST
 
 
 class Board(Protocol):
@@ -33,6 +46,8 @@ class Board(Protocol):
     #: how many pods of each class there are, and how many of all must get places
     counts: tuple[int, ...]
     needed: int
+    #: whether all is tried that could be chosen for a pod, and not what comes first alone
+    is_thorough: bool
 
     def feasible(self, c: int) -> Mask:
         """bool[N]: where the rules let a pod of the class go now."""
@@ -51,7 +66,10 @@ class Board(Protocol):
     def chosen(self) -> Hashable:
         """All that was chosen for pods on the board beside their rows."""
 
-    def put(self, c: int, row: int) -> bool:
+    def choices(self, c: int, row: int) -> Iterable[Choice]:
+        """What could be chosen for the next pod of a class on a row. May be asked `patiently`."""
+
+    def put(self, c: int, row: int, choice: Choice) -> bool:
         """Place a pod of a class. False: something refuses to have it there; take it back. May be
         asked `patiently`.
         """
@@ -67,11 +85,11 @@ class Board(Protocol):
 
 
 class _Frame(msgspec.Struct):
-    """`moves` that are left to be tried from a state, each (class, row)."""
+    """`moves` that are left to be tried from a state."""
 
-    moves: Iterator[tuple[int, int]]
+    moves: Iterator[_Move]
     #: what led on from here last
-    made: tuple[int, int] | None = None
+    made: _Move | None = None
 
 
 class _Walk(msgspec.Struct):
@@ -111,6 +129,13 @@ def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
         if move is None:
             stack.pop()
             continue
+        if move.choice is None:
+            choices = yield from board.patiently(partial(board.choices, move.c, move.row))
+            if isinstance(choices, Unknown):
+                yield from _take_all_back(walk)
+                return choices
+            frame.moves = chain([move._replace(choice=one) for one in choices], frame.moves)
+            continue
         is_made = yield from _make(walk, move, alike)
         if isinstance(is_made, Unknown):
             yield from _take_all_back(walk)
@@ -131,10 +156,8 @@ def _take_all_back(walk: _Walk) -> Generator[Any, Any, None]:
         yield from walk.board.take_back()
 
 
-def _make(
-    walk: _Walk, move: tuple[int, int], alike: tuple[int, ...]
-) -> Generator[Any, Any, bool | Unknown]:
-    c, row = move
+def _make(walk: _Walk, move: _Move, alike: tuple[int, ...]) -> Generator[Any, Any, bool | Unknown]:
+    c, row, choice = move
     walk.left[c] -= 1
     if row != NOWHERE:
         walk.held.setdefault(row, [0] * len(walk.left))[c] += 1
@@ -142,11 +165,11 @@ def _make(
         if _is_new(walk, alike):
             return True
     elif (chooses := walk.board.chooses(c)) or _is_new(walk, alike):
-        is_taken = yield from walk.board.patiently(lambda: walk.board.put(c, row))
+        is_taken = yield from walk.board.patiently(lambda: walk.board.put(c, row, choice or FIRST))
         if isinstance(is_taken, Unknown):
             return is_taken
         if is_taken and (not chooses or _is_new(walk, alike)):
-            walk.placed.append(move)
+            walk.placed.append((c, row))
             return True
         walk.refused |= not is_taken
         yield from walk.board.take_back()
@@ -164,8 +187,8 @@ def _is_new(walk: _Walk, alike: tuple[int, ...]) -> bool:
     return True
 
 
-def _unmake(walk: _Walk, move: tuple[int, int]) -> None:
-    c, row = move
+def _unmake(walk: _Walk, move: _Move) -> None:
+    c, row, _ = move
     walk.left[c] += 1
     if row != NOWHERE:
         walk.held[row][c] -= 1
@@ -173,14 +196,14 @@ def _unmake(walk: _Walk, move: tuple[int, int]) -> None:
             del walk.held[row]
 
 
-def _back(walk: _Walk, move: tuple[int, int]) -> Generator[Any, Any, None]:
-    if move[1] != NOWHERE:
+def _back(walk: _Walk, move: _Move) -> Generator[Any, Any, None]:
+    if move.row != NOWHERE:
         walk.placed.pop()
         yield from walk.board.take_back()
     _unmake(walk, move)
 
 
-def _moves(walk: _Walk, alike: tuple[int, ...]) -> list[tuple[int, int]]:
+def _moves(walk: _Walk, alike: tuple[int, ...]) -> list[_Move]:
     """What may come next, the most promising first; nothing if it cannot come to an end."""
     board = walk.board
     need = board.needed - len(walk.placed)
@@ -199,9 +222,11 @@ def _moves(walk: _Walk, alike: tuple[int, ...]) -> list[tuple[int, int]]:
     order = sorted(left, key=lambda c: (slack[c], c))
     if all(free):
         c = order[0]
-        moves = [(c, row) for row in _rows(walk, feasible[c], c, alike)]
-        return [*moves, (c, NOWHERE)] if sum(walk.left) > need else moves
-    return [(c, row) for c in order for row in _rows(walk, feasible[c], c, alike)]
+        moves = [_Move(c, row) for row in _rows(walk, feasible[c], c, alike)]
+        return [*moves, _Move(c, NOWHERE)] if sum(walk.left) > need else moves
+    first = {c: None if board.is_thorough and board.chooses(c) else FIRST for c in order}
+    rows = {c: _rows(walk, feasible[c], c, alike) for c in order}
+    return [_Move(c, row, first[c]) for c in order for row in rows[c]]
 
 
 def _rows(walk: _Walk, feasible: Mask, c: int, alike: tuple[int, ...]) -> list[int]:

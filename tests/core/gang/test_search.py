@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asched.core.gang.problem import I64, Infeasible, Mask, Unknown
-from asched.core.gang.search import SPENT, search
+from asched.core.gang.search import SPENT, Choice, search
 
 
 class Shelf:
@@ -27,6 +27,7 @@ class Shelf:
         self.room, self.sizes, self.counts, self.needed = room, sizes, counts, needed
         self.first, self.steps, self.refuses = first, steps, refuses
         self.placed: list[tuple[int, int]] = []
+        self.is_thorough = False
 
     def feasible(self, c: int) -> Mask:
         if self.first and c == 0 and not any(one == 1 for one, _ in self.placed):
@@ -52,7 +53,10 @@ class Shelf:
     def chosen(self) -> Any:
         return ()
 
-    def put(self, c: int, row: int) -> bool:
+    def choices(self, c: int, row: int) -> Any:
+        raise AssertionError(f"nothing is chosen for {c} on {row}")
+
+    def put(self, c: int, row: int, choice: Choice) -> bool:
         self.placed.append((c, row))
         self.room[row] -= self.sizes[c]
         return row != self.refuses
@@ -126,3 +130,51 @@ def test_equal_rows_are_tried_once() -> None:
     run(alike)
 
     assert 10_000 - alike.steps < 20
+
+
+class Keys(Shelf):
+    """On one row lie keys. Class 0 takes any of them, class 1 the first one, and not before."""
+
+    def __init__(self, keys: int, counts: tuple[int, ...], *, is_thorough: bool) -> None:
+        super().__init__([9], [1, 1], counts, sum(counts))
+        self.keys = list(range(keys))
+        self.taken: list[int] = []
+        self.is_thorough = is_thorough
+
+    def feasible(self, c: int) -> Mask:
+        return np.array([bool(self.keys) if c == 0 else bool(self.taken) and 0 in self.keys])
+
+    def chooses(self, c: int) -> bool:
+        return c == 0
+
+    def is_order_free(self, c: int) -> bool:
+        return False
+
+    def choices(self, c: int, row: int) -> Any:
+        assert (c, row) == (0, 0)
+        return [(at,) for at in range(len(self.keys))]
+
+    def chosen(self) -> Any:
+        return tuple(sorted(k for (c, _), k in zip(self.placed, self.taken, strict=True) if c == 0))
+
+    def put(self, c: int, row: int, choice: Choice) -> bool:
+        super().put(c, row, choice)
+        self.taken.append(self.keys.pop(choice[0] if choice else 0))
+        return True
+
+    def take_back(self) -> Generator[Any, Any, None]:
+        self.keys = sorted((*self.keys, self.taken.pop()))
+        yield from super().take_back()
+
+
+def test_whatever_may_be_chosen_is_tried_where_the_first_choice_is_in_the_way() -> None:
+    assert isinstance(run(Keys(3, (2, 1), is_thorough=False)), Infeasible)
+    thorough = Keys(3, (2, 1), is_thorough=True)
+    assert [c for c, *_ in run(thorough)] == [0, 0, 1]
+    assert thorough.taken == [1, 2, 0]
+
+
+def test_what_no_choice_makes_room_for_is_refuted_and_leaves_nothing() -> None:
+    few = Keys(2, (2, 1), is_thorough=True)
+    assert isinstance(run(few), Infeasible)
+    assert (few.keys, few.taken, few.placed) == ([0, 1], [], [])

@@ -12,7 +12,7 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicres
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import allocator, answer_codes, answers, demand, plan, result
 from asched.core.dra.extended import is_delegable
 from asched.core.dra.ledger import DeviceLedger
+from asched.core.framework import choices
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (
     I64,
@@ -43,9 +44,8 @@ from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresol
 from asched.core.framework.trial import Trial
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import DEVICE_TAINT_RULE
-from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.devices import deallocation, unreserve
+from asched.core.plugins.devices import allocation, deallocation, unreserve
 from asched.core.plugins.devices.binding import ClaimBinding, Reserved
 from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
 from asched.core.plugins.devices.hints import ClaimHints
@@ -67,13 +67,6 @@ BINDING_TIMEOUT_S: Final = 600.0
 #: What upstream says where PreFilter left nothing for the points that follow.
 NOT_FOUND: Final = "not found"
 NO_CLAIMS: Final = "no new claims to deallocate"
-
-
-class Prepared(NamedTuple):
-    """What PreFilter found: all claims of the pod, the one for extended resources last."""
-
-    claims: tuple[ResourceClaim, ...]
-    demand: "demand.DeviceDemand"
 
 
 class DynamicResources(
@@ -112,7 +105,8 @@ class DynamicResources(
         self._hints = ClaimHints(cluster, heeds_rules=heeds_rules)
         if heeds_rules:
             self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
-        self._prepared: OrderedDict[str, Prepared] = OrderedDict()  # pod uid -> of its last attempt
+        #: pod uid -> of its last attempt
+        self._prepared: OrderedDict[str, allocation.Prepared] = OrderedDict()
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
 
     @cached_property
@@ -163,7 +157,7 @@ class DynamicResources(
         unallocated = tuple(c for c in claims if c.status.allocation is None)
         asked = demand.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
         everything = claims if extended is None else (*claims, extended)
-        prepared = self._prepared[pod.pod.uid] = Prepared(everything, asked)
+        prepared = self._prepared[pod.pod.uid] = allocation.Prepared(everything, asked)
         if len(self._prepared) > PREPARED_MAX:
             self._prepared.popitem(last=False)
         return PreFilterResult(data=prepared)
@@ -217,7 +211,7 @@ class DynamicResources(
     # --- Filter ----------------------------------------------------------------------------------
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        if not isinstance(data, Prepared):  # only where PreFilter is switched off
+        if not isinstance(data, allocation.Prepared):  # only where PreFilter is switched off
             code = answer_codes.FAILED if self._has_claims(pod.pod) else answer_codes.FITS
             return np.full(nodes.size, code, dtype=np.int32)
         prepared = data
@@ -293,7 +287,9 @@ class DynamicResources(
             )
         return PostFilterResult(unschedulable("still not schedulable"))
 
-    def _unavailable(self, prepared: Prepared, rejection: Rejection) -> Iterable[ResourceClaim]:
+    def _unavailable(
+        self, prepared: "allocation.Prepared", rejection: Rejection
+    ) -> Iterable[ResourceClaim]:
         """Allocated claims that kept the pod off a node on which nothing else stood against it."""
         if rejection.pre_filter is not None:
             return
@@ -333,36 +329,21 @@ class DynamicResources(
         target = self._cluster.node_of(node)
         if target is None:
             return failure(f"node {node} is gone")
-        demand = prepared.demand
-        status, reserved = self._allocate(prepared, demand, target)
-        if reserved is None:
-            return status
-        for claim, allocation in reserved.allocations:
-            self._ledger.reserve(claim.uid, allocation, pod.pod)
+        number = self._cluster.singleton(choices.Choices).number(pod.pod.uid, node, self.name)
+        reserved = allocation.allocated(self._ledger, self._book, prepared, target, number)
+        if isinstance(reserved, Status):
+            return reserved
+        for claim, given in reserved.allocations:
+            self._ledger.reserve(claim.uid, given, pod.pod)
         self._reserved[pod.pod.uid] = reserved
         return SUCCESS
 
-    def _allocate(
-        self, prepared: Prepared, demand: "demand.DeviceDemand", node: Node
-    ) -> tuple[Status, Reserved | None]:
-        try:
-            plans, solution = self._book.solve(demand, node)
-        except (plan.AllocationError, allocator.NodeRejected) as error:
-            return failure(str(error)), None
-        except allocator.OutOfSteps:
-            return failure(f"node {node.name}: {answer_codes.TIMED_OUT_TEXT}"), None
-        if solution is None:
-            return failure("claim allocation not found for node"), None
-        results = result.allocation_results(plans, solution, node.name)
-        served = demand.served(node) or frozenset()
-        requests = demand.variant(served)[1] if demand.extended is not None and served else None
-        allocations = tuple((p.claim, r) for p, r in zip(plans, results, strict=True))
-        allocations += tuple(
-            (claim, claim.status.allocation)
-            for claim in prepared.claims
-            if claim.status.allocation is not None and self._ledger.is_in_flight(claim.uid)
-        )
-        return SUCCESS, Reserved(prepared.claims, allocations, demand.extended, requests)
+    def choices(self, pod: PodInfo, node: str, data: Any) -> int:  # noqa: ARG002
+        prepared, target = self._prepared.get(pod.pod.uid), self._cluster.node_of(node)
+        if prepared is None or target is None:
+            return 1
+        self._ledger.catch_up()
+        return self._book.count(prepared.demand, target, choices.CHOICES_MAX)
 
     def chosen(self, pod: PodInfo) -> Hashable:
         reserved = self._reserved.get(pod.pod.uid)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import UtilizationShapePoint, VolumeBindingArgs
+from asched.core.framework.choices import Choices
 from asched.core.framework.effects import Patch, WaitFor
 from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
 from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
@@ -257,6 +258,24 @@ def test_what_is_reserved_is_gone_for_the_next_pod_until_it_is_given_back() -> N
     plugin.unreserve(info, "n1")
     assert rejected(plugin, cluster, a_pod("q", "d")) == set()
     assert plugin.pre_bind_pre_flight(info, "n1") == SKIP
+
+
+def test_another_volume_than_the_smallest_is_reserved_where_it_is_asked_for() -> None:
+    volumes = [a_volume(f"pv{n}", cls="local", size=f"{n}Gi") for n in (1, 2)]
+    cluster = a_world(*volumes, a_claim("c", cls="local"))
+    plugin, pod = VolumeBinding(None, cluster), a_pod("p", "c")
+    info, choices = cluster.classes.info_of(pod), cluster.singleton(Choices)
+    see(cluster, pod)
+    assert plugin.choices(info, "n1", None) == 2
+
+    for number, volume in enumerate(("pv1", "pv2")):
+        choices.insist(pod.uid, "n1", {plugin.name: number})
+        assert plugin.reserve(info, "n1", None) == SUCCESS
+        assert plugin.chosen(info) == (("PersistentVolume", volume),)
+        plugin.unreserve(info, "n1")
+        choices.drop(pod.uid)
+    choices.insist(pod.uid, "n1", {plugin.name: 2})
+    assert not plugin.reserve(info, "n1", None).is_success
 
 
 def test_a_volume_is_written_and_waited_for() -> None:
