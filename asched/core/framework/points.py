@@ -299,6 +299,12 @@ class ScorePlugin(CachedPlugin):
         """
         return raw
 
+    def scaled_one(self, score: int, bounds: Any) -> int | None:  # noqa: ARG002
+        """The same of one raw score, where bounds are (least, largest) and it lies between them, so
+        that it moves neither. None: look at all of them.
+        """
+        return None
+
     def normalize(self, raw: I64, data: Any) -> I64:
         """int64[F] raw scores of the feasible rows (F >= 1) to 0..100."""
         return self.scaled(raw, self.bounds(raw, data), data)

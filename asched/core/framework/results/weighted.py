@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from asched.core.framework.points import ScorePlugin
 from asched.core.framework.profile import Scorer
-from asched.core.framework.results.by_row import ByRow, Rows
+from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.cached import NO_VALUES, CachedScores
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import FEASIBLE
@@ -80,6 +80,7 @@ class WeightedPoints(ByRow[None]):
         "_final",
         "_is_normalized",
         "_scorer",
+        "_shown",
         "_weight",
         "is_active",
         "scores",
@@ -102,6 +103,8 @@ class WeightedPoints(ByRow[None]):
         self._final: I64 | int = NO_VALUES
         #: what the plugin said of the feasible rows' raw scores; None: all of them count
         self._bounds: Any = None
+        #: rows that show them, once somebody looked for such
+        self._shown: frozenset[int] | None = None
 
     @property
     def name(self) -> str:
@@ -194,8 +197,9 @@ class WeightedPoints(ByRow[None]):
         plugin = self._scorer.plugin
         heeds = plugin.reads_feasible and plugin.heeds_feasible(pod)
         prepared.update(pod, lambda: feasible.mask, feasible.version if heeds else None)
-        if self.is_active is prepared.is_skipped:
-            self.is_active = not prepared.is_skipped
+        is_skipped = prepared.is_skipped
+        if self.is_active is is_skipped:
+            self.is_active = not is_skipped
             self.full_version += 1
 
     def once(self, pod: PodInfo, feasible: Mask) -> Points | None:
@@ -220,6 +224,7 @@ class WeightedPoints(ByRow[None]):
             self.logs = scores.logs  # whichever rows are feasible
             self._final, self._bounds = scores.normal_of_all() * self._weight, None
             return
+        self._shown = None
         self.logs = (feasible.turned, *scores.logs)
         self._final, self._bounds = self._normalize(feasible.mask, feasible.count)
 
@@ -230,12 +235,42 @@ class WeightedPoints(ByRow[None]):
         bounds = self._bounds
         if bounds is None or not feasible.count or scores.is_uniform:
             return False
+        if self._make_few(rows, final):
+            return True
         raw, plugin = scores.values, self._scorer.plugin
         if plugin.bounds(self._chosen(feasible.mask, feasible.count), scores.data) != bounds:
             return False
+        self._shown = self._showing(bounds)
         at = list(rows)
         final[at] = plugin.scaled(raw[at], bounds, scores.data) * self._weight
         return True
+
+    def _make_few(self, rows: Rows, final: I64) -> bool:
+        """The same where nobody needs to look at all rows: others show the bounds, these lie
+        between them. False if that is not so.
+        """
+        if self._shown is None or len(rows) > ROWS_FEW or not self._shown.isdisjoint(rows):
+            return False
+        raw, bounds, one = self.scores.values, self._bounds, self._scorer.plugin.scaled_one
+        for row in rows:
+            points = one(raw.item(row), bounds)
+            if points is not None:
+                final[row] = points * self._weight
+            elif self._feasible.has(row):
+                return False
+        return True
+
+    def _showing(self, bounds: Any) -> frozenset[int] | None:
+        """For each of the bounds a feasible row with this score; None if they are no scores."""
+        raw, feasible = self.scores.values, self._feasible
+        if not isinstance(bounds, tuple):
+            return None
+        rows = [int(((raw == bound) & feasible.mask).argmax()) for bound in bounds]
+        shown = all(
+            feasible.has(row) and raw.item(row) == bound
+            for row, bound in zip(rows, bounds, strict=True)
+        )
+        return frozenset(rows) if shown else None
 
     def _normalize(self, feasible: Mask, count: int) -> tuple[I64 | int, Any]:
         """(final points, their bounds)."""

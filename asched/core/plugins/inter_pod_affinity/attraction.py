@@ -232,3 +232,11 @@ def between(raw: I64, least: int, largest: int) -> I64:
     if not span:
         return np.zeros_like(raw)
     return (SCORE_MAX * ((raw - least) / span)).astype(np.int64)
+
+
+def one_between(score: int, least: int, largest: int) -> int | None:
+    """The same of one raw score; None if it does not lie between these."""
+    if not least <= score <= largest:
+        return None
+    span = largest - least
+    return int(SCORE_MAX * (float(score - least) / float(span))) if span else 0

@@ -134,6 +134,9 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
         return attraction.between(raw, *bounds)
 
+    def scaled_one(self, score: int, bounds: Any) -> int | None:
+        return attraction.one_between(score, *bounds)
+
     def is_order_free(self, pod: PodInfo) -> bool:
         """Pods may be apart in any order, unless namespaces are selected: that is read in two ways,
         by the pod that comes and by the one that is there.

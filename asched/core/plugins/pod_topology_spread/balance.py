@@ -63,13 +63,13 @@ class SoftSide(Side):
 
     def stamp(self) -> Hashable:
         """Which nodes there are. Of whose domains counts moved, `moved` knows then."""
-        self.keep()
         layout, rows = self._memory.layout(), self.moved_rows()
         if rows is None:
             self.moved.turn_all()
             return layout
+        reached = self.constraints[: self.reach] if rows else ()
         for row in rows:
-            for constraint in self.constraints[: self.reach]:
+            for constraint in reached:
                 column = self._cluster.nodes.label_column(constraint.topology_key)
                 if constraint.topology_key == names.LABEL_HOSTNAME:
                     self.moved.turn_alone(row)
@@ -175,3 +175,10 @@ def scaled(raw: I64, least: int, largest: int) -> I64:
         points = np.full_like(raw, SCORE_MAX)
     points[raw == IGNORED] = 0
     return points
+
+
+def scaled_one(score: int, least: int, largest: int) -> int | None:
+    """The same of one raw score; None if it does not lie between these."""
+    if not least <= score <= largest:
+        return None
+    return SCORE_MAX * (largest + least - score) // largest if largest > 0 else SCORE_MAX

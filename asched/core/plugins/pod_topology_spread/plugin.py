@@ -174,6 +174,9 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
         return balance.scaled(raw, *bounds)
 
+    def scaled_one(self, score: int, bounds: Any) -> int | None:
+        return balance.scaled_one(score, *bounds)
+
     def is_order_free(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).hard is None
 

@@ -98,13 +98,17 @@ class Side:
         return self._memory.get(key)
 
     def moved_rows(self) -> Iterable[int] | None:
-        """Rows on which counts moved since this was asked last; None if nobody knows."""
-        counters = [self.counter(index) for index in range(self.reach)]
-        return self._seen.rows([counter for counter in counters if counter is not None])
+        """Rows on which counts moved since this was asked last; None if nobody knows. The counters
+        are kept.
+        """
+        return self._seen.rows(self.keep())
 
-    def keep(self) -> None:
+    def keep(self) -> list[PodCounter]:
         """Say that the counters are still of use; make them before any trial begins."""
+        kept, keep = list[PodCounter](), self._cluster.topology.keep
         for index in range(self.reach):
             counter = self.counter(index)
             if counter is not None:
-                self._cluster.topology.keep(counter)
+                keep(counter)
+                kept.append(counter)
+        return kept

@@ -34,6 +34,29 @@ class Whole(Scaled):
         return raw * 100 // raw.max()
 
 
+class Between(CpuScore):
+    """From the least to the largest score; counts who looks at all."""
+
+    name = "Between"
+    normalizes = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def bounds(self, raw: Any, data: Any) -> Any:
+        self.looks += 1
+        return int(raw.min()), int(raw.max())
+
+    def scaled(self, raw: Any, bounds: Any, data: Any) -> Any:
+        least, largest = bounds
+        return np.array([int(100 * (one - least) / (largest - least)) for one in raw.tolist()])
+
+    def scaled_one(self, score: int, bounds: Any) -> int | None:
+        least, largest = bounds
+        return int(100 * (score - least) / (largest - least)) if least <= score <= largest else None
+
+
 class Checked(CpuScore):
     name = "Checked"
     is_checked = True
@@ -123,6 +146,31 @@ def test_a_row_that_changes_within_the_bounds_is_made_alone(plugin: Any) -> None
     scene.offer(n0=16)
     assert scene.by_row() == [100, 25, 50]
     assert scene.points.full_version > version
+
+
+def test_who_shows_the_bounds_spares_a_look_at_all_rows() -> None:
+    """While others show the least and the largest score, a row that changes between them is judged
+    by these alone; all rows are looked at again for others that show them, and for other bounds.
+    """
+    plugin = Between()
+    scene = Scene(plugin, 2, 8, 4, 8, 5)
+    assert scene.by_row() == [0, 100, 33, 100, 50]
+    version = scene.points.full_version
+    for cpu, looked in ((5, 1), (6, 0), (8, 0), (2, 0)):
+        before = plugin.looks
+        scene.offer(n2=cpu)
+        assert scene.by_row() == [0, 100, int(100 * (cpu - 2) / 6), 100, 50]
+        assert plugin.looks - before == looked
+    scene.offer(n1=3)  # showed the largest
+    assert scene.by_row() == [0, 16, 0, 100, 50]
+    assert plugin.looks == before + 1
+    assert scene.points.full_version == version
+    scene.rows.turn(True, True, True, False, True)
+    assert scene.by_row()[:3] == [0, 33, 0]  # by another largest one
+    scene.offer(n0=1)
+    assert scene.by_row()[:3] == [0, 50, 25]
+    scene.rows.turn(False, True, True, False, True)
+    assert scene.by_row()[1:3] == [33, 0]
 
 
 def test_scores_that_become_uniform_or_cease_to_be_it_are_made_anew() -> None:

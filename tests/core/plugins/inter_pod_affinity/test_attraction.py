@@ -10,7 +10,7 @@ import pytest
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.status import Code
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from asched.core.plugins.inter_pod_affinity.attraction import between
+from asched.core.plugins.inter_pod_affinity.attraction import between, one_between
 from tests.topology_world import World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
 
@@ -115,5 +115,9 @@ def test_raw_scores(case: Case) -> None:
     ],
 )
 def test_normalize(raw: list[int], points: list[int]) -> None:
-    assert between(np.array(raw), min(raw), max(raw)).tolist() == points
+    least, largest = min(raw), max(raw)
+    assert between(np.array(raw), least, largest).tolist() == points
+    assert [one_between(score, least, largest) for score in raw] == points
+    assert one_between(least - 1, least, largest) is None
+    assert one_between(largest + 1, least, largest) is None
     assert list(twin.normalized({str(i): n for i, n in enumerate(raw)}.copy()).values()) == points

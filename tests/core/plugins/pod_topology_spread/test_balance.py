@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from asched.core.plugins.pod_topology_spread.balance import IGNORED, extremes, scaled
+from asched.core.plugins.pod_topology_spread.balance import IGNORED, extremes, scaled, scaled_one
 from tests.topology_world import World, a_node, a_pod, spread
 from tests.twins import pod_topology_spread as twin
 
@@ -111,4 +111,8 @@ def test_an_empty_value_is_a_domain_of_its_own() -> None:
 )
 def test_normalize(raw: list[int], points: list[int]) -> None:
     scores = np.array(raw, dtype=np.int64)
-    assert scaled(scores, *extremes(scores)).tolist() == points
+    bounds = extremes(scores)
+    assert scaled(scores, *bounds).tolist() == points
+    alone = [scaled_one(score, *bounds) for score in raw]
+    assert alone == [None if s == IGNORED else p for s, p in zip(raw, points, strict=True)]
+    assert scaled_one(max(raw) + 1, *bounds) is None
