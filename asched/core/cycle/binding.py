@@ -17,13 +17,21 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cycle.confirmation import names_node, settle, settle_lost
+from asched.core.cycle.confirmation import follow, names_node, settle_lost
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.framework import second_look
 from asched.core.framework.attempt import fit_error
-from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor, ref_of
+from asched.core.framework.effects import (
+    Bind,
+    CallPlugin,
+    Effect,
+    EmitEvent,
+    PatchPodStatus,
+    WaitFor,
+    ref_of,
+)
 from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status, failure
@@ -50,9 +58,14 @@ class Binding(msgspec.Struct):
             status = yield from self._until_bound()
         except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
             status = failure(self.context.contain(error, "bind"))
-        self.context.waiting.drop(self.attempt.pod.uid)
+        self.context.waiting.drop(self.attempt.info.pod.metadata.uid)
         if status.is_success:
-            yield from self._bound()
+            yield self._bound()
+            if self.attempt.runner.profile.post_binds:
+                yield from self._post_bind()
+            else:
+                self.context.point_passed(self.attempt, "PostBind")
+            self.attempt.info.state = None
         else:
             yield from self._failed(status)
 
@@ -69,7 +82,7 @@ class Binding(msgspec.Struct):
             status = yield from self._wait_on_permit()
             if not status.is_success:
                 return status
-        context.queue.done(attempt.pod.uid)
+        context.queue.done(attempt.info.pod.metadata.uid)
         if working:
             waiting.stage, started_s = Stage.PRE_BIND, context.counter_s()
             status = yield from self._pre_bind(working)
@@ -235,8 +248,11 @@ class Binding(msgspec.Struct):
             while True:
                 answer: Answer
                 if isinstance(effect, Bind):
-                    cluster = self.context.cluster
-                    answer = yield from settle(effect, cluster, self._tell_lost, self._still_fits)
+                    answer = yield effect
+                    if not isinstance(answer, Bound):  # mostly it is
+                        answer = yield from follow(
+                            effect, self.context.cluster, self._tell_lost, answer, self._still_fits
+                        )
                     self.is_elsewhere = isinstance(answer, Refused) and names_node(answer)
                 else:
                     answer = yield effect
@@ -265,11 +281,12 @@ class Binding(msgspec.Struct):
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def _bound(self) -> Steps:
+    def _bound(self) -> EmitEvent:
+        """Report the end, and tell the pod."""
         context, attempt = self.context, self.attempt
         queued = attempt.queued
         context.tell_bound(attempt, self.node)
-        profile = attempt.profile
+        profile = attempt.runner.profile.scheduler_name
         context.observer.attempt_ended(
             "scheduled", profile, context.counter_s() - attempt.started_s
         )
@@ -279,17 +296,12 @@ class Binding(msgspec.Struct):
         context.observer.pod_scheduled(
             profile, queued.attempts, context.now_s - first_s, was_flushed=queued.was_flushed
         )
-        context.observer.pod_bound(attempt.pod.key, self.node, attempt.evaluated, attempt.feasible)
-        where = f"Successfully assigned {attempt.pod.key} to {self.node}"
-        yield attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
-        yield from self._post_bind()
-        attempt.info.state = None
+        context.observer.pod_bound(queued.key, self.node, attempt.evaluated, attempt.feasible)
+        where = f"Successfully assigned {queued.key} to {self.node}"
+        return attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
 
     def _post_bind(self) -> Steps:
         context, attempt = self.context, self.attempt
-        if not attempt.runner.profile.post_binds:
-            context.point_passed(attempt, "PostBind")
-            return
         started_s = context.counter_s()
         for plugin in attempt.runner.profile.post_binds:
             try:

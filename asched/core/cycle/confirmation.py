@@ -97,25 +97,24 @@ def settle(
     the node takes the pod as things stand, asked whenever it is to be sent once more.
     """
     answer = yield bind
-    if isinstance(answer, Bound):  # mostly
-        return answer
-    return (yield from _follow(bind, cluster, tell_lost, answer, still_fits))
+    return (yield from follow(bind, cluster, tell_lost, answer, still_fits))
 
 
 def settle_lost(
     bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None], message: str
 ) -> Settling:
     """Find out what became of a binding that somebody else has sent, who is not heard of."""
-    return (yield from _follow(bind, cluster, tell_lost, Unknown(0, message), lambda: False))
+    return (yield from follow(bind, cluster, tell_lost, Unknown(0, message), lambda: False))
 
 
-def _follow(
+def follow(
     bind: Bind,
     cluster: Cluster,
     tell_lost: Callable[[str], None],
     answer: Answer,
     still_fits: Callable[[], bool],
 ) -> Settling:
+    """The same of one that was sent and answered."""
     now, pause_s, sends = BindingPhase.SENT, READ_AGAIN_S, 1
     while True:
         was, now = now, STEPS[now, type(answer)]

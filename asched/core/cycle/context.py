@@ -1,5 +1,6 @@
 """The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
 
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -81,6 +82,10 @@ class SchedulerContext(msgspec.Struct):
     beside: Beside | None = None
     #: Finds a start for those who fit nowhere now, and says what they are told of it.
     promise: "Callable[[SchedulerContext, Sequence[Attempt]], Promising] | None" = None
+    #: (point, profile, status) -> how often, since the observer was told last
+    _passed: defaultdict[tuple[str, str, str], int] = msgspec.field(
+        default_factory=lambda: defaultdict(int)
+    )
 
     @property
     def gangs(self) -> Gangs:
@@ -161,8 +166,14 @@ class SchedulerContext(msgspec.Struct):
         self.observer.point_ran(point, profile, status, self.counter_s() - started_s)
 
     def point_passed(self, attempt: "Attempt", point: str, status: str = SUCCEEDED) -> None:
-        """Report one at which nobody had anything to do: that takes no time, nor is it measured."""
-        self.observer.point_ran(point, attempt.runner.profile.scheduler_name, status, 0.0)
+        """Count one at which nobody had anything to do: that takes no time, nor is it measured."""
+        self._passed[point, attempt.runner.profile.scheduler_name, status] += 1
+
+    def tell_passed(self) -> None:
+        """Report those of a turn."""
+        for (point, profile, status), times in self._passed.items():
+            self.observer.points_passed(point, profile, status, times)
+        self._passed.clear()
 
     def plugin_ran(
         self, attempt: "Attempt", plugin: str, point: str, status: Status, started_s: float

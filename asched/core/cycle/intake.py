@@ -70,8 +70,11 @@ class Intake:
                 self._go_on(self._begun)
             return has_work
         for fact, listed in self._backlog.turn():
-            self._go_on(self._take_in(fact, listed))
-            if sliced.budget.is_used_up:
+            if isinstance(fact, Answer):
+                self._answer(fact)
+            else:
+                self._go_on(self._take_in(fact, listed))
+            if sliced.budget.left <= 0:
                 break
         return has_work
 
@@ -85,8 +88,6 @@ class Intake:
             if context.beside is not None:
                 context.beside.listed(listed)
             yield from self._follow(listed)
-        elif isinstance(fact, Answer):
-            self._answer(fact)
         elif isinstance(fact, Order):
             self._asked(fact.carry_out(context))
         else:
@@ -100,9 +101,10 @@ class Intake:
     def _follow(self, sights: Iterable[Sight]) -> Generator[None, None, str]:
         """Hand on what changed; the label of the last step, if it has one."""
         context, label = self._context, ""
+        sliced = context.queue.sliced
         for sight in sights:
             self._saw(sight)
-            if context.queue.is_deaf and event_handlers.only_announces(*sight):
+            if event_handlers.only_announces(*sight) and context.queue.is_deaf:
                 label = ASSIGNED_POD_ADD.label  # mostly of a long list
                 continue
             steps = event_handlers.steps(
@@ -115,6 +117,6 @@ class Intake:
             )
             for step in steps:
                 label = take_step(context, step)
-                if context.queue.sliced:
+                if sliced.pieces:
                     yield
         return label

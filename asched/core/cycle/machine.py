@@ -127,6 +127,7 @@ class Machine:
             self._decide(now_s)
         context.cluster.budget.close()
         context.queue.sliced.budget.close()
+        context.tell_passed()
         return self._out
 
     def _decide(self, now_s: float) -> None:
@@ -289,7 +290,7 @@ class Machine:
                 cycle = schedule_one(context, attempt)
                 is_large = attempt.info.cls.is_large
                 self._advance(_Task(_later(cycle) if is_large else cycle, self._cycle_ended), None)
-            if context.queue.sliced or self.limit.is_over():
+            if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
                 break
         if had_paused and (self._is_quiet or self.limit.may_resume()):
@@ -306,7 +307,8 @@ class Machine:
     def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
         context = self.context
-        while (parked := self._parked.pop(is_deciding=self.is_deciding)) is not None:
+        deciding = self.is_deciding
+        while self._parked and (parked := self._parked.pop(is_deciding=deciding)) is not None:
             if isinstance(parked, Attempt):
                 now = context.runners.get(parked.pod.spec.scheduler_name)
                 if now is None:  # its profile went with the last reload
@@ -325,7 +327,7 @@ class Machine:
             found: Attempt | GroupAttempt = attempt
             if context.gangs.has(attempt.pod):
                 found = gather(context, attempt, self._begin)
-            if not self._parked.has_to_wait(found, is_deciding=self.is_deciding):
+            if not self._parked.has_to_wait(found, is_deciding=deciding):
                 return found
             self._parked.add(found)
         return None
@@ -338,7 +340,7 @@ class Machine:
             context.queue.done(queued.pod.uid)
             return None
         self._attempts += 1
-        info = context.cluster.classes.info_of(queued.pod)
+        info = context.cluster.classes.info_of(queued.pod, queued.class_key)
         attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
         if queued.attempts == 1 and (told := told_once(context, attempt)) is not None:
             self._out.append(told)

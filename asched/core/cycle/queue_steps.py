@@ -59,11 +59,12 @@ def _withdraw(context: SchedulerContext, pod: Pod) -> None:
     """A pod waits no longer. Room that was promised to it, and maybe nowhere written, is
     free unless the pod took it.
     """
-    node = context.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+    node = context.nominator.node_of(pod.metadata.uid) or pod.status.nominated_node_name
     context.queue.delete(pod)
-    info = context.cluster.placed.get(pod.uid)
-    if node and (info is None or info.node_name != node):
-        room_is_free(context, pod, node)
+    if node:
+        info = context.cluster.placed.get(pod.metadata.uid)
+        if info is None or info.node_name != node:
+            room_is_free(context, pod, node)
 
 
 def room_is_free(context: SchedulerContext, pod: Pod, node: str, *, except_uid: str = "") -> None:

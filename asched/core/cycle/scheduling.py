@@ -97,7 +97,9 @@ def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, 
 
 def is_pointless(context: SchedulerContext, attempt: Attempt) -> bool:
     """Whether the pod needs no attempt any more."""
-    return context.why_pointless(attempt) != "" or attempt.info.pod.uid in context.cluster.placed
+    if context.why_pointless(attempt):
+        return True
+    return attempt.info.pod.metadata.uid in context.cluster.placed
 
 
 def skip(context: SchedulerContext, attempt: Attempt) -> Iterator[Effect]:
@@ -217,7 +219,7 @@ def hold(
         return unschedulable(pointless)
     attempt.pre_binds = decision.state.active_plugins.pre_binds
     context.cluster.assume(info, node)
-    context.nominator.delete(info.pod.uid)
+    context.nominator.delete(info.pod.metadata.uid)
     status = _ask_reserve(context, attempt, decision)
     if not status.is_success:
         yield from give_back(context, attempt, node)

@@ -28,6 +28,9 @@ class PointObserver(Protocol):
     def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
         """One extension point of one attempt, all of its plugins."""
 
+    def points_passed(self, point: str, profile: str, status: str, times: int) -> None:
+        """So many attempts passed a point at which nobody had anything to do, in no time."""
+
     def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
         """One call of one plugin, in a sampled attempt."""
 

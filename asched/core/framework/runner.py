@@ -12,7 +12,7 @@ says why there is none. A plugin that fails raises `PointError`, which ends the 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -279,14 +279,12 @@ class Runner:
                 nomination = result.nomination
         return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(said)), nomination)
 
-    def binders(self, pod: PodInfo) -> Iterator[BindPlugin]:
+    def binders(self, pod: PodInfo) -> Sequence[BindPlugin]:
         """Who may bind the pod, in order: the first extender that binds and cares, then the
         plugins.
         """
         binder = self._extenders.binder(pod) if self._extenders is not None else None
-        if binder is not None:
-            yield binder
-        yield from self.profile.binds
+        return self.profile.binds if binder is None else (binder, *self.profile.binds)
 
     def trial(self, state: ClassState, waiting: WaitingPods, seed: int, now_s: float) -> Trial:
         """What PostFilter plugins may use in this attempt."""
@@ -318,7 +316,7 @@ class Runner:
     def nominated_node(self, pod: PodInfo) -> str:
         """Where the pod was nominated to, in memory or as written; "" if nowhere."""
         written = pod.pod.status.nominated_node_name
-        return self._nominator.node_of(pod.pod.uid) or written or ""
+        return self._nominator.node_of(pod.pod.metadata.uid) or written or ""
 
     def _on_nominated(
         self, pod: PodInfo, state: ClassState, node: str, within: Mask | None

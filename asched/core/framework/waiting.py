@@ -130,7 +130,7 @@ class WaitingPods:
         return iter(list(self._pods.values()))
 
     def add(self, waiting: WaitingPod) -> None:
-        self._pods[waiting.info.pod.uid] = waiting
+        self._pods[waiting.info.pod.metadata.uid] = waiting
         waiting.told_in(self.moved)
 
     def get(self, uid: str) -> WaitingPod | None:

@@ -49,8 +49,7 @@ class Due:
         self._moved: dict[Equals, None] = {}  # others may be their first now
 
     def __len__(self) -> int:
-        heaps = (self._ready, self._backing_off, self._patient)
-        return sum(map(len, heaps)) + len(self._moved)
+        return self._ready.live + self._backing_off.live + self._patient.live + len(self._moved)
 
     def __iter__(self) -> "Iterator[Equals]":
         yield from self._moved

@@ -111,7 +111,7 @@ def steps(
     if kind is POD:
         assert old is None or isinstance(old, Pod)
         assert new is None or isinstance(new, Pod)
-        if old is not None and new is not None and old.uid != new.uid:
+        if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
             found = _pod_steps(old, None, owns, is_assumed)
             found += _pod_steps(None, new, owns, is_assumed)
         else:

@@ -51,8 +51,9 @@ class InFlight:
         return [queued for _, queued in self._markers.values()]
 
     def start(self, queued: QueuedPod) -> None:
-        assert queued.pod.uid not in self._markers, f"{queued} is in flight already"
-        self._markers[queued.pod.uid] = (next(self._positions), queued)
+        uid = queued.pod.metadata.uid
+        assert uid not in self._markers, f"{queued} is in flight already"
+        self._markers[uid] = (next(self._positions), queued)
 
     def record(self, change: Change) -> None:
         """Keep a change if an attempt is under way."""

@@ -34,24 +34,25 @@ class Heap(Generic[W]):
     def __init__(self) -> None:
         self._heap: list[tuple[Any, int, W]] = []
         self._tickets = count(1)
-        self._live = 0
+        #: how many stand here
+        self.live = 0
 
     def __len__(self) -> int:
-        return self._live
+        return self.live
 
     def push(self, queued: W, key: Any) -> None:
         """Take in a pod that is in no lane. Smaller keys go first."""
         assert queued.lane is None, f"{queued} is in a lane already"
         queued.lane = self
         queued.ticket = ticket = next(self._tickets)
-        self._live += 1
+        self.live += 1
         heappush(self._heap, (key, ticket, queued))
 
     def discard(self, queued: W) -> None:
         assert queued.lane is self, f"{queued} is not in this lane"
         queued.lane = None
-        self._live -= 1
-        if len(self._heap) > 2 * self._live + STALE_MIN:
+        self.live -= 1
+        if len(self._heap) > 2 * self.live + STALE_MIN:
             self._heap = [entry for entry in self._heap if self._is_live(entry)]
             heapify(self._heap)
 
@@ -68,14 +69,14 @@ class Heap(Generic[W]):
         if queued is not None:
             heappop(self._heap)
             queued.lane = None
-            self._live -= 1
+            self.live -= 1
         return queued
 
     def empty(self) -> list[W]:
         """Everybody leaves, in the order in which they would have been taken."""
         left = self.in_order()
         self._heap.clear()
-        self._live = 0
+        self.live = 0
         for queued in left:
             queued.lane = None
         return left

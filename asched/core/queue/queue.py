@@ -59,7 +59,8 @@ FLUSHED_AT_ONCE: Final = 500
 CLOCK_GRAIN_S: Final = 1e-6
 
 #: A pod that enters by one of these brings the nomination of its own status along.
-_ARRIVALS: Final = (UNSCHEDULABLE_POD_ADD.label, UNSCHEDULABLE_POD_UPDATE.label)
+_ARRIVED: Final = UNSCHEDULABLE_POD_ADD.label
+_ARRIVALS: Final = (_ARRIVED, UNSCHEDULABLE_POD_UPDATE.label)
 
 
 class SchedulingQueue:
@@ -113,7 +114,7 @@ class SchedulingQueue:
 
     def add(self, pod: Pod, now_s: float) -> None:
         """A pod without a node appeared."""
-        self._enter(pod, UNSCHEDULABLE_POD_ADD.label, now_s)
+        self._enter(pod, _ARRIVED, now_s)
 
     def update(self, old: Pod, new: Pod, now_s: float) -> None:
         """A waiting pod has a new version. One in flight keeps its own until it returns."""
@@ -141,7 +142,7 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod) -> None:
         """The pod is gone or placed. An attempt under way is not interrupted."""
-        self.nominator.delete(pod.uid)
+        self.nominator.delete(pod.metadata.uid)
         queued = self.places.get(pod.key)
         if queued is not None:
             self.places.leave(queued)
@@ -236,7 +237,7 @@ class SchedulingQueue:
             )
             return
         queued.pod = pod_now
-        queued.class_key, queued.gang = self._class_key_of(pod_now), self.gangs.key_of(pod_now)
+        self.classify(queued)
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
         queued.also_blamed = NOBODY
         queued.is_patient, queued.is_promised = is_patient, is_promised
@@ -315,12 +316,17 @@ class SchedulingQueue:
 
     # --- inside -----------------------------------------------------------------------------------
 
+    def classify(self, queued: QueuedPod) -> None:
+        """Note whose equal a pod is, and with whom it is tried, as both are told now."""
+        pod = queued.pod
+        queued.class_key, queued.gang = self._class_key_of(pod), self.gangs.key_of(pod)
+
     def _start(self, queued: QueuedPod) -> bool:
         """Begin an attempt at a pod that was just taken."""
         queued.attempts += 1
         queued.backoff_until_s = None
         self._count_rejectors(queued, -1)
-        if queued.pod.uid not in self.in_flight:
+        if queued.pod.metadata.uid not in self.in_flight:
             self.in_flight.start(queued)
             return True
         self._observer.complaint(
@@ -330,12 +336,13 @@ class SchedulingQueue:
         return False
 
     def _enter(self, pod: Pod, label: str, now_s: float) -> None:
-        present = self.places.get(pod.key)
+        queued = QueuedPod(pod, now_s)
+        self.classify(queued)
+        present = self.places.get(queued.key)
         if present is not None:
             self.places.leave(present)
             self._count_rejectors(present, -1)
-        queued = QueuedPod(pod, now_s, self._class_key_of(pod))
-        queued.arrival, queued.gang = next(self._arrivals), self.gangs.key_of(pod)
+        queued.arrival = next(self._arrivals)
         self._to_active(queued, label, now_s)
 
     def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:

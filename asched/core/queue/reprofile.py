@@ -28,19 +28,19 @@ def reprofile(
 def _moving_over(
     queue: SchedulingQueue, profiles: Mapping[str, QueueProfile], now_s: float
 ) -> Iterator[None]:
-    places, gang_of, note = queue.places, queue.gangs.key_of, queue.sliced.budget.note
+    places, note = queue.places, queue.sliced.budget.note
     rested: list[QueuedPod] = []
     for queued in tuple(places.unschedulable):
         if not _leaves(queue, queued, profiles):
             places.unschedulable.discard(queued)
-            queued.gang = gang_of(queued.pod)
+            queue.classify(queued)
             rested.append(queued)
         note(WAKE_STEPS)
         yield
     first = next(iter(profiles.values()))
     for queued in places.resort(first.sort_key, first.active_queue):
         if not _leaves(queue, queued, profiles):
-            queued.gang = gang_of(queued.pod)
+            queue.classify(queued)
         note(WAKE_STEPS)
         yield
     for queued in rested:

@@ -223,16 +223,16 @@ class Cluster(Objects):
     # --- pods ------------------------------------------------------------------------------------
 
     def _see_pod(self, pod: Pod) -> list[Sight]:
-        old = self.pods_seen.get(pod.key)
-        sights = []
-        if old is not None and old.uid != pod.uid:
+        key, sights = pod.key, []
+        old = self.pods_seen.get(key)
+        if old is not None and old.metadata.uid != pod.metadata.uid:
             sights.append(self._lose_pod(old, old))
             old = None
         cls = None
         if pod.spec.node_name:
             cls = self.classes.class_of(pod)
             pod = self.classes.lean(pod, cls)
-        self.pods_seen[pod.key] = pod
+        self.pods_seen[key] = pod
         self.pod_groups.see(pod, old)
         if cls is not None:
             sights += self._settle(pod, cls)
@@ -240,7 +240,7 @@ class Cluster(Objects):
 
     def _settle(self, pod: Pod, cls: PodClass) -> list[Sight]:
         """The API says where the pod is; whatever was assumed gives way, and others hear of it."""
-        info, gives_way = self.placed.get(pod.uid), list[Sight]()
+        info, gives_way = self.placed.get(pod.metadata.uid), list[Sight]()
         if info is not None:
             stays = (
                 info.node_name == pod.spec.node_name
@@ -286,7 +286,7 @@ class Cluster(Objects):
 
     def assume(self, info: PodInfo, node_name: str) -> None:
         """Count a pod on a node before the API knows of it. Raises CannotAssumeError."""
-        if info.pod.uid in self.placed:
+        if info.pod.metadata.uid in self.placed:
             raise CannotAssumeError(
                 f"pod {info.pod.uid}({info.pod.key}) is in the cache, so can't be assumed"
             )
@@ -307,9 +307,9 @@ class Cluster(Objects):
         return info is not None and info.assumed
 
     def _put(self, info: PodInfo, node_name: str) -> None:
-        self.journal.pod_comes(info.pod.uid)
-        info.node_name = node_name
-        self.placed[info.pod.uid] = info
+        uid, info.node_name = info.pod.metadata.uid, node_name
+        self.journal.pod_comes(uid)
+        self.placed[uid] = info
         self.priorities[info.pod.priority] += 1
         self.pod_groups.place(info.pod)
         self.consumers.place(info)
@@ -317,7 +317,7 @@ class Cluster(Objects):
         row = self.nodes.row_of.get(node_name)
         if row is None:
             info.row = -1
-            self._orphans.setdefault(node_name, {})[info.pod.uid] = info
+            self._orphans.setdefault(node_name, {})[uid] = info
         else:
             self._place(info, row)
 
@@ -351,9 +351,9 @@ class Cluster(Objects):
     def _count(self, info: PodInfo, row: int, sign: int) -> None:
         """Move every column and index that pods move, by one pod."""
         if sign > 0:
-            self._rows[row][info.pod.uid] = info
+            self._rows[row][info.pod.metadata.uid] = info
         else:
-            del self._rows[row][info.pod.uid]
+            del self._rows[row][info.pod.metadata.uid]
         self._count_unlisted(info, row, sign)
 
     def _count_unlisted(self, info: PodInfo, row: int, sign: int) -> None:

@@ -60,7 +60,8 @@ class Nominator:
 
     def add(self, pod: Pod, node: str | None = None) -> None:
         """Nominate anew: None means what the pod says, "" takes the nomination back."""
-        self.delete(pod.uid)
+        if pod.metadata.uid in self._node_of:
+            self.delete(pod.metadata.uid)
         nominated = pod.status.nominated_node_name if node is None else node
         if not nominated:
             return

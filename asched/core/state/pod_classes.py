@@ -3,7 +3,7 @@ longer.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from sys import intern
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
@@ -14,7 +14,7 @@ from msgspec import structs
 from asched.core.model.pod import Pod, spec_key
 from asched.core.state.budget import Budget
 from asched.core.state.nodes import AMOUNTS, START_TIMES
-from asched.core.state.pods import LabelSet, PodClass, PodInfo
+from asched.core.state.pods import LARGE_BYTES, LabelSet, PodClass, PodInfo
 
 #: Bytes of classes that nobody uses, and of large ones, which else would take the others' room ...
 RECENT_BYTES_MAX: Final = 2 << 20
@@ -23,6 +23,8 @@ RECENT_LARGE_BYTES_MAX: Final = 16 << 20
 CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
 #: Bytes of keys of large classes that are held for their pods.
 LARGE_KEYS_BYTES_MAX: Final = 32 << 20
+#: Keys of waiting pods that are held once for all who have an equal one, if they come soon enough.
+KEYS_MAX: Final = 1 << 10
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 T = TypeVar("T")
@@ -41,6 +43,8 @@ class PodClasses:
         self._recent_large = _Recent(RECENT_LARGE_BYTES_MAX)
         self._large_keys = _LargeKeys()
         self._last: tuple[Pod, PodClass] | None = None
+        #: of classes that are not made yet: many who wait hold the same one
+        self._keys: dict[bytes, bytes] = {}
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
@@ -97,10 +101,31 @@ class PodClasses:
         self._last = pod, cls
         return cls
 
-    def _class_of(self, pod: Pod) -> PodClass:
+    def key_of(self, pod: Pod) -> bytes:
+        """The key of the pod's class, which is not made for that."""
+        key = self._key(pod, *self._told_of(pod))
+        known = self._classes.get(key)
+        if known is not None:
+            key = known.key
+        elif len(key) <= LARGE_BYTES:
+            key = self._keys.setdefault(key, key)
+            if len(self._keys) > KEYS_MAX:
+                self._keys.clear()
+        if len(key) > LARGE_BYTES:
+            self._large_keys.keep(pod, key)
+        return key
+
+    def _key(self, pod: Pod, told: bytes, resize: bytes) -> bytes:
+        return self._large_keys.of(pod) or spec_key(pod) + told + resize
+
+    def _told_of(self, pod: Pod) -> tuple[bytes, bytes]:
+        """What a key has of annotations, and of a status that tells of resources."""
         told = self._told_by(pod) if self._annotations_read or self._deadlines_read else b""
-        resize = _resize_key(pod) if pod.spec.node_name else b""
-        key = self._large_keys.of(pod) or spec_key(pod) + told + resize
+        return told, _resize_key(pod) if pod.spec.node_name else b""
+
+    def _class_of(self, pod: Pod) -> PodClass:
+        told, resize = self._told_of(pod)
+        key = self._key(pod, told, resize)
         known = self._classes.get(key)
         if known is None:
             self._classes_made += 1
@@ -186,8 +211,13 @@ class PodClasses:
             self._label_sets[key] = known
         return known
 
-    def info_of(self, pod: Pod) -> PodInfo:
-        return PodInfo(pod, self.class_of(pod))
+    def info_of(self, pod: Pod, key: Hashable = None) -> PodInfo:
+        """`key`: that of its class, if somebody remembers it; anything else says nothing."""
+        known = self._classes.get(key) if type(key) is bytes else None
+        if known is None or known.is_large:
+            return PodInfo(pod, self.class_of(pod))
+        self._recent.keep(known)
+        return PodInfo(pod, known)
 
 
 class _Recent:

@@ -78,6 +78,8 @@ class PodClass:
         self.number = number
         self.budget = budget
         self.key = key
+        #: whether everything that is done with such a pod takes long
+        self.is_large = len(key) > LARGE_BYTES
         self.told = told
         self.tells_of_resize = tells_of_resize
         self.example = example
@@ -92,11 +94,6 @@ class PodClass:
             memory = known_by()
             if memory is not None:
                 memory.forget(self.number)
-
-    @property
-    def is_large(self) -> bool:
-        """Whether everything that is done with such a pod takes long."""
-        return len(self.key) > LARGE_BYTES
 
     def is_relabelled(self, other: "PodClass") -> bool:
         """Whether labels alone tell pods of these classes apart."""

@@ -77,6 +77,11 @@ class Refusals:
     def __len__(self) -> int:
         return len(self._held)
 
+    @property
+    def are_none(self) -> bool:
+        """Whether no row is refused to anybody: no kubelet has lately, and no node is contested."""
+        return not (self._held or self._contested)
+
     def note(self, owner: str, node_name: str, now_s: float) -> float:
         """A kubelet refused a pod of this owner (a uid). For how many seconds none goes there."""
         key = (owner, node_name)

@@ -20,23 +20,24 @@ class Sliced:
 
     def __init__(self) -> None:
         self.budget = Budget()
-        self._open: deque[Iterator[None]] = deque()
+        #: what is left; true as the whole is
+        self.pieces: deque[Iterator[None]] = deque()
 
     def __bool__(self) -> bool:
         """Whether something is left to be done."""
-        return bool(self._open)
+        return bool(self.pieces)
 
     def do(self, steps: Iterator[None]) -> None:
         """Begin with it, once all before it is done."""
-        self._open.append(steps)
-        if len(self._open) == 1:
+        self.pieces.append(steps)
+        if len(self.pieces) == 1:
             self.go_on()
 
     def go_on(self) -> None:
         """As far as the budget goes."""
         budget = self.budget
-        while self._open and budget.left > 0:
-            for _ in self._open[0]:
+        while self.pieces and budget.left > 0:
+            for _ in self.pieces[0]:
                 if budget.left <= 0:
                     return
-            self._open.popleft()
+            self.pieces.popleft()

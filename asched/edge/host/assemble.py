@@ -180,7 +180,7 @@ def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
     Pods that consume a request have places of their own; those of other groups are waited for in
     vain.
     """
-    key = cluster.classes.class_of(pod).key
+    key = cluster.classes.key_of(pod)
     request, group = request_of(pod), pod.spec.scheduling_group
     own = pod.uid if pod.spec.resource_claims else ""
     if not (request or own or group):

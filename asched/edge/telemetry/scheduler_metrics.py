@@ -240,6 +240,9 @@ class SchedulerMetrics:
     def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
         self.point_duration.of(point, status, profile).observe(duration_s)
 
+    def points_passed(self, point: str, profile: str, status: str, times: int) -> None:
+        self.point_duration.of(point, status, profile).observe(0.0, times)
+
     def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
         self.plugin_duration.of(plugin, point, status).observe(duration_s)
 

@@ -18,9 +18,9 @@ class Sums:
     def __init__(self) -> None:
         self._sums: dict[str, tuple[float, int]] = {}
 
-    def add(self, name: str, seconds: float) -> None:
+    def add(self, name: str, seconds: float, times: int = 1) -> None:
         known_s, count = self._sums.get(name, (0.0, 0))
-        self._sums[name] = (known_s + seconds, count + 1)
+        self._sums[name] = (known_s + seconds, count + times)
 
     def items(self) -> Iterable[tuple[str, tuple[float, int]]]:
         return self._sums.items()
@@ -58,6 +58,9 @@ class Recorder(Silent):
 
     def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
         self.points.add(point, duration_s)
+
+    def points_passed(self, point: str, profile: str, status: str, times: int) -> None:
+        self.points.add(point, 0.0, times)
 
     def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
         self.plugins.add(f"{point} {plugin}", duration_s)

@@ -26,6 +26,14 @@ class Recorder(Silent):
         return [given for called, given in self.heard if called == name]
 
     def points(self, *names: str) -> list[tuple[str, str]]:
-        """(extension point, status) in the order in which they ran; of these alone if given."""
-        told = [(given[0], given[2]) for given in self.of("point_ran")]
+        """(extension point, status) in the order in which they ran; of these alone if given. Those
+        at which nobody had anything to do come at the end of their turn, as often as it was so.
+        """
+        ran = ("point_ran", "points_passed")
+        heard = [(name, given) for name, given in self.heard if name in ran]
+        told = [
+            (given[0], given[2])
+            for name, given in heard
+            for _ in range(given[3] if name == "points_passed" else 1)
+        ]
         return [one for one in told if not names or one[0] in names]

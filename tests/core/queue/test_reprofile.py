@@ -176,6 +176,22 @@ def test_pods_that_are_active_know_with_whom_they_are_tried_from_now_on():
     assert queue.pop(NOW_S).gang == "default/crew"
 
 
+def test_whose_equals_pods_are_is_asked_anew():
+    """The rules of the new profiles may tell pods apart that were equal for the old ones."""
+    told = ["old"]
+    queue = SchedulingQueue(
+        {"one": a_profile()}, Nominator({}.get), class_key_of=lambda pod: (told[0], pod.key)
+    )
+    reject(queue, of("rests"))
+    queue.add(of("active"), NOW_S)
+    told[0] = "new"
+
+    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+
+    keys = {queued.class_key for queued in queue.places.all()}
+    assert keys == {("new", "default/active"), ("new", "default/rests")}
+
+
 def test_rooms_that_are_promised_to_pods_of_a_profile_that_went_stay_promised():
     """They may be another scheduler's by now, whose nominations count like ours."""
     queue = a_queue("one", "two")

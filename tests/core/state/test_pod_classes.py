@@ -238,6 +238,27 @@ def test_deadlines_tell_pods_apart_where_a_rule_reads_them() -> None:
     assert len({classes.class_of(pod).number for pod in (plain, short, patient)}) == 3
 
 
+def test_a_key_is_known_without_a_class_and_leads_to_it() -> None:
+    classes = PodClasses()
+    one, two = (a_pod(name).requests(cpu="1").build() for name in ("one", "two"))
+    key = classes.key_of(one)
+    assert classes.key_of(two) is key, "held once"
+    cls = classes.info_of(one, key).cls
+    assert cls.key == key
+    assert cls.number == 1, "the first that was made"
+    assert classes.key_of(two) is cls.key
+    assert classes.info_of(two, key).cls is cls
+    assert classes.info_of(two, ("something", "else")).cls is cls
+
+
+def test_keys_are_held_once_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_classes, "KEYS_MAX", 3)
+    classes = PodClasses()
+    for cpu in range(1, 20):
+        classes.key_of(a_pod("one").requests(cpu=str(cpu)).build())
+        assert len(classes._keys) <= 3
+
+
 def test_annotations_that_a_rule_reads_tell_pods_apart() -> None:
     classes = PodClasses()
     plain, red, blue = (

@@ -71,6 +71,7 @@ def drive(metrics):
     seen.algorithm_ran(0.001)
     seen.pod_scheduled("p", 2, 0.5, was_flushed=True)
     seen.point_ran("Filter", "p", "Success", 0.0002)
+    seen.points_passed("Permit", "p", "Success", 3)
     seen.plugin_ran("NodeName", "Filter", "Success", 0.00001)
     seen.evaluated("Filter", "p", ("NodeName", "NodePorts"), 7)
     seen.permit_waited("Success", 1.5)

@@ -212,16 +212,16 @@ class Feasible(ByRow[None]):
             return False
         live = self._nodes.columns.read("live")
         for row in rows:
-            fits = bool(live[row]) and (self._left is None or row in self._left)
+            fits = live.item(row) and (self._left is None or row in self._left)
             if fits:
                 for verdict in self._filters:
-                    if not verdict.is_uniform and verdict.values[row]:
+                    if not verdict.is_uniform and verdict.values.item(row):
                         fits = False
                         break
             if self.by_domain is not None:
                 if not self._place(row, fits):
                     return False
-            elif fits != self.passing[row]:
+            elif fits != self.passing.item(row):
                 self.passing[row] = fits
                 self.count += 1 if fits else -1
                 self._turn(row)

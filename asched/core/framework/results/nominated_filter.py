@@ -120,8 +120,10 @@ class NominatedPods:
         """The feasible rows that are not feasible with their nominated pods, or whose kubelet has
         just refused such a pod.
         """
-        found = self._by_nominated(pod, state)
+        found = self._by_nominated(pod, state) if self._nominator else NOBODY_REFUSED
         refusals, now_s = self._cluster.refusals, self._cluster.wall_clock_s
+        if refusals.are_none:
+            return found
         has = state.mask.has
         told = dict.fromkeys(refusals.crowded(pod, has, now_s), CONTESTED)
         if told and self._nominator:
@@ -134,7 +136,7 @@ class NominatedPods:
         return RefusedRows(rows, {**found.told, **told})
 
     def _by_nominated(self, pod: PodInfo, state: ClassState) -> RefusedRows:
-        if not self._nominator or not state.mask.count:
+        if not state.mask.count:
             return NOBODY_REFUSED
         layer = self.nominated_amounts.layer(pod.pod.priority)
         if not layer.total:

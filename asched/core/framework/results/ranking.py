@@ -249,7 +249,7 @@ class Ranking(ByRow[None]):
             return True
         for row in rows:
             total = NOT_FEASIBLE
-            if mask[row]:
+            if mask.item(row):
                 total = self._base
                 for values, weight in self._varied:
                     total += values.item(row) * weight

@@ -60,6 +60,10 @@ HOPELESS_BIT: Final = 1 << 30
 #: Resources beyond this number share the last bit and are told together.
 RESOURCES_MAX: Final = 29
 
+#: (row of axis R, bit, name) of the fixed resources, and what their bits say.
+_FIXED: Final = tuple((at, 1 << (at + 1), name) for at, name in enumerate(FIXED_RESOURCES))
+_TOLD: Final = tuple((bit, name) for _, bit, name in _FIXED)
+
 #: The same kernels for one node in plain integers, where they exist.
 KERNELS_ONE: Final[Mapping[str, Callable[[Sequence[int], Sequence[int], Sequence[int]], int]]] = {
     config.LEAST_ALLOCATED: least_allocated_one,
@@ -146,8 +150,8 @@ class NodeResourcesFit(
         for row, amount, bit in demand.plain:
             offered = nodes.allocatable(row)
             short: Mask = offered - nodes.requested(row) < amount
-            if np.count_nonzero(short):
-                at = short.nonzero()[0]
+            at = short.nonzero()[0]
+            if len(at):
                 codes[at] |= np.where(offered[at] < amount, bit | HOPELESS_BIT, bit)
         for resource, amount, bit in demand.scalars:
             codes |= self._shortage(nodes, resource, amount, bit)
@@ -259,20 +263,23 @@ class NodeResourcesFit(
     def _demand_of(self, cls: PodClass) -> Demand:
         wanted = {name: amount for name, amount in cls.requests.items() if amount > 0}
         scalars = sorted(
-            (name, amount)
-            for name, amount in wanted.items()
-            if name not in FIXED_RESOURCES and is_scalar(name) and not self._is_ignored(name)
+            [
+                (name, amount)
+                for name, amount in wanted.items()
+                if name not in FIXED_RESOURCES and is_scalar(name) and not self._is_ignored(name)
+            ]
         )
-        others = [*FIXED_RESOURCES, *(name for name, _ in scalars)]
-        bits = {name: 1 << min(at, RESOURCES_MAX) for at, name in enumerate(others, start=1)}
+        plain = tuple([(at, wanted[name], bit) for at, bit, name in _FIXED if name in wanted])
+        if not scalars:
+            return Demand((), plain, _TOLD)
+        bits = {
+            name: 1 << min(at, RESOURCES_MAX)
+            for at, (name, _) in enumerate(scalars, start=1 + len(_FIXED))
+        }
         return Demand(
             tuple((name, amount, bits[name]) for name, amount in scalars),
-            tuple(
-                (at, wanted[name], bits[name])
-                for at, name in enumerate(FIXED_RESOURCES)
-                if name in wanted
-            ),
-            tuple((bit, name) for name, bit in bits.items()),
+            plain,
+            (*_TOLD, *((bit, name) for name, bit in bits.items())),
         )
 
     def _is_ignored(self, name: str) -> bool:

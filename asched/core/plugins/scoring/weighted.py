@@ -41,7 +41,7 @@ def mean_of_two(
     for part, step, most, weight in zip(hundredfold, more, offered, weights, strict=True):
         share = part + step
         share /= most
-        np.clip(share, 0.0, 100.0, out=share)
+        share.clip(0.0, 100.0, out=share)
         points = share.astype(np.int16)
         total += points if weight == 1 else points * np.int16(weight)
     total //= np.int16(sum(weights))

@@ -5,6 +5,7 @@ with the whole default profile.
 """
 
 import gc
+import sys
 from collections import Counter
 from itertools import islice
 from typing import Any
@@ -356,3 +357,44 @@ async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
     await engine.schedule(*[pod() for _ in range(COUNTED)])
     assert engine.world.effect_count == 2 * COUNTED
     assert engine.world.event_count == COUNTED
+
+
+@pytest.mark.parametrize(
+    ("shape", "most"),
+    [
+        ("plain", 320),
+        ("node-affinity", 320),
+        ("spread", 410),
+        ("soft-spread", 405),
+        ("preferred", 450),
+        ("anti-affinity", 500),
+        ("affinity", 570),
+        ("different", 720),
+        ("mixed", 870),
+    ],
+)
+async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape, most) -> None:
+    """Calls of Python's functions, resumed generators among them, from its arrival to its
+    confirmation: most of a decision is bookkeeping around it, where nothing else would be noticed.
+    """
+    counted, maker, calls = Counted(), crowds.SHAPES[shape], [0]
+    counted.world.machine.limit = CountedLimit(32)
+    await counted.world.create([crowds.node(i) for i in range(NODES)])
+    await counted.schedule(*[maker(i, NODES) for i in range(WARM)])
+    handle = counted.world.machine.handle
+
+    def note(_frame, event, _argument):
+        calls[0] += event == "call"
+
+    def counting(facts, now_s):
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            return handle(facts, now_s)
+        finally:
+            sys.setprofile(before)
+
+    counted.world.machine.handle = counting
+    await counted.schedule(*[maker(i, NODES) for i in range(WARM, WARM + COUNTED)])
+    await counted.world.close()
+    assert calls[0] <= COUNTED * most
