@@ -215,6 +215,24 @@ def room_for_a_gang(nodes: int, pods: int, kilobytes: int) -> Case:
     )
 
 
+def room_by_many(nodes: int, pods: int, kilobytes: int) -> Case:
+    """A gang of a thousand, a node for two of them: as many pods have to go as a tenth of all."""
+    play = a_world(nodes, 0, gates=GATES)
+    each = max(pods // nodes, 1)
+    size, count = f"{32000 // each}m", max(nodes // 5, 1)
+    for start in range(0, each * nodes, 1000):
+        some = range(start, start + 1000)
+        play.turn(
+            *(
+                Seen(POD, a_pod(f"p{i}").on(f"n{i % nodes}").requests(cpu=size).build())
+                for i in some
+            )
+        )
+    play.turn(Seen(POD_GROUP, group_stage.a_group("crew", priority=1000, min_count=count)))
+    crew = [Seen(POD, member(f"m{i}", "crew", "16", 1000).build()) for i in range(count)]
+    return play, crew, None
+
+
 def taints(nodes: int, pods: int, kilobytes: int) -> Case:
     """Every node gets five taints of its own, and a pod tolerates as many as it can say."""
     play = a_world(nodes, pods)
@@ -323,6 +341,7 @@ CASES: Final[dict[str, Callable[[int, int, int], Case]]] = {
     "a long list": a_list,
     "everybody goes, nobody is alike": exodus_of_many,
     "room for a gang": room_for_a_gang,
+    "room for a gang, 10,000 go": room_by_many,
     "room among groups": room_among_groups,
     "taints of all nodes": taints,
     "wide disruption budgets": wide_budgets,

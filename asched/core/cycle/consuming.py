@@ -99,7 +99,7 @@ def _on_open(
         except BaseException:
             bookings.close(uid)
             raise
-        if effect.answers and effect.wants_answer:
+        if effect.lets_others:
             bookings.close(uid)
         answer = yield effect
     steps.close()

@@ -12,7 +12,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podG
         submitPodGroupAlgorithmResult)
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from msgspec.structs import replace
 
@@ -26,7 +26,14 @@ from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
-from asched.core.cycle.group_trial import let_go, seen, tell_freed, try_group
+from asched.core.cycle.group_trial import (
+    TELL_STEPS,
+    let_go,
+    pause_if_due,
+    seen,
+    tell_freed,
+    try_group,
+)
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.scheduling import Background, is_pointless, skip
 from asched.core.cycle.start_keeping import started
@@ -60,8 +67,7 @@ def schedule_group(
 def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, Next]:
     if group.disagreement:
         failure = error(group.disagreement)
-        for attempt in group.attempts:
-            yield from fail(context, attempt, failure)
+        yield from _fail_all(context, group.attempts, failure)
         return []
     pointless = [attempt for attempt in group.attempts if is_pointless(context, attempt)]
     for attempt in pointless:
@@ -95,6 +101,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     else:
         started(context, group.pod)
     for tried in outcome.tried:
+        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         tried.attempt.started_s = context.counter_s() - tried.duration_s
         if tried.background is not None or tried.withdraw is not None or tried.victims:
             background = _background(context, outcome, tried)
@@ -105,10 +112,9 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         else:
             failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
             yield from fail(context, tried.attempt, failure)
-    for attempt in group.attempts[len(outcome.tried) :]:
-        attempt.started_s = context.counter_s()
-        yield from fail(context, attempt, _with(blamed, outcome.failure, pause_s, told))
-    tell_freed(context, group)
+    untried = group.attempts[len(outcome.tried) :]
+    yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, told))
+    yield from tell_freed(context, group)
     outcome.start = told
     patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
     if patch is not None:
@@ -117,6 +123,15 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     duration_s = context.counter_s() - started_s
     context.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
     return follows
+
+
+def _fail_all(
+    context: SchedulerContext, attempts: Iterable[Attempt], failure: Failure
+) -> Generator[Effect, Answer, None]:
+    for attempt in attempts:
+        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
+        attempt.started_s = context.counter_s()
+        yield from fail(context, attempt, failure)
 
 
 def _goes_to(context: SchedulerContext, uid: str) -> str | None:

@@ -66,7 +66,7 @@ def on_lifted(context: SchedulerContext, key: str, steps: Steps) -> Steps:
         except StopIteration as end:
             result = end.value
             break
-        if effect.answers and effect.wants_answer:
+        if effect.lets_others:
             holds.restore(key)
         answer = yield effect
     settle(context, key, before)

@@ -22,7 +22,13 @@ from typing import Any, Final, TypeVar
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_placements import try_placements
-from asched.core.cycle.group_trial import TRY_STEPS, let_go, pause_if_due, try_group
+from asched.core.cycle.group_trial import (
+    TELL_STEPS,
+    TRY_STEPS,
+    let_go,
+    pause_if_due,
+    try_group,
+)
 from asched.core.cycle.history import Step
 from asched.core.cycle.scheduling import Background, failure_of
 from asched.core.cycle.supposed import MOVE_STEPS, without
@@ -32,7 +38,7 @@ from asched.core.framework.order_free import OrderFree
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.status import SKIP, Code, Status, failure, unschedulable
-from asched.core.model.kinds import POD, POD_GROUP
+from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.preemption.pods_by_priority import PodsByPriority
@@ -55,6 +61,8 @@ VICTIMS_LEAVE_S: Final = 600.0
 REST_FACTOR: Final = 20
 REST_S_MIN: Final = 1.0
 VAIN_MAX: Final = 1_024
+#: Steps of the budget to name a victim.
+VICTIM_STEPS: Final = 0.1
 
 
 def make_room_for_group(
@@ -99,7 +107,7 @@ def make_room_for_group(
         outcome.message += f", {room.status.message}"
     else:
         outcome.result, outcome.room = Result.WAITING_ON_PREEMPTION, room
-        _note(context, group, room)
+        yield from _note(context, group, room)
 
 
 def _lined_up(context: SchedulerContext) -> Generator[Effect, Answer, None]:
@@ -153,20 +161,23 @@ class Evictions(Background):
                 left.pop()
             return not left
 
-        on = tuple([(POD.resource, key) for key in self.victims])
         status, pod = yield from Background.run(self)
         if status.is_success:
-            yield WaitFor(ready=have_gone, timeout_s=VICTIMS_LEAVE_S, on=on)
+            yield WaitFor(ready=have_gone, timeout_s=VICTIMS_LEAVE_S)
             status = SKIP
         return status, pod
 
 
-def _note(context: SchedulerContext, group: GroupAttempt, room: RoomMade) -> None:
+def _note(
+    context: SchedulerContext, group: GroupAttempt, room: RoomMade
+) -> Generator[Effect, Answer, None]:
     if room.victims:
         context.observer.preempting(len(room.victims))
     seen = context.cluster.pods_seen
+    yield from pause_if_due(context, VICTIM_STEPS * len(room.victims), is_alone=True)
     victims = tuple([(key, seen[key].priority) for key in room.victims if key in seen])
     for attempt in group.attempts:
+        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         node = room.places.get(attempt.pod.uid)
         if node is not None:
             context.tell(attempt, Step.NOMINATED, (node, victims))
@@ -223,29 +234,28 @@ class Supposed:
                     rows &= verdict.codes == 0
         return Alike(uids, takes, rows)
 
-    def charge(self, steps: float) -> Generator[Effect, Answer, None]:
+    def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:
         self.spent += steps
-        yield from self._watched(pause_if_due(self._context, steps))
+        yield from self._watched(pause_if_due(self._context, steps, is_alone=is_alone))
 
     def fits_without(
         self, gone: Sequence[PodInfo], hints: Mapping[str, str]
     ) -> Generator[Effect, Answer, Probe]:
         context, group = self._context, self._attempt
         group.nominated = {**self._nominated, **hints}
-        uids = [info.pod.uid for info in gone]
         trial = (
             try_placements(context, group, only_whether=True)
             if context.gangs.tries_placements
             else try_group(context, group, plan={}, only_whether=True)
         )
-        outcome = yield from self._watched(without(self.cluster, uids, trial))
+        outcome = yield from self._watched(without(self.cluster, gone, trial))
         places = {
             tried.attempt.pod.uid: tried.decision.node
             for tried in outcome.tried
             if tried.decision is not None
         }
         yield from self._watched(let_go(context, group, outcome))
-        steps = MOVE_STEPS * len(gone) + TRY_STEPS * len(outcome.tried)
+        steps = 2 * MOVE_STEPS * len(gone) + TRY_STEPS * len(outcome.tried)
         self.spent += steps
         if outcome.result is Result.SCHEDULED:
             return Probe(places=places, steps=steps)

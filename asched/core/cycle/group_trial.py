@@ -61,6 +61,8 @@ TRY_STEPS: Final = 10
 #: ... and for the search of one for room of its own, beside what that counts itself.
 ROOM_STEPS: Final = 100
 LET_GO_STEPS: Final = 5
+#: ... and for what is told of it to those who wait, or to its own owner.
+TELL_STEPS: Final = 5
 
 
 def seen(group: GroupAttempt, steps: Generator[Effect, Answer, T]) -> Generator[Effect, Answer, T]:
@@ -74,7 +76,7 @@ def seen(group: GroupAttempt, steps: Generator[Effect, Answer, T]) -> Generator[
         except StopIteration as end:
             result: T = end.value
             return result
-        group.was_seen |= bool(effect.answers) and effect.wants_answer
+        group.was_seen |= effect.lets_others
         answer = yield effect
 
 
@@ -147,11 +149,13 @@ def _in_order(group: GroupAttempt, plan: Mapping[str, Mask] | None) -> list[Atte
     return sorted(group.attempts, key=lambda a: order.get(a.pod.uid, len(order)))
 
 
-def pause_if_due(context: SchedulerContext, steps: float) -> Generator[Effect, Answer, None]:
+def pause_if_due(
+    context: SchedulerContext, steps: float, *, is_alone: bool = False
+) -> Generator[Effect, Answer, None]:
     """Between two pods: pause if the slice is used up, then take so many steps."""
     budget = context.cluster.budget
     if budget.is_used_up:
-        yield Pause()
+        yield Pause(is_alone=is_alone)
     budget.note(steps)
 
 
@@ -285,12 +289,13 @@ def let_go(
         tried.waiting = None
 
 
-def tell_freed(context: SchedulerContext, group: GroupAttempt) -> None:
+def tell_freed(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, None]:
     """Tell those who wait what was given back. Only once the group's own pods rest again: in the
     midst of their attempt it would count as something that they missed, and they would be tried
     again for it, and again.
     """
     while group.freed:
+        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         pod = group.freed.popitem()[1]
         context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)
 

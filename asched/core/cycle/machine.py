@@ -38,6 +38,7 @@ from asched.core.cycle import (
     start_recall,
     start_times,
 )
+from asched.core.cycle.alone import Alone
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.foreign_gangs import told_once
@@ -98,6 +99,7 @@ class Machine:
         self._open_cycles = 0
         #: cycles that used up their slice of the budget, by what they asked; the next one first
         self._paused: deque[int] = deque()
+        self._alone = Alone(context, self._take_answer)
         self._is_quiet = True  # nothing came in this turn, and nobody was tried so far
         #: what cycles of groups led to and was not begun yet
         self._followers: deque[Any] = deque()
@@ -150,6 +152,8 @@ class Machine:
             if not context.queue.sliced:  # else not all that is held is counted yet
                 self._run_cycles()
             self._has_more |= bool(self._paused)
+            if context.queue.sliced:  # somebody paused alone
+                return
             self._look_at_waits()  # a pod may have let others go
             # Whoever ended after the last pop lets those go who waited for that.
             may_ask = len(self._on_wire) < self.bindings_max
@@ -245,7 +249,7 @@ class Machine:
                 self._run_together(effect, binds=task.binds)
                 return
             if isinstance(effect, Pause):
-                self._paused.append(effect.id)
+                (self._alone.pause if effect.is_alone else self._paused.append)(effect.id)
                 return
             if isinstance(effect, QUESTIONS):
                 self._waits.add(effect, self.context.now_s)
@@ -293,6 +297,7 @@ class Machine:
             if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
                 break
+        had_paused &= not context.queue.sliced
         if had_paused and (self._is_quiet or self.limit.may_resume()):
             self.limit.begin_slice()
             self._take_answer(Done(self._paused.popleft()))

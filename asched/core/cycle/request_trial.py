@@ -160,7 +160,7 @@ def _trial(
 ) -> Generator[Effect, Answer, Outcome | str]:
     """Places of all pods, assumed; or why there are none."""
     found = yield from seen(group, _sought(context, group))
-    tell_freed(context, group)
+    yield from tell_freed(context, group)
     return found
 
 

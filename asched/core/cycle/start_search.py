@@ -11,7 +11,7 @@ Bounds  TRIALS_MAX trials and SCAN_MAX moments, TRIAL_ROWS_MAX rows in one trial
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from math import inf
 from typing import Final, NamedTuple, TypeVar
 
@@ -23,7 +23,7 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Result
 from asched.core.cycle.group_trial import let_go, pause_if_due, seen, try_group
 from asched.core.cycle.start_keeping import StartTimes
-from asched.core.cycle.supposed import without
+from asched.core.cycle.supposed import MOVE_STEPS, without
 from asched.core.framework.effects import Effect
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.runner import Runner
@@ -48,6 +48,7 @@ from asched.core.state.facts import Answer
 from asched.core.state.holds import HeldAmounts, HeldPlace
 from asched.core.state.pods import PodInfo
 from asched.core.state.reservations import CLONE, Need, Reservation, Reservations, vector
+from asched.core.state.supposition import Supposition
 
 TRIALS_MAX: Final = 6
 SCAN_MAX: Final = 256
@@ -62,7 +63,7 @@ ROW_STEPS: Final = 0.1
 END_STEPS: Final = 0.3
 #: Pods that are asked about between two looks at the budget.
 PODS_AT_ONCE: Final = 32
-#: Who holds what is promised to others for the time of a trial.
+#: Who holds what is promised to others for the time of a trial, with the node's name.
 HOLDER: Final = "start-times:trial"
 
 
@@ -280,23 +281,22 @@ def _try_at(
     cluster = context.cluster
     ledger = cluster.singleton(Reservations)
     group.was_seen = False  # none of its pods has lain anywhere yet
-    uids = [info.pod.uid for ended in leaving.values() for info, _ in ended]
+    ended = [info for some in leaving.values() for info, _ in some]
     places = [place for row in leaving if (place := _place(cluster, row, blocked[:, row]))]
     steps = seen(group, try_group(context, group, within, plan={}))
 
-    @contextmanager
-    def promises() -> Iterator[None]:
+    def promises(suppose: Supposition) -> Iterator[float]:
         """What is promised to others is held, and nothing else binds the pods."""
-        known = [place for place in places if place.node_name in cluster.nodes.row_of]
         ledger.suspend({attempt.info.cls.number for attempt in group.attempts})
-        cluster.holds.put(HOLDER, known, inf)
-        try:
-            yield
-        finally:
-            cluster.holds.drop(HOLDER)
-            ledger.suspend(())
+        suppose.also(partial(ledger.suspend, ()))
+        for place in places:
+            if place.node_name in cluster.nodes.row_of:
+                yield MOVE_STEPS
+                owner = f"{HOLDER}/{place.node_name}"
+                cluster.holds.put(owner, (place,), inf)
+                suppose.also(partial(cluster.holds.drop, owner))
 
-    outcome = yield from without(cluster, uids, steps, promises, len(places))
+    outcome = yield from without(cluster, ended, steps, promises)
     needs: dict[str, Need] = {}
     for tried in outcome.tried:
         if tried.decision is not None and outcome.result is Result.SCHEDULED:

@@ -44,6 +44,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: int = 0
     wants_answer: bool = True
 
+    @property
+    def lets_others(self) -> bool:
+        """Whether others may have their turn before the asker goes on."""
+        return bool(self.answers) and self.wants_answer
+
 
 #: The content type of a patch that merges lists by their keys.
 STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
@@ -282,11 +287,18 @@ class Together(Effect, frozen=True, kw_only=True):
 class Pause(Effect, frozen=True, kw_only=True):
     """Let others have their turn: the asker has used up its slice of the budget.
 
-    It never leaves the machine. Answered by Done in a later turn.
+    It never leaves the machine. Answered by Done in a later turn. `is_alone`: nobody may see what
+    the asker is in the midst of, so the turn ends, and the next one begins with it: nothing is
+    taken in or decided before.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
     answers: ClassVar = (facts.Done,)
+    is_alone: bool = False
+
+    @property
+    def lets_others(self) -> bool:
+        return not self.is_alone
 
 
 class WaitFor(Effect, frozen=True, kw_only=True):

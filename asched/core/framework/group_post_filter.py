@@ -77,8 +77,10 @@ class GroupTrial(Protocol):
         `hints`: by uid, the nodes that pods of the group are tried on first, as if nominated.
         """
 
-    def charge(self, steps: float) -> Generator[Effect, Answer, None]:
-        """Pause if the slice of the budget is used up, then count so many steps."""
+    def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:
+        """Pause if the slice of the budget is used up, then count so many steps. `is_alone`: nobody
+        has a turn meanwhile.
+        """
 
 
 class RoomMade(msgspec.Struct, frozen=True):

@@ -83,6 +83,10 @@ ROOM_LOST: Final = (
 )
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
+#: Steps of the budget to get ready for the eviction of one of many victims, and how many are made
+#: ready between two looks at it.
+VICTIM_STEPS, VICTIMS_AT_ONCE = 0.1, 500
+
 #: Kinds whose changes may open another node to a pod that waits for its victims. Those of pods it
 #: hears of anyway.
 ELSEWHERE: Final = (
@@ -170,11 +174,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         probe, victims = yield from sparing.victims_for(trial, self._budgets)
         if not probe.status.is_success:
             return RoomMade(probe.status)
+        keys, nodes = list[str](), dict[str, None]()
+        for start in range(0, len(victims), VICTIMS_AT_ONCE):
+            yield from trial.charge(VICTIM_STEPS * VICTIMS_AT_ONCE, is_alone=True)
+            some = victims[start : start + VICTIMS_AT_ONCE]
+            keys += [info.pod.key for info in some]
+            nodes.update(dict.fromkeys(info.node_name for info in some))
         preemptor = Preemptor.of_group(trial.group, [info.pod for info in trial.pods])
         leaving = eviction.Eviction(self.name, preemptor, victims, trial, self._under_way)
-        keys = tuple(info.pod.key for info in victims)
-        self._duels.makes_room(uid, [info.node_name for info in victims])
-        return RoomMade(SUCCESS, probe.places, leaving.begin(), keys)
+        self._duels.makes_room(uid, nodes)
+        return RoomMade(SUCCESS, probe.places, leaving.begin(), tuple(keys))
 
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
         if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):

@@ -5,6 +5,7 @@ its node and nothing was written about yet is turned back in memory instead. All
 the same time; the last one follows, so that the change that it causes finds the preemptor free to
 try again (`UnderWay`). Nominations of less important pods to a pod's node are taken back first.
 
+Bounds  AT_ONCE of them at the same time; the next ones once these are done.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
 """
 
@@ -35,6 +36,8 @@ from asched.core.state.pods import PodInfo
 
 NOT_FOUND: Final = 404
 ACTION: Final = "Preempting"
+#: As many as bindings that are under way: a turn begins that many, and writes never run dry.
+AT_ONCE: Final = 512
 
 
 class Site(Protocol):
@@ -101,11 +104,13 @@ class Eviction:
         try:
             for pod in nominated:
                 yield from self._clear_nomination(pod)
-            *others, last = self._victims
-            if others:
-                answer = yield Together(parts=tuple(self._evict(victim) for victim in others))
+            last = self._victims[-1]
+            for start in range(0, len(self._victims) - 1, AT_ONCE):
+                some = self._victims[start : start + AT_ONCE]
+                parts = tuple(self._evict(victim) for victim in some if victim is not last)
+                answer = yield Together(parts=parts)
                 assert isinstance(answer, Returned)
-                failed = next((s for s in answer.value if not s.is_success), SUCCESS)
+                failed = next((s for s in (failed, *answer.value) if not s.is_success), SUCCESS)
             self._under_way.last(self._preemptor, last)
             status = yield from self._evict(last)
             has_left = last.uid not in self._cluster.placed

@@ -30,6 +30,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/podgroupp
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from typing import Final
 
@@ -52,6 +53,8 @@ GONE_MAX: Final = 10_000
 #: Steps for a unit that is put back by amounts, and for each of its pods; the budget is asked once
 #: it comes to so many.
 UNIT_STEPS, POD_STEPS, STEPS_AT_ONCE = 0.3, 0.1, 25
+#: Steps to name the pods of a unit or to give it up, and for how many between two looks at it.
+NAME_STEPS, UNITS_AT_ONCE = 0.05, 500
 #: Rows whose room is summed up in a step.
 ROWS_A_STEP: Final = 100
 
@@ -125,8 +128,12 @@ class Sparing:
 
     def _try(self, gone: Iterable[int]) -> Steps:
         """Try the group without the victims, those at `gone`, and whoever leaves anyway."""
-        units = (*self._leaving, *self.victims, *(self._line[at] for at in gone))
-        pods = [info for unit in units for info in unit.pods]
+        pods: list[PodInfo] = []
+        going = chain(self._leaving, self.victims, (self._line[at] for at in gone))
+        for number, unit in enumerate(going, 1):
+            pods += unit.pods
+            if not number % UNITS_AT_ONCE:
+                yield from self._trial.charge(NAME_STEPS * UNITS_AT_ONCE)
         moves = self._trial.moves
         probe = yield from self._trial.fits_without(pods, self._hints)
         self._spent += probe.steps
@@ -307,8 +314,27 @@ def victims_for(
     line = yield from _in_line(trial, staying, budgets)
     sparing = Sparing(trial, likes, line, leaving)
     probe = yield from sparing.run()
-    gone = set(map(id, sparing.victims)) if probe.status.is_success else ()
-    return probe, [info for unit in staying if id(unit) in gone for info in unit.pods]
+    gone = set(map(id, sparing.victims)) if probe.status.is_success else set[int]()
+    line.clear()
+    del sparing
+    return probe, (yield from _given_up(trial, staying, gone))
+
+
+def _given_up(
+    trial: GroupTrial, units: list[Unit], gone: AbstractSet[int]
+) -> Generator[Effect, Answer, list[PodInfo]]:
+    """The pods of those that are `gone` (by id). All are given up: a hundred thousand in one go
+    would take a turn.
+    """
+    found: list[PodInfo] = []
+    units.reverse()
+    while units:
+        if not len(units) % UNITS_AT_ONCE:
+            yield from trial.charge(NAME_STEPS * UNITS_AT_ONCE, is_alone=True)
+        unit = units.pop()
+        if id(unit) in gone:
+            found += unit.pods
+    return found
 
 
 def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer, None]:

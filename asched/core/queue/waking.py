@@ -57,6 +57,8 @@ from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 LOOKS_MAX: Final = 64
 #: Steps of the budget for a class that is passed by, and for a look.
 PASS_STEPS: Final = 0.02
+#: ... and for each pod of it, where a gate may hold them all.
+HELD_STEPS: Final = 0.004
 LOOK_STEPS: Final = 15
 
 
@@ -196,7 +198,7 @@ class Waking:
                 # who is worth a look already, and no change could be worth more
                 passes_due = not key.pending_on and not except_uid
                 for equals in concerned:
-                    note(PASS_STEPS)
+                    note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if one.held else 0.0))
                     if equals.apart:
                         yield self._of_class(group, equals.apart, one)
                     if equals.in_turn and not (passes_due and equals.awaits_look):

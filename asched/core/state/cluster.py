@@ -77,9 +77,9 @@ class Cluster(Objects):
         self.usage = Usage(self.placed)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
-        #: moves with every pod that came or went and counted anywhere but in its row's amounts
-        self.counts = 0
-        self.counts_settled = 0  #: the same without those that are only supposed on a row
+        #: move with pods that count beyond their row's amounts; settled: not only on trial there
+        self.counts = self.counts_settled = 0
+        self.is_supposed = False  #: whether pods are gone that are there, for somebody's long trial
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
         self.wall_ahead_s = 0.0
         self._list_parts = ListParts()

@@ -13,8 +13,10 @@ On a row is for questions about that row alone, put to the filters themselves: u
 and nominated pods are asked so, and by upstream's rules (a port is free with one of its users, a
 terminating pod counts). As a fact is for all other questions: it costs what the fact would, twice.
 
-Nothing may yield inside the block: facts that come in must find the cluster as it is. A place that
-is held while others have their turn, as a gang's are, is no supposition but an assumed pod.
+Nothing may give others their turn inside the block: facts that come in must find the cluster as it
+is. (`cycle/supposed.py` is cut into slices between which nothing is taken in or decided, and
+`Cluster.is_supposed` tells those who only look.) A place that is held while others have their turn,
+as a gang's are, is no supposition but an assumed pod.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,9 +61,17 @@ class Supposition:
         while self._steps:
             self.back()
 
+    def __len__(self) -> int:
+        """Steps that still stand."""
+        return len(self._steps)
+
     def back(self) -> None:
         """Take back the last step that still stands."""
         self._steps.pop()()
+
+    def also(self, undo: Callable[[], object]) -> None:
+        """Something was supposed that others keep; `undo` takes it back."""
+        self._steps.append(undo)
 
     # --- on a row --------------------------------------------------------------------------------
 

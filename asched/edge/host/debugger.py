@@ -85,7 +85,7 @@ async def _settled(cluster: Cluster) -> bool:
     """Wait until no pod is there or gone on trial only; False if that does not happen in time."""
     try:
         async with asyncio.timeout(TRIAL_S):
-            while cluster.topology.on_trial:  # noqa: ASYNC110 - nothing tells when it ends
+            while cluster.topology.on_trial or cluster.is_supposed:  # noqa: ASYNC110 - no event
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
         return False

@@ -31,7 +31,7 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.host.past import Past
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.host.view import holds, starts
-from asched.edge.host.view.slices import in_slices, in_turns, linked
+from asched.edge.host.view.slices import as_it_is, in_slices, in_turns, linked
 
 #: Nodes named in an explanation, the nearest misses first.
 MISSES_MAX: Final = 10
@@ -86,6 +86,7 @@ class Inspection:
         cluster = self._context.cluster
         yield "nodes", []
         async for rows in in_slices(list(cluster.nodes.row_of.values()), NODES_AT_ONCE):
+            await as_it_is(cluster)
             yield "nodes", [node for row in rows if (node := self._node(row)) is not None]
         assumed = list[str]()
         async for infos in in_slices(list(cluster.placed.values())):
@@ -119,6 +120,7 @@ class Inspection:
         """
         key = f"{namespace}/{name}"
         history = (await linked(self._context.histories)).of(key)
+        await as_it_is(self._context.cluster)
         pod = self._context.cluster.pods_seen.get(key)
         if pod is None and not history:
             return None
@@ -177,6 +179,7 @@ class Inspection:
             for some in changes.in_parts(runner, nominator, pod, company.others, needed):
                 helping += [_told(change) for change in some]
                 await asyncio.sleep(0)
+                await as_it_is(cluster)
         return found
 
     def _equals(self, pod: Pod) -> list[Pod]:

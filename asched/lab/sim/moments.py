@@ -152,6 +152,7 @@ def _is_awake(process: Process) -> bool:
         and process.may_act
         and not process.is_paused
         and not process.parts.cluster.topology.on_trial
+        and not process.parts.cluster.is_supposed
     )
 
 

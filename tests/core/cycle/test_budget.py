@@ -12,14 +12,17 @@ from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.group_trial import TRY_STEPS
 from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework import second_look
-from asched.core.framework.effects import Bind
+from asched.core.framework.effects import Bind, DeletePod, MarkVictim
 from asched.core.framework.points import Codes, FilterPlugin
 from asched.core.model.kinds import DEVICE_CLASS, POD, POD_GROUP, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.preemption.eviction import AT_ONCE
+from asched.core.state.audit import recount
 from asched.core.state.budget import SLICE_STEPS, TOO_MUCH, Budget, OutOfTurn
-from asched.core.state.facts import Gone, Seen
+from asched.core.state.facts import Done, Gone, Seen
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 from tests.builders import a_node, a_pod
+from tests.core.cycle.group_stage import Stage, low, member
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound
 from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks
@@ -150,6 +153,49 @@ def test_no_turn_does_more_than_a_slice_and_one_part() -> None:
         play.turn()
         spent.append(budget.spent - before)
     assert max(spent) <= 2 * SLICE_STEPS
+
+
+def test_no_turn_does_more_where_thousands_would_have_to_go_for_a_gang() -> None:
+    each, nodes = 600, 2
+    stage = Stage(
+        *(a_node(f"n{i}").allocatable(cpu=str(each), memory="1Ti", pods="1k") for i in range(nodes))
+    )
+    stage.show(*(low(f"p{i}", f"n{i % nodes}") for i in range(each * nodes)))
+    stage.group(min_count=4, priority=100)
+    play, victims = stage.play, set[str]()
+    budget = play.parts.cluster.budget
+    facts: list[Any] = [Seen(POD, member(f"m{i}", cpu=str(each // 2)).build()) for i in range(4)]
+    while facts or play.machine.next_deadline_s() == 0.0:
+        before = budget.spent
+        play.turn(*facts)
+        # of what ends in this turn, of what begins in it, and one part beyond
+        assert budget.spent - before <= 3 * SLICE_STEPS
+        asked = [*play.of(MarkVictim), *play.of(DeletePod)]
+        assert len(asked) <= AT_ONCE
+        victims |= {effect.pod.name for effect in play.of(DeletePod)}
+        facts = [Done(effect.id) for effect in asked]
+    assert len(victims) == each * nodes
+
+
+def test_nothing_is_decided_or_taken_in_while_pods_are_only_supposed_to_be_gone() -> None:
+    each = 1500
+    stage = Stage(a_node("n").allocatable(cpu=str(each), memory="1Ti", pods="2k"))
+    stage.show(*(low(f"p{i}", "n") for i in range(each)))
+    stage.group(min_count=1, priority=100)
+    play, cluster, supposed = stage.play, stage.play.parts.cluster, 0
+    play.turn(Seen(POD, member("m", cpu=str(each)).build()))
+    while play.machine.next_deadline_s() == 0.0:
+        if cluster.is_supposed:
+            supposed += 1
+            assert play.machine.is_taking_in
+            assert not play.turn(Seen(POD, a_pod(f"quick-{supposed}").requests(cpu="1").build()))
+            assert f"default/quick-{supposed}" not in cluster.pods_seen
+        else:
+            play.turn()
+    assert supposed > 3
+    assert f"default/quick-{supposed}" in cluster.pods_seen
+    assert not bound(play), "there was no room"
+    assert recount(cluster) == []
 
 
 def test_an_attempt_that_had_all_of_its_slices_ends_and_says_why(

@@ -157,9 +157,9 @@ def test_who_may_have_seen_the_places_taken_hears_that_they_are_free(
     scene.context.queue.move = lambda change, _now_s: moves.append(change.old.spec.node_name)  # type: ignore[method-assign,assignment]
     run(give(scene.context, group, outcome))
     assert (moves, scene.places()) == ([], {}), "not in the midst of their attempt"
-    tell_freed(scene.context, group)
+    run(tell_freed(scene.context, group))
     assert sorted(moves) == (["n0", "n1"] if was_seen else []), "of equals on a node one"
-    tell_freed(scene.context, group)
+    run(tell_freed(scene.context, group))
     assert len(moves) == (2 if was_seen else 0), "they are told once"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle import start_search, supposed
+from asched.core.cycle import start_search
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.start_keeping import StartTimes
 from asched.core.cycle.start_search import (
@@ -231,7 +231,7 @@ def test_nodes_that_come_while_it_searches_end_it_or_are_looked_at_later(
 ) -> None:
     """What was counted by row means something else; a trial that is under way is ended in peace."""
     monkeypatch.setattr(Budget.open, "__defaults__", (5,))
-    monkeypatch.setattr(supposed, "SLICE_STEPS", 5)
+    monkeypatch.setattr(Budget, "open", lambda budget: setattr(budget, "left", 5))
     came = set()
     for pause in range(1, 24):
         scene, pod = shunned(2, room("last", 8))
@@ -265,7 +265,7 @@ def test_places_that_others_saw_taken_by_a_trial_are_told_to_them(
     kept = scene.cluster.singleton(StartTimes.of)
     assert scene.found(wants("2", "a"), wants("2", "b")) is not None
     assert kept.freed == []
-    monkeypatch.setattr(supposed, "SLICE_STEPS", 5)
+    monkeypatch.setattr(Budget, "open", lambda budget: setattr(budget, "left", 5))
     assert scene.found(wants("2", "a"), wants("2", "b")) is not None
     assert [pod.spec.node_name for pod in kept.freed] == ["n1"]  # equals need it said once
 

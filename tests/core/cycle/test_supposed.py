@@ -1,16 +1,19 @@
 """Steps that run without some pods, turn by turn: who is there for them, and who for others."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
+from asched.core.config.v1 import Extender
 from asched.core.cycle.group import Outcome, Result
 from asched.core.cycle.supposed import MOVE_STEPS, without
-from asched.core.framework.effects import EmitEvent, PatchPodStatus, Pause, ref_of
+from asched.core.framework.effects import AskExtender, EmitEvent, PatchPodStatus, Pause, ref_of
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.audit import recount
 from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.facts import Done, Gone, Seen
+from asched.core.state.pods import PodInfo
+from asched.core.state.supposition import Supposition
 from tests.builders import a_cluster, a_node, a_pod
 
 CLUSTER = (a_node("n1").allocatable(cpu="4", memory="8Gi", pods="10"),)
@@ -23,6 +26,9 @@ class Scene:
         self.cluster = a_cluster(*CLUSTER, pods=pods)
         self.seen: list[set[str]] = []
         self.answers: list[object] = []
+
+    def pods(self, *names: str) -> list[PodInfo]:
+        return [self.cluster.placed[f"uid-{name}"] for name in names]
 
     def names(self) -> set[str]:
         return {info.pod.metadata.name for info in self.cluster.pods_on(0).values()}
@@ -64,7 +70,7 @@ def event() -> EmitEvent:
 
 def test_steps_are_without_them_and_others_are_not() -> None:
     scene = Scene()
-    asked = scene.run(without(scene.cluster, ["uid-a"], scene.trial(Pause(), Pause())))
+    asked = scene.run(without(scene.cluster, scene.pods("a"), scene.trial(Pause(), Pause())))
     assert scene.seen == [{"b"}, {"b"}, {"b"}]
     assert asked == [("Pause", {"a", "b"})] * 2
     assert scene.answers == [Done(0), Done(0)]
@@ -74,9 +80,8 @@ def test_steps_are_without_them_and_others_are_not() -> None:
 def test_what_wants_no_answer_is_asked_once_all_are_back_and_in_order() -> None:
     scene = Scene()
     patch = PatchPodStatus(pod=ref_of(a_pod("x").build()), wants_answer=False)
-    asked = scene.run(
-        without(scene.cluster, ["uid-a"], scene.trial(event(), patch, Pause(), event()))
-    )
+    trial = scene.trial(event(), patch, Pause(), event())
+    asked = scene.run(without(scene.cluster, scene.pods("a"), trial))
     names = ["(EmitEvent)", "(PatchPodStatus)", "Pause", "(EmitEvent)"]
     assert asked == [(name, {"a", "b"}) for name in names]
     assert scene.answers == [None, None, Done(0), None]
@@ -85,7 +90,7 @@ def test_what_wants_no_answer_is_asked_once_all_are_back_and_in_order() -> None:
 
 def test_who_goes_while_others_have_their_turn_does_not_come_back() -> None:
     scene = Scene()
-    steps = without(scene.cluster, ["uid-a", "uid-b"], scene.trial(Pause(), Pause()))
+    steps = without(scene.cluster, scene.pods("a", "b"), scene.trial(Pause(), Pause()))
     gone = a_pod("a").requests(cpu="1").on("n1").build()
     scene.run(steps, others=lambda: scene.cluster.apply(Gone(POD, gone)))
     assert scene.seen == [set(), set(), set()]
@@ -94,7 +99,7 @@ def test_who_goes_while_others_have_their_turn_does_not_come_back() -> None:
 
 def test_pods_whose_node_goes_meanwhile_are_without_one_for_steps_and_others() -> None:
     scene = Scene()
-    steps = without(scene.cluster, ["uid-a"], scene.trial(Pause()))
+    steps = without(scene.cluster, scene.pods("a"), scene.trial(Pause()))
     scene.run(steps, others=lambda: scene.cluster.apply(Gone(NODE, CLUSTER[0].build())))
     assert scene.seen == [{"b"}, set()]
     assert set(scene.cluster.placed) == {"uid-a", "uid-b"}
@@ -107,13 +112,10 @@ def test_what_else_is_supposed_is_so_for_the_steps_alone() -> None:
     scene = Scene()
     told: list[bool] = []
 
-    @contextmanager
-    def beside() -> Iterator[None]:
+    def beside(suppose: Supposition) -> Iterator[float]:
+        yield 1.0
         told.append(True)
-        try:
-            yield
-        finally:
-            told.append(False)
+        suppose.also(lambda: told.append(False))
 
     def asks() -> Any:
         told.append(True)
@@ -125,7 +127,8 @@ def test_what_else_is_supposed_is_so_for_the_steps_alone() -> None:
     assert told == [True, True, False, False, True, True, False]
 
 
-def test_each_slice_has_room_for_what_it_takes_to_begin_it_and_pays_for_that() -> None:
+def test_few_pods_cost_no_turn_of_their_own() -> None:
+    """The steps have a whole slice, and pay for what it took to begin it and to end it."""
     scene = Scene()
     budget = scene.cluster.budget
     left: list[float] = []
@@ -133,14 +136,61 @@ def test_each_slice_has_room_for_what_it_takes_to_begin_it_and_pays_for_that() -
     def asks() -> Any:
         left.append(budget.left)
         yield Pause()
-        left.append(budget.left)
         return ENDED
 
-    steps = without(scene.cluster, ["uid-a", "uid-b", "uid-unknown"], asks())
-    next(steps)
-    assert budget.spent == MOVE_STEPS * 2
+    steps = without(scene.cluster, scene.pods("a", "b"), asks())
+    assert not next(steps).is_alone
+    assert budget.spent == 2 * MOVE_STEPS * 2
+    assert left == [SLICE_STEPS]
     steps.close()
-    many = without(scene.cluster, ["uid-a"], asks(), beside_count=999)
-    next(many)
-    assert left == [SLICE_STEPS, MOVE_STEPS * 1000]
-    assert budget.left == 0
+
+
+COUNT = 2 * SLICE_STEPS
+
+
+def a_full_node() -> Any:
+    pods = [a_pod(f"p{i}").requests(cpu="1m").on("n1") for i in range(COUNT)]
+    node = a_node("n1").allocatable(cpu="4", memory="8Gi", pods=str(COUNT))
+    return a_cluster(node, pods=pods)
+
+
+def test_many_pods_go_and_come_back_in_slices_that_are_nobody_elses() -> None:
+    cluster = a_full_node()
+    budget, here = cluster.budget, cluster.pods_on(0)
+    counts: list[int] = []
+
+    def asks() -> Any:
+        counts.append(len(here))
+        while budget.spent < 2 * MOVE_STEPS * COUNT - SLICE_STEPS:
+            budget.note(SLICE_STEPS)
+            yield Pause()
+            counts.append(len(here))
+        yield AskExtender(extender=Extender(url_prefix=""), verb="filter", body={})
+        counts.append(len(here))
+        return ENDED
+
+    steps = without(cluster, list(cluster.placed.values()), asks())
+    asked: list[bool] = []
+    spent = [0.0]
+    for effect in steps:
+        asked.append(effect.lets_others)
+        assert len(here) == COUNT or not effect.lets_others
+        assert cluster.is_supposed != effect.lets_others
+        spent.append(budget.spent)
+        budget.open()  # as the machine does for every turn
+    assert recount(cluster) == []
+    assert not cluster.is_supposed
+    assert counts == [0] * len(counts)
+    assert asked.count(True) == 1
+    assert max(b - a for a, b in pairwise(spent)) <= 2 * SLICE_STEPS
+
+
+def test_steps_that_are_given_up_leave_everybody_where_they_were() -> None:
+    cluster = a_full_node()
+    steps = without(cluster, list(cluster.placed.values()), iter(()))  # type: ignore[arg-type]
+    assert next(steps).is_alone
+    assert len(cluster.pods_on(0)) < COUNT
+    steps.close()
+    assert len(cluster.pods_on(0)) == COUNT
+    assert recount(cluster) == []
+    assert not cluster.is_supposed

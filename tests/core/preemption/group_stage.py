@@ -121,7 +121,7 @@ class ThumbTrial:
         return Probe(places=dict.fromkeys((i.pod.uid for i in self.pods), "n1"), steps=1.0)
         yield
 
-    def charge(self, steps: float) -> Generator[Any, Any, None]:
+    def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Any, Any, None]:
         return
         yield
 

@@ -311,7 +311,7 @@ def test_others_have_their_turn_while_pods_are_put_back(
     stage = GroupStage(pods, groups, nodes=[f"n{i}" for i in range(100)])
     trial, charged = stage.trial(a_group("crew", priority=HIGH), 1, {"p500": 1}), list[float]()
 
-    def charge(steps: float) -> Iterator[None]:
+    def charge(steps: float, *, is_alone: bool = False) -> Iterator[None]:
         charged.append(steps)
         return iter(())
 

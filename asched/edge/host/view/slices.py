@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from asched.core.cycle.history import Histories
 from asched.core.state.budget import SLICES_MAX, TOO_MUCH, Budget, OutOfTurn
+from asched.core.state.cluster import Cluster
 
 T = TypeVar("T")
 
@@ -28,6 +29,12 @@ async def in_slices(copied: Sequence[T], size: int = 0) -> AsyncIterator[Sequenc
         if start:
             await asyncio.sleep(0)
         yield copied[start : start + size]
+
+
+async def as_it_is(cluster: Cluster) -> None:
+    """Wait until no pods are only supposed to be gone: some tenths of a second at most."""
+    while cluster.is_supposed:  # noqa: ASYNC110 - nothing tells when that ends
+        await asyncio.sleep(0)
 
 
 async def linked(histories: Histories) -> Histories:
