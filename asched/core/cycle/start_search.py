@@ -61,6 +61,8 @@ LOOK_STEPS: Final = 20
 CLASS_STEPS: Final = 3
 ROW_STEPS: Final = 0.1
 END_STEPS: Final = 0.3
+#: ... and to sort the ends, for each of them.
+SORT_STEPS: Final = 0.02
 #: Pods that are asked about between two looks at the budget.
 PODS_AT_ONCE: Final = 32
 #: Who holds what is promised to others for the time of a trial, with the node's name.
@@ -199,24 +201,29 @@ def _timeline(
     on, of = np.empty((2, len(everybody)), dtype=np.intp)
     known: list[PodInfo] = []
     kinds: dict[tuple[tuple[str, int], ...], int] = {}  # by amounts: deadlines make classes
+    width = len(cluster.nodes.columns.read("allocatable")) + 1
+    amounts = np.empty((len(everybody), width), dtype=np.int64)  # by kind
     for at in range(0, len(everybody), PODS_AT_ONCE):
         some = everybody[at : at + PODS_AT_ONCE]
         yield from pause_if_due(context, END_STEPS * len(some))
+        _stop_if_moved(cluster, generation)
         for info in some:
             end = ends.of(info, now_s) if info.row >= 0 else None
             if end is not None:
                 number = len(known)
                 at_s[number], on[number] = end.at_s, info.row
-                of[number] = kinds.setdefault(tuple(info.cls.accounted.items()), len(kinds))
+                accounted = tuple(info.cls.accounted.items())
+                if accounted not in kinds:
+                    kinds[accounted] = len(kinds)
+                    amounts[kinds[accounted]] = vector(cluster, info.cls.accounted, 1)
+                of[number] = kinds[accounted]
                 known.append(info)
+    yield from pause_if_due(context, SORT_STEPS * len(known))
     _stop_if_moved(cluster, generation)
     there = np.arange(len(known))
     if cluster.nodes.log.end != cursor:
         there = there[[info.row == row for info, row in zip(known, on.tolist(), strict=False)]]
-    width = len(cluster.nodes.columns.read("allocatable")) + 1
-    vectors = [vector(cluster, dict(accounted), 1) for accounted in kinds]
-    amounts = np.array(vectors, dtype=np.int64).reshape(len(kinds), width).T
-    endings = Endings(at_s[there], on[there], of[there], amounts)
+    endings = Endings(at_s[there], on[there], of[there], amounts[: len(kinds)].T)
     promised = []
     for one in respected:
         needs = [
@@ -225,9 +232,9 @@ def _timeline(
             if n in cluster.nodes.row_of
         ]
         if needs:
-            amounts = np.array([vector(cluster, need.accounted, need.pods) for _, need in needs]).T
+            taken = np.array([vector(cluster, need.accounted, need.pods) for _, need in needs]).T
             rows = np.array([row for row, _ in needs], dtype=np.intp)
-            promised.append(Promised(one.start_s, one.end_s, rows, amounts))
+            promised.append(Promised(one.start_s, one.end_s, rows, taken))
     return Timeline(now_s, _free_now(cluster), endings, promised)
 
 

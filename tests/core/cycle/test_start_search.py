@@ -22,8 +22,9 @@ from asched.core.cycle.start_search import (
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
+from asched.core.state import reservations
 from asched.core.state.audit import recount
-from asched.core.state.budget import Budget
+from asched.core.state.budget import SLICE_STEPS, Budget
 from asched.core.state.consumers import CONSUMES
 from asched.core.state.ends import DURATION, GRACE_S, START_S
 from asched.core.state.facts import Gone, Seen
@@ -301,6 +302,30 @@ def test_whoever_leaves_the_same_is_written_down_once(monkeypatch: pytest.Monkey
 
     assert scene.after_s(scene.found(wants("2"))) == 119 + GRACE_S
     assert len(read) == 2  # what the one asks for, what the others have
+
+
+def test_what_ends_give_back_is_written_down_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though no two of those who end are alike."""
+    scene, count = Scene(a_node("n1").allocatable(cpu="9999", memory="8Gi", pods="9k")), 2500
+    for number in range(count):
+        scene.runs(f"long-{number}", "n1", f"{number + 1}m", seconds=100)
+    asked: list[str] = []
+
+    def vector(*of: Any) -> Any:
+        asked.append("")
+        return reservations.vector(*of)
+
+    monkeypatch.setattr(start_search, "vector", vector)
+    counts, budget = [0], scene.cluster.budget
+    budget.open()
+    for _ in scene.steps(wants("9998")):
+        counts.append(len(asked))
+        budget.open()  # as the machine does for every turn
+    assert len(asked) >= count
+    most = SLICE_STEPS / END_STEPS + PODS_AT_ONCE
+    assert (
+        max(after - before for before, after in itertools.pairwise([*counts, len(asked)])) <= most
+    )
 
 
 def test_who_is_too_large_for_every_node_is_told_so_without_a_look_at_anybody() -> None:
