@@ -25,6 +25,7 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (pod_classes, "RECENT_BYTES_MAX", 0),
     (pod_classes, "RECENT_LARGE_BYTES_MAX", 0),
     (pod_classes, "LARGE_KEYS_BYTES_MAX", 0),
+    (pod_classes, "KEYS_BYTES_MAX", 0),
     (per_pod, "PODS_MIN", 4),
     (hints, "KNOWN_MAX", 4),
     (class_cache, "BYTES_MAX", 0),

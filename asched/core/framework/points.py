@@ -300,9 +300,7 @@ class ScorePlugin(CachedPlugin):
         return raw
 
     def scaled_one(self, score: int, bounds: Any) -> int | None:  # noqa: ARG002
-        """The same of one raw score, where bounds are (least, largest) and it lies between them, so
-        that it moves neither. None: look at all of them.
-        """
+        """The same of one raw score that lies between (least, largest); None: look at all."""
         return None
 
     def normalize(self, raw: I64, data: Any) -> I64:

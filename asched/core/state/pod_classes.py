@@ -23,8 +23,8 @@ RECENT_LARGE_BYTES_MAX: Final = 16 << 20
 CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
 #: Bytes of keys of large classes that are held for their pods.
 LARGE_KEYS_BYTES_MAX: Final = 32 << 20
-#: Keys of waiting pods that are held once for all who have an equal one, if they come soon enough.
-KEYS_MAX: Final = 1 << 10
+#: ... and of waiting pods, held once for all who have an equal one, if they come soon enough.
+KEYS_BYTES_MAX: Final = 1 << 20
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 T = TypeVar("T")
@@ -45,6 +45,7 @@ class PodClasses:
         self._last: tuple[Pod, PodClass] | None = None
         #: of classes that are not made yet: many who wait hold the same one
         self._keys: dict[bytes, bytes] = {}
+        self._keys_bytes = 0
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
@@ -108,12 +109,19 @@ class PodClasses:
         if known is not None:
             key = known.key
         elif len(key) <= LARGE_BYTES:
-            key = self._keys.setdefault(key, key)
-            if len(self._keys) > KEYS_MAX:
-                self._keys.clear()
+            key = self._held_once(key)
         if len(key) > LARGE_BYTES:
             self._large_keys.keep(pod, key)
         return key
+
+    def _held_once(self, key: bytes) -> bytes:
+        held = self._keys.setdefault(key, key)
+        if held is key:
+            self._keys_bytes += len(key)
+            if self._keys_bytes > KEYS_BYTES_MAX:
+                self._keys.clear()
+                self._keys_bytes = 0
+        return held
 
     def _key(self, pod: Pod, told: bytes, resize: bytes) -> bytes:
         return self._large_keys.of(pod) or spec_key(pod) + told + resize

@@ -252,11 +252,14 @@ def test_a_key_is_known_without_a_class_and_leads_to_it() -> None:
 
 
 def test_keys_are_held_once_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_classes, "KEYS_MAX", 3)
     classes = PodClasses()
-    for cpu in range(1, 20):
+    size = len(classes.key_of(a_pod("one").requests(cpu="1").build()))
+    monkeypatch.setattr(pod_classes, "KEYS_BYTES_MAX", 3 * size)
+    held = []
+    for cpu in range(1, 10):
         classes.key_of(a_pod("one").requests(cpu=str(cpu)).build())
-        assert len(classes._keys) <= 3
+        held.append(len(classes._keys))
+    assert held == [1, 2, 3, 0, 1, 2, 3, 0, 1]
 
 
 def test_annotations_that_a_rule_reads_tell_pods_apart() -> None:
