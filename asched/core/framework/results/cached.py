@@ -273,4 +273,5 @@ class CachedScores(CachedResult):
         same = raw == self.alike
         if nodes.count < nodes.height:
             same |= ~live
-        self.is_uniform = np.count_nonzero(same) == len(same)
+        # NumPy's own kind of truth would make a NumPy number of the version it is a part of.
+        self.is_uniform = bool(np.count_nonzero(same) == len(same))

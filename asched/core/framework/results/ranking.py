@@ -94,7 +94,8 @@ class Ranking(ByRow[None]):
             concerned = self._whom(moved)
         if concerned:
             for points in concerned:
-                points.bring_up(pod, moved)
+                if points.bring_up(pod, moved):
+                    self.reading, self._was_read = None, False
             self._versions = [points.version for points in self.points]
         self.update(None, self._versions)
         self._moves.settle()
@@ -208,7 +209,8 @@ class Ranking(ByRow[None]):
 
     def _make_all(self, _: None) -> None:
         """All rows anew, from what is kept of each part."""
-        logs = [log for points in self.points for log in points.scores.logs]
+        read = [points.scores for points in self.points if points.version >= 0]
+        logs = [log for scores in read for log in scores.logs]
         self.logs = (self._feasible.passing_turned, *logs)
         base, varied = self._floor, []
         for points in self.points:

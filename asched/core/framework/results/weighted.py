@@ -79,6 +79,7 @@ class WeightedPoints(ByRow[None]):
         "_feasible",
         "_final",
         "_is_normalized",
+        "_raw_version",
         "_scorer",
         "_shown",
         "_weight",
@@ -97,8 +98,9 @@ class WeightedPoints(ByRow[None]):
         self._is_normalized = scorer.plugin.normalizes
         self._feasible = feasible
         self.is_active = False
-        #: moves whenever the points of all rows may be others, or whether they are alike
+        #: moves whenever the points of all rows may be others; below 0: all rows have the same
         self.version = -1
+        self._raw_version = -1
         #: of normalised ones: by row, or what every row gets
         self._final: I64 | int = NO_VALUES
         #: what the plugin said of the feasible rows' raw scores; None: all of them count
@@ -177,8 +179,10 @@ class WeightedPoints(ByRow[None]):
             items.append(final.item)
         return (self.name, self._weight, alike, final_alike, is_scaled), items
 
-    def bring_up(self, pod: PodInfo, moved: int) -> None:
-        """Bring everything up to date; the mask is. `moved` are bits of `Moves`."""
+    def bring_up(self, pod: PodInfo, moved: int) -> bool:
+        """Bring everything up to date; the mask is. `moved` are bits of `Moves`. Whether points are
+        to be read anew, though they may be what they were.
+        """
         scores = self.scores
         prepared = scores.prepared
         if moved & (prepared.reads | FEASIBLE):
@@ -189,7 +193,12 @@ class WeightedPoints(ByRow[None]):
                 self.update(None, scores.full_version)
             elif self._scorer.plugin.is_checked:
                 self._check(scores.values[self._feasible.mask])
-        self.version = 2 * (self.full_version + scores.full_version) + scores.is_uniform
+        raw_version, final = 2 * scores.full_version + scores.is_uniform, self._final
+        self.version = 2 * self.full_version + raw_version
+        if self.is_active and self._is_normalized and isinstance(final, int):
+            self.version = -1 - final
+        was, self._raw_version = self._raw_version, raw_version
+        return was != raw_version
 
     def _prepare(self, pod: PodInfo) -> None:
         """PreScore. Points of those who take no part, or do again, are others."""
@@ -230,13 +239,15 @@ class WeightedPoints(ByRow[None]):
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
         scores, feasible, final = self.scores, self._feasible, self._final
-        if isinstance(final, int):
-            return scores.is_uniform
         bounds = self._bounds
+        if isinstance(final, int) and bounds is None:
+            return scores.is_uniform
         if bounds is None or not feasible.count or scores.is_uniform:
             return False
         if self._make_few(rows, final):
             return True
+        if isinstance(final, int):
+            return False
         raw, plugin = scores.values, self._scorer.plugin
         if plugin.bounds(self._chosen(feasible.mask, feasible.count), scores.data) != bounds:
             return False
@@ -245,7 +256,7 @@ class WeightedPoints(ByRow[None]):
         final[at] = plugin.scaled(raw[at], bounds, scores.data) * self._weight
         return True
 
-    def _make_few(self, rows: Rows, final: I64) -> bool:
+    def _make_few(self, rows: Rows, final: I64 | int) -> bool:
         """The same where nobody needs to look at all rows: others show the bounds, these lie
         between them. False if that is not so.
         """
@@ -254,9 +265,12 @@ class WeightedPoints(ByRow[None]):
         raw, bounds, one = self.scores.values, self._bounds, self._scorer.plugin.scaled_one
         for row in rows:
             points = one(raw.item(row), bounds)
-            if points is not None:
+            if points is None:
+                if self._feasible.has(row):
+                    return False
+            elif not isinstance(final, int):
                 final[row] = points * self._weight
-            elif self._feasible.has(row):
+            elif final != points * self._weight:
                 return False
         return True
 
@@ -278,16 +292,18 @@ class WeightedPoints(ByRow[None]):
         if scores.is_uniform and not plugin.reads_feasible:
             return scores.normal_of_all() * self._weight, None
         raw = scores.values
-        final = np.zeros(len(raw), dtype=np.int64)
         if not count:
-            return final, None
+            return np.zeros(len(raw), dtype=np.int64), None
         chosen = self._chosen(feasible, count)
         bounds = plugin.bounds(chosen, scores.data)
         if bounds is not None and not plugin.is_checked:
+            if isinstance(bounds, tuple) and bounds[0] == bounds[1] == chosen.min():
+                return int(plugin.scaled(chosen[:1], bounds, scores.data)[0]) * self._weight, bounds
             return plugin.scaled(raw, bounds, scores.data) * self._weight, bounds
         normal = plugin.normalize(chosen, scores.data)
         if plugin.is_checked:
             self._check(normal)
+        final = np.zeros(len(raw), dtype=np.int64)
         final[feasible] = normal * self._weight
         return final, None
 

@@ -50,11 +50,14 @@ class Between(CpuScore):
 
     def scaled(self, raw: Any, bounds: Any, data: Any) -> Any:
         least, largest = bounds
-        return np.array([int(100 * (one - least) / (largest - least)) for one in raw.tolist()])
+        span = max(largest - least, 1)
+        return np.array([int(100 * (one - least) / span) for one in raw.tolist()])
 
     def scaled_one(self, score: int, bounds: Any) -> int | None:
         least, largest = bounds
-        return int(100 * (score - least) / (largest - least)) if least <= score <= largest else None
+        if not least <= score <= largest:
+            return None
+        return int(100 * (score - least) / max(largest - least, 1))
 
 
 class Checked(CpuScore):
@@ -171,6 +174,26 @@ def test_who_shows_the_bounds_spares_a_look_at_all_rows() -> None:
     assert scene.by_row()[:3] == [0, 50, 25]
     scene.rows.turn(False, True, True, False, True)
     assert scene.by_row()[1:3] == [33, 0]
+
+
+def test_feasible_rows_that_score_alike_are_worth_one_number_while_they_do() -> None:
+    """Whoever sums it up need not do so again, though each of the scores is another now."""
+    scene = Scene(Between(), 4, 4, 9, weight=2)
+    scene.rows.turn(True, True, False)
+    scene.points.bring_up(scene.pod, EVERYTHING)
+    assert scene.points.part == 0
+    version = scene.points.version
+    scene.offer(n0=6, n1=6, n2=7)
+    assert scene.points.bring_up(scene.pod, EVERYTHING) is False
+    assert (scene.points.part, scene.points.version) == (0, version)
+    assert scene.points.at(1) == (6, 0)
+    scene.offer(n1=7)
+    scene.points.bring_up(scene.pod, EVERYTHING)
+    assert scene.points.version != version
+    assert scene.kept()[:2] == [0, 200]
+    scene.offer(n0=7)
+    scene.points.bring_up(scene.pod, EVERYTHING)
+    assert (scene.points.part, scene.points.version) == (0, version)
 
 
 def test_scores_that_become_uniform_or_cease_to_be_it_are_made_anew() -> None:
