@@ -167,6 +167,22 @@ def test_devices_that_many_nodes_reach_are_left_to_those_who_have_no_other() -> 
     assert (played.result, len(set(played.places.values())), played.broken) == ("placed", 6, "")
 
 
+def test_who_of_several_has_which_of_equal_devices_makes_no_difference() -> None:
+    """Three kinds of two pods, one node, five devices: only how many of each kind have places."""
+    own = [{"name": "own", "resourceClaimTemplateName": "any-one"}]
+    kinds = [size("100m", {"app": app}, resourceClaims=own) for app in "abc"]
+    pods = [kind(f"p{number}-{at}") for number, kind in enumerate(kinds) for at in range(2)]
+    instance = gang_of([room("n1", "4")], pods)
+    devices = slice_of({"nodeName": "n1"}, 1, 1, 1, 1, 1)
+    wish = wishes(**{"any-one": ("any", 1)})
+    instance.objects = [a_class("any", ANY_DEVICE), devices, *wish]
+
+    played = play(instance)
+
+    assert played.result == "infeasible"
+    assert f"all {3**3 - 1} ways" in played.said  # none, one, two of each kind, and never all
+
+
 def test_a_volume_that_two_zones_reach_is_left_to_the_one_that_has_no_other() -> None:
     """The claim of the first fits a volume everywhere and one of its own zone; the smallest comes
     first, and is the only one that the other claim can have, whose pod has to come second.

@@ -1,7 +1,7 @@
 """A solution as the API writes it: results, configuration, and where an allocation is good."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Sequence
 
 from asched.core.dra.allocator import Chosen, Solution
 from asched.core.dra.plan import ClaimPlan, Request
@@ -34,15 +34,27 @@ def allocation_results(
     return tuple(results)
 
 
-def devices_in(
-    allocations: Iterable[tuple[ResourceClaim, AllocationResult]],
-) -> tuple[tuple[object, ...], ...]:
-    """Which devices, and how much of them, in the order of claims."""
-    return tuple(
-        (r.driver, r.pool, r.device, tuple(sorted((r.consumed_capacity or {}).items())))
-        for _, allocation in allocations
+def left_by(
+    chosen: Sequence[Sequence[Chosen]],
+    allocations: Sequence[tuple[ResourceClaim, AllocationResult]],
+) -> Hashable:
+    """By what others can tell apart what is left: of what was `chosen` for the first allocations
+    how the devices look, but for those that are shared or looked at by admins; of the rest, which
+    others share, the devices themselves. () if there is nothing.
+    """
+    own = tuple(tuple(sorted(map(_look, of_claim))) for of_claim in chosen)
+    shared = tuple(
+        (r.driver, r.pool, r.device)
+        for _, allocation in allocations[len(chosen) :]
         for r in allocation.devices.results or ()
     )
+    return (*own, shared) if own or shared else ()
+
+
+def _look(one: Chosen) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+    if one.device.allows_multiple or one.request.admin:
+        return one.device.id.text.encode(), tuple(sorted((one.consumed or {}).items()))
+    return one.device.look, ()
 
 
 def _result(plan: ClaimPlan, index: int, chosen: Chosen) -> DeviceRequestAllocationResult:

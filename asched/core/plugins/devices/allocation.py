@@ -39,4 +39,4 @@ def allocated(
         for claim in prepared.claims
         if claim.status.allocation is not None and ledger.is_in_flight(claim.uid)
     )
-    return Reserved(prepared.claims, allocations, wanted.extended, requests)
+    return Reserved(prepared.claims, allocations, wanted.extended, requests, solution.devices)

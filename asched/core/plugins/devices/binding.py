@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from asched.core.dra import demand
+from asched.core.dra import allocator, demand
 from asched.core.dra.extended import Requests
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
@@ -71,6 +71,8 @@ class Reserved(NamedTuple):
     extended: ResourceClaim | None
     #: the requests of the claim to be created for extended resources, if devices serve any
     requests: Requests | None
+    #: what was chosen for the first of the allocations; others of its group chose the rest
+    chosen: "tuple[tuple[allocator.Chosen, ...], ...]" = ()
 
     def allocation_of(self, claim: ResourceClaim) -> AllocationResult | None:
         return next((a for c, a in self.allocations if c.uid == claim.uid), None)

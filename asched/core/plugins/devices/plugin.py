@@ -347,7 +347,7 @@ class DynamicResources(
 
     def chosen(self, pod: PodInfo) -> Hashable:
         reserved = self._reserved.get(pod.pod.uid)
-        return () if reserved is None else result.devices_in(reserved.allocations)
+        return () if reserved is None else result.left_by(reserved.chosen, reserved.allocations)
 
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
         reserved = self._reserved.pop(pod.pod.uid, None)
