@@ -3,7 +3,12 @@
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
+from asched.core.state.changes import (
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULABLE_POD_ADD,
+    Action,
+    Change,
+)
 
 
 def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
@@ -15,6 +20,8 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
             return step.change.trigger.label
         case event_handlers.Enqueue():
             queue.add(step.pod, context.now_s)
+            if step.is_announced:
+                queue.move(Change(UNSCHEDULABLE_POD_ADD, None, step.pod), context.now_s)
             return "UnschedulablePodAdd"
         case event_handlers.Refresh():
             _refresh(context, step.old, step.new)

@@ -73,7 +73,8 @@ class Concerns(NamedTuple):
     with its old and new version; whichever raises is taken for None. A key names something of the
     pod's or the object's own, never of what else the cluster holds: it holds as long as they do.
     (A change may offer nothing for what the cluster holds at that moment.) `is_of_gang`: all pods
-    of a gang seek the same; else a gang, which has pods of many kinds, is always asked.
+    of a gang seek the same, and `sought` is never None; else a gang, which has pods of many kinds,
+    is always asked.
     """
 
     sought: Callable[[Pod], Collection[Hashable] | None]

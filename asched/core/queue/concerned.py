@@ -51,7 +51,11 @@ class Offers:
 
     def something(self, concerns: Iterable[Concerns]) -> bool:
         """Whether it may concern anybody who seeks keys."""
-        return any(offered is None or offered for offered in map(self.of, concerns))
+        for one in concerns:
+            offered = self.of(one)
+            if offered is None or offered:
+                return True
+        return False
 
 
 class Concerned:

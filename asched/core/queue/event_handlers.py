@@ -22,7 +22,6 @@ from asched.core.state.changes import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     UNSCHEDULABLE_POD,
-    UNSCHEDULABLE_POD_ADD,
     Action,
     Change,
     Trigger,
@@ -32,9 +31,12 @@ from asched.core.state.changes import (
 
 
 class Enqueue(Struct, frozen=True, gc=False):
-    """A pod of ours appeared without a node: `queue.add`."""
+    """A pod of ours appeared without a node: `queue.add`. `is_announced`: unschedulable pods hear
+    of it once it stands there.
+    """
 
     pod: Pod
+    is_announced: bool = False
 
 
 class Refresh(Struct, frozen=True, gc=False):
@@ -113,10 +115,11 @@ def steps(
         assert new is None or isinstance(new, Pod)
         if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
             found = _pod_steps(old, None, owns, is_assumed)
-            found += _pod_steps(None, new, owns, is_assumed)
+            old = None
         else:
-            found = _pod_steps(old, new, owns, is_assumed)
-        return _with_arrivals(found) if announces_arrivals else found
+            found = []
+        found += _pod_steps(old, new, owns, is_assumed, announces_arrivals=announces_arrivals)
+        return found
     if kind is NODE and old is not None and new is not None:
         assert isinstance(old, Node)
         assert isinstance(new, Node)
@@ -126,7 +129,12 @@ def steps(
 
 
 def _pod_steps(
-    old: Pod | None, new: Pod | None, owns: Callable[[Pod], bool], is_assumed: Callable[[str], bool]
+    old: Pod | None,
+    new: Pod | None,
+    owns: Callable[[Pod], bool],
+    is_assumed: Callable[[str], bool],
+    *,
+    announces_arrivals: bool = False,
 ) -> list[Step]:
     if new is None:
         return _gone(old, owns, is_assumed) if old is not None else []
@@ -139,21 +147,15 @@ def _pod_steps(
         return [*placed, Withdraw(old)] if old is not None and waited else placed
     if not is_ours:
         return _promised_by_others(old, new)
-    return [Enqueue(new)] if old is None else _still_waiting(old, new, is_assumed)
+    if old is None:
+        return [Enqueue(new, announces_arrivals)]
+    return _still_waiting(old, new, is_assumed)
 
 
 def _promised_by_others(old: Pod | None, new: Pod) -> list[Step]:
     """Upstream knows only nominations of the pods that it places itself."""
     named = [pod for pod in (old, new) if pod is not None and pod.status.nominated_node_name]
     return [Promise(old, new)] if named else []
-
-
-def _with_arrivals(found: list[Step]) -> list[Step]:
-    """The same steps; who enters the queue, last if at all, is announced once it stands there."""
-    last = found[-1] if found else None
-    if isinstance(last, Enqueue):
-        found.append(Announce(Change(UNSCHEDULABLE_POD_ADD, None, last.pod)))
-    return found
 
 
 def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> list[Step]:

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from asched.core.framework.points import Concerns
+from asched.core.queue.concerned import Offers
 from asched.core.queue.due import WAKE_STEPS, Reason
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import Judge, Worth
@@ -17,7 +19,7 @@ from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import Equals
 from asched.core.queue.waking import Waking, Woken
-from asched.core.state.changes import Change
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.sliced import Sliced
 
 #: Steps of the budget for a class that is asked, or indexed.
@@ -47,9 +49,28 @@ class Hearing:
 
     def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> int:
         """How many pods and classes it woke, as far as there was time."""
+        if not self._sliced and self._is_vain(change):
+            return 0
         moved: list[int] = []
         self._sliced.do(self._hearing(change, now_s, except_uid, gangs, moved))
         return sum(moved)
+
+    def _is_vain(self, change: Change) -> bool:
+        """Whether all who would hear of a change say that it can concern certain gangs alone, and
+        this one none: as that of each pod that comes before its gang is complete. Nothing is made
+        for it then. Of pods that left, gates hear even so.
+        """
+        trigger, concerns = change.trigger, set[Concerns]()
+        is_for_all = trigger.is_wildcard or change.priority_at_most is not None
+        if is_for_all or trigger == ASSIGNED_POD_DELETE:
+            return False
+        for group in self._places.unschedulable.groups():
+            heard = self.judge.heard(group.key, trigger)
+            if heard.hears or heard.profits:
+                if heard.concerns is None or not heard.gangs_alone:
+                    return False
+                concerns |= heard.concerns
+        return not (concerns and Offers(change).something(concerns))
 
     def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
         """These have waited too long."""

@@ -73,12 +73,14 @@ Memo = dict[tuple[Hashable, str], bool]
 
 class Heard(NamedTuple):
     """Whether pods with some rejectors may hear of a change, whether it may be overlooked
-    otherwise, and whom it can concern among them: None if that is not told.
+    otherwise, and whom it can concern among them: None if that is not told. `gangs_alone`: all who
+    tell tell it of gangs.
     """
 
     hears: bool
     profits: bool
     concerns: frozenset[Concerns] | None
+    gangs_alone: bool
 
 
 class Worth(IntEnum):
@@ -196,7 +198,9 @@ class Judge:
             if len(self._heard) >= HEARD_MAX:
                 self._heard.clear()
             hears, profits = self.may_hear(group, trigger), self.may_profit(group, trigger)
-            found = Heard(hears, profits, self._concerns(group, trigger))
+            concerns = self._concerns(group, trigger)
+            gangs_alone = concerns is not None and all(one.is_of_gang for one in concerns)
+            found = Heard(hears, profits, concerns, gangs_alone)
             self._heard[group, trigger] = found
         return found
 

@@ -29,7 +29,7 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
 from asched.core.state.list_parts import ListParts, gone
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, NodeTable
-from asched.core.state.objects import RULED_BY_SPEC, Objects, may_matter
+from asched.core.state.objects import RULED_BY_SPEC, Objects
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pod_classes import PodClasses
 from asched.core.state.pod_groups import PodGroups, by_age
@@ -136,8 +136,7 @@ class Cluster(Objects):
             return self._see_pod(obj)
         if kind is NODE:
             return [self._see_node(obj)]
-        old = self._put_object(kind, obj)
-        return [Sight(kind, old, obj)] if may_matter(kind, old, obj) else []
+        return [] if self._put_plain(kind, obj) else [Sight(kind, self._put_object(kind, obj), obj)]
 
     def _lose(self, kind: Kind, obj: Any) -> list[Sight]:
         if kind is POD:
@@ -177,9 +176,9 @@ class Cluster(Objects):
                 yield from self._lose(kind, old)
             yield from self._see(kind, obj)
 
-    def _touch(self, kind: Kind, key: str, *, is_ruled: bool = True) -> None:
-        super()._touch(kind, key, is_ruled=is_ruled)
-        if is_ruled and kind.resource in RULED_BY_SPEC:
+    def _touch(self, kind: Kind, key: str) -> None:
+        super()._touch(kind, key)
+        if kind.resource in RULED_BY_SPEC:
             self.pod_groups.object_moved(kind, key, self.get(kind, key))
         self.volumes.touch(kind, key)
 

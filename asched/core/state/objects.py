@@ -1,8 +1,8 @@
 """Objects that are neither pods nor nodes: as the API told them, and as we take them to be.
 
 An *assumed* version is one of ours: it stands in for the stored one until the watch delivers a
-newer version, or it is taken back. Every change moves its kind's epoch and is noted in the log; and
-the epoch of all, save where no more than the status of a pod group is new: no rule reads it, and
+newer version, or it is taken back. Every change moves its kind's epoch and that of all, and is
+noted in the log, save where no more than the status of a pod group is new: no rule reads it, and
 each attempt at a group writes it.
 """
 
@@ -28,7 +28,7 @@ class Objects:
         self._assumed_objects: dict[str, dict[str, Record]] = {}
         self._epochs: dict[str, int] = {}
         self._spoken: dict[str, Kind] = {}  # resource -> the version that the API told of last
-        #: moves with every change of any of them that a rule may read
+        #: moves with every change of any of them
         self.epoch = 0
         self.journal = Journal()
         #: which of them changed, in order
@@ -56,13 +56,24 @@ class Objects:
         return self._spoken.get(kind.resource, kind)
 
     def epoch_of(self, kind: Kind) -> int:
-        """A number that moves with every change of an object of this kind."""
+        """A number that moves with every change of an object of this kind that a rule may read."""
         return self._epochs.get(kind.resource, 0)
 
     # --- what the API told -----------------------------------------------------------------------
 
     def _stored(self, kind: Kind) -> Mapping[str, Any]:
         return self._objects.get(kind.resource, {})
+
+    def _put_plain(self, kind: Kind, obj: Any) -> bool:
+        """Store a version of which no rule reads what is new; False if one may."""
+        if kind.resource not in RULED_BY_SPEC:
+            return False
+        key, store = obj.metadata.key, self._objects.get(kind.resource)
+        old: Any = store.get(key) if store else None
+        if store is None or old is None or _may_matter(old, obj):
+            return False
+        store[key] = obj
+        return True
 
     def _put_object(self, kind: Kind, obj: Any) -> Any:
         """Store a version; returns the one before it."""
@@ -72,7 +83,7 @@ class Objects:
         old = store.get(key)
         store[key] = obj
         self._settle_assumed(kind, key, obj.metadata)
-        self._touch(kind, key, is_ruled=may_matter(kind, old, obj))
+        self._touch(kind, key)
         return old
 
     def _drop_object(self, kind: Kind, key: str) -> Any:
@@ -83,10 +94,10 @@ class Objects:
         self._touch(kind, key)
         return old
 
-    def _touch(self, kind: Kind, key: str, *, is_ruled: bool = True) -> None:
+    def _touch(self, kind: Kind, key: str) -> None:
         self.object_log.add(kind.resource, key)
         self._epochs[kind.resource] = self._epochs.get(kind.resource, 0) + 1
-        self.epoch += is_ruled
+        self.epoch += 1
 
     # --- what we assume --------------------------------------------------------------------------
 
@@ -119,10 +130,8 @@ class Objects:
             del self._assumed_objects[kind.resource][key]
 
 
-def may_matter(kind: Kind, old: Any, new: Any) -> bool:
-    """Whether a rule may judge differently by a new version of an object."""
-    if old is None or kind.resource not in RULED_BY_SPEC:
-        return True
+def _may_matter(old: Any, new: Any) -> bool:
+    """Whether more than the status is new."""
     before, now = old.metadata, new.metadata
     return bool(
         old.spec != new.spec

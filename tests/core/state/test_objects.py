@@ -115,11 +115,12 @@ def test_what_is_written_of_a_groups_pods_makes_nobody_judge_again() -> None:
     metadata = {"name": "g", "namespace": "d", "uid": "u"}
     group = {"metadata": metadata, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
     cluster.apply(Seen(POD_GROUP, decode(PodGroup, group)))
-    epoch, logged = cluster.epoch, cluster.object_log.end
+    epoch, logged, noted = cluster.epoch, cluster.object_log.end, cluster.journal.end
     told = {**group, "metadata": {**metadata, "resourceVersion": "2"}}
     told["status"] = {"conditions": [{"type": "PodGroupScheduled", "status": "True"}]}
     assert cluster.apply(Seen(POD_GROUP, decode(PodGroup, told))) == []
-    assert (cluster.epoch, cluster.object_log.end) == (epoch, logged + 1)
+    assert (cluster.epoch, cluster.object_log.end) == (epoch, logged)
+    assert (cluster.epoch_of(POD_GROUP), cluster.journal.end) == (1, noted)
     assert cluster.get(POD_GROUP, "d/g").status.conditions
     less = {**told, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
     assert len(cluster.apply(Seen(POD_GROUP, decode(PodGroup, less)))) == 1
