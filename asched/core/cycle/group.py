@@ -22,7 +22,7 @@ from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.pod_groups import group_key, is_coscheduled
+from asched.core.state.pod_groups import is_coscheduled
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
@@ -66,7 +66,12 @@ class GroupAttempt(msgspec.Struct):
     @property
     def consults(self) -> bool:
         """Whether extenders have a say in any pod's place."""
-        return any(attempt.consults for attempt in self.attempts)
+        return bool([one for one in self.attempts if one.consults])
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a pod of it is."""
+        return bool([one for one in self.attempts if one.info.cls.is_large])
 
     @property
     def disagreement(self) -> str:
@@ -89,7 +94,7 @@ def gather(
     The order: priority, then who could first have been tried, then age and name. Left out are those
     that a gate holds, and those that are not ours.
     """
-    key, own_uid = group_key(popped.pod), popped.pod.uid
+    key, own_uid = popped.queued.gang, popped.pod.uid
     attempts, queue, now_s = [popped], context.queue, context.now_s
     for uid, pod in tuple(context.cluster.pod_groups.get(key).unplaced.items()):
         if uid == own_uid:

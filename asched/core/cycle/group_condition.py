@@ -25,14 +25,6 @@ from asched.core.state.cluster import Cluster
 #: Groups remembered before the first sweep.
 SWEEP_MIN: Final = 1024
 
-#: (status, reason) of each result.
-SAID: Final[dict[Result, tuple[str, str]]] = {
-    Result.SCHEDULED: ("True", names.REASON_SCHEDULED),
-    Result.UNSCHEDULABLE: ("False", names.REASON_UNSCHEDULABLE),
-    Result.WAITING_ON_PREEMPTION: ("False", names.REASON_UNSCHEDULABLE),
-    Result.ERROR: ("False", names.REASON_SCHEDULER_ERROR),
-}
-
 
 class Scheduled:
     """Groups that were told they are scheduled, by key: for `Cluster.singleton`."""
@@ -60,7 +52,7 @@ def condition_patch(
     group: PodGroup | None = cluster.get(POD_GROUP, key)
     if group is None:
         return None
-    status, reason = SAID[outcome.result]
+    status, reason = _said(outcome.result)
     kind = cluster.spoken(POD_GROUP)
     is_old = kind.group_version == POD_GROUP.group_version
     wanted = Condition(
@@ -70,8 +62,11 @@ def condition_patch(
         reason=reason,
         message=outcome.told,
     )
-    conditions = group.status.conditions or ()
-    old = next((c for c in conditions if c.type == wanted.type), None)
+    conditions, old = group.status.conditions or (), None
+    for condition in conditions:
+        if condition.type == wanted.type:
+            old = condition
+            break
     scheduled = cluster.singleton(Scheduled)
     if status == "True":
         scheduled.add(group)
@@ -81,8 +76,8 @@ def condition_patch(
     if changed is None:
         return None
     body: dict[str, Any] = {"conditions": [changed]}
-    types = [condition.type for condition in conditions]
-    if types:  # a first condition needs no order
+    if conditions:  # a first condition needs no order
+        types = [condition.type for condition in conditions]
         types += [] if old is not None else [wanted.type]
         body = {"$setElementOrder/conditions": [{"type": type_} for type_ in types], **body}
     uid = group.metadata.uid  # one made anew under the name is another
@@ -96,6 +91,15 @@ def condition_patch(
         wants_answer=False,
     )
     return patch if is_old else replace(patch, kind=kind)
+
+
+def _said(result: Result) -> tuple[str, str]:
+    """(status, reason)."""
+    if result is Result.SCHEDULED:
+        return "True", names.REASON_SCHEDULED
+    if result is Result.ERROR:
+        return "False", names.REASON_SCHEDULER_ERROR
+    return "False", names.REASON_UNSCHEDULABLE
 
 
 def _difference(old: Condition | None, new: Condition, now_s: float) -> dict[str, Any] | None:

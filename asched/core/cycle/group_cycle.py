@@ -50,7 +50,7 @@ def schedule_group(
 ) -> Generator[Effect, Answer, Next]:
     """Try one group. Every way out has told the queue what becomes of each of its pods."""
     promised: list[tuple[Attempt, str]] = []
-    for attempt in group.attempts if len(context.nominator) else ():
+    for attempt in group.attempts if context.nominator else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node:
             promised.append((attempt, node))

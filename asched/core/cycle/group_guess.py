@@ -9,7 +9,7 @@ tried.
 Bounds  linear in the nodes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,13 +22,14 @@ from asched.core.framework.order_free import POD_PLACE, OrderFree
 from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
-from asched.core.framework.results.part_sums import KeptSums, PartSums
+from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.framework.status import PointError
 from asched.core.gang.problem import I64
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.gang import gang_of
 from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
 #: What a row has left, and whether it is there.
@@ -46,10 +47,14 @@ def guess(
     as things are (True), or they have not, nobody could make room, and others fit (False).
     """
     unknown: list[bool | None] = [None] * len(placements)
-    counts = _counts(context, group, placements) if is_wanted and len(placements) > 1 else None
-    if counts is None:
+    if not is_wanted or len(placements) <= 1:
         return unknown
     size, least = len(group.attempts), _least(context, group)
+    counts = _counts(context, group, placements) if size >= least else None
+    if counts is None:
+        return unknown
+    if min(counts) >= size:
+        return [True] * len(counts)
     is_certain = max(counts) >= size and not _makes_room(context, group)
     return [
         True if count >= size else False if is_certain and count < least else None
@@ -76,17 +81,16 @@ def _counts(
     context: SchedulerContext, group: GroupAttempt, placements: Sequence[Placement]
 ) -> list[int] | None:
     """How many pods of the group each placement takes; None if that cannot be counted."""
-    if group.consults or group.nominated or len(context.nominator):
+    if group.consults or group.nominated or context.nominator:
         return None
-    scorers = group.runner.profile.placement_scorers
-    if not all(scorer.plugin.ignores_nodes for scorer in scorers):
-        return None
-    if len(group.attempts) < _least(context, group):
-        return None
+    for scorer in group.runner.profile.placement_scorers:
+        if not scorer.plugin.ignores_nodes:
+            return None
     pod = group.attempts[0].info
-    kind = pod.cls, pod.pod.priority
-    if any((one.info.cls, one.pod.priority) != kind for one in group.attempts):
-        return None
+    cls, priority = pod.cls, pod.pod.priority
+    for one in group.attempts:
+        if one.info.cls is not cls or one.info.pod.priority != priority:
+            return None
     context.cluster.budget.note(STATE_STEPS)
     try:
         fitting = group.runner.fitting(pod)
@@ -94,14 +98,10 @@ def _counts(
     except (OutOfTurn, PointError):
         return None  # a trial says it better
     state, most = fitting.state, len(group.attempts)
-    plugins = state.active_plugins
-    are_countable = all(
-        ignores_pods(one.plugin) or (isinstance(one.plugin, OrderFree) and one.plugin.takes(pod))
-        for one in plugins.filters
-    )
-    if plugins.reserves or not are_countable:
+    needs = None if state.active_plugins.reserves else _needs(state, pod)
+    if needs is None:
         return None
-    cluster, needs = context.cluster, takes_of(state, pod)
+    cluster = context.cluster
     parts = cluster.singleton(Divisions).of(placements)
     if parts is not None and not is_refused and fitting.rejection is None:
         kept = cluster.singleton(_Kept).get(
@@ -112,7 +112,7 @@ def _counts(
         sums = kept.of(
             partial(_slots, state, needs, most),
             tuple(needs.items()),
-            of_row=partial(_slots_on, cluster.nodes, state, tuple(needs.items()), most),
+            of_row=_slots_of_rows(cluster.nodes, state, needs, most),
         )
         assert sums is not None  # there are not so many pods
         counts: list[int] = sums[0].tolist()
@@ -121,6 +121,17 @@ def _counts(
     board = GroupBoard(context, group, 0, None, 0)
     slots = np.where(board.feasible(0), board.slots(0), 0)
     return [0 if one.rows is None else int(slots[one.rows].sum()) for one in placements]
+
+
+def _needs(state: ClassState, pod: PodInfo) -> Mapping[int, int] | None:
+    """As `takes_of`; None if any filter reads more of the pods on a row than that."""
+    taking = 0
+    for one in state.active_plugins.filters:
+        if isinstance(one.plugin, OrderFree) and one.plugin.takes(pod):
+            taking += 1
+        elif not ignores_pods(one.plugin):
+            return None
+    return takes_of(state, pod) if taking else {}
 
 
 def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeView) -> I64:
@@ -132,22 +143,28 @@ def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeVi
     return found.reshape(1, -1)
 
 
-def _slots_on(
-    nodes: NodeTable, state: ClassState, needs: Iterable[tuple[int, int]], most: int, row: int
-) -> tuple[int]:
-    """The same of one row."""
-    if not state.mask.has(row):
-        return (0,)
-    read, found = nodes.columns.read, most
+def _slots_of_rows(
+    nodes: NodeTable, state: ClassState, needs: Mapping[int, int], most: int
+) -> OfRow:
+    """The same of one row at a time."""
+    read, mask, items = nodes.columns.read, state.mask, tuple(needs.items())
+    allowed, count = read("allowed_pods").item, read("pod_count").item
     allocatable, requested = read("allocatable").item, read("requested").item
-    for at, need in needs:
-        if at == POD_PLACE:
-            free = read("allowed_pods").item(row) - read("pod_count").item(row)
-        else:
-            free = allocatable(at, row) - requested(at, row)
-        if free < found * need:
-            found = free // need if free > 0 else 0
-    return (found,)
+
+    def slots(row: int) -> tuple[int]:
+        if not mask.has(row):
+            return (0,)
+        found = most
+        for at, need in items:
+            if at == POD_PLACE:
+                free = allowed(row) - count(row)
+            else:
+                free = allocatable(at, row) - requested(at, row)
+            if free < found * need:
+                found = free // need if free > 0 else 0
+        return (found,)
+
+    return slots
 
 
 class _Kept(KeptSums):

@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import compress
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from asched.core.cycle.context import SchedulerContext, blame
 from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
@@ -23,6 +23,7 @@ from asched.core.framework.status import Status, failure
 from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.state.facts import Answer
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -41,7 +42,7 @@ def try_placements(
     profile = group.runner.profile
     plan: dict[str, Mask] | None = {} if only_whether else None
     started_s = context.counter_s()
-    placements = _called(context, lambda: generate(profile.placement_generators, group.key))
+    placements = _called(context, generate, profile.placement_generators, group.key)
     said = placements.code.text if isinstance(placements, Status) else "Success"
     context.point_ran(group.attempts[0], "PlacementGenerate", said, started_s)
     if isinstance(placements, Status):
@@ -93,7 +94,7 @@ def _try_best(
     if len(fitting) > 1:
         started_s, seed = context.counter_s(), context.seed + group.id
         scorers = group.runner.profile.placement_scorers
-        best = _called(context, lambda: choose(scorers, group.key, fitting, seed))
+        best = _called(context, choose, scorers, group.key, fitting, seed)
         said = best.code.text if isinstance(best, Status) else "Success"
         context.point_ran(group.attempts[0], "PlacementScore", said, started_s)
         if isinstance(best, Status):
@@ -143,10 +144,12 @@ def _without_pods(status: Status) -> Outcome:
     return Outcome(result, status.message)
 
 
-def _called(context: SchedulerContext, call: Callable[[], R]) -> R | Status:
+def _called(
+    context: SchedulerContext, call: Callable[P, R], *args: P.args, **named: P.kwargs
+) -> R | Status:
     """What the plugins answer. What one of them raises costs the group its attempt, no more."""
     try:
-        return call()
+        return call(*args, **named)
     except Exception as raised:
         if not blame(raised).plugin:
             raise

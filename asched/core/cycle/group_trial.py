@@ -96,23 +96,27 @@ def try_group(
     and one found no place.
     """
     outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
-    for attempt in group.attempts if len(context.nominator) else ():
+    for attempt in group.attempts if context.nominator else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node is not None:
             group.nominated[attempt.pod.uid] = node
             context.nominator.delete(attempt.pod.uid)
     budget = context.cluster.budget
-    for attempt in _in_order(group, plan):
+    have_places = True
+    for attempt in group.attempts if plan is None else _in_order(group, plan):
         if budget.is_used_up:
             yield from pause_if_due(context, 0)
         budget.note(TRY_STEPS)
         tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
+        have_places &= tried.decision is not None
         is_vain = tried.failure is not None and group.company is not None and not plan
         if not _count(outcome, tried) or is_vain:
             return outcome
         if only_whether and outcome.result is Result.SCHEDULED:
             return outcome
+    if have_places:
+        return outcome
     places = 0
     while places < (places := sum([tried.decision is not None for tried in outcome.tried])):
         if places == len(outcome.tried):
@@ -142,9 +146,7 @@ def try_plan(
     return outcome
 
 
-def _in_order(group: GroupAttempt, plan: Mapping[str, Mask] | None) -> list[Attempt]:
-    if plan is None:
-        return group.attempts
+def _in_order(group: GroupAttempt, plan: Mapping[str, Mask]) -> list[Attempt]:
     order = {uid: at for at, uid in enumerate(plan)}
     return sorted(group.attempts, key=lambda a: order.get(a.pod.uid, len(order)))
 
@@ -168,7 +170,7 @@ def _count(outcome: Outcome, tried: Tried) -> bool:
             said = tried.failure.message
             outcome.message = f"failed to schedule other pod from a pod group: {said}"
         return not tried.failure.is_error
-    outcome.needs_room |= tried.needs_room
+    outcome.needs_room |= tried.failure is not None
     if tried.permit is SUCCESS or (tried.permit is not None and tried.permit.is_success):
         if outcome.needs_room:
             outcome.result = Result.WAITING_ON_PREEMPTION

@@ -287,8 +287,7 @@ class Machine:
                 self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
                 steps = group_cycle.schedule_group(context, attempt)
-                is_large = any(each.info.cls.is_large for each in attempt.attempts)
-                self._advance(_Task(_later(steps) if is_large else steps, ended), None)
+                self._advance(_Task(_later(steps) if attempt.is_large else steps, ended), None)
                 self._follow_on()
             else:
                 cycle = schedule_one(context, attempt)
@@ -330,7 +329,7 @@ class Machine:
             if attempt is None:
                 continue
             found: Attempt | GroupAttempt = attempt
-            if context.gangs.has(attempt.pod):
+            if queued.gang:
                 found = gather(context, attempt, self._begin)
             if not self._parked.has_to_wait(found, is_deciding=deciding):
                 return found

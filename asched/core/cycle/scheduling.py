@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
 from asched.core.cycle.consuming import decide
-from asched.core.cycle.context import Attempt, SchedulerContext, blame
+from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext, blame
 from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
@@ -262,13 +262,15 @@ def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod
     if not permits:
         context.point_passed(attempt, "Permit")
         return SUCCESS
-    outcome = SUCCESS
+    outcome, is_measured = SUCCESS, attempt.is_measured
     begun_s = started_s = context.counter_s()
     for permit in permits:
         status, patience_s = permit.permit(attempt.info, waiting.node)
-        if attempt.is_measured:
+        if is_measured:
             context.plugin_ran(attempt, permit.name, "Permit", status, begun_s)
             begun_s = context.counter_s()
+        if status is SUCCESS:  # for the most part
+            continue
         if status.code is Code.WAIT:
             patience_s = min(patience_s, PERMIT_TIMEOUT_S_MAX)
             waiting.deadlines[permit.name] = (context.now_s + patience_s, patience_s)
@@ -276,7 +278,8 @@ def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod
         elif not status.is_success:
             outcome = status.by(permit.name)
             break
-    context.point_ran(attempt, "Permit", outcome.code.text, started_s)
+    said = SUCCEEDED if outcome is SUCCESS else outcome.code.text
+    context.point_ran(attempt, "Permit", said, started_s)
     return outcome
 
 

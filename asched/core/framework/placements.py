@@ -100,15 +100,17 @@ class Divisions:
 
     def __init__(self, _cluster: Cluster) -> None:
         self._known: list[tuple[list[Mask], Parts | None]] = []
-        self._asked: Sequence[Placement] = ()
-        self._answer: Parts | None = None
+        #: the placements asked about last, and those before them: all, and those with room
+        self._asked: tuple[tuple[Sequence[Placement], Parts | None], ...] = ()
 
     def of(self, placements: Sequence[Placement]) -> Parts | None:
         """None if placements share nodes, or one has none."""
-        if placements is not self._asked:
-            self._answer = self._of(placements)
-            self._asked = placements
-        return self._answer
+        for asked, answer in self._asked:
+            if asked is placements:
+                return answer
+        found = self._of(placements)
+        self._asked = ((placements, found), *self._asked[:1])
+        return found
 
     def _of(self, placements: Sequence[Placement]) -> Parts | None:
         masks = [one.rows for one in placements if one.rows is not None]
@@ -231,7 +233,8 @@ def choose(
     scorers: Sequence[PlacementScorer], group: str, candidates: Sequence[Assignments], seed: int
 ) -> int | Status:
     """The candidate with the largest sum of weighted scores; the seed decides between equals."""
-    count, totals = len(candidates), [0] * len(candidates)
+    count = len(candidates)
+    totals = [0] * count
     for plugin, weight in scorers:
         raw = plugin.score_placements(group, candidates)
         if isinstance(raw, Status):

@@ -54,8 +54,8 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
 
     def key_of(self, pod: Pod) -> str:
         """Of the pod's group; empty if that is none of ours."""
-        key = group_key(pod)
-        return key if key and key.startswith(COSCHEDULED) is self.is_coscheduled else ""
+        is_ours = (pod.spec.scheduling_group is None) is self.is_coscheduled
+        return group_key(pod) if is_ours else ""
 
     def pre_enqueue(self, pod: Pod) -> Status:
         key = self.key_of(pod)
@@ -64,22 +64,23 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         gangs = self._cluster.pod_groups.gangs
         if key not in gangs:
             return unresolvable(self.unknown_group(key.rpartition("/")[2]))
-        return SUCCESS if self._is_complete(key, gangs[key]) else self.too_few_pods
+        gang = gangs[key]
+        return SUCCESS if gang is None or self._is_complete(key, gang) else self.too_few_pods
 
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:  # noqa: ARG002
-        key = self.key_of(pod.pod)
+        key, groups = self.key_of(pod.pod), self._cluster.pod_groups
         if not key:
             return SUCCESS, 0.0
-        groups = self._cluster.pod_groups
-        gang = groups.gangs.get(key)
-        if gang is None:
-            if key in groups.gangs:
-                return SUCCESS, 0.0
+        if key not in groups.gangs:
             name = key.rpartition("/")[2]
             text = f"failed to get podGroup {key.removeprefix(COSCHEDULED)}: {self.not_found(name)}"
             return failure(text), 0.0
-        if self.placed(groups.get(key)) < gang.min_count:
-            groups.hold(pod.pod)
+        gang = groups.gangs[key]
+        if gang is None:
+            return SUCCESS, 0.0
+        pods = groups.get(key)
+        if self.placed(pods) < gang.min_count:
+            pods.hold(pod.pod.metadata.uid)
             return self.too_few_places, self.patience_s(gang)
         for uid in groups.let_go(key):
             mate = self._waiting.get(uid)

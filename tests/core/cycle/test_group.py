@@ -27,7 +27,9 @@ def attempt(play: Play, pod: PodBuilder, id_: int = 1) -> Attempt:
     assert isinstance(seen, Seen)
     info = play.parts.cluster.classes.info_of(seen.obj)
     runner = play.machine.context.runners[info.pod.spec.scheduler_name]
-    return Attempt(id_, QueuedPod(info.pod, 0.0), info, runner, 5.0)
+    queued = QueuedPod(info.pod, 0.0)
+    queued.gang = play.machine.context.gangs.key_of(info.pod)
+    return Attempt(id_, queued, info, runner, 5.0)
 
 
 def gathered(play: Play, popped: PodBuilder, *mates: PodBuilder) -> tuple[GroupAttempt, list[str]]:

@@ -74,15 +74,18 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
     def _make_rows(self, asked: tuple[Amounts, OfRow | None], rows: Rows) -> bool:
         amounts, of_row = asked
         if of_row is not None and len(rows) <= ROWS_FEW:
-            for row in rows:
-                self._take(row, of_row(row))
-            return True
-        fresh = amounts(NodeView(self._nodes, np.array(rows, dtype=np.int32)))
-        for row, column in zip(rows, fresh.T.tolist(), strict=True):
-            self._take(row, column)
+            turned = {self._take(row, of_row(row)) for row in rows}
+        else:
+            fresh = amounts(NodeView(self._nodes, np.array(rows, dtype=np.int32)))
+            columns = zip(rows, fresh.T.tolist(), strict=True)
+            turned = {self._take(row, column) for row, column in columns}
+        for part in turned:
+            if part >= 0:
+                self.turned.add(part, 1)
         return True
 
-    def _take(self, row: int, amounts: Sequence[int]) -> None:
+    def _take(self, row: int, amounts: Sequence[int]) -> int:
+        """The part of the row, -1 for none."""
         by_row, sums, part = self._by_row, self._sums, self._owner.item(row)
         for at, amount in enumerate(amounts):
             if amount > self._safe:
@@ -92,8 +95,7 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
                 by_row[at, row] = amount
                 if part >= 0:
                     sums[at, part] += more
-        if part >= 0:
-            self.turned.add(part, 1)
+        return part
 
 
 class KeptSums:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from asched.core.config.args import ResourceSpec
 from asched.core.framework.placements import Alike, Assignments, Divisions
-from asched.core.framework.results.part_sums import KeptSums, PartSums
+from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.model.quantity import INT64_MAX
 from asched.core.plugins.scoring.amounts import Scored, node_amounts, scored
 from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
@@ -91,7 +91,7 @@ class PlacementPoints:
         sums = kept.of(
             partial(_held_and_offered, names),
             nodes.resources.end,
-            of_row=partial(_held_and_offered_on, nodes, [nodes.find_resource(n) for n in names]),
+            of_row=_of_rows(nodes, [nodes.find_resource(name) for name in names]),
         )
         if sums is None:
             return None
@@ -116,7 +116,7 @@ class PlacementPoints:
         asked: dict[str, int] = {}
         of_class: dict[PodClass, int] = {}
         for pod, _ in pods:
-            of_class[pod.cls] = of_class.get(pod.cls, 0) + 1
+            of_class[pod.cls] = of_class[pod.cls] + 1 if pod.cls in of_class else 1
         for cls, count in of_class.items():
             for name, amount in self._amounts_of(cls).items():
                 asked[name] = asked.get(name, 0) + amount * count
@@ -144,19 +144,21 @@ def _held_and_offered(names: Sequence[str], nodes: NodeView) -> I64:
     return np.concatenate((np.where(allocatable > 0, requested, 0), allocatable))
 
 
-def _held_and_offered_on(nodes: NodeTable, places: Sequence[int | None], row: int) -> list[int]:
-    """The same of one row; `places` of the resources."""
+def _of_rows(nodes: NodeTable, places: Sequence[int | None]) -> OfRow:
+    """The same of one row at a time; `places` of the resources."""
     read = nodes.columns.read
-    of_row = read("allocatable")[:, row].tolist()
-    offered = [0 if at is None else of_row[at] for at in places]
-    requested, nonzero = read("requested"), read("nonzero")
-    held = [
-        0
-        if at is None or most <= 0
-        else (nonzero.item(at, row) if at < 2 else requested.item(at, row))
-        for at, most in zip(places, offered, strict=True)
-    ]
-    return held + offered
+    allocatable = read("allocatable").item
+    requested, nonzero = read("requested").item, read("nonzero").item
+
+    def amounts(row: int) -> list[int]:
+        offered = [0 if at is None else allocatable(at, row) for at in places]
+        held = [
+            0 if at is None or most <= 0 else (nonzero(at, row) if at < 2 else requested(at, row))
+            for at, most in zip(places, offered, strict=True)
+        ]
+        return held + offered
+
+    return amounts
 
 
 def _sums(amounts: I64) -> list[int]:
