@@ -8,25 +8,33 @@
     label-4     5,000 gangs of four of scheduling.x-k8s.io
 
 Processor time of the machine alone, as in the decide mode: taking pods in, deciding, confirming.
+With `--calls` calls of functions, Python's and C's, instead: these are the same on any machine.
 """
 
 import argparse
 import asyncio
+import cProfile
 import gc
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import parse
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.turn_limit import CountedLimit
+from asched.core.framework.effects import Effect
+from asched.core.state.facts import Fact
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import JsonObject, node, pod
 from tests.bench.engine import SCHEDULER, TIMEOUT_S, _create
 
 PODS: Final = 20_000
+#: Of those whose calls are counted, and of each turn of the machine meanwhile.
+COUNTED, A_TURN = 2000, 24
 RACKS: Final = 50
 RACK: Final = "example.com/rack"
 GATES: Final = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
@@ -81,8 +89,8 @@ def group(name: str, row: Row) -> JsonObject:
     }
 
 
-def members(row: Row) -> Iterator[JsonObject]:
-    for number in range(PODS):
+def members(row: Row, pods: int = PODS) -> Iterator[JsonObject]:
+    for number in range(pods):
         made = pod(f"pod-{number:06d}")
         if row.size:
             name = f"group-{number // row.size:06d}"
@@ -99,13 +107,59 @@ def racked(index: int) -> JsonObject:
     return made
 
 
-async def measure(row: Row, nodes: int) -> dict[str, Any]:
+async def prepared(row: Row, nodes: int, pods: int) -> DecideWorld:
+    """Nodes and PodGroups for so many pods, taken in."""
     world = DecideWorld(settings(row))
     await _create(world, (racked(i) for i in range(nodes)), "")
     if row.size:
-        groups = (group(f"group-{i:06d}", row) for i in range(-(-PODS // row.size)))
+        groups = (group(f"group-{i:06d}", row) for i in range(-(-pods // row.size)))
         await _create(world, groups, "bench")
     await world.sleep(0.0)
+    return world
+
+
+class Counting:
+    """The machine, with the calls of its turns counted."""
+
+    def __init__(self, world: DecideWorld) -> None:
+        self._machine = world.machine
+        self.profile = cProfile.Profile()
+
+    def handle(self, facts: list[Fact], now_s: float) -> list[Effect]:
+        self.profile.enable()
+        try:
+            return self._machine.handle(facts, now_s)
+        finally:
+            self.profile.disable()
+
+    @property
+    def calls(self) -> int:
+        return sum(entry.callcount for entry in self.profile.getstats())
+
+
+async def count_calls(row: Row, nodes: int, pods: int = COUNTED) -> float:
+    """Calls for each of so many pods, all taken in before the first is tried, and of the watch's
+    confirmations; a fifth as many were bound before, so that every answer has been made.
+    """
+    before, size = pods // 5, max(row.size, 1)
+    world = await prepared(row, nodes, before + pods)
+    world.machine.limit = CountedLimit(max(A_TURN // size, 1) - 1)
+    waiting = members(row, before + pods)
+    await _create(world, islice(waiting, before), "bench")
+    await world.until(lambda: world.pods.scheduled_count >= before, TIMEOUT_S, "the first pods")
+    counting = Counting(world)
+    world.told = counting
+    world.machine.is_active = False
+    await _create(world, waiting, "bench")
+    world.take_in()
+    world.machine.is_active = True
+    await world.until(lambda: world.pods.scheduled_count >= before + pods, TIMEOUT_S, "all pods")
+    await world.close()
+    return counting.calls / pods
+
+
+async def measure(row: Row, nodes: int) -> dict[str, Any]:
+    world = await prepared(row, nodes, PODS)
     world.forget_measured()
     started_s = world.now_s
     world.machine.is_active = False
@@ -129,9 +183,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.groups", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--calls", action="store_true")
     args = parser.parse_args()
     for name in args.rows:
-        found = asyncio.run(measure(ROWS[name], args.nodes))
+        if args.calls:
+            calls = asyncio.run(count_calls(ROWS[name], args.nodes))
+            found = {"calls_per_pod": round(calls, 1)}
+        else:
+            found = asyncio.run(measure(ROWS[name], args.nodes))
         sys.stdout.write(json.dumps({"row": name, **found}) + "\n")
         sys.stdout.flush()
 

@@ -183,7 +183,13 @@ class Objects:
     # --- what the scheduler does -----------------------------------------------------------------
 
     def perform(self, effect: Effect) -> list[Fact]:
-        """Do what an effect asks; its answer, and what the watches tell."""
+        """Do what an effect asks; its answer if one is wanted, and what the watches tell."""
+        facts = self._perform(effect)
+        if effect.wants_answer:
+            return facts
+        return [fact for fact in facts if not isinstance(fact, Answer)]
+
+    def _perform(self, effect: Effect) -> list[Fact]:
         match effect:
             case Bind():
                 return self._bind(effect)

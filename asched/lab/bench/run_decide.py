@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
@@ -49,6 +49,12 @@ RECORD_BYTES_MAX: Final = 1 << 30
 SHOW_EVERY_TURNS: Final = 64
 #: The machine's clock starts here: zero would look like "never" to anybody who asks.
 EPOCH_S: Final = 1_000_000.0
+
+
+class Told(Protocol):
+    """The machine, or somebody who hands on to it."""
+
+    def handle(self, facts: list[Fact], now_s: float) -> list[Effect]: ...
 
 
 class DecideWorld(World):
@@ -91,7 +97,8 @@ class DecideWorld(World):
         if record is not None:
             head = head_of(self.machine, configuration, Catalogue())
             self.recording = Recording(self.machine, head, record, RECORD_BYTES_MAX)
-        self._told = self.recording or self.machine
+        #: who is handed the facts
+        self.told: Told = self.recording or self.machine
         self.objects = Objects()
         self.engine_s = 0.0
         self.measured_from_s = 0.0
@@ -222,7 +229,7 @@ class DecideWorld(World):
         facts, self._facts = self._facts, []
         now_s = self.now_s
         started_s = time.thread_time()
-        effects = self._told.handle(facts, now_s)
+        effects = self.told.handle(facts, now_s)
         self._collector.turned()
         self.engine_s += time.thread_time() - started_s
         for effect in effects:
