@@ -84,6 +84,8 @@ class Connection(asyncio.Protocol):
         stream, self._stream = self._stream, None
         if stream is None or not stream.is_spent:
             self.abort()
+        if stream is not None:
+            stream.close()
 
     def data_received(self, data: bytes) -> None:
         if self._stream is not None:
@@ -122,12 +124,14 @@ class Connection(asyncio.Protocol):
         self._home.forget(self)
         if self._stream is not None:
             self._stream.lost(exc)
+            self._stream.close()
         if self._waiter is not None:
             reply = self._reader.end_of_stream() if exc is None else None
             if reply is not None:
                 self._finish(reply)
             else:
                 self._fail(lost(self._home.where))
+        self._reader.close()
 
     @property
     def is_stale(self) -> bool:
@@ -208,6 +212,10 @@ class LiveStream:
             self.begun.exception()  # whoever waits has it
         self._wake()
 
+    def close(self) -> None:
+        """Nothing more arrives; what has can still be read."""
+        self._reader.close()
+
     def _wake(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
@@ -242,7 +250,8 @@ class LiveStream:
             elif self._is_whole:
                 return
             elif self._error is not None:
-                raise self._error
+                # Not itself: it would know those who were waiting, and they us, who know it.
+                raise type(self._error)(*self._error.args)
             else:
                 self._news = self._home.loop.create_future()
                 await self._news

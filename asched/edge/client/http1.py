@@ -6,7 +6,7 @@ connection is then given up. HEAD is not spoken: its answers announce bodies tha
 """
 
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -43,7 +43,7 @@ class ResponseReader:
 
     def __init__(self, bytes_max: float = BODY_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        self._parser = HttpResponseParser(self)
+        self._parser: Any = HttpResponseParser(self)
         self.begin()
 
     def begin(self) -> None:
@@ -74,6 +74,12 @@ class ResponseReader:
             what = "header of the answer" if self.in_head else "answer"
             raise ProtocolBroken(f"the {what} has no end within {self._got} bytes")
         return None
+
+    def close(self) -> None:
+        """Nothing more arrives. The parser knows us, and we it: who is old by then would stay for
+        good, since no collector of garbage looks at what is old (`edge/host/memory.py`).
+        """
+        self._parser = None
 
     def end_of_stream(self) -> Reply | None:
         """The peer has closed: a Reply if that was the end of the body, else None."""

@@ -1,13 +1,20 @@
 """Answers that are read as they come, over both transports."""
 
 import asyncio
+import gc
 import socket
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from asched.edge.client.connection import PIECES_BYTES_MAX
-from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
+from asched.edge.client.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    TransportError,
+)
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.sockets import KEEPALIVE_IDLE_S, set_keepalive
 from asched.edge.client.transport import ERROR_BYTES_MAX
@@ -285,3 +292,48 @@ async def test_what_came_before_a_break_is_read_first(server, session):
         assert await anext(chunks) == b"one"
         with pytest.raises(ConnectionLost):
             await anext(chunks)
+
+
+def kept() -> Counter[str]:
+    """What an answer is read by, of those that nothing was collected of."""
+    names = {"Connection", "LiveStream", "PieceReader", "ResponseReader", "HttpResponseParser"}
+    return Counter(name for one in gc.get_objects() if (name := type(one).__name__) in names)
+
+
+@pytest.mark.parametrize("end", ["ends", "breaks", "lasts too long", "is left"])
+async def test_a_stream_that_is_over_needs_no_collector_of_garbage(server, session, end):
+    """Whoever was old by then would stay: nobody looks through what is old."""
+
+    async def told(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"x")
+        if end == "ends":
+            await wire.end_stream()
+        elif end == "breaks":
+            wire.close()
+        else:
+            await asyncio.Event().wait()
+
+    async def listen() -> None:
+        async with session.general.stream("/w", timeout_s=0.05) as stream:
+            async for piece in stream.chunks():
+                assert piece == b"x"
+                if end == "is left":
+                    return
+
+    server.handler = told
+    counts = []
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            for _ in range(4):
+                try:
+                    await listen()
+                except TransportError:
+                    assert end in {"breaks", "lasts too long"}
+                await asyncio.sleep(0.01)  # the connection hears of its end
+            counts.append(kept())
+    finally:
+        gc.enable()
+    assert counts[2] - counts[0] == Counter()
