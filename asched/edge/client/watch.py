@@ -279,7 +279,7 @@ class Reflector:
         """
         self.watch_count += 1
         self._complained = ""
-        heard, broke = False, None
+        heard, broke = False, list[TransportError]()
         try:
             while (sights := await reading.next()) is not None:
                 heard = heard or bool(sights)
@@ -290,14 +290,14 @@ class Reflector:
             self.doubt.fell_silent("did not end in its time")
             return False
         except TransportError as error:
-            broke = error
+            broke.append(error.with_traceback(None))  # which would know this frame, and we it
             self._shaken()
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
         if heard or started_s is None:  # initial events are a sign of life, too
             return True
         if self.options.clock() - started_s >= SHORT_STREAM_S:
-            return broke is not None  # what it would have said, the next one will
-        raise broke or Relist(self._version, "the stream ended as soon as it began")
+            return bool(broke)  # what it would have said, the next one will
+        raise broke.pop() if broke else Relist(self._version, "the stream ended at once")
 
     def _shaken(self) -> None:
         """The connection broke. The next stream is a short one, so that it is soon known whether we
