@@ -4,20 +4,34 @@ It is the filter half of an attempt, on results that are kept, and the question 
 plugins whether they might make room. Nothing is scored, measured, told or written, and an attempt
 that follows finds the results as the look left them.
 
-Bounds  what was found is kept while nothing changes that a filter reads.
+Where a pod left a node, most who wait need no look: pods matter by their amounts alone to whoever
+rejected them, so that no other node changed for them, and even without all less important pods
+there is no room for them on that one.
+
+Bounds  what was found is kept while nothing changes that a filter reads; what WISHES_MAX classes
+        wish of a node, while nothing changes but pods and nodes.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import partial
+from typing import Final, NamedTuple
 
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.group_board import takes_of
 from asched.core.cycle.group_look import GangLooks
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
+from asched.core.framework.order_free import POD_PLACE
+from asched.core.framework.points import PostFilterPlugin
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated_filter import FOR_A_MOMENT, is_blind
 from asched.core.framework.runner import Runner
+from asched.core.model.pod import Pod
 from asched.core.queue.looking import Verdict
 from asched.core.queue.queued import QueuedPod
+from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
+
+WISHES_MAX: Final = 4_096
 
 
 class Looks:
@@ -28,6 +42,11 @@ class Looks:
         self._found: dict[Hashable, frozenset[str] | None] = {}
         self._gangs = GangLooks()
         self._version: Hashable = None
+        self._wishes: dict[Hashable, _Wish] = {}
+        self._wishes_of: Hashable = None
+        self._runners: Mapping[str, Runner] | None = None
+        self._evicting: dict[Hashable, bool] = {}
+        self._evicting_of: Hashable = None
 
     def of(self, context: SchedulerContext) -> None:
         self._context = context
@@ -57,6 +76,61 @@ class Looks:
             return None
         finally:
             runner.meter = meter
+
+    def may_help(self, queued: QueuedPod, left: str) -> bool:
+        """Of a pod that rests, and that hears of a pod that left this node: whether it, or an equal
+        one, may be worth an attempt since.
+        """
+        context = self._context
+        if context is None or queued.gang or queued.pending_on:
+            return True
+        runner = context.runners.get(queued.pod.spec.scheduler_name)
+        if runner is None:
+            return True
+        cluster, pod = context.cluster, queued.pod
+        row = cluster.nodes.row_of.get(left)
+        if row is None or pod.status.nominated_node_name or context.nominator.node_of(pod.uid):
+            return True
+        try:
+            wish = self._wish_of(context, runner, queued)
+            if not wish.is_of_row or _has_room(cluster, wish.takes, pod.priority, row):
+                return True
+            if not wish.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
+                return False
+            return self._may_evict(context, runner, pod, wish)
+        except Exception:  # noqa: BLE001 - whatever it is, the attempt reports it where it belongs
+            return True
+
+    def _wish_of(self, context: SchedulerContext, runner: Runner, queued: QueuedPod) -> "_Wish":
+        cluster, runners = context.cluster, context.runners
+        moved = cluster.epoch, cluster.topology.terms_generation, cluster.nodes.resources.end
+        is_old = moved != self._wishes_of or runners is not self._runners
+        if is_old or len(self._wishes) >= WISHES_MAX:
+            self._wishes_of, self._runners = moved, runners
+            self._wishes.clear()
+            self._evicting_of = None
+        name = runner.profile.scheduler_name
+        key = name, queued.class_key, queued.rejected_by, queued.also_blamed
+        wish = self._wishes.get(key) if queued.class_key is not None else None
+        if wish is None:
+            wish = self._wishes[key] = _wish(context, runner, queued)
+        return wish
+
+    def _may_evict(
+        self, context: SchedulerContext, runner: Runner, pod: Pod, wish: "_Wish"
+    ) -> bool:
+        version = _version(context)
+        if version != self._evicting_of:
+            self._evicting_of = version
+            self._evicting.clear()
+        key = runner.profile.scheduler_name, wish.takes, pod.priority, pod.spec.preemption_policy
+        if key not in self._evicting:
+            info = context.cluster.classes.info_of(pod)
+            state = runner.cache.state_of(info)
+            trial = runner.trial(state, context.waiting, context.seed, context.now_s)
+            asked = _post_filters(runner, state)
+            self._evicting[key] = any(plugin.may_evict(info, trial) for plugin in asked)
+        return self._evicting[key]
 
     def _look(self, context: SchedulerContext, runner: Runner, pod: PodInfo) -> Verdict | None:
         active_plugins = runner.cache.state_of(pod).active_plugins
@@ -108,7 +182,7 @@ def _rejection(runner: Runner, pod: PodInfo) -> Rejection | None:
 def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
     """Of a pod that fits nowhere."""
     state = runner.cache.state_of(pod)
-    asked = [p for p in runner.profile.post_filters if p.name not in state.active_plugins.idle]
+    asked = _post_filters(runner, state)
     if not asked:
         return False
     trial = runner.trial(state, context.waiting, context.seed, context.now_s)
@@ -119,3 +193,76 @@ def _why(runner: Runner, pod: PodInfo) -> Rejection:
     rejection = _rejection(runner, pod)
     assert rejection is not None
     return rejection
+
+
+class _Wish(NamedTuple):
+    """What a class wishes of a node that somebody left.
+
+    `takes`: (place on axis R or POD_PLACE, amount) that it needs there at least. `is_of_row`: on no
+    other node anything can have changed, unless pods are evicted there: those who rejected it look
+    at pods by their amounts at most, and all nodes are closed by them. `may_evict_elsewhere`: other
+    filters look at pods as well; without the pods that it may evict, they may say something new.
+    """
+
+    takes: tuple[tuple[int, int], ...]
+    is_of_row: bool
+    may_evict_elsewhere: bool
+
+
+def _wish(context: SchedulerContext, runner: Runner, queued: QueuedPod) -> _Wish:
+    pod = context.cluster.classes.info_of(queued.pod)
+    state = runner.cache.state_of(pod)
+    of_row, others = set[str](), set[str]()
+    for filterer in state.active_plugins.filters:
+        plugin = filterer.plugin
+        is_of_row = plugin.reads_only_amounts or is_blind(plugin, pod)
+        (of_row if is_of_row else others).add(plugin.name)
+    rejectors = queued.rejected_by | queued.also_blamed
+    post_filters = _post_filters(runner, state)
+    return _Wish(
+        takes=tuple(takes_of(state, pod).items()),
+        is_of_row=bool(rejectors)
+        and rejectors <= of_row
+        and not runner.consults(pod)
+        and not pod.pod.spec.resource_claims
+        and all(plugin.spares_equals for plugin in post_filters),
+        may_evict_elsewhere=bool(others and post_filters),
+    )
+
+
+def _post_filters(runner: Runner, state: ClassState) -> list[PostFilterPlugin]:
+    idle = state.active_plugins.idle
+    return [plugin for plugin in runner.profile.post_filters if plugin.name not in idle]
+
+
+def _has_room(
+    cluster: Cluster, takes: tuple[tuple[int, int], ...], priority: int, row: int
+) -> bool:
+    """Whether these amounts have room on a row without the less important pods there, promised
+    room not counted: surely not where this says no.
+    """
+    nodes = cluster.nodes
+    if row in nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
+        return True
+    read = nodes.columns.read
+    offered, held = read("allocatable").item, read("requested").item
+    lower: list[PodInfo] | None = None
+    for at, amount in takes:
+        if at == POD_PLACE:
+            free = read("allowed_pods").item(row) - read("pod_count").item(row)
+        else:
+            free = offered(at, row) - held(at, row)
+        if free >= amount:
+            continue
+        if lower is None:
+            lower = []
+            if cluster.priorities.are_below(priority):
+                lower = [i for i in cluster.pods_on(row).values() if i.pod.priority < priority]
+        if at == POD_PLACE:
+            free += len(lower)
+        else:
+            name = nodes.resources.values[at + 1]
+            free += sum(info.cls.accounted.get(name, 0) for info in lower)
+        if free < amount:
+            return False
+    return True

@@ -333,6 +333,12 @@ class PostFilterPlugin(Plugin):
         """Whether `post_filter` might, of a pod that fits nowhere: `why` tells. Changes nothing."""
         return True
 
+    def may_evict(self, pod: PodInfo, trial: "Trial") -> bool:  # noqa: ARG002
+        """Whether there is a node on which it might evict pods for one that asks for as much and is
+        as important, as far as amounts tell: nobody has to know why it fits nowhere.
+        """
+        return True
+
     @abstractmethod
     def post_filter(
         self, pod: PodInfo, rejection: "Rejection", trial: "Trial"

@@ -188,9 +188,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
         if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):
             return False
-        if self._is_least(pod):
+        if not self.may_evict(pod, trial):
             return False
         return bool(len(self._search.find(pod, why(), trial).open))
+
+    def may_evict(self, pod: PodInfo, trial: Trial) -> bool:
+        return not self._is_least(pod) and not self._search.is_hopeless(pod, trial)
 
     def _is_least(self, pod: PodInfo) -> bool:
         """Whether no placed pod is less important."""

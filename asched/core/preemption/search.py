@@ -4,13 +4,15 @@ Bounds  BYTES_MAX of kept prospects; those unused for longest go.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.order_free import POD_PLACE, OrderFree
+from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_filter import is_blind, is_plain
 from asched.core.framework.status import Code
@@ -19,6 +21,7 @@ from asched.core.preemption import candidates, choice
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
@@ -86,6 +89,24 @@ class Search:
         is_open = (prospects.outcome[rows] == candidates.OPEN) & ~blocked
         return Findings(prospects, rows[is_open], rows)
 
+    def is_hopeless(self, pod: PodInfo, trial: Trial) -> bool:
+        """Whether amounts tell already that evicting pods helps on no row, whatever other filters
+        say. What is known of a row holds for all who ask for as much, until something moves there.
+        """
+        state = trial.state
+        verdicts = [v for v in state.active if v.plugin.reads_only_amounts]
+        if state.outcome.rejection is not None or not verdicts or self._is_restricted:
+            return False
+        prospects = self._of_amounts(pod, trial, verdicts)
+        prospects.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
+        could = _large_enough(pod, verdicts, self._cluster.nodes)
+        outcome = prospects.outcome[: len(could)]
+        unknown = np.flatnonzero(could & (outcome == candidates.UNKNOWN)).astype(np.int32)
+        if len(unknown):
+            prospects.evaluate(pod, unknown, trial)
+        is_open = (outcome == candidates.OPEN) | (outcome == candidates.NO_NEED)
+        return not (could & is_open).any()
+
     def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
         """The candidate whose loss hurts least; there is one."""
         tied = findings.open[choice.cheapest(findings.prospects.costs[:, findings.open])]
@@ -132,29 +153,43 @@ class Search:
 
     def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> "candidates.Prospects":
         """What is known of preemptors like this one, brought up to date."""
+        state = trial.state
+        if is_fresh and is_plain(pod, state):
+            plain = [v for v in state.active if v.plugin.reads_only_amounts]
+            return self._of_amounts(pod, trial, plain)
+        key = (state.number, pod.cls.key)
+        prospects = self._cached.get(key) if is_fresh else None
+        if prospects is None:
+            parts = (self._cluster, self._pods_by_priority, self._budgets)
+            prospects = self._keep(key, candidates.TrialProspects(*parts))
+        self._bring_up(key, prospects, pod, trial, state.active)
+        return prospects
+
+    def _of_amounts(
+        self, pod: PodInfo, trial: Trial, verdicts: Sequence[CachedVerdict]
+    ) -> "candidates.Prospects":
+        """What these filters, which read only amounts, say of all who ask the same of them."""
+        key = (pod.pod.priority, *map(id, verdicts))
+        prospects = self._cached.get(key)
+        if prospects is None:
+            parts = (self._cluster, self._pods_by_priority, self._budgets, verdicts)
+            prospects = self._keep(key, candidates.PlainProspects(*parts))
+        self._bring_up(key, prospects, pod, trial, verdicts)
+        return prospects
+
+    def _bring_up(
+        self,
+        key: Hashable,
+        prospects: "candidates.Prospects",
+        pod: PodInfo,
+        trial: Trial,
+        verdicts: Sequence[CachedVerdict],
+    ) -> None:
         self._budgets.catch_up()
         self._pods_by_priority.catch_up()
-        layer = trial.nominated_pods.nominated_amounts.layer(pod.pod.priority)
-        state = trial.state
-        key: Hashable
-        prospects: candidates.Prospects | None
-        if is_fresh and is_plain(pod, state):
-            verdicts = [v for v in state.active if v.plugin.reads_only_amounts]
-            key = (pod.pod.priority, *map(id, verdicts))
-            prospects = self._cached.get(key)
-            if prospects is None:
-                parts = (self._cluster, self._pods_by_priority, self._budgets, verdicts)
-                prospects = self._keep(key, candidates.PlainProspects(*parts))
-        else:
-            verdicts = list(state.active)
-            key = (state.number, pod.cls.key)
-            prospects = self._cached.get(key) if is_fresh else None
-            if prospects is None:
-                parts_ = (self._cluster, self._pods_by_priority, self._budgets)
-                prospects = self._keep(key, candidates.TrialProspects(*parts_))
         self._cached.move_to_end(key)
+        layer = trial.nominated_pods.nominated_amounts.layer(pod.pod.priority)
         prospects.refresh(verdicts, layer)
-        return prospects
 
     def _keep(self, key: Hashable, prospects: "candidates.Prospects") -> "candidates.Prospects":
         self._cached[key] = prospects
@@ -212,3 +247,17 @@ class Search:
             size = min(BLOCK, max(wanted - len(kind), 1))
             prospects.evaluate(pod, unknown[:size], trial)
             unknown = unknown[size:]
+
+
+def _large_enough(
+    pod: PodInfo, verdicts: Sequence[CachedVerdict], nodes: NodeTable
+) -> npt.NDArray[np.bool_]:
+    """bool[N]: the rows on which the pod would fit if they were empty, as far as these tell."""
+    fits: npt.NDArray[np.bool_] = nodes.columns.read("live")[: nodes.height]
+    offered = nodes.columns.read("allocatable")
+    for verdict in verdicts:
+        takes = verdict.plugin.takes(pod) if isinstance(verdict.plugin, OrderFree) else {}
+        for at, amount in takes.items():
+            if at != POD_PLACE:
+                fits = fits & (offered[at, : nodes.height] >= amount)
+    return fits

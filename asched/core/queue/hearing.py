@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from asched.core.framework.points import Concerns
+from asched.core.model.pod import Pod
 from asched.core.queue.concerned import Offers
 from asched.core.queue.due import WAKE_STEPS, Reason
 from asched.core.queue.gangs import Gangs
@@ -83,7 +84,7 @@ class Hearing:
     def _hearing(
         self, change: Change, now_s: float, except_uid: str, gangs: Gangs, moved: list[int]
     ) -> Iterator[None]:
-        label, note = change.trigger.label, self._sliced.budget.note
+        label, note, left = change.trigger.label, self._sliced.budget.note, _left(change)
         woken: list[Woken] = []
         groups = tuple(self._places.unschedulable.groups())
         for of_class in self.waking.woken(groups, change, except_uid):
@@ -95,7 +96,8 @@ class Hearing:
         for found, worth in woken:
             if isinstance(found, Equals):
                 reason = Reason(worth, label)
-                moved.append(self._looking.wake(found, reason, now_s, except_uid))
+                where = left if self._is_told_by_hints(found, change) else ""
+                moved.append(self._looking.wake(found, reason, now_s, except_uid, where))
             elif found.group is not None:
                 moved.append(self._requeue(found, worth, label, now_s))
             note(WAKE_STEPS)
@@ -103,6 +105,13 @@ class Hearing:
         for _ in self._taking_notes():
             note(WAKE_STEPS)
             yield
+
+    def _is_told_by_hints(self, equals: Equals, change: Change) -> bool:
+        """Whether nobody looked already: what that found may have nothing to do with the change."""
+        example = next(iter(equals), None)
+        if example is None or example.group is None:  # they went meanwhile
+            return False
+        return not self.judge.heard(example.group.key, change.trigger).profits
 
     def _flushing(
         self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float
@@ -125,3 +134,11 @@ class Hearing:
             if queued.group is not None:
                 self._places.to_rest(queued)
             yield
+
+
+def _left(change: Change) -> str:
+    """The node that a pod left; "" if the change is another one, or more than that."""
+    gone = change.old
+    if change.trigger != ASSIGNED_POD_DELETE or change.only_if_fits or not isinstance(gone, Pod):
+        return ""
+    return gone.spec.node_name if change.priority_at_most is None else ""

@@ -5,6 +5,9 @@ A look tells who would reject the pod now, or nothing if it fits, might make roo
 attempt can tell. Whoever would be rejected by others than before is tried, so that it is told; its
 equals rest under the same rejectors then.
 
+Of a pod that left a node it is asked first whether that may have made room for those who hear of
+it: mostly one look at that node tells that it has not, and they rest on.
+
 Where a QueueSort plugin brings a queue of its own, it is to see everybody who waits: pods are woken
 as ever then, and looked at when that queue gives them out.
 
@@ -12,7 +15,7 @@ Bounds  LOOKS_MAX looks for one pop (`due.py`).
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS, Reason
 from asched.core.queue.hints import Worth
@@ -30,8 +33,14 @@ class Verdict(NamedTuple):
     is_of_class: bool
 
 
-#: None if an attempt is worth while.
-Look = Callable[[QueuedPod], Verdict | None]
+class Look(Protocol):
+    def __call__(self, queued: QueuedPod) -> Verdict | None:
+        """None if an attempt is worth while."""
+
+    def may_help(self, queued: QueuedPod, left: str) -> bool:
+        """Whether a look may be worth while to this one, or to an equal one, since a pod left this
+        node; they rest, and nothing else has happened.
+        """
 
 
 class Looking:
@@ -57,12 +66,19 @@ class Looking:
         self._count = count
         self.is_unfinished = False  # whether the last pop left some who are still to be looked at
         self.tried = self.left = 0  # looks, by what became of the pod
+        self.spared = 0  # classes that no pod had to be looked at of, since none could fit
 
-    def wake(self, equals: Equals, reason: Reason, now_s: float, except_uid: str = "") -> int:
-        """A change may help those in turn: how many classes are due by it, or pods woken."""
+    def wake(
+        self, equals: Equals, reason: Reason, now_s: float, except_uid: str = "", left: str = ""
+    ) -> int:
+        """A change may help those in turn: how many classes are due by it, or pods woken. `left`:
+        it is that a pod left this node, and nothing more.
+        """
         in_turn = equals.in_turn.values() if except_uid else ()
         excepted = [queued for queued in in_turn if queued.pod.uid == except_uid]
         if self._look is not None and not self._places.has_own_order:
+            if left and equals.due is None and not self._may_help(equals, left):
+                return 0
             self._resting.due.add(equals, reason)
             for queued in excepted:
                 equals.note_tried(queued)
@@ -112,6 +128,15 @@ class Looking:
         self.left += 1
         self._places.to_rest(queued)
         return True
+
+    def _may_help(self, equals: Equals, left: str) -> bool:
+        """One speaks for all of a class: if any of them, then whoever comes first."""
+        assert self._look is not None
+        example = next(iter(equals.in_turn.values()), None)
+        if example is None or self._look.may_help(example, left):
+            return True
+        self.spared += 1
+        return False
 
     def _wake(self, equals: Equals, first: QueuedPod, now_s: float, *, is_early: bool) -> bool:
         """Look at a pod; whether it is active now."""

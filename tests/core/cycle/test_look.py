@@ -1,8 +1,10 @@
 """A look at a waiting pod: who would reject it by now, or None if only an attempt can tell."""
 
+import random
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
 from asched.core.cycle.look import Looks
 from asched.core.framework.points import (
@@ -243,3 +245,139 @@ def test_nothing_is_measured_and_the_meter_stays() -> None:
     scene.look(wants("9"))
     assert runner.meter is meter
     assert SUCCESS.is_success
+
+
+class Leaving(Scene):
+    """Pods leave nodes, and those who wait are asked whether that may help them."""
+
+    def may_help(self, pod: PodBuilder, node: str, *rejectors: str, **fields: Any) -> bool:
+        built = pod.spec(schedulerName="default-scheduler").build()
+        self.cluster.apply(Seen(POD, built))
+        queued = QueuedPod(built, 0.0)
+        queued.rejected_by = frozenset(rejectors or ("NodeResourcesFit",))
+        queued.class_key = self.cluster.classes.class_of(built).key
+        for name, value in fields.items():
+            setattr(queued, name, value)
+        return self.looks.may_help(queued, node)
+
+    def leaves(self, name: str, node: str) -> None:
+        self.cluster.apply(Gone(POD, a_pod(name).on(node).build()))
+
+
+def two_nodes() -> Leaving:
+    """n1 has one core left of four, n2 none of two; pods there are of priority 50."""
+    scene = Leaving(a_node("n1").allocatable(cpu="4"), a_node("n2").allocatable(cpu="2"))
+    scene.place("a", "n1", "2")
+    scene.place("b", "n1", "1")
+    scene.place("c", "n2", "2")
+    return scene
+
+
+def test_a_pod_that_leaves_helps_whom_its_node_has_room_for() -> None:
+    scene = two_nodes()
+    assert not scene.may_help(wants("2"), "n1")
+    assert not scene.may_help(wants("1", "small"), "n2")
+    assert scene.may_help(wants("1", "small"), "n1")
+    scene.leaves("b", "n1")
+    assert scene.may_help(wants("2"), "n1")
+    assert not scene.may_help(wants("2"), "n2"), "it has heard of n1"
+    assert scene.may_help(wants("2"), "n3"), "nobody knows that node"
+
+
+def test_less_important_pods_may_make_room_there() -> None:
+    scene = two_nodes()
+    assert not scene.may_help(wants("3", "equal").priority(50), "n1")
+    assert scene.may_help(wants("4", "vip").priority(51), "n1")
+    assert not scene.may_help(wants("5", "large").priority(51), "n1")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"rejected_by": frozenset({"NodePorts"})}, "ports are no amounts"),
+        ({"rejected_by": frozenset()}, "nobody rejected it"),
+        ({"also_blamed": frozenset({"InterPodAffinity"})}, "somebody else does by now"),
+        ({"rejected_by": frozenset({"Early"})}, "no filter rejected it"),
+        ({"pending_on": frozenset({"Later"})}, "it waits for something else"),
+        ({"gang": "crew"}, "others are tried with it"),
+    ],
+)
+def test_where_other_nodes_may_have_changed_for_a_pod_it_is_looked_at(
+    change: dict[str, Any], why: str
+) -> None:
+    scene = two_nodes()
+    wish = wants("2").host_port(80)
+    assert not scene.may_help(wish, "n1")
+    assert scene.may_help(wish, "n1", **change), why
+
+
+def test_whom_room_is_promised_to_or_who_has_claims_is_looked_at() -> None:
+    scene = two_nodes()
+    assert scene.may_help(wants("2").status(nominatedNodeName="n2"), "n1")
+    assert scene.may_help(wants("2", "claims").spec(resourceClaims=[{"name": "c"}]), "n1")
+    promised = wants("2", "promised")
+    scene.look(promised)
+    scene.context.nominator.add(scene.cluster.pods_seen["default/promised"], "n2")
+    assert scene.may_help(promised, "n1")
+    assert Looks().may_help(QueuedPod(wants("2").build(), 0.0), "n1"), "there is no context yet"
+
+
+def test_who_might_make_room_in_ways_of_its_own_is_looked_at() -> None:
+    scene = Leaving(a_node("n1").allocatable(cpu="1"), plugins=[Maker])
+    assert scene.may_help(wants("2"), "n1")
+
+
+def test_where_others_look_at_pods_evicting_may_help_on_any_node_that_has_the_amounts() -> None:
+    """One with a port, more important than those on n1: who left n2 may have had that port."""
+    scene = two_nodes()
+    scene.place("d", "n1", "1")
+
+    def wish(cpu: str, name: str) -> PodBuilder:
+        return wants(cpu, name).host_port(80).priority(51)
+
+    for name, cpu in (("n1-would-do", "3"), ("large", "5")):
+        assert scene.look(wish(cpu, name)) == (None if cpu == "3" else ({"NodeResourcesFit"}, True))
+    assert scene.may_help(wish("3", "n1-would-do"), "n2")
+    assert not scene.may_help(wish("5", "large"), "n2")
+
+
+def test_who_is_not_to_be_looked_at_would_be_rejected() -> None:
+    """Against whole looks: pods of several sizes, priorities, ports and dislikes come and go."""
+    assert sum(map(_spared, range(60))) > 200
+
+
+def _spared(seed: int) -> int:
+    """How many looks were spared; each of them would have been in vain."""
+    rng = random.Random(seed)
+    nodes = [a_node(f"n{k}").labels(zone=f"z{k % 2}").allocatable(cpu="4") for k in range(4)]
+    scene, running, spared = Leaving(*nodes), [], 0
+    waiting = [_waiting(rng, number) for number in range(6)]
+    for step in range(60):
+        if len(running) > 8 and rng.random() < 0.6:
+            gone = running.pop(rng.randrange(len(running)))
+            node = gone.spec.node_name
+            known = [(wish, scene.look(wish)) for wish in waiting]
+            scene.cluster.apply(Gone(POD, gone))
+            for wish, before in known:
+                if before is None:
+                    continue
+                if not scene.may_help(wish, node, *before[0]):
+                    spared += 1
+                    assert scene.look(wish) is not None, (seed, step, wish.build())
+        else:
+            here = _waiting(rng, 100 + step).on(f"n{rng.randrange(4)}").build()
+            running.append(here)
+            scene.cluster.apply(Seen(POD, here))
+    return spared
+
+
+def _waiting(rng: random.Random, number: int) -> PodBuilder:
+    cpu, spec = str(rng.choice([1, 2, 4])), {}
+    if rng.random() < 0.3:
+        term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"] = {"podAntiAffinity": required}
+    pod = a_pod(f"p{number}").labels(app=rng.choice("ab")).priority(rng.choice([0, 50, 100]))
+    if rng.random() < 0.3:
+        pod.host_port(80)
+    return pod.requests(cpu=cpu).spec(**spec)

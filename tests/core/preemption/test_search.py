@@ -41,6 +41,25 @@ def test_kept_prospects_agree_with_trials_and_with_the_twin(seed: int) -> None:
         stage.change()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_where_amounts_tell_that_evicting_helps_nowhere_there_is_no_candidate(seed: int) -> None:
+    """Also for those to whom more than amounts matters, whose rows are tried one by one."""
+    stage = RandomStage(seed)
+    wishes = (lambda pod: pod, _with_port, _kept_from_a)
+    hopeless = 0
+    for change in range(CHANGES):
+        for number, wish in enumerate(wishes):
+            pod = stage.pod(wish(a_high(f"p{change}-{number}", cpu=str(change))))
+            found = stage.attempt(pod)
+            search, trial = stage.plugin._search, stage.trial(pod)
+            if isinstance(found, Rejection) and search.is_hopeless(stage.info(pod), trial):
+                hopeless += 1
+                assert not stage.candidates(pod), f"seed {seed}, change {change}"
+            stage.gone(pod)
+        stage.change()
+    assert hopeless
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_a_preemptor_that_is_nominated_itself_stands_in_nobody_elses_way(seed: int) -> None:
     stage = RandomStage(seed)

@@ -1,7 +1,5 @@
 """Pods that a change may help are looked at when their turn comes; who fits by then is tried."""
 
-from collections.abc import Callable
-
 import pytest
 
 from asched.core.framework.points import Hint, Registration
@@ -9,8 +7,9 @@ from asched.core.model.pod import Pod
 from asched.core.queue.due import LOOKS_MAX
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.lane import PodHeap
-from asched.core.queue.looking import Verdict
+from asched.core.queue.looking import Look, Verdict
 from asched.core.queue.queued import QueuedPod
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from tests.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
 
 #: All backoffs are over by then.
@@ -19,7 +18,8 @@ LATER_S = 20.0
 
 class Rooms:
     """What a look finds: so many places are free, and each pod takes one. `rejectors` stand against
-    a pod while there is none; `is_of_class`: against all its equals.
+    a pod while there is none; `is_of_class`: against all its equals. `full`: nodes without room,
+    whoever leaves them.
     """
 
     def __init__(self, *rejectors: str, places: int = 0, is_of_class: bool = True) -> None:
@@ -27,13 +27,19 @@ class Rooms:
         self.places = places
         self.is_of_class = is_of_class
         self.looked_at: list[str] = []
+        self.asked_about: list[tuple[str, str]] = []
+        self.full: set[str] = set()
 
     def __call__(self, queued: QueuedPod) -> Verdict | None:
         self.looked_at.append(queued.pod.metadata.name)
         return None if self.places else Verdict(self.rejectors, self.is_of_class)
 
+    def may_help(self, queued: QueuedPod, left: str) -> bool:
+        self.asked_about.append((queued.pod.metadata.name, left))
+        return left not in self.full
 
-def scene(look: Callable[[QueuedPod], Verdict | None], *gates: Gate, **more: object) -> Scene:
+
+def scene(look: Look, *gates: Gate, **more: object) -> Scene:
     """Fit hears of nodes, Ports of volumes; pods with the same labels are equal."""
     return Scene(
         {"Fit": [Registration(NODE_ADDED)], "Ports": [Registration(VOLUME_ADDED)]},
@@ -428,3 +434,87 @@ def test_equals_that_are_told_something_new_follow_in_slices() -> None:
     one.queue.sliced.go_on()
 
     assert one.witness.waiting_for == {"Ports": 39, "Fit": 0}
+
+
+def left(one: Scene, node: str, **more: object) -> None:
+    gone = a_pod("gone", node=node)
+    one.queue.move(Change(ASSIGNED_POD_DELETE, gone, None, **more), LATER_S)
+
+
+def hears_of_departures(rooms: Rooms, **more: object) -> Scene:
+    one = Scene(
+        {"Fit": [Registration(ASSIGNED_POD_DELETE), Registration(NODE_ADDED)]},
+        class_key_of=lambda pod: str(sorted(pod.labels.items())),
+        look=rooms,
+        **more,
+    )
+    one.add(*(a_pod(name) for name in "abc"), a_pod("d", labels={"index": "d"}))
+    for number in range(4):
+        one.reject("Fit", now_s=1.0 + number)
+    return one
+
+
+def test_where_nobody_can_have_room_on_the_node_that_a_pod_left_nobody_is_looked_at() -> None:
+    rooms = Rooms()
+    rooms.full = {"n1"}
+    one = hears_of_departures(rooms)
+
+    left(one, "n1")
+    assert rooms.asked_about == [("a", "n1"), ("d", "n1")], "one of each class"
+    assert not one.queue.places.unschedulable.due
+    assert one.queue.looking.spared == 2
+    assert taken(one, rooms) == []
+    assert rooms.looked_at == []
+
+    left(one, "n2")
+    rooms.places = 2
+    assert taken(one, rooms) == ["a", "b"]
+    assert rooms.looked_at == ["a", "b", "c", "d"]
+
+
+def test_who_is_due_already_stays_so_whatever_another_departure_comes_to() -> None:
+    rooms = Rooms(places=1)
+    rooms.full = {"n1"}
+    one = hears_of_departures(rooms)
+
+    left(one, "n2")
+    rooms.asked_about.clear()
+    left(one, "n1")
+    assert rooms.asked_about == []
+    assert taken(one, rooms) == ["a"]
+
+
+def test_only_a_departure_that_is_nothing_more_is_asked_about() -> None:
+    """A node that came may suit anybody; of room that was only promised others may know more."""
+    for limits in ({"priority_at_most": 9}, {"only_if_fits": True}):
+        rooms = Rooms()
+        rooms.full = {"n1"}
+        one = hears_of_departures(rooms)
+        left(one, "n1", **limits)
+        left(one, "")
+        one.move(NODE_ADDED, now_s=LATER_S)
+        assert rooms.asked_about == [], limits
+
+
+def test_who_fits_now_because_of_something_that_nobody_heard_of_is_not_asked_about() -> None:
+    """It was looked at: what that found may be room on another node."""
+    rooms = Rooms(places=1)
+    rooms.full = {"n1"}
+    extra = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
+    one = Scene({"Fit": []}, class_key_of=lambda _: "all", look=rooms, extra_events=extra)
+    one.add(a_pod("a"))
+    one.reject("Fit", now_s=1.0)
+
+    left(one, "n1")
+    assert rooms.asked_about == []
+    assert taken(one, rooms) == ["a"]
+
+
+def test_a_queue_of_its_own_sees_everybody_whom_a_departure_wakes() -> None:
+    rooms = Rooms()
+    rooms.full = {"n1"}
+    one = hears_of_departures(rooms, active_queue=Own)
+
+    left(one, "n1")
+    assert rooms.asked_about == []
+    assert sorted(one.names()["active"]) == ["a", "b", "c", "d"]

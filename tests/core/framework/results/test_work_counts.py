@@ -175,6 +175,28 @@ async def test_a_rejected_class_costs_nothing_while_others_are_placed(engine) ->
     assert sum(engine.world.recorder.results.values()) == attempts + COUNTED
 
 
+async def test_a_pod_that_leaves_a_node_costs_nothing_to_those_who_have_no_room_there(
+    engine,
+) -> None:
+    """Classes of several sizes and importance, of which some keep apart: one look at the node that
+    it left tells all of them, and no filter is asked anything.
+    """
+    sizes = range(100, 100 + WARM)
+    await engine.reject(*[pod(cpu=str(size)) for size in sizes])
+    apart = affinity("podAntiAffinity")
+    await engine.reject(*[pod(cpu=str(size), priority=9, **apart) for size in sizes])
+    await engine.schedule(*[pod() for _ in range(COUNTED)])
+    looking = engine.world.machine.context.queue.looking
+    before = engine._work.full_passes, engine._work.row_passes, looking.left
+    for one in await engine.world.listed("pods", "default"):
+        if one["spec"].get("nodeName"):
+            await engine.world.delete("pods", "default", one["metadata"]["name"])
+            engine.world.take_in()
+            engine.world._turn()
+    assert looking.spared == 2 * WARM * COUNTED
+    assert (engine._work.full_passes, engine._work.row_passes, looking.left) == before
+
+
 async def test_a_class_that_comes_back_catches_up_on_changed_rows_only(engine) -> None:
     small, large = [pod(cpu="100m")] * WARM, [pod(cpu="200m")] * WARM
     await engine.schedule(*small)
