@@ -7,28 +7,36 @@
 
 A turn that made up for the one before takes in no more, so that cycles have their turn, too.
 
+A vast pod that comes is known at once, and enters the queue as an attempt that paused goes on: one
+by one, when others had their share. To make the key of its class takes a millisecond, or several.
+
 Bounds  the budget's slice for those who have to hear; those of `backlog.py`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.orders import Order
 from asched.core.cycle.queue_steps import take_step
-from asched.core.framework.effects import Effect
+from asched.core.framework.effects import Effect, Pause
+from asched.core.model.pod import Pod
+from asched.core.model.vast import is_vast
 from asched.core.queue import event_handlers
-from asched.core.state.changes import ASSIGNED_POD_ADD
+from asched.core.queue.event_handlers import Announce, Enqueue, Refresh
+from asched.core.state.changes import ASSIGNED_POD_ADD, UNSCHEDULABLE_POD_ADD, Change
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Fact
 
+#: A generator of effects, sent their answers.
+Steps = Generator[Effect, Answer, Any]
 _DONE: Final = object()
 
 
 class Intake:
     """`saw` hears of all that changed, `answer` of what was answered; `asked` are effects of
-    orders.
+    orders. `put_off` runs what pauses first, if anything is decided here now.
     """
 
     def __init__(
@@ -37,11 +45,14 @@ class Intake:
         saw: Callable[[Sight], None],
         answer: Callable[[Answer], None],
         asked: Callable[[Iterable[Effect]], None],
+        put_off: Callable[[Steps], bool],
     ) -> None:
         self._context = context
         self._saw = saw
         self._answer = answer
         self._asked = asked
+        self._put_off = put_off
+        self._late: set[str] = set()  # uids of pods that are put off
         self._backlog = Backlog(context.cluster)
         #: what follows from the fact of which not everything is done
         self._begun: Iterator[None] | None = None
@@ -116,7 +127,37 @@ class Intake:
                 announces_arrivals=self._announces_arrivals,
             )
             for step in steps:
+                if (self._late or isinstance(step, Enqueue)) and self._is_late(step):
+                    continue
                 label = take_step(context, step)
                 if sliced.pieces:
                     yield
         return label
+
+    def _is_late(self, step: event_handlers.Step) -> bool:
+        """Whether it is of a pod that is to enter the queue later, as it will be known then."""
+        if isinstance(step, Enqueue) and is_vast(step.pod):
+            pod = step.pod
+            if pod.uid not in self._late and self._put_off(self._arrival(pod)):
+                self._late.add(pod.uid)
+        elif isinstance(step, Refresh):
+            pod = step.new
+        elif isinstance(step, Announce) and step.change.trigger == UNSCHEDULABLE_POD_ADD:
+            assert isinstance(step.change.new, Pod)
+            pod = step.change.new
+        else:
+            return False
+        return pod.uid in self._late
+
+    def _arrival(self, pod: Pod) -> Steps:
+        yield Pause()
+        context = self._context
+        self._late.discard(pod.uid)
+        known, queue = context.cluster.pods_seen.get(pod.key), context.queue
+        if known is None or known.uid != pod.uid or known.spec.node_name or not context.owns(known):
+            return
+        if queue.places.get(pod.key) is not None or pod.uid in queue.in_flight:
+            return  # it came with another profile
+        take_step(context, Enqueue(known))
+        if context.awaits_pods:
+            take_step(context, Announce(Change(UNSCHEDULABLE_POD_ADD, None, known)))

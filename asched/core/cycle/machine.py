@@ -44,7 +44,7 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.holding import keep, put_off
-from asched.core.cycle.intake import Intake
+from asched.core.cycle.intake import Intake, Steps
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.cycle.turn_limit import TimeLimit, TurnLimit
@@ -65,8 +65,6 @@ from asched.core.state.facts import Answer, Done, Fact, Returned
 #: never run dry, and few enough that a pod of high priority that arrives now is not behind
 #: thousands.
 BINDINGS_MAX: Final = 512
-
-Steps = Generator[Effect, Answer, Any]
 
 
 class _Task(msgspec.Struct, eq=False):
@@ -106,7 +104,8 @@ class Machine:
         #: attempts that have to wait for others
         self._parked = Parked()
         self._has_more = False
-        self._intake = Intake(context, self._waits.saw, self._take_answer, self._ask)
+        waits, answer = self._waits, self._take_answer
+        self._intake = Intake(context, waits.saw, answer, self._ask, self._put_off)
         #: how long the last turn's facts took, cycles left out
         self.intake_s = 0.0
 
@@ -209,6 +208,12 @@ class Machine:
     def _ask(self, effects: Iterable[Effect]) -> None:
         self._out.extend(effects)
 
+    def _put_off(self, steps: Steps) -> bool:
+        if self.is_active:
+            self._open_cycles += 1
+            self._advance(_Task(steps, self._cycle_ended), None)
+        return self.is_active
+
     def _take_answer(self, answer: Answer) -> None:
         effect_id = answer.effect_id
         task = self._open.pop(effect_id, None)
@@ -301,6 +306,7 @@ class Machine:
             self.limit.begin_slice()
             self._take_answer(Done(self._paused.popleft()))
             self.limit.end_slice()
+            self._has_more |= len(context.queue.places.active) > 0  # it may have come late
 
     def _run_requests(self) -> None:
         for work in request_cycle.due(self.context):

@@ -57,21 +57,23 @@ class Hearing:
         return sum(moved)
 
     def _is_vain(self, change: Change) -> bool:
-        """Whether all who would hear of a change say that it can concern certain gangs alone, and
-        this one none: as that of each pod that comes before its gang is complete. Nothing is made
-        for it then. Of pods that left, gates hear even so.
+        """Whether nobody hears of a change, or all say that it can concern certain gangs alone,
+        and this one none: as that of each pod that comes before its gang is complete. Nothing is
+        made for it then. Of pods that left, gates hear even so.
         """
         trigger, concerns = change.trigger, set[Concerns]()
-        is_for_all = trigger.is_wildcard or change.priority_at_most is not None
-        if is_for_all or trigger == ASSIGNED_POD_DELETE:
+        if trigger == ASSIGNED_POD_DELETE:
             return False
-        for group in self._places.unschedulable.groups():
-            heard = self.judge.heard(group.key, trigger)
-            if heard.hears or heard.profits:
-                if heard.concerns is None or not heard.gangs_alone:
-                    return False
-                concerns |= heard.concerns
-        return not (concerns and Offers(change).something(concerns))
+        listeners = self.judge.listeners(self._places.unschedulable.groups(), trigger)
+        if not listeners:
+            return True
+        if trigger.is_wildcard or change.priority_at_most is not None:
+            return False
+        for _, heard in listeners:
+            if heard.concerns is None or not heard.gangs_alone:
+                return False
+            concerns |= heard.concerns
+        return not Offers(change).something(concerns)
 
     def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
         """These have waited too long."""
@@ -86,7 +88,7 @@ class Hearing:
     ) -> Iterator[None]:
         label, note, left = change.trigger.label, self._sliced.budget.note, _left(change)
         woken: list[Woken] = []
-        groups = tuple(self._places.unschedulable.groups())
+        groups = self._places.unschedulable.groups()
         for of_class in self.waking.woken(groups, change, except_uid):
             woken += of_class
             note(HEAR_STEPS)

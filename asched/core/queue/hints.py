@@ -39,7 +39,7 @@ from asched.core.state.changes import WILDCARD, Action, Change, Trigger
 
 if TYPE_CHECKING:
     from asched.core.framework.points import HintFunction
-    from asched.core.queue.unschedulable import GroupKey
+    from asched.core.queue.unschedulable import GroupKey, RejectorGroup
 
 #: What a plugin listens to that does not say what it listens to.
 EVERYTHING: Final = tuple(
@@ -179,6 +179,9 @@ class Judge:
         self._told: set[tuple[str, str]] = set()  # plugin, error
         self._heard: dict[tuple[GroupKey, Trigger], Heard] = {}
         self._of_interest: dict[Trigger, bool] = {}
+        #: of the groups asked about last
+        self._listeners: dict[Trigger, tuple[tuple[RejectorGroup, Heard], ...]] = {}
+        self._asked_about: tuple[RejectorGroup, ...] = ()
 
     def is_of_interest(self, trigger: Trigger) -> bool:
         """Whether any plugin of any profile would be asked."""
@@ -189,6 +192,22 @@ class Judge:
                 for interests in (self._interests, self._extra_events)
                 for interest in interests.values()
             )
+        return found
+
+    def listeners(
+        self, groups: "tuple[RejectorGroup, ...]", trigger: Trigger
+    ) -> "tuple[tuple[RejectorGroup, Heard], ...]":
+        """Those groups of which somebody may hear of such a change: one look-up where the same
+        tuple was asked about last, as of each pod that comes while nobody else begins to rest.
+        """
+        if groups is not self._asked_about:
+            self._asked_about = groups
+            self._listeners = {}
+        found = self._listeners.get(trigger)
+        if found is None:
+            told = ((group, self.heard(group.key, trigger)) for group in groups)
+            found = tuple(one for one in told if one[1].hears or one[1].profits)
+            self._listeners[trigger] = found
         return found
 
     def heard(self, group: "GroupKey", trigger: Trigger) -> Heard:

@@ -164,6 +164,7 @@ class UnschedulablePods:
     def __init__(self, order: Order = lambda queued: queued.timestamp_s) -> None:
         self._order = order
         self._groups: dict[GroupKey, RejectorGroup] = {}
+        self._in_order: tuple[RejectorGroup, ...] | None = ()
         self.due = Due(order)
         self._numbers = count(1)
         self.unschedulable_count = 0
@@ -177,8 +178,11 @@ class UnschedulablePods:
     def __len__(self) -> int:
         return self.unschedulable_count + self.gated_count
 
-    def groups(self) -> Iterator[RejectorGroup]:
-        return iter(self._groups.values())
+    def groups(self) -> tuple[RejectorGroup, ...]:
+        """The same tuple until one comes or goes."""
+        if self._in_order is None:
+            self._in_order = tuple(self._groups.values())
+        return self._in_order
 
     def add(self, queued: QueuedPod) -> Equals:
         assert queued.group is None, f"{queued} rests already"
@@ -192,6 +196,7 @@ class UnschedulablePods:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = RejectorGroup(key)
+            self._in_order = None
         class_key = _class_of(queued)
         equals = group.classes.get(class_key)
         if equals is None:
@@ -219,6 +224,7 @@ class UnschedulablePods:
             group.concerned.discard(equals)
             if not group.classes:
                 del self._groups[group.key]
+                self._in_order = None
         queued.group = None
         self._count(group, -1)
         return equals

@@ -172,37 +172,36 @@ class Waking:
         self.notes: deque[tuple[QueuedPod, frozenset[str]]] = deque()
 
     def woken(
-        self, groups: Sequence[RejectorGroup], change: Change, except_uid: str
+        self, groups: tuple[RejectorGroup, ...], change: Change, except_uid: str
     ) -> Iterator[Sequence[Woken]]:
         """Every pod of the groups that the change is worth an attempt for; of equal ones, one. Told
         class by class, be it nobody.
         """
-        judge, trigger, offers = self._judge, change.trigger, Offers(change)
+        trigger, offers = change.trigger, Offers(change)
         note = self._budget.note
         one: _Round | None = None
         gone = change.old if trigger == ASSIGNED_POD_DELETE else None
         departed = gone if isinstance(gone, Pod) else None
         # Also where nobody rests: what is told of a pod that left must not be remembered for good.
         expecting = {} if departed is None else self._gates.expecting(departed)
-        for group in groups:
-            key, heard = group.key, judge.heard(group.key, trigger)
-            if heard.hears or heard.profits:
-                concerned = yield from self._concerned(group, change, heard.concerns, offers)
-                if not concerned:  # as of each pod that comes before its gang is complete
-                    continue
-                if one is None:
-                    one = _Round(change, departed, except_uid, self._blame, self._budget)
-                one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
-                one.hears, one.profits = heard.hears, heard.profits
-                one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
-                # who is worth a look already, and no change could be worth more
-                passes_due = not key.pending_on and not except_uid
-                for equals in concerned:
-                    note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if one.held else 0.0))
-                    if equals.apart:
-                        yield self._of_class(group, equals.apart, one)
-                    if equals.in_turn and not (passes_due and equals.awaits_look):
-                        yield self._of_those_in_turn(group, equals, one)
+        for group, heard in self._judge.listeners(groups, trigger):
+            key = group.key
+            concerned = yield from self._concerned(group, change, heard.concerns, offers)
+            if not concerned:  # as of each pod that comes before its gang is complete
+                continue
+            if one is None:
+                one = _Round(change, departed, except_uid, self._blame, self._budget)
+            one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
+            one.hears, one.profits = heard.hears, heard.profits
+            one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
+            # who is worth a look already, and no change could be worth more
+            passes_due = not key.pending_on and not except_uid
+            for equals in concerned:
+                note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if one.held else 0.0))
+                if equals.apart:
+                    yield self._of_class(group, equals.apart, one)
+                if equals.in_turn and not (passes_due and equals.awaits_look):
+                    yield self._of_those_in_turn(group, equals, one)
 
     def _concerned(
         self,

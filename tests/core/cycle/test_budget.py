@@ -132,7 +132,7 @@ def test_while_others_want_time_slices_have_a_small_share_of_it() -> None:
 
 def test_a_very_large_pod_lets_others_go_first_before_anything_is_made_of_it() -> None:
     play = a_play()
-    pods = [a_pod(f"large-{i}").labels(**{f"l{n}": "v" * 50 for n in range(2000)}) for i in (1, 2)]
+    pods = [a_pod(f"large-{i}").labels(**{f"l{n}": "v" * 90 for n in range(900)}) for i in (1, 2)]
     facts = [Seen(POD, pod.build()) for pod in pods]
     play.turn(*facts, Seen(POD, a_pod("quick").build()))
     assert bound(play) == {"quick"}

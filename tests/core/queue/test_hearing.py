@@ -1,13 +1,16 @@
 """A change that many have to hear of goes through them in slices, and ends as if it had not."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterator
 
 import pytest
 
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue import queue as queue_
+from asched.core.queue.hints import Heard, Judge
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
+from asched.core.queue.unschedulable import GroupKey
+from asched.core.state.changes import Trigger
 from tests.core.queue.waiting import NODE_ADDED, Scene, a_pod, always
 
 MANY = 40
@@ -132,3 +135,34 @@ def test_of_those_whose_backoff_ends_so_many_move_at_once(monkeypatch: pytest.Mo
         one.queue.flush_backoff(50.0)
         left.append(len(one.names().get("backoff", [])))
     assert left == [MANY - 15, MANY - 30, 0]
+
+
+def test_a_change_that_nobody_at_rest_hears_of_costs_one_look_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many groups rest, and however often such a change comes."""
+    names = [f"Plugin{i}" for i in range(20)]
+    hears = Registration(NODE_ADDED, always(Hint.QUEUE))
+    one = Scene({**dict.fromkeys(names, ()), "Late": (hears,)})
+    for number, name in enumerate(names):
+        one.add(a_pod(f"p{number}"))
+        one.reject(name, now_s=1.0)
+    asked: list[str] = []
+    heard_by = Judge.heard
+
+    def counted(self: Judge, group: GroupKey, trigger: Trigger) -> Heard:
+        asked.append(min(group.rejected_by))
+        return heard_by(self, group, trigger)
+
+    monkeypatch.setattr(Judge, "heard", counted)
+    begun: list[Iterator[None]] = []
+    monkeypatch.setattr(one.queue.sliced, "do", begun.append)
+    for _ in range(10):
+        one.move(NODE_ADDED, 100.0)
+    assert sorted(asked) == sorted(names)
+    assert not begun
+
+    one.add(a_pod("late"))
+    one.reject("Late", now_s=1.0)
+    one.move(NODE_ADDED, 100.0)
+    assert len(begun) == 1, "who begins to rest hears of the next one"

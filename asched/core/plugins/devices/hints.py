@@ -30,9 +30,14 @@ from asched.core.state.cluster import Cluster
 
 def _names_devices(pod: Pod) -> bool:
     """Whether it names claims, or resources that a device class could stand for."""
-    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
-    requests = (container.resources.requests or {} for container in containers)
-    return bool(pod.spec.resource_claims) or any(is_delegable(n) for some in requests for n in some)
+    spec = pod.spec
+    if spec.resource_claims:
+        return True
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        for name in container.resources.requests or ():  # asked of each pod that goes
+            if is_delegable(name):
+                return True
+    return False
 
 
 _ANY: Final = ("any",)

@@ -1,0 +1,99 @@
+"""Vast pods that come enter the queue one by one, when others had their share."""
+
+from collections.abc import Callable
+
+import pytest
+
+from asched.core.cycle.turn_limit import CountedLimit
+from asched.core.model.kinds import POD, POD_GROUP
+from asched.core.model.pod import Pod
+from asched.core.model.vast import ENTRIES_MAX
+from asched.core.state import pod_classes
+from asched.core.state.facts import Gone, Seen
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound
+
+KEYS_OF_VAST = [{"key": f"k{i}", "operator": "Exists"} for i in range(ENTRIES_MAX + 1)]
+
+
+def vast(pod: str | PodBuilder) -> PodBuilder:
+    return (a_pod(pod) if isinstance(pod, str) else pod).spec(tolerations=KEYS_OF_VAST)
+
+
+def a_play(**about: object) -> Play:
+    play = Play(a_node("n1").allocatable(cpu="64", memory="8Gi", pods="110"), **about)
+    play.machine.limit = CountedLimit(10)  # nobody resumes while others have something to do
+    return play
+
+
+def rest(play: Play) -> set[str]:
+    """Whoever is bound in turns until nothing is left to do at once."""
+    found: set[str] = set()
+    for _ in range(100):
+        play.turn()
+        found |= bound(play)
+        if play.machine.next_deadline_s() != 0.0:
+            return found
+    raise AssertionError("it never ends")
+
+
+@pytest.fixture
+def keys_made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of pods of which the key was made."""
+    made: list[str] = []
+    make: Callable[..., bytes] = pod_classes.spec_key
+
+    def spec_key(pod: Pod) -> bytes:
+        made.append(pod.metadata.name)
+        return make(pod)
+
+    monkeypatch.setattr(pod_classes, "spec_key", spec_key)
+    return made
+
+
+def test_nothing_is_made_of_them_while_others_come(keys_made: list[str]) -> None:
+    play = a_play()
+    crowd = [Seen(POD, vast(f"vast-{i}").build()) for i in range(5)]
+    for turn in range(4):
+        other = a_pod(f"other-{turn}").build()
+        play.turn(*(crowd if turn == 0 else ()), Seen(POD, other))
+        assert bound(play) == {other.metadata.name}
+    assert not [name for name in keys_made if name.startswith("vast")]
+    assert play.machine.next_deadline_s() == 0.0
+
+    play.turn()
+    assert len({name for name in keys_made if name.startswith("vast")}) == 1, "one by one"
+    assert rest(play) | bound(play) == {f"vast-{i}" for i in range(5)}
+
+
+def test_it_enters_as_it_is_known_by_then(keys_made: list[str]) -> None:
+    play = a_play()
+    first = vast("changing").metadata(resourceVersion="1").build()
+    last = vast("changing").metadata(resourceVersion="2").selects(zone="nowhere").build()
+    gone, placed = vast("gone").build(), vast("placed").build()
+    play.turn(*(Seen(POD, pod) for pod in (first, gone, placed)))
+    play.turn(Seen(POD, last), Gone(POD, gone), Seen(POD, placed.on("n1")))
+    assert "changing" not in keys_made, "nor when it changes"
+
+    assert rest(play) == set()
+    queued = play.machine.context.queue.places.get("default/changing")
+    assert queued is not None
+    assert queued.pod.spec.node_selector == {"zone": "nowhere"}
+
+
+def test_a_gang_hears_of_a_member_once_it_is_there() -> None:
+    play = a_play(**GANGS)
+    play.turn(Seen(POD_GROUP, a_group(min_count=2)), Seen(POD, a_member("first").build()))
+    play.turn(Seen(POD, vast(a_member("second")).build()), Seen(POD, a_pod("other").build()))
+    assert bound(play) == {"other"}
+    assert rest(play) == {"first", "second"}
+
+
+def test_who_does_not_lead_puts_nothing_off() -> None:
+    play = a_play()
+    play.machine.is_active = False
+    play.turn(Seen(POD, vast("vast").build()))
+    assert play.machine.context.queue.places.get("default/vast") is not None
+    play.machine.is_active = True
+    assert rest(play) == {"vast"}
