@@ -2,12 +2,16 @@
 
 A new process meets as many of them as the cluster has, so that whoever asks may stop after each.
 
+Others may write the status, too. What it says is held no longer than the request asks for, counted
+from when it was read, and only once: `request_cycle.py` knows which ones are over.
+
 Bounds  PODS_MAX places a request; nothing of what tells of more is believed.
 """
 
 from collections.abc import Generator
 from typing import Final
 
+from asched.core.config.validate_args import HOLD_S_MAX
 from asched.core.cycle import request_pods, request_status
 from asched.core.cycle.request_book import PODS_MAX, Bookings
 from asched.core.model.provisioning import ProvisioningRequest
@@ -17,9 +21,11 @@ LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")
 TIME_IS_UP: Final = (request_status.TIME_IS_UP, "Capacity reservation time is expired")
 
 
-def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, str] | None:
+def hold_promised(
+    cluster: Cluster, request: ProvisioningRequest, hold_s: float = HOLD_S_MAX
+) -> tuple[str, str] | None:
     """As `holding_promised`, in one go."""
-    steps = holding_promised(cluster, request)
+    steps = holding_promised(cluster, request, hold_s)
     while True:
         try:
             next(steps)
@@ -29,10 +35,10 @@ def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, 
 
 
 def holding_promised(
-    cluster: Cluster, request: ProvisioningRequest
+    cluster: Cluster, request: ProvisioningRequest, hold_s: float
 ) -> Generator[None, None, tuple[str, str] | None]:
-    """Hold the places that an accepted request tells of; or (reason, message) why there are none
-    any more. Stops after each place.
+    """Hold the places that an accepted request tells of, for `hold_s` at most; or (reason, message)
+    why there are none any more. Stops after each place.
     """
     bookings = cluster.singleton(Bookings)
     promised = request_status.read(request.status.provisioning_class_details)
@@ -49,6 +55,7 @@ def holding_promised(
         return LOST_PLACES
     if sum(place.times for place in places) > PODS_MAX:
         return LOST_PLACES
+    until_s = min(until_s, cluster.wall_clock_s + hold_s)
     booking = bookings.begin(request.metadata.key, request.metadata.uid, until_s)
     for place in places:
         for _ in range(place.times):

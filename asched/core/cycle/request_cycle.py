@@ -29,6 +29,7 @@ from asched.core.cycle import request_status, request_trial
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.request_adoption import TIME_IS_UP, holding_promised
 from asched.core.cycle.request_book import Bookings, free
+from asched.core.cycle.request_pods import UnusableRequestError, terms_of
 from asched.core.cycle.request_status import Wanted, patch_of, says
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
@@ -82,6 +83,8 @@ class Requests:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.tracked: dict[str, Tracked] = {}
+        #: key -> uid of those that ended here, as long as they exist: what they say later is forged
+        self.ended: dict[str, str] = {}
         #: what `served` found, and of whom
         self.classes: dict[str, CheckAndHoldArgs] = {}
         self.runners: Mapping[str, Runner] | None = None
@@ -138,7 +141,7 @@ class Requests:
         if entries is None:
             known: Mapping[str, ProvisioningRequest] = self._cluster.all(PROVISIONING_REQUEST)
             by_age = sorted(known, key=lambda k: (known[k].metadata.creation_timestamp or "", k))
-            return list(dict.fromkeys((*self.tracked, *by_age)))
+            return list(dict.fromkeys((*self.tracked, *self.ended, *by_age)))
         found: dict[str, None] = {}
         templates = set()
         for resource, key in entries:
@@ -221,11 +224,17 @@ def _consider(
     ):
         _forget(context, key)
         tracked = None
-    if request is None or not is_ours:
+    if request is None:
+        requests.ended.pop(key, None)
         return
-    stage = request.stage
+    if not is_ours:
+        return
+    stage, is_over = request.stage, requests.ended.get(key) == request.metadata.uid
     if stage is Stage.ENDED:
+        requests.ended[key] = request.metadata.uid
         _forget(context, key)
+        return
+    if tracked is None and is_over:
         return
     if tracked is None:
         tracked = requests.tracked[key] = Tracked(key, request.metadata.uid)
@@ -236,7 +245,8 @@ def _consider(
         _try_at(context, tracked, context.now_s)
     if tracked.wanted is not None and says(request, tracked.wanted):
         tracked.wanted = tracked.write_s = None
-    if stage is Stage.HELD and bookings.get(key) is None and requests.trying != key:
+    is_held = bookings.get(key) is not None or requests.trying == key
+    if stage is Stage.HELD and not (is_held or is_over):
         yield from adopt(context, tracked, request)
 
 
@@ -245,9 +255,24 @@ def adopt(
 ) -> Iterator[None]:
     """Hold what a process before us promised, or what we did and did not hear of."""
     tracked.try_s = None
-    over = yield from holding_promised(context.cluster, request)
+    over = yield from holding_promised(context.cluster, request, _hold_s(context, request))
     if over is not None:
-        _say(context, tracked, request_status.over(*over))
+        _end(context, tracked, *over)
+
+
+def _hold_s(context: SchedulerContext, request: ProvisioningRequest) -> float:
+    """How long it may hold places."""
+    name = request.spec.provisioning_class_name
+    args = next(a for a in served(context).values() if a.provisioning_class_name == name)
+    try:
+        return terms_of(request, args).hold_s
+    except UnusableRequestError:
+        return args.hold_s
+
+
+def _end(context: SchedulerContext, tracked: Tracked, reason: str, message: str) -> None:
+    context.cluster.singleton(Requests).ended[tracked.key] = tracked.uid
+    _say(context, tracked, request_status.over(reason, message))
 
 
 CONSUMED: Final = (request_status.CONSUMED, "pods have taken all of its places")
@@ -264,12 +289,12 @@ def _look_at_booking(context: SchedulerContext, key: str) -> None:
     request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, key)
     if booking is None:
         if request is not None and request.stage is Stage.HELD:
-            _say(context, tracked, request_status.over(*TIME_IS_UP))
+            _end(context, tracked, *TIME_IS_UP)
         else:  # nobody was told
             tracked.wanted = tracked.write_s = None
             _pause(context, tracked)
     elif booking.is_consumed and requests.trying != key:
-        _say(context, tracked, request_status.over(*CONSUMED))
+        _end(context, tracked, *CONSUMED)
     elif booking.homeless and requests.trying != key:
         _try_at(context, tracked, context.now_s)
 
