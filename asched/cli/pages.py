@@ -25,6 +25,7 @@ from urllib.request import (
 
 from asched.edge.certificates import client_context
 from asched.edge.client.transport import Reply
+from asched.edge.files import file_content, file_text
 
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 #: For each piece of an answer; all of it has BODY_S_MAX.
@@ -138,7 +139,7 @@ def own_token(args: argparse.Namespace) -> str:
         return str(args.token)
     file = Path(args.token_file or OWN_TOKEN)
     try:
-        return file.read_text(encoding="utf-8").strip()
+        return file_text(file).strip()
     except (OSError, ValueError) as error:
         if args.token_file:
             why = getattr(error, "strerror", None) or error
@@ -150,7 +151,7 @@ def _tls(args: argparse.Namespace, url: str, *, entrusts: bool) -> ssl.SSLContex
     is_local = urlsplit(url).hostname in LOCAL and not args.ca_file
     is_believed = args.insecure_skip_tls_verify or (is_local and not entrusts)
     try:
-        authorities = Path(args.ca_file).read_bytes() if args.ca_file else b""
+        authorities = file_content(args.ca_file) if args.ca_file else b""
         return client_context(authorities=authorities, verify=not is_believed)
     except OSError as error:  # ssl.SSLError is one
         why = error.strerror or error

@@ -36,6 +36,7 @@ from asched.edge.client.kubeconfig import (
 )
 from asched.edge.client.oidc import Renewals
 from asched.edge.client.proxies import environment_proxy
+from asched.edge.files import file_content, file_text
 
 log = logging.getLogger(__name__)
 
@@ -256,7 +257,7 @@ def _authorization(login: Login, printed: Printed) -> str | None:
     token = login.token
     if login.token_file:
         try:
-            token = Path(login.token_file).read_text(encoding="utf-8").strip()
+            token = file_text(login.token_file).strip()
         except (OSError, ValueError) as error:
             if not token:
                 why = f"token file {login.token_file} cannot be read: {error}"
@@ -294,7 +295,7 @@ def _rotating(login: Login, printed: Printed) -> Rotating:
 
 
 def _content(path: str) -> bytes:
-    return Path(path).read_bytes() if path else b""
+    return file_content(path) if path else b""
 
 
 def _cluster_of(login: Login) -> dict[str, Any]:

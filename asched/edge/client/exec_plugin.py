@@ -20,6 +20,10 @@ import orjson
 from asched.edge.client.errors import ConnectError
 
 EXEC_S_MAX: Final = 60.0
+#: For what a plugin that was ended has left in its pipes.
+DRAIN_S_MAX: Final = 0.1
+#: A token, or a certificate with its chain. A guess.
+OUTPUT_BYTES_MAX: Final = 1 << 20
 #: So much of what a plugin says is shown.
 _SHOWN: Final = 300
 GROUP: Final = "client.authentication.k8s.io/"
@@ -109,10 +113,17 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
         with suppress(OSError, ValueError):
             await _end(await starting)
         raise
+    reading = [
+        asyncio.ensure_future(_bounded(stream, name)) for stream in (process.stdout, process.stderr)
+    ]
     try:
         async with asyncio.timeout(EXEC_S_MAX):
-            out, complaint = await process.communicate()
+            out, complaint = await asyncio.gather(*reading)
+            await process.wait()
     except BaseException as error:
+        for one in reading:
+            one.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
         await _end(process)
         if isinstance(error, TimeoutError):
             raise ConnectError(
@@ -126,10 +137,27 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
     return _read(out, plugin.api_version, name)
 
 
+async def _bounded(stream: asyncio.StreamReader | None, name: str) -> bytes:
+    """All of it. Raises ConnectError if that has no end."""
+    said = bytearray()
+    while stream is not None and (part := await stream.read(1 << 16)):
+        said += part
+        if len(said) > OUTPUT_BYTES_MAX:
+            raise ConnectError(
+                f"{name} prints more than {OUTPUT_BYTES_MAX} bytes; run it by hand to see what"
+            )
+    return bytes(said)
+
+
 async def _end(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):  # it may have left children behind
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
+    for stream in filter(None, (process.stdout, process.stderr)):
+        with suppress(TimeoutError):  # a child in another session may hold it open
+            async with asyncio.timeout(DRAIN_S_MAX):
+                while await stream.read(1 << 16):
+                    pass  # what is left unread keeps the pipe open
 
 
 def _read(out: bytes, version: str, name: str) -> Printed:

@@ -9,7 +9,6 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from asched.core.state.facts import Answer, Refused, Unknown
 from asched.edge.certificates import Rotating, client_context, load_pem
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.originals import MissingOriginalError, Originals
+from asched.edge.files import file_content
 
 if TYPE_CHECKING:
     from asched.edge.client.extender_http import ExtenderHttp
@@ -182,4 +182,4 @@ def _tls_of(extender: Extender) -> Rotating | None:
 
 
 def _content(path: str) -> bytes:
-    return Path(path).read_bytes() if path else b""
+    return file_content(path) if path else b""

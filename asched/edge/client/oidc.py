@@ -16,7 +16,6 @@ from base64 import b64decode, b64encode, urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote_plus
 
@@ -25,6 +24,7 @@ import msgspec
 from asched.edge.certificates import client_context
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import Printed
+from asched.edge.files import file_content
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -95,7 +95,7 @@ def provider(name: str, written: Mapping[str, Any] | None, who: str) -> Provider
     file = config.get(AUTHORITY, "")
     if file and not authorities:
         try:
-            authorities = Path(file).read_bytes()
+            authorities = file_content(file)
         except OSError as error:
             text = f"{who}: auth-provider 'oidc': {file} cannot be read: {error.strerror}"
             raise ConnectError(text) from error

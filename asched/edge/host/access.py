@@ -14,7 +14,6 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -23,6 +22,7 @@ from msgspec.structs import replace
 from asched.edge.client.credentials import IN_CLUSTER_VARIABLE
 from asched.edge.client.errors import ApiError, ClientError, ConnectError, TransportError
 from asched.edge.client.session import ConfigData, ConnectionOptions, Session, connect
+from asched.edge.files import file_text
 from asched.edge.serve.auth import Authenticator, Authorizer, Post, ReviewError
 from asched.edge.serve.identity import RequestHeaders
 from asched.edge.serve.options import AccessOptions, CannotServeError
@@ -173,7 +173,7 @@ def _file(path: str) -> str:
     if not path:
         return ""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return file_text(path)
     except OSError as error:
         raise CannotServeError(f"cannot read the CA file {path}: {error.strerror}") from error
 

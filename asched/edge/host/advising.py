@@ -32,6 +32,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Listed, Raised, Returned, TimedOut
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.files import file_content
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
 from asched.edge.host.ending import stop_on_signals
@@ -98,8 +99,9 @@ def _tls_of(plan: AdvisingPlan) -> ssl.SSLContext | None:
     context = Certificates(plan.serving).context
     if plan.client_ca_file:
         try:
-            context.load_verify_locations(cafile=plan.client_ca_file)
-        except (OSError, ssl.SSLError) as error:
+            bundle = file_content(plan.client_ca_file)
+            context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
+        except (OSError, ValueError) as error:
             raise CannotServeError(
                 f"--client-ca-file {plan.client_ca_file} cannot be used: {error}"
             ) from error

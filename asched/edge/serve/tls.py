@@ -24,6 +24,7 @@ from asched.edge.certificates import (
     self_signed,
     trust_as_go,
 )
+from asched.edge.files import file_content
 from asched.edge.serve.options import CannotServeError, ServingOptions
 
 log = logging.getLogger("asched.serve")
@@ -141,7 +142,7 @@ class Certificates:
         for cert_file, key_file, names in self._options.tls_sni_cert_key:
             other = _bare_context(self._options)
             _load_files(other, cert_file, key_file)
-            for name in names or certificate_names(Path(cert_file).read_bytes()):
+            for name in names or certificate_names(file_content(cert_file)):
                 named.setdefault(name.lower(), other)
         if named:
             context.sni_callback = _chooser(named)  # type: ignore[assignment]
@@ -194,7 +195,7 @@ def openssl_suites(names: Sequence[str]) -> list[str]:
 
 def _load_files(context: ssl.SSLContext, cert_file: str, key_file: str) -> None:
     try:
-        context.load_cert_chain(cert_file, key_file)
+        load_pem(context, file_content(cert_file), file_content(key_file))
     except (OSError, ssl.SSLError) as error:
         why = getattr(error, "reason", None) or error.strerror or str(error)
         raise CannotServeError(

@@ -5,10 +5,10 @@ Rules   data wins over files; nothing is looked at unless TLS is configured at a
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, k8s.io/client-go/transport
 """
 
-from pathlib import Path
 from typing import Final
 
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
+from asched.edge.files import file_content
 
 _PEM_START: Final = b"-----BEGIN "
 _CA_FAULT: Final = "unable to load root certificates: "
@@ -50,7 +50,7 @@ def _file(name: str) -> bytes:
     if not name:
         return b""
     try:
-        return Path(name).read_bytes()
+        return file_content(name)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise _FaultError(f"open {name}: {reason}") from error

@@ -31,6 +31,7 @@ from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.state.cluster import Cluster
+from asched.edge.files import file_content
 from asched.edge.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.edge.host.doctor.permissions import Right
 from asched.edge.host.user_plugins import arguments, entry_points, patience, rights
@@ -308,7 +309,7 @@ def _module_of_file(path: Path) -> ModuleType:
     """A module for each content of the file: what runs with the old one is left alone."""
     what = f"plugin file {path}"
     try:
-        content = path.read_bytes()
+        content = file_content(path)
     except FileNotFoundError as error:
         raise PluginLoadError(f"{what}: there is no such file") from error
     except OSError as error:
