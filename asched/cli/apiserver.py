@@ -59,7 +59,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _fault(text: str) -> faults.Fault:
-    name, _, rate = text.partition("=")
+    name, _, rate = text[:80].partition("=")
     try:
         return faults.named(name, rate=float(rate or 1))
     except ValueError as error:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from asched.cli.arguments import seed_number
 from asched.edge.host.process import runner
 from asched.lab.bench import plot, report
 from asched.lab.bench.preparation import Prepared
@@ -45,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--kubeconfig", default="", metavar="F", help="cluster for --mode bind")
     parser.add_argument("--list", action="store_true", help="name the workloads, run none")
-    parser.add_argument("--seed", type=int, default=0, help="another order of ties")
+    parser.add_argument("--seed", type=seed_number, default=0, help="another order of ties")
     parser.add_argument("--profile", action="store_true", help="tell time per stage as well")
     parser.add_argument(
         "--json", default="", metavar="OUT", help="write results here, - for stdout"

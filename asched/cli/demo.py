@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched import names
-from asched.cli.arguments import add_plugin_flags, count
+from asched.cli.arguments import add_plugin_flags, node_count, pod_count, seed_number
 from asched.cli.demo_view import LateView, say
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.edge.host.process import runner
@@ -36,9 +36,15 @@ def add_parser(subparsers: Any) -> None:
         "demo", help="place thousands of pods, and watch", description=__doc__
     )
     add = parser.add_argument
-    add("--nodes", type=count, default=NODES, metavar="N", help="how many (%(default)s)")
-    add("--pods", type=count, default=PODS, metavar="M", help="how many (%(default)s)")
-    add("--seed", type=int, default=0, help="another crowd of the same kind (%(default)s)")
+    add(
+        "--nodes",
+        type=node_count,
+        default=NODES,
+        metavar="N",
+        help="how many (%(default)s)",
+    )
+    add("--pods", type=pod_count, default=PODS, metavar="M", help="how many (%(default)s)")
+    add("--seed", type=seed_number, default=0, help="another crowd of the same kind (%(default)s)")
     add("--json", action="store_true", help="print one JSON line last")
     add("--keep", action="store_true", help="leave server and scheduler running, to look around")
     add("--ui", action="store_true", help="show it in a browser, too; goes on until Ctrl-C")

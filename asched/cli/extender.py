@@ -9,7 +9,7 @@ import sys
 from typing import Any, Final
 
 from asched import names
-from asched.cli.arguments import add_plugin_flags, port
+from asched.cli.arguments import add_plugin_flags, port, whole
 from asched.core.config.v1 import API_VERSION, KIND
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
@@ -40,6 +40,8 @@ KubeSchedulerConfiguration of the kube-scheduler:
     nodeCacheCapable: true
 """
 
+VERBOSITY_MAX: Final = (1 << 31) - 1
+
 
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
@@ -65,7 +67,7 @@ def add_parser(subparsers: Any) -> None:
         help="do not follow the cluster: judge by the nodes in each question"
         " (nodeCacheCapable: false)",
     )
-    add("-v", type=int, default=0, metavar="LEVEL", help="how much to log")
+    add("-v", type=whole(0, VERBOSITY_MAX), default=0, metavar="LEVEL", help="how much to log")
     parser.set_defaults(run=run)
 
 

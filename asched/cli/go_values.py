@@ -65,9 +65,10 @@ def level(text: str) -> int:
     """A verbosity: decimal, 31 bits."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax")
-    if int(text) >= 2**31:
+    digits = text.lstrip("0") or "0"  # Python reads no number of thousands of digits
+    if len(digits) > len(str(2**31)) or int(digits) >= 2**31:
         raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
-    return int(text)
+    return int(digits)
 
 
 def float32(text: str) -> float:

@@ -22,10 +22,12 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from asched.cli.arguments import whole
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.simulate_text import told
 from asched.cli.supposed import (
     INPUT_ERRORS,
+    MANIFEST_BYTES_MAX,
     USAGE_ERRORS,
     add_input_flags,
     fail,
@@ -33,6 +35,7 @@ from asched.cli.supposed import (
     scheduler,
     snapshot,
 )
+from asched.edge.files import file_content
 from asched.lab.whatif.makers import NoPlanError
 from asched.lab.whatif.plan import Plan, holds, planned
 from asched.lab.whatif.result import Result
@@ -41,6 +44,9 @@ from asched.lab.whatif.snapshot import Snapshot
 PATIENCE_S: Final = 60
 #: A plan has what its manifests have, which may not be everybody's business.
 MODE: Final = 0o600
+
+#: A day.
+TIMEOUT_S_MAX: Final = 86_400
 
 
 def add_parser(subparsers: Any) -> None:
@@ -56,7 +62,7 @@ def add_parser(subparsers: Any) -> None:
     which.add_argument("--apply", default="", metavar="PLAN", help="create its pods on their nodes")
     parser.add_argument(
         "--timeout",
-        type=int,
+        type=whole(1, TIMEOUT_S_MAX),
         default=PATIENCE_S,
         metavar="SECONDS",
         help="until pods must be adopted, and until they must be placed (default %(default)s)",
@@ -104,7 +110,7 @@ def _planned(args: argparse.Namespace, cluster: Snapshot) -> tuple[Plan, Result]
 
 def _checked(args: argparse.Namespace, cluster: Snapshot, file: str) -> tuple[Plan, Result]:
     try:
-        document = json.loads(Path(file).read_text(encoding="utf-8"))
+        document = json.loads(file_content(file, MANIFEST_BYTES_MAX))
     except OSError as error:
         raise NoPlanError(f"open {file}: {(error.strerror or str(error)).lower()}") from None
     except ValueError as error:

@@ -20,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from asched.cli.arguments import seed_number, whole
 from asched.lab.sim import lives
 from asched.lab.sim.scenario import Broken, Cut, Scenario, play
 from asched.lab.sim.scenarios import SCENARIOS
@@ -27,6 +28,8 @@ from asched.lab.sim.shrink import Shrinking, kind_of
 
 #: No step at all.
 NONE: Final = "none"
+#: A week of one core. A guess.
+_lives: Final = whole(1, 1_000_000)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -38,8 +41,14 @@ def add_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("--scenario", default="", metavar="NAME", help="one of those below (all of them)")
-    add("--seed", type=int, default=0, metavar="N", help="the first seed (0)")
-    add("--runs", type=int, default=1, metavar="N", help="how many seeds, from the first on (1)")
+    add("--seed", type=seed_number, default=0, metavar="N", help="the first seed (0)")
+    add(
+        "--runs",
+        type=_lives,
+        default=1,
+        metavar="N",
+        help="how many seeds, from the first on (1)",
+    )
     add("--steps", action="store_true", help="print everything that happened")
     add("--whole", action="store_true", help="print failures as they are, not made smaller")
     add("--without", default="", metavar="FAULTS", help="leave these faults out: names, commas")
@@ -47,7 +56,13 @@ def add_parser(subparsers: Any) -> None:
     add("--single", action="store_true", help="where pods are added, add one")
     add("--record", type=Path, metavar="DIR", help="keep recordings there (asched replay)")
     add("--keep", type=Path, metavar="FILE", help="append lives to this file, see --lives")
-    add("--lives", type=int, default=0, metavar="N", help="go on until the file of --keep has N")
+    add(
+        "--lives",
+        type=_lives,
+        default=0,
+        metavar="N",
+        help="go on until the file of --keep has N",
+    )
     add("--table", type=Path, metavar="FILE", help="print the table of the lives in this file")
     parser.set_defaults(run=run)
 
@@ -82,8 +97,6 @@ def _cut(args: argparse.Namespace) -> Cut:
     """Raises ValueError with one line for words that mean nothing."""
     if args.scenario and args.scenario not in SCENARIOS:
         raise ValueError(f"no scenario {args.scenario!r}; there are {', '.join(SCENARIOS)}")
-    if args.runs < 1:
-        raise ValueError("--runs must be at least 1")
     if bool(args.keep) != (args.lives > 0):
         raise ValueError("--keep FILE and --lives N (at least 1) go together")
     without = tuple(filter(None, args.without.split(",")))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli import simulate_trace
+from asched.cli.arguments import NODES_MAX, whole
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.simulate_text import told
 from asched.cli.supposed import (
@@ -93,9 +94,9 @@ def add_parser(subparsers: Any) -> None:
 
 def _like(text: str) -> tuple[str, int]:
     node, _, count = text.rpartition("=")
-    if not node or not count.isdecimal() or int(count) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NODE=N")
-    return node, int(count)
+    if not node or not count.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not of the form NODE=N")
+    return node, whole(1, NODES_MAX)(count)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
-from asched.cli.arguments import add_plugin_flags
+from asched.cli.arguments import PODS_MAX, add_plugin_flags, seed_number, whole
 from asched.cli.output import plain
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
@@ -54,7 +54,12 @@ def add_input_flags(parser: argparse.ArgumentParser) -> None:
         help="manifests: pods, their controllers, nodes; - is standard input; repeatable",
     )
     asked.add_argument("-n", "--namespace", default="", help="of what names none (default)")
-    asked.add_argument("--replicas", type=_count, metavar="N", help="of each workload in the files")
+    asked.add_argument(
+        "--replicas",
+        type=whole(0, PODS_MAX),
+        metavar="N",
+        help="of each workload in the files",
+    )
     deciding = parser.add_argument_group("which scheduler")
     deciding.add_argument("--config", default="", metavar="FILE", help="its configuration")
     deciding.add_argument(
@@ -68,15 +73,13 @@ def add_input_flags(parser: argparse.ArgumentParser) -> None:
         help="as kube-scheduler takes them",
     )
     deciding.add_argument(
-        "--seed", type=_count, default=None, metavar="N", help="decides between equal nodes (0)"
+        "--seed",
+        type=seed_number,
+        default=None,
+        metavar="N",
+        help="decides between equals (0)",
     )
     add_plugin_flags(parser)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
 
 
 def snapshot(args: argparse.Namespace) -> Snapshot:

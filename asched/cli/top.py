@@ -49,7 +49,8 @@ def _seconds(text: str) -> float:
     except ValueError:
         found = 0.0
     if not 0.5 <= found <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.5 to 3600")
+        shown = repr(text[:40])
+        raise argparse.ArgumentTypeError(f"{shown} is no number of seconds from 0.5 to 3600")
     return found
 
 

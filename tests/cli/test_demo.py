@@ -51,7 +51,7 @@ def test_a_crowd_is_a_whole_number(words: list[str], capsys: pytest.CaptureFixtu
         main(["demo", *words])
 
     assert end.value.code == 2
-    assert f"{words[1]!r} is no whole number above 0" in capsys.readouterr().err
+    assert f"{words[1]!r} is no whole number from 1 to" in capsys.readouterr().err
 
 
 def test_the_figures_fit_a_terminal_of_eighty_columns_and_a_wider_one_has_a_bar() -> None:

@@ -58,7 +58,6 @@ def test_a_sweep_names_every_seed_that_fails_and_shows_a_rule_broken_once(
 
 WRONG = [
     ["--scenario", "Picnic"],
-    ["--runs", "0"],
     ["--scenario", "Churn", "--without", "Rain"],
     ["--only", "1-x"],
 ]

@@ -23,6 +23,8 @@ UNITS_NS: Final = {
 #: An int64 of nanoseconds ends here, after 292 years.
 MAX_NS: Final = 2**63 - 1
 
+#: More of them are no duration, whatever their unit; behind the point they are less than 1 ns.
+DIGITS_MAX = len(str(MAX_NS))
 _NUMBER = re.compile(r"[0-9]*(?:\.[0-9]*)?", re.ASCII)
 _UNIT = re.compile(r"[^.0-9]*", re.ASCII)
 
@@ -60,9 +62,11 @@ def parse(text: str) -> int:
         if unit not in UNITS_NS:
             raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
         position += len(unit)
-        total += int(
-            Fraction(f"0{digits}" if digits[0] == "." else digits.rstrip(".")) * UNITS_NS[unit]
-        )
+        whole, _, part = digits.partition(".")
+        whole = whole.lstrip("0") or "0"
+        if len(whole) > DIGITS_MAX:
+            raise ValueError(f"time: invalid duration {_quoted(text)}")
+        total += int(Fraction(f"{whole}.{part[:DIGITS_MAX] or 0}") * UNITS_NS[unit])
     if total > MAX_NS:
         raise ValueError(f"time: invalid duration {_quoted(text)}")
     return -total if text[:1] == "-" else total

@@ -36,6 +36,10 @@ _SCALE: Final[dict[str, Fraction]] = {
 }
 
 
+#: The API server writes some thirty; Python reads no number of thousands of digits.
+CHARS_MAX: Final = 1_000
+
+
 class QuantityError(ValueError):
     """A string that is no quantity; the message names it."""
 
@@ -43,6 +47,8 @@ class QuantityError(ValueError):
 @lru_cache(maxsize=CACHE_SIZE)
 def parse(text: Quantity) -> Fraction:
     """The exact value. Raises QuantityError if the text is no quantity."""
+    if len(str(text)) > CHARS_MAX:
+        raise QuantityError(f"quantity {str(text)[:40]!r}... has more than {CHARS_MAX} characters")
     found = _FORM.fullmatch(str(text))
     if found is None:
         raise QuantityError(

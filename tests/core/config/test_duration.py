@@ -45,3 +45,14 @@ def test_what_is_no_duration_is_refused_with_gos_words(text: str, words: str) ->
     with pytest.raises(ValueError) as caught:
         parse(text)
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("text", ["1" * 5_000 + "h", "-" + "9" * 20 + "ns", "1h" + "9" * 400 + "s"])
+def test_thousands_of_digits_are_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid duration"):
+        parse(text)
+
+
+def test_digits_that_do_not_count_are_read() -> None:
+    assert parse("0" * 5_000 + "1s") == parse("1s")
+    assert parse("1." + "0" * 5_000 + "s") == parse("1s")

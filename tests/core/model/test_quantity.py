@@ -70,3 +70,13 @@ def test_nothing_is_no_fault() -> None:
     check(["1", None, "2Gi"])
     with pytest.raises(QuantityError, match="'x'"):
         check(["1", None, "x"])
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 5_000, "0." + "1" * 5_000, "1e" + "9" * 5_000, "1e-" + "9" * 5_000]
+)
+def test_thousands_of_digits_are_no_quantity(text: str) -> None:
+    """Amounts in custom resources and annotations are whatever their author wrote."""
+    with pytest.raises(QuantityError, match="more than 1000 characters") as caught:
+        parse(text)
+    assert len(str(caught.value)) < 200
