@@ -23,5 +23,6 @@ def decode(record: type[R], mapping: Mapping[str, Any]) -> R:
     try:
         return msgspec.convert(mapping, record)
     except msgspec.ValidationError as error:
-        name = mapping.get("metadata", {}).get("name", "?") if isinstance(mapping, Mapping) else "?"
+        metadata = mapping.get("metadata") if isinstance(mapping, Mapping) else None
+        name = metadata.get("name", "?") if isinstance(metadata, Mapping) else "?"
         raise MalformedObjectError(f"{record.__name__} {name!r}: {error}") from error

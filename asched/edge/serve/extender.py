@@ -28,6 +28,7 @@ from asched.core.extender.answer import Advisor
 from asched.core.extender.fields import WireError
 from asched.core.framework.status import PointError
 from asched.core.model.decode import MalformedObjectError
+from asched.core.model.quantity import QuantityError
 from asched.edge.late_aiohttp import web
 
 log = logging.getLogger("asched.extender")
@@ -38,6 +39,8 @@ NODES_BYTES_MAX: Final = 256 * 1024 * 1024
 NAMES_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Twice kube-scheduler's httpTimeout, after which nobody waits for the answer.
 BODY_S: Final = 10.0
+#: Of what is wrong with a question, which may quote it.
+SHOWN_CHARS_MAX: Final = 1_000
 VERBS: Final = ("filter", "prioritize", "preempt", "bind")
 NO_STRANGERS: Final = (
     "binding is served to clients with a certificate only: start asched extender with"
@@ -67,6 +70,15 @@ class Opinion(msgspec.Struct, frozen=True):
 
 class _BadQuestionError(Exception):
     """What was sent is no question of the protocol."""
+
+
+_BAD: Final = (
+    orjson.JSONDecodeError,
+    WireError,
+    MalformedObjectError,
+    QuantityError,
+    _BadQuestionError,
+)
 
 
 class SchedulerContext:
@@ -109,8 +121,8 @@ class SchedulerContext:
     async def _answer(self, verb: str, body: bytes) -> web.Response:
         try:
             return _json(await _answered(self._opinion, verb, orjson.loads(body)))
-        except (orjson.JSONDecodeError, WireError, MalformedObjectError, _BadQuestionError) as bad:
-            return web.Response(status=400, text=f"{verb}: {bad}\n")
+        except _BAD as bad:
+            return web.Response(status=400, text=f"{verb}: {_shown(str(bad))}\n")
         except PointError as error:
             return _failed(verb, str(error))
         except Exception as error:
@@ -144,6 +156,7 @@ async def _answered(opinion: Opinion, verb: str, value: Any) -> Any:
 
 def _failed(verb: str, message: str) -> web.Response:
     """An error of ours, in the answer where it can tell one."""
+    message = _shown(message)
     log.warning("%s failed: %s", verb, message)
     if verb == "filter":
         return _json(wire.filter_error(message))
@@ -157,5 +170,13 @@ def _check_pod(pod: dict[str, Any]) -> None:
         raise _BadQuestionError("the question has no Pod")
 
 
+def _shown(text: str) -> str:
+    """One line of what may have come from the question."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:SHOWN_CHARS_MAX])
+
+
 def _json(value: Any) -> web.Response:
-    return web.Response(body=orjson.dumps(value), content_type=_JSON)
+    try:
+        return web.Response(body=orjson.dumps(value), content_type=_JSON)
+    except orjson.JSONEncodeError as error:  # nodes go back as they came
+        raise _BadQuestionError(f"its nodes cannot be written again: {error}") from error

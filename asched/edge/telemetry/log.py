@@ -62,7 +62,7 @@ class KlogFormatter(logging.Formatter):
         told = "".join(f" {key}={_shown(value)}" for key, value in values.items())
         source = f"{record.filename}:{record.lineno}"
         line = f"{letter}{stamp}.{micros:06d} {record.process:7d} {source}] {text}{told}"
-        return line if line.isascii() else line.encode(errors="backslashreplace").decode()
+        return line if line.isprintable() else "".join(map(_visible, line))
 
 
 class JsonFormatter(logging.Formatter):
@@ -199,12 +199,21 @@ def _unraisable(told: "sys.UnraisableHookArgs") -> None:
     process_log.error("An exception was ignored", extra=extra, exc_info=told.exc_value)
 
 
+def _visible(letter: str) -> str:
+    """Strangers choose what is told of them: nothing of it may move a terminal's cursor, pass for
+    the end of a line, or turn the order of letters.
+    """
+    if letter.isprintable() or letter in "\n\t":
+        return letter
+    return letter.encode("unicode_escape").decode()
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, str) and "\n" in value:  # klog's block
         return "<\n\t" + value.rstrip("\n").replace("\n", "\n\t") + "\n >"
     if isinstance(value, (str, dict, list, tuple)):
         return _json(value)
-    return str(value)
+    return str(value).replace("\n", "\n\t")
 
 
 def _json(value: Any) -> str:

@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -139,3 +140,21 @@ def test_nobody_puts_the_text_of_an_exception_into_a_line_by_hand() -> None:
     """It may be empty; the formatters know what to do with the exception itself."""
     for file in (ROOT / "asched").rglob("*.py"):
         assert '"err": str(' not in file.read_text(encoding="utf-8"), file
+
+
+FORGED = "a\nI0101 00:00:00.000000 1 x.py:1] forged\r\x1b[2J\x85\u2028\u202e\x9b\x00"
+
+
+@pytest.mark.parametrize("where", ["message", "value", "argument", "object"])
+def test_nothing_of_a_name_moves_the_cursor_or_begins_a_line(where: str) -> None:
+    record = logging.makeLogRecord({"levelname": "INFO", "created": 0.0, "process": 1})
+    if where == "message":
+        record.msg = FORGED
+    elif where == "argument":
+        record.msg, record.args = "pod %s", (FORGED,)
+    else:
+        record.name_of = FORGED if where == "value" else Path(FORGED)
+    lines = KlogFormatter().format(record).split("\n")
+    assert [line for line in lines[1:] if not line.startswith(("\t", " >"))] == []
+    assert all(letter.isprintable() or letter == "\t" for line in lines for letter in line)
+    assert "forged" in "".join(lines)
