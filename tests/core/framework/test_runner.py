@@ -100,6 +100,9 @@ def test_errors_elsewhere_do_not_count_while_the_nominated_node_fits() -> None:
     found = run_alone(runner.schedule(pending(parts.cluster, nominated), 0))
     assert isinstance(found, Decision)
     assert found.node == "n3"
+    nominated = picky.metadata(name="third", uid="third").status(nominatedNodeName="n2")
+    with pytest.raises(PointError, match="no such key: missing"):
+        run_alone(runner.schedule(pending(parts.cluster, nominated), 0))
 
 
 def test_without_scorers_every_feasible_node_has_one_point() -> None:
