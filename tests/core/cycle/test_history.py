@@ -152,3 +152,7 @@ def test_the_size_of_what_went_is_given_back() -> None:
     for number in range(1, 50):
         histories.tell("default/web", 0.0, number, Step.ERROR, "x", 300)
     assert len(histories.of("default/web")) == 2
+    unbounded = Histories()
+    for number in range(9):
+        unbounded.tell("default/web", 0.0, number, Step.ERROR, "x", 1_000_000)
+    assert len(unbounded.of("default/web")) == 9, "as much as there is room for by default"

@@ -183,3 +183,38 @@ def test_an_orphan_that_goes_is_waited_for_no_longer() -> None:
     cluster = a_cluster(pods=[web("a").on("n1")])
     cluster.apply(Gone(POD, web("a").on("n1").build()))
     assert cluster._orphans == {}
+
+
+def test_a_node_that_gains_a_label_brings_its_pods_into_that_domain() -> None:
+    cluster = a_cluster(a_node("n1"), a_node("n2").labels(zone="b"), pods=[web().on("n1")])
+    assert zone_count(cluster, "a") == 0
+    see(cluster, a_node("n1").labels(zone="a"))
+    assert zone_count(cluster, "a") == 1
+    see(cluster, a_node("n1"))
+    assert zone_count(cluster, "a") == 0
+    assert recount(cluster) == []
+
+
+def test_domains_of_a_label_that_no_node_carries_any_more_mean_nothing() -> None:
+    cluster = a_cluster(a_node("n1").labels(zone="a"), pods=[web().on("n1")])
+    assert zone_count(cluster, "a") == 1
+    cluster.apply(Gone(NODE, a_node("n1").labels(zone="a").build()))
+    see(cluster, a_node("other").labels(zone="x"), a_node("n1").labels(zone="a"))
+    assert (zone_count(cluster, "x"), zone_count(cluster, "a")) == (0, 1)
+    assert recount(cluster) == []
+
+
+def test_who_came_to_a_node_without_us_is_counted_once_and_while_it_is_that_node() -> None:
+    cluster = a_cluster(a_node("n1"))
+    see(cluster, web().on("n1"))
+    assert cluster.refusals.strangers("n1") == 1
+    see(cluster, a_pod("web").requests(cpu="2").labels(app="web").on("n1"))
+    assert cluster.refusals.strangers("n1") == 1, "it has been there"
+    ours = pending(cluster, web("ours"))
+    cluster.assume(ours, "n1")
+    see(cluster, web("ours").requests(cpu="3").on("n1"))
+    assert cluster.refusals.strangers("n1") == 1, "we had chosen it"
+    cluster.refusals.clash("n1", None, 1.0)
+    cluster.apply(Gone(NODE, a_node("n1").build()))
+    see(cluster, a_node("n1"))
+    assert (cluster.refusals.strangers("n1"), cluster.refusals.contested) == (0, 0)
