@@ -10,7 +10,7 @@ from asched.core.cycle.group_hold import left_of, on_lifted, refuse_if_short, se
 from asched.core.cycle.holding import keep
 from asched.core.framework.effects import Pause, ReadPod
 from asched.core.gang.holding import Shortages
-from asched.core.model.kinds import COSCHEDULING_GROUP, POD
+from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.audit import recount
@@ -102,6 +102,13 @@ def test_pods_of_other_schedulers_start_nothing() -> None:
     assert scene.held() == {"n1": {"cpu": 2000}}, "what theirs take is taken all the same"
 
 
+NOT_SCHEDULED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastTransitionTime": rfc3339(WALL_S - 200),
+}
+
+
 @pytest.mark.parametrize(
     ("status", "ago_s"),
     [
@@ -109,12 +116,58 @@ def test_pods_of_other_schedulers_start_nothing() -> None:
         ({"startTime": "nonsense"}, 0),
         ({}, 0),
         ({"startTime": rfc3339(WALL_S + 60)}, 0),
+        ({"conditions": [NOT_SCHEDULED], "startTime": rfc3339(WALL_S - 60)}, 60),
+        ({"conditions": [NOT_SCHEDULED]}, 90),
     ],
 )
-def test_when_it_got_its_place_by_what_it_says(status: dict[str, str], ago_s: int) -> None:
+def test_when_it_got_its_place_by_what_it_says(status: dict[str, Any], ago_s: int) -> None:
     scene = Scene()
-    scene.see(a_member("first").on("n1").status(**status))
+    first = a_member("first").on("n1").status(**status)
+    if "conditions" in status:
+        first.metadata(creationTimestamp=rfc3339(WALL_S - 90))
+    scene.see(first)
     assert scene.until_s == pytest.approx(scene.play.now_s + 300 - ago_s)
+
+
+def test_one_that_is_given_its_place_now_got_it_now_however_old_it_is() -> None:
+    scene = Scene()
+    scene.see(a_member("first").metadata(creationTimestamp=rfc3339(WALL_S - 90)))
+    info = scene.cluster.classes.info_of(scene.cluster.pods_seen["default/first"])
+    scene.cluster.assume(info, "n1")
+    settle(scene.context, KEY)
+    assert scene.until_s == scene.play.now_s + 300
+
+
+def test_what_is_held_stays_where_it_is_though_other_rows_would_do() -> None:
+    scene = Scene(room("n1", 4), room("n2", 4), cpu="3")
+    other = a_member("other", cpu="4", group="other").on("n1")
+    scene.see(other, bound("first", node="n2"))
+    assert scene.held() == {"n2": {"cpu": 2000}}
+    scene.lose(other)
+    settle(scene.context, KEY)
+    assert scene.held() == {"n2": {"cpu": 2000}}
+    assert KEY not in scene.cluster.pod_groups.moved
+    scene.cluster.holds.touched[KEY] = None
+    settle(scene.context, KEY)
+    assert scene.cluster.holds.touched == {}, "it was looked at"
+
+
+def test_what_was_held_on_a_node_that_went_while_it_did_not_count_is_held_elsewhere() -> None:
+    scene = Scene(room("n1", 1), room("n2", 4), room("n3", 4), cpu="3")
+    scene.see(bound("first"))
+    (node,) = scene.held()
+    scene.cluster.holds.lift(KEY)
+    scene.cluster.apply(Gone(NODE, room(node, 4).build()))
+    settle(scene.context, KEY, {})
+    assert list(scene.held()) == [{"n2": "n3", "n3": "n2"}[node]]
+
+
+def test_each_node_holds_what_it_offers_and_no_word_of_the_rest() -> None:
+    gpus = room("n2", 1).allocatable({"x.com/gpu": "4"})
+    scene = Scene(room("n1", 8), gpus, **{"cpu": "8", "x.com/gpu": "2"})
+    scene.see(bound("first"))
+    assert scene.held()["n2"].get("x.com/gpu") == 2
+    assert "x.com/gpu" not in scene.held()["n1"]
 
 
 def test_what_pods_take_is_left_no_more() -> None:
@@ -224,6 +277,10 @@ def test_a_group_starts_only_where_the_rest_fits_too() -> None:
     assert outcome.refusal is not None
     assert outcome.refusal.rejectors == {"Coscheduling"}
     assert KEY in scene.cluster.singleton(Shortages)
+    scene.turn(Seen(NODE, room("n1", 9).build()))
+    scene.cluster.forget(scene.cluster.placed["uid-driver"])
+    assert tried(scene).result is Result.SCHEDULED
+    assert KEY not in scene.cluster.singleton(Shortages)
 
 
 def test_what_nobody_offers_is_missing() -> None:

@@ -18,6 +18,7 @@ def test_an_id_lasts_until_its_last_holder_gives_it_back() -> None:
     assert vocab.find("red") == 0
     assert vocab.values == [""]
     assert not vocab.release(0)
+    assert vocab.held(0) == 0
 
 
 def test_the_smallest_free_id_is_given_first_and_the_free_end_is_cut_off() -> None:
@@ -26,6 +27,7 @@ def test_the_smallest_free_id_is_given_first_and_the_free_end_is_cut_off() -> No
     for value in (2, 5, 8, 7):
         vocab.release(ids[value])
     assert len(vocab) == ids[6] + 1
+    assert [vocab.values[ids[value]] for value in (1, 2, 5)] == [1, 0, 0], "nobody holds two"
     assert [vocab.take(value) for value in (20, 21, 22, 23)] == [ids[2], ids[5], 7, 8]
 
 
@@ -84,6 +86,15 @@ def test_who_follows_births_hears_of_those_since_and_of_none_that_was_cut_off() 
     assert vocab.end == before + 3, "it was born already"
     vocab.release(ids[2])
     assert list(vocab.births(middle)) == []
+
+
+def test_births_are_remembered_for_a_while_however_few_values_live() -> None:
+    vocab: Vocab[int] = Vocab(0)
+    vocab.take(-1)
+    before = vocab.end
+    for value in range(1, BIRTHS_MIN // 2):
+        vocab.release(vocab.take(value))
+    assert list(vocab.births(before)) == [], "of all that came none is left"
 
 
 def test_births_are_all_of_them_once_too_many_have_come_to_know() -> None:
