@@ -95,19 +95,15 @@ class Machine:
         self._effect_ids = 0
         self._attempts = 0
         self._open_cycles = 0
-        #: cycles that used up their slice of the budget, by what they asked; the next one first
-        self._paused: deque[int] = deque()
+        self._paused: deque[int] = deque()  # cycles that used up their slice, by what they asked
         self._alone = Alone(context, self._take_answer)
         self._is_quiet = True  # nothing came in this turn, and nobody was tried so far
-        #: what cycles of groups led to and was not begun yet
-        self._followers: deque[Any] = deque()
-        #: attempts that have to wait for others
-        self._parked = Parked()
+        self._followers: deque[Any] = deque()  # what cycles of groups led to and was not begun yet
+        self._parked = Parked()  # attempts that have to wait for others
         self._has_more = False
         waits, answer = self._waits, self._take_answer
         self._intake = Intake(context, waits.saw, answer, self._ask, self._put_off)
-        #: how long the last turn's facts took, cycles left out
-        self.intake_s = 0.0
+        self.intake_s = 0.0  # how long the last turn's facts took, cycles left out
 
     # --- the line --------------------------------------------------------------------------------
 

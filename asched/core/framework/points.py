@@ -67,14 +67,12 @@ class Concerns(NamedTuple):
     """Whom a change can concern at all, told by keys: where what a waiting pod seeks and what a
     change offers have no key in common, the hint would say SKIP, and is not asked.
 
-    Thousands of different pods may wait, each with a hint of its own: what they seek is indexed, so
-    that a change meets those it concerns and no others. None: not to be told by keys, the hint is
-    asked. `sought` is asked once for pods that no hint tells apart, `offered` once for a change
-    with its old and new version; whichever raises is taken for None. A key names something of the
-    pod's or the object's own, never of what else the cluster holds: it holds as long as they do.
-    (A change may offer nothing for what the cluster holds at that moment.) `is_of_gang`: all pods
-    of a gang seek the same, and `sought` is never None; else a gang, which has pods of many kinds,
-    is always asked.
+    What thousands of waiting pods seek is indexed, so that a change meets those it concerns alone.
+    None: not to be told by keys, the hint is asked. `sought` is asked once for pods that no hint
+    tells apart, `offered` once for a change with its old and new version; whichever raises is taken
+    for None. A key names something of the pod's or the object's own, never of what else the cluster
+    holds. `is_of_gang`: all pods of a gang seek the same, `sought` is never None; else a gang of
+    many kinds of pods is always asked.
     """
 
     sought: Callable[[Pod], Collection[Hashable] | None]
@@ -271,8 +269,7 @@ class ScorePlugin(CachedPlugin):
     reads_feasible: ClassVar[bool] = False
     normalizes: ClassVar[bool] = False
     fixes_ties: ClassVar[bool] = False  # of equal nodes the first row wins; else one is drawn
-    #: Whether final scores are looked at: 0..100 or an error. In-tree rules are trusted.
-    is_checked: ClassVar[bool] = False
+    is_checked: ClassVar[bool] = False  # whether final scores have to be 0..100; in-tree: trusted
 
     def heeds_feasible(self, pod: PodInfo) -> bool:  # noqa: ARG002
         return self.reads_feasible
@@ -290,14 +287,12 @@ class ScorePlugin(CachedPlugin):
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         """What of int64[F], the raw scores of the feasible rows (F >= 1), decides about the points
-        of each of them beside its own: the largest, say. None: all of them, or nobody knows.
+        of each beside its own: the largest, say. None: all of them, or nobody knows.
         """
         return None
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
-        """int64[M] raw scores of any rows to 0..100, by what `bounds` said of the feasible ones;
-        others may get anything.
-        """
+        """int64[M] raw scores to 0..100, by what `bounds` said; unfit rows get anything."""
         return raw
 
     def scaled_one(self, score: int, bounds: Any) -> int | None:  # noqa: ARG002
@@ -334,9 +329,7 @@ class PostFilterPlugin(Plugin):
         return True
 
     def may_evict(self, pod: PodInfo, trial: "Trial") -> bool:  # noqa: ARG002
-        """Whether there is a node on which it might evict pods for one that asks for as much and is
-        as important, as far as amounts tell: nobody has to know why it fits nowhere.
-        """
+        """Whether amounts allow that it evicts pods somewhere for one like that."""
         return True
 
     @abstractmethod
