@@ -5,7 +5,6 @@ with the whole default profile.
 """
 
 import gc
-import sys
 from collections import Counter
 from itertools import islice
 from typing import Any
@@ -21,7 +20,7 @@ from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.preemption.candidates import PlainProspects
 from asched.core.state.nodes import Aspect
 from asched.lab.bench.run_decide import DecideWorld
-from tests.bench import crowds, groups
+from tests.bench import calls, crowds, groups
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NODES = 120
@@ -408,27 +407,6 @@ async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
     ],
 )
 async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape, most) -> None:
-    """Calls of Python's functions, resumed generators among them, from its arrival to its
-    confirmation: most of a decision is bookkeeping around it, where nothing else would be noticed.
-    """
-    counted, maker, calls = Counted(), crowds.SHAPES[shape], [0]
-    counted.world.machine.limit = CountedLimit(32)
-    await counted.world.create([crowds.node(i) for i in range(NODES)])
-    await counted.schedule(*[maker(i, NODES) for i in range(WARM)])
-    handle = counted.world.machine.handle
-
-    def note(_frame, event, _argument):
-        calls[0] += event == "call"
-
-    def counting(facts, now_s):
-        before = sys.getprofile()
-        sys.setprofile(note)
-        try:
-            return handle(facts, now_s)
-        finally:
-            sys.setprofile(before)
-
-    counted.world.machine.handle = counting
-    await counted.schedule(*[maker(i, NODES) for i in range(WARM, WARM + COUNTED)])
-    await counted.world.close()
-    assert calls[0] <= COUNTED * most
+    """Most of a decision is bookkeeping around it, where nothing else would be noticed."""
+    found = await calls.of_shape(shape, NODES, WARM, COUNTED)
+    assert found.python <= most

@@ -1,0 +1,82 @@
+"""How many calls a pod costs: `python -m tests.bench.calls [ROW ...]`.
+
+Of Python's functions (resumed generators among them) and of C's, from its arrival to its
+confirmation, in turns of so many cycles each. The same on any machine, whatever else it does.
+"""
+
+import argparse
+import asyncio
+import sys
+from itertools import count
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+from asched.core.config.defaults import default_configuration
+from asched.core.cycle.turn_limit import CountedLimit
+from asched.lab.bench.manifests import scheduled_by
+from asched.lab.bench.run_decide import DecideWorld
+from tests.bench.crowds import SHAPES, node
+from tests.bench.engine import SCHEDULER
+
+#: Cycles a turn: about what fits into one on a quiet machine.
+CYCLES: Final = 32
+
+
+class Calls(NamedTuple):
+    """Of one pod on the average."""
+
+    python: float
+    c: float
+
+
+async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
+    """So many pods, after others for which everything is made that is made once."""
+    world, told, maker = DecideWorld(default_configuration(SCHEDULER)), [0, 0], SHAPES[shape]
+    world.machine.limit = CountedLimit(CYCLES)
+    handle, numbers = world.machine.handle, count()
+
+    def note(_frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call":
+            told[0] += 1
+        elif event == "c_call":
+            told[1] += 1
+
+    def counting(*given: Any) -> Any:
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            return handle(*given)
+        finally:
+            sys.setprofile(before)
+
+    async def place(number: int) -> None:
+        made = [scheduled_by(maker(next(numbers), nodes), SCHEDULER) for _ in range(number)]
+        target = world.pods.scheduled_count + number
+        await world.create(made, "bench")
+        await world.until(lambda: world.pods.scheduled_count >= target, 3600.0, "the pods")
+
+    await world.create([node(i) for i in range(nodes)])
+    world.take_in()
+    await place(warm)
+    world.machine.handle = counting  # type: ignore[method-assign]
+    await place(pods)
+    await world.close()
+    return Calls(told[0] / pods, told[1] / pods)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.calls", description=__doc__)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(SHAPES)}")
+    parser.add_argument("--nodes", type=int, default=600)
+    parser.add_argument("--pods", type=int, default=400)
+    args = parser.parse_args()
+    if unknown := set(args.rows) - set(SHAPES):
+        parser.error(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
+    for row in args.rows or SHAPES:
+        python, c = asyncio.run(of_shape(row, args.nodes, 100, args.pods))
+        sys.stdout.write(f"{row}: {python:.0f} of Python's and {c:.0f} of C's\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
