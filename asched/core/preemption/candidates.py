@@ -222,15 +222,22 @@ class PlainProspects(Prospects):
         nobody = self.outcome[rows] == NOBODY_BELOW
         if nobody.any():
             yield NO_VICTIMS.status, int(np.count_nonzero(nobody))
-        rows = rows[~nobody]
+        for status, members in self.told(pod, rows[~nobody], trial.state.active):
+            yield status, len(members)
+
+    def told(
+        self, pod: PodInfo, rows: I32, active: Iterable[CachedVerdict]
+    ) -> Iterator[tuple[Status, I32]]:
+        """(why, which) of rows that were tried, by the first of these filters that rejects each,
+        with the less important pods gone where it looks at amounts.
+        """
         own = {id(v): codes for v, codes in zip(self._verdicts, self._codes, strict=True)}
-        for verdict in trial.state.active:
+        for verdict in active:
             if not len(rows):
                 return
             codes = own.get(id(verdict), verdict.codes)[rows]
-            values, counts = np.unique(codes[codes != 0], return_counts=True)
-            for code, count in zip(values.tolist(), counts.tolist(), strict=True):
-                yield verdict.plugin.explain(pod, code).by(verdict.plugin.name), count
+            for code in np.unique(codes[codes != 0]).tolist():
+                yield verdict.plugin.explain(pod, code).by(verdict.plugin.name), rows[codes == code]
             rows = rows[codes == 0]
 
     def _suppose(self, pod: PodInfo, rows: I32, trial: Trial) -> Supposed:
@@ -316,6 +323,11 @@ class TrialProspects(Prospects):
             else:
                 self.outcome[row] = NO_NEED
             self._note_budgets((row,), pod.pod.priority)
+
+    def close(self, rows: I32, status: Status) -> None:
+        """It is known why these are no candidates."""
+        self.outcome[rows] = REJECTED
+        self._runs.update(dict.fromkeys(rows.tolist(), DryRun((), 0, status)))
 
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
         run = self._runs[row]

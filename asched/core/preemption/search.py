@@ -5,6 +5,7 @@ Bounds  BYTES_MAX of kept prospects; those unused for longest go.
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -82,6 +83,8 @@ class Search:
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
         prospects.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
         blocked = self._blocked(pod, prospects, rows, trial)
+        if is_fresh and isinstance(prospects, candidates.TrialProspects):
+            self._close_by_amounts(pod, rows, prospects, trial)
         if self._has_limit(prospects, rows):
             self._try_some(pod, rows, blocked, prospects, trial)
         else:
@@ -167,13 +170,14 @@ class Search:
 
     def _of_amounts(
         self, pod: PodInfo, trial: Trial, verdicts: Sequence[CachedVerdict]
-    ) -> "candidates.Prospects":
+    ) -> "candidates.PlainProspects":
         """What these filters, which read only amounts, say of all who ask the same of them."""
         key = (pod.pod.priority, *map(id, verdicts))
         prospects = self._cached.get(key)
-        if prospects is None:
+        if not isinstance(prospects, candidates.PlainProspects):
             parts = (self._cluster, self._pods_by_priority, self._budgets, verdicts)
-            prospects = self._keep(key, candidates.PlainProspects(*parts))
+            prospects = candidates.PlainProspects(*parts)
+            self._keep(key, prospects)
         self._bring_up(key, prospects, pod, trial, verdicts)
         return prospects
 
@@ -200,6 +204,31 @@ class Search:
         while len(self._cached) > max(PROSPECTS_MIN, BYTES_MAX // each):
             self._cached.popitem(last=False)
         return prospects
+
+    def _close_by_amounts(
+        self, pod: PodInfo, rows: I32, prospects: "candidates.TrialProspects", trial: Trial
+    ) -> None:
+        """Spare those rows a trial on which amounts tell that it would be in vain. They do if none
+        that looks at pods in another way has a say before.
+        """
+        active = trial.state.active
+        verdicts = [v for v in active if v.plugin.reads_only_amounts]
+        before = list(takewhile(lambda v: not v.plugin.reads_only_amounts, active))
+        unknown = rows[prospects.outcome[rows] == candidates.UNKNOWN]
+        if (
+            not verdicts
+            or not len(unknown)
+            or not self._cluster.priorities.are_below(pod.pod.priority)
+        ):
+            return
+        if not all(is_blind(verdict.plugin, pod) for verdict in before):
+            return
+        plain = self._of_amounts(pod, trial, verdicts)
+        plain.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
+        plain.evaluate(pod, unknown[plain.outcome[unknown] == candidates.UNKNOWN], trial)
+        closed = unknown[plain.outcome[unknown] == candidates.REJECTED]
+        for status, members in plain.told(pod, closed, [*before, verdicts[0]]):
+            prospects.close(members, status)
 
     def _blocked(
         self, pod: PodInfo, prospects: "candidates.Prospects", rows: I32, trial: Trial

@@ -1,5 +1,8 @@
 """Three ways to the candidates: kept and vectorised, by trial, and the twin; on random clusters."""
 
+from collections import Counter
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +15,7 @@ from asched.core.preemption import candidates
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.candidates import ROW_STEPS, TRIAL_STEPS, PlainProspects
 from asched.core.preemption.search import Limit
-from asched.core.preemption.victims import dry_run
+from asched.core.preemption.victims import DryRun, dry_run
 from tests.builders import PodBuilder, a_node
 from tests.core.preemption import twin
 from tests.core.preemption.stage import RandomStage, Stage, a_high, a_low, shown
@@ -39,6 +42,46 @@ def test_kept_prospects_agree_with_trials_and_with_the_twin(seed: int) -> None:
             assert (chosen <= tied) if tied else (chosen == {""}), f"seed {seed}, change {change}"
         stage.gone(pod)
         stage.change()
+
+
+def test_rows_that_amounts_close_are_told_what_a_trial_would_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert sum(_closed_by_amounts(seed, monkeypatch) for seed in range(12)) > 100
+
+
+def _closed_by_amounts(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    stage, tried = RandomStage(seed), Counter[str]()
+
+    def counting(*asked: Any) -> DryRun:
+        run = dry_run(*asked)
+        if not asked[0].pod.metadata.name.endswith("-port"):  # ports come before amounts
+            tried[run.status.plugin if run.status is not None else ""] += 1
+        return run
+
+    monkeypatch.setattr("asched.core.preemption.candidates.dry_run", counting)
+    by_amounts = 0
+    for change in range(CHANGES):
+        for name, wish in (("port", _with_port), ("apart", _kept_from_a), ("spread", _spread)):
+            pod = stage.pod(wish(a_high(f"p{change}-{name}", cpu=str(2 + change // 2))))
+            found = stage.attempt(pod)
+            if isinstance(found, Rejection):
+                trial = stage.trial(pod)
+                findings = stage.plugin._search.find(stage.info(pod), found, trial)
+                told = dict(findings.prospects.rejections(stage.info(pod), findings.tried, trial))
+                runs = [
+                    dry_run(stage.info(pod), row, trial, stage.plugin._budgets)
+                    for row in findings.tried.tolist()
+                ]
+                assert told == Counter(run.status for run in runs if run.status is not None)
+                by_amounts += sum(
+                    run.status is not None and run.status.plugin == "NodeResourcesFit"
+                    for run in runs
+                )
+            stage.gone(pod)
+        stage.change()
+    assert not tried["NodeResourcesFit"]
+    return by_amounts
 
 
 @pytest.mark.parametrize("seed", range(20))
