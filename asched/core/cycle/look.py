@@ -23,7 +23,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.points import PostFilterPlugin
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import FOR_A_MOMENT, is_blind
+from asched.core.framework.results.nominated_filter import FOR_A_MOMENT, ignores_pods, is_blind
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 from asched.core.queue.looking import Verdict
@@ -44,6 +44,7 @@ class Looks:
         self._version: Hashable = None
         self._wishes: dict[Hashable, _Wish] = {}
         self._wishes_of: Hashable = None
+        self._of_row: dict[str, frozenset[str]] = {}
         self._runners: Mapping[str, Runner] | None = None
         self._evicting: dict[Hashable, bool] = {}
         self._evicting_of: Hashable = None
@@ -109,8 +110,12 @@ class Looks:
             self._wishes_of, self._runners = moved, runners
             self._wishes.clear()
             self._evicting_of = None
+            self._of_row = {name: _of_row(runner) for name, runner in runners.items()}
         name = runner.profile.scheduler_name
-        key = name, queued.class_key, queued.rejected_by, queued.also_blamed
+        rejectors = queued.rejected_by | queued.also_blamed
+        if not rejectors <= self._of_row[name]:  # as of those who wait for volumes, or for pods
+            return NO_WISH
+        key = name, queued.class_key, rejectors
         wish = self._wishes.get(key) if queued.class_key is not None else None
         if wish is None:
             wish = self._wishes[key] = _wish(context, runner, queued)
@@ -209,20 +214,24 @@ class _Wish(NamedTuple):
     may_evict_elsewhere: bool
 
 
+NO_WISH: Final = _Wish((), is_of_row=False, may_evict_elsewhere=True)
+
+
+def _of_row(runner: Runner) -> frozenset[str]:
+    """The filters to which no pod matters but those of the row, by their amounts."""
+    plugins = [filterer.plugin for filterer in runner.profile.filters]
+    return frozenset(p.name for p in plugins if p.reads_only_amounts or ignores_pods(p))
+
+
 def _wish(context: SchedulerContext, runner: Runner, queued: QueuedPod) -> _Wish:
     pod = context.cluster.classes.info_of(queued.pod)
     state = runner.cache.state_of(pod)
-    of_row, others = set[str](), set[str]()
-    for filterer in state.active_plugins.filters:
-        plugin = filterer.plugin
-        is_of_row = plugin.reads_only_amounts or is_blind(plugin, pod)
-        (of_row if is_of_row else others).add(plugin.name)
-    rejectors = queued.rejected_by | queued.also_blamed
+    filters = [filterer.plugin for filterer in state.active_plugins.filters]
+    others = [p for p in filters if not (p.reads_only_amounts or is_blind(p, pod))]
     post_filters = _post_filters(runner, state)
     return _Wish(
         takes=tuple(takes_of(state, pod).items()),
-        is_of_row=bool(rejectors)
-        and rejectors <= of_row
+        is_of_row=bool(queued.rejected_by)
         and not runner.consults(pod)
         and not pod.pod.spec.resource_claims
         and all(plugin.spares_equals for plugin in post_filters),
