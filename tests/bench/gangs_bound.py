@@ -2,8 +2,11 @@
 
     KUBEBUILDER_ASSETS=... python -m tests.bench.gangs_bound --nodes 500 --pods 2000 --rounds 3
 
-Both are bound in turns on one server, by a scheduler with the gates of groups; the last lines give
-the medians and their ratio. A gang costs the server a write more, its condition.
+Both are bound in turns on one server, by a scheduler with the gates of groups, in every other round
+the gangs first; a round before them is not counted. The last lines give the medians, their ratio,
+and the ratios of each round from the least to the most: where these lie far apart, the rates say
+nothing, and what was asked of the server for each pod, and what it spent on it, says more. A gang
+costs the server a write more, its condition.
 """
 
 import argparse
@@ -21,6 +24,15 @@ from tests.bench.groups import Row as Kind
 from tests.bench.groups import group
 from tests.bench.measure import Cluster, Row, measure
 
+#: Of a row, and of what it has besides.
+TOLD = ("rate", "told_rate", "cpu_ms_per_pod")
+ASKED = (
+    "requests_per_pod",
+    "bytes_in_per_pod",
+    "bytes_out_per_pod",
+    "client_ms_per_pod",
+    "server_ms_per_pod",
+)
 GATES = "GenericWorkload=true,GangScheduling=true"
 SERVED = "scheduling.k8s.io/v1alpha2"
 
@@ -57,19 +69,33 @@ async def run(binaries: Path, nodes: int, pods: int, size: int, rounds: int) -> 
         cluster = await Cluster.filled(server.kubeconfig, nodes, Path(folder))
         stack.push_async_callback(cluster.close)
         cluster.gates = GATES
-        for _ in range(rounds):
-            for name, each in rows.items():
+        cluster.server_cpu_s = server.cpu_s
+        for number in range(rounds + 1):
+            for name in list(rows)[:: 1 if number % 2 else -1]:
                 found = await measure(cluster, name, crowd(nodes, pods, size * (name != "bare")))
-                each.append(found)
+                if number:
+                    rows[name].append(found)
                 told = f"{found.bound} of {found.pods} bound, {found.rate:.0f} and"
                 more = f"{found.told_rate:.0f}/s, {found.cpu_ms_per_pod:.3f} ms a pod"
-                sys.stdout.write(f"{name}: {told} {more}\n")
+                sys.stdout.write(f"{number} {name}: {told} {more}, {found.extra}\n")
                 sys.stdout.flush()
     bare, gangs = rows.values()
-    for what in ("rate", "told_rate", "cpu_ms_per_pod"):
-        one, other = (median([getattr(row, what) for row in each]) for each in (bare, gangs))
-        ratio = other / max(one, 1e-9)
-        sys.stdout.write(f"{what}: bare {one:.3f}, gangs {other:.3f}, ratio {ratio:.3f}\n")
+    for what in (*TOLD, *ASKED):
+        sys.stdout.write(
+            _compared(what, *[[_of(row, what) for row in each] for each in (bare, gangs)])
+        )
+
+
+def _of(row: Row, what: str) -> float:
+    return float(getattr(row, what) if what in TOLD else row.extra.get(what, 0.0))
+
+
+def _compared(what: str, bare: list[float], gangs: list[float]) -> str:
+    one, other = median(bare), median(gangs)
+    ratio = other / max(one, 1e-9)
+    by_round = sorted(g / max(b, 1e-9) for b, g in zip(bare, gangs, strict=True))
+    told = ", ".join(f"{each:.2f}" for each in by_round)
+    return f"{what}: bare {one:.3f}, gangs {other:.3f}, ratio {ratio:.3f} ({told})\n"
 
 
 def main() -> int:

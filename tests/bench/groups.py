@@ -163,7 +163,7 @@ async def measure(row: Row, nodes: int) -> dict[str, Any]:
     world.forget_measured()
     started_s = world.now_s
     world.machine.is_active = False
-    await _create(world, members(row), "bench")
+    await _create(world, members(row, PODS), "bench")
     world.take_in()
     intake_s = world.now_s - started_s
     world.machine.is_active = True

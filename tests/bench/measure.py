@@ -9,7 +9,7 @@ import gc
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
@@ -87,16 +87,19 @@ class EmbeddedServer:
 
 class Asked:
     """What a client asks of the server for each pod, from its first binding to its last event:
-    requests about pods and events as the server counts them, bytes as they are on the wire.
+    requests about pods, their groups and events as the server counts them, bytes as they are on the
+    wire, processor time of both.
     """
 
     def __init__(self, cluster: "Cluster", client: Process) -> None:
         self._cluster = cluster
         self._client = client
         self._before: tuple[int, int, int, int] | None = None
+        self._cpu_s = 0.0, 0.0
 
     async def begin(self, bound: int) -> None:
         if self._before is None:
+            self._cpu_s = self._spent()
             self._before = bound, *self._client.traffic(), await self._cluster.requests()
 
     async def tell(self, row: Row) -> None:
@@ -110,6 +113,13 @@ class Asked:
         if requests:
             asked = await self._cluster.requests() - requests
             row.extra["requests_per_pod"] = round(asked / pods, 2)
+        for whose, now_s, before_s in zip(
+            ("client", "server"), self._spent(), self._cpu_s, strict=True
+        ):
+            row.extra[f"{whose}_ms_per_pod"] = round((now_s - before_s) * 1000 / pods, 3)
+
+    def _spent(self) -> tuple[float, float]:
+        return self._client.usage().get("cpu_s", 0.0), self._cluster.server_cpu_s()
 
 
 class Cluster:
@@ -123,6 +133,7 @@ class Cluster:
         self.seen_at_s: dict[str, float] = {}
         self.told_at_s: dict[str, float] = {}  # by the pod's `Scheduled` event
         self.gates = ""  # of the schedulers
+        self.server_cpu_s: Callable[[], float] = lambda: 0.0  # where somebody can tell
         self._namespaces = 0
         self._watches: list[asyncio.Task[None]] = []
 
@@ -148,11 +159,11 @@ class Cluster:
             await self.api.many([lambda o=o: self.api.create(o, namespace) for o in chunk])
 
     async def requests(self) -> int:
-        """Requests about pods and events so far; 0 where the server does not count."""
+        """Requests about pods, groups and events so far; 0 where the server does not count."""
         reply = await self.api.request("GET", "/metrics")
         lines = reply.body.decode().splitlines() if reply.status == 200 else ()
         counts = (line for line in lines if line.startswith("apiserver_request_total{"))
-        ours = ('resource="pods"', 'resource="events"')
+        ours = ('resource="pods"', 'resource="podgroups"', 'resource="events"')
         return sum(int(float(line.split()[-1])) for line in counts if any(o in line for o in ours))
 
     async def new_namespace(self) -> str:
