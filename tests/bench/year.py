@@ -9,12 +9,17 @@ What is bounded by its size has small bounds here, so that it is full at once, a
 has none. Counted, with all pods gone: entries of containers, bytes of arrays and texts, tasks,
 timers and streams.
 
+Garbage is collected by production's collector, in virtual time, and by nobody else. `all` counts
+all containers of the process that Python knows of, the simulated world's among them; in the end
+those that nothing refers to any more are counted, which it left.
+
 Exit status: 0 if the last day holds at most a twentieth more entries than the first, 1 if not.
 """
 
 # ruff: noqa: T201 - a command prints
 
 import argparse
+import gc
 import sys
 from collections import Counter
 
@@ -34,9 +39,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--days", type=int, default=365, metavar="N")
     wanted = parser.parse_args(argv).days
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
-    print(f"{'day':>5} {'names':>7} {'entries':>8} " + " ".join(f"{one:>13}" for one in COLUMNS))
+    titles = " ".join(f"{one:>13}" for one in COLUMNS)
+    print(f"{'day':>5} {'names':>7} {'entries':>8} {titles} {'all':>9}")
     make_small()
-    with Year() as year:
+    gc.disable()
+    with Year(collects=True) as year:
         first = last = 0
         for step in range(STEPS + 1):
             year.live(FIRST_DAYS + (wanted - FIRST_DAYS) * step // STEPS - year.day)
@@ -44,10 +51,18 @@ def main(argv: list[str] | None = None) -> int:
             last = entries_of(held)
             first = first or last
             shown = " ".join(f"{held[one]:>13}" for one in COLUMNS)
-            print(f"{year.day:>5} {year.names:>7} {last:>8} {shown}", flush=True)
+            known = gc.get_freeze_count() + len(gc.get_objects())
+            print(f"{year.day:>5} {year.names:>7} {last:>8} {shown} {known:>9}", flush=True)
         found = year.world.acting.auditor.report.found
         print(f"{year.world.ledger.bound_count} pods bound, {found} differences found by audits")
+        print(f"{left_by_collector()} containers are garbage that was not collected")
     return 0 if last <= first * (1 + GROWTH_MAX) else 1
+
+
+def left_by_collector() -> int:
+    """Containers that nothing refers to any more; what starting up leaves is frozen among them."""
+    gc.unfreeze()
+    return gc.collect()
 
 
 def entries_of(held: Counter[str]) -> int:

@@ -76,8 +76,11 @@ class World:
         record: Path | None = None,
         gates: Mapping[str, bool] | None = None,
         audit_period_s: float = 0.0,
+        collects: bool = False,
     ) -> None:
-        """`record`: a folder for recordings; `gates`: those not as usual."""
+        """`record`: a folder for recordings; `gates`: those not as usual; `collects`: garbage is
+        collected as in production.
+        """
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
@@ -114,6 +117,7 @@ class World:
             cycles_per_turn=self.rng.choice(CYCLES_PER_TURN),
             record=record,
             audit_period_s=audit_period_s,
+            collects=collects,
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
         self.is_elected = replicas > 1
