@@ -45,6 +45,10 @@ def a_plugin(day: int) -> type[Any]:
     return type(f"Daily{day}", (), {"filter": filter_})
 
 
+class Collecting(World):
+    collects = True
+
+
 class Year:
     """`collects`: garbage is collected as in production, and by nobody else.
 
@@ -52,13 +56,8 @@ class Year:
 
     def __init__(self, *, collects: bool = False) -> None:
         self._collects = collects
-        self.world = World(
-            0,
-            config=config(0),
-            plugins=[a_plugin(0)],
-            audit_period_s=60.0,
-            collects=collects,
-        )
+        world = Collecting if collects else World
+        self.world = world(0, config=config(0), plugins=[a_plugin(0)], audit_period_s=60.0)
         self.day = 0
         self.names = 0
         self._gone: list[tuple[str, str, str]] = []

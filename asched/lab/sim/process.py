@@ -76,8 +76,6 @@ class Setup:
     record: Path | None = None
     #: Of the audit; 0 if there is none.
     audit_period_s: float = 0.0
-    #: Whether garbage is collected as in production.
-    collects: bool = False
 
     def runners(self, parts: Parts) -> dict[str, Runner]:
         """Runners without any memory, over what is known."""
@@ -188,7 +186,7 @@ class Process:
             ),
             clock=clock,
             leadership=self.candidate,
-            memory=nullcontext(Collector(now_s) if self.world.setup.collects else Uncollected()),
+            memory=nullcontext(Collector(now_s) if self.world.collects else Uncollected()),
             rng=rng,
             recorder=self.recorder,
         )

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
@@ -61,8 +61,11 @@ LATE_S_MAX: Final = 3.0
 class World:
     """One life. `run_for` lets time pass; everything else is done to the world by steps.
 
-    `replicas` beyond one elect a leader; the others stand by.
+    `replicas` beyond one elect a leader; the others stand by. `collects`: garbage is collected as
+    in production.
     """
+
+    collects: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -76,11 +79,8 @@ class World:
         record: Path | None = None,
         gates: Mapping[str, bool] | None = None,
         audit_period_s: float = 0.0,
-        collects: bool = False,
     ) -> None:
-        """`record`: a folder for recordings; `gates`: those not as usual; `collects`: garbage is
-        collected as in production.
-        """
+        """`record`: a folder for recordings; `gates`: those not as usual."""
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
@@ -117,7 +117,6 @@ class World:
             cycles_per_turn=self.rng.choice(CYCLES_PER_TURN),
             record=record,
             audit_period_s=audit_period_s,
-            collects=collects,
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
         self.is_elected = replicas > 1

@@ -1,11 +1,12 @@
 """A reflector notices streams that say nothing, and takes no idle kind for one."""
 
 import asyncio
+import gc
 
 import pytest
 
 from asched.edge.client import aio, pace, watch
-from asched.edge.client.errors import DeadlineExceeded
+from asched.edge.client.errors import DeadlineExceeded, TransportError
 from asched.edge.client.pace import Company
 from asched.edge.client.rate import TokenBucket
 from tests.edge.client.scripted import status
@@ -184,3 +185,16 @@ async def test_kinds_share_how_often_they_list_again():
     async with living(world, company=company) as reflector:
         assert reflector.list_count == 3
     assert 1.0 <= world.waits_s[3] < 2.0  # none was left
+
+
+async def test_how_a_stream_broke_is_nothing_for_the_collector_of_garbage():
+    broken = [streams(("ADDED", node("b", version)), end="reset") for version in range(11, 16)]
+    world = World(initial(node("a", 1)), *broken, streams(("ADDED", node("c", 20))))
+    gc.collect()
+    gc.disable()
+    try:
+        async with living(world):
+            assert world.told[-1] == "+c@20"
+        assert not [one for one in gc.get_objects() if isinstance(one, TransportError)]
+    finally:
+        gc.enable()
