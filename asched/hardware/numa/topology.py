@@ -143,6 +143,7 @@ def units(resource: str, amount: Quantity) -> int:
 def _number(name: str) -> int | None:
     """Of a zone called `node-1`; None if it is called otherwise."""
     digits = name.removeprefix(_NUMBERED)
-    if digits == name or not (digits.isascii() and digits.isdigit()):
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(ZONES_MAX))
+    if digits == name or not is_number:
         return None
     return int(digits) if int(digits) < ZONES_MAX else None
