@@ -227,8 +227,9 @@ def _kubeconfigs(explicit: str) -> list[Path]:
     """The files to read, first come first; none if there is none."""
     if explicit:
         path = _at_home(explicit)
-        if not os.path.isfile(path):  # noqa: PTH113 - False, too, where it may not be looked
-            what = "is a folder" if os.path.isdir(path) else "no such file"  # noqa: PTH112
+        is_folder = os.path.isdir(path)  # noqa: PTH112 - False, too, where it may not be looked
+        if is_folder or not os.path.exists(path):  # noqa: PTH110 - the same; it may be a pipe
+            what = "is a folder" if is_folder else "no such file"
             raise ConnectError(f"kubeconfig {explicit}: {what}; check --kubeconfig")
         return [path]
     named = os.environ.get("KUBECONFIG", "")

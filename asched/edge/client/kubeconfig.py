@@ -293,12 +293,20 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
     )
 
 
+#: What came out of those that were named, as by `--kubeconfig <(...)`: they are read only once.
+_pipes: Final[dict[Path, bytes]] = {}
+
+
 def _document(path: Path) -> Any:
     """Raises OSError, ValueError, YAMLError, RecursionError."""
-    with path.open("rb") as stream:  # it may be a device, which has no end
-        data = stream.read(FILE_BYTES_MAX + 1)
-    if len(data) > FILE_BYTES_MAX:
-        raise ValueError(f"larger than {FILE_BYTES_MAX} bytes")
+    data = _pipes.get(path)
+    if data is None:
+        with path.open("rb") as stream:  # it may be a device, which has no end
+            data = stream.read(FILE_BYTES_MAX + 1)
+        if len(data) > FILE_BYTES_MAX:
+            raise ValueError(f"larger than {FILE_BYTES_MAX} bytes")
+        if path.is_fifo():
+            _pipes[path] = data
     document = yaml.safe_load(data)
     if not _is_small(document):
         raise ValueError(f"more than {VALUES_MAX} values or {NESTED_MAX} levels")

@@ -213,3 +213,25 @@ def test_what_has_no_end_is_refused_in_one_line(tmp_path):
             read_kubeconfigs([tmp_path / "k"])
     with pytest.raises(ConnectError, match="larger than"):
         read_kubeconfigs([Path("/dev/zero")])
+
+
+async def test_a_pipe_is_read_once_and_remembered(tmp_path, monkeypatch):
+    """As of `--kubeconfig <(...)`: it is read again whenever credentials are renewed."""
+    kubeconfig(tmp_path / "file", "http://127.0.0.1:1", {"token": "t"})
+    content = (tmp_path / "file").read_bytes()
+    read, written = os.pipe()
+    os.write(written, content)
+    os.close(written)
+    pipe = f"/dev/fd/{read}"
+    monkeypatch.setattr("asched.edge.client.kubeconfig._pipes", {})
+    try:
+        credentials = await load_credentials(Source(kubeconfig=pipe))
+        await credentials.renew()
+    finally:
+        os.close(read)
+    assert credentials.authorization == "Bearer t"
+
+
+async def test_a_device_without_an_end_is_no_kubeconfig():
+    with pytest.raises(ConnectError, match=r"/dev/zero.*larger than"):
+        await load_credentials(Source(kubeconfig="/dev/zero"))
