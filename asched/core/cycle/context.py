@@ -70,6 +70,8 @@ class SchedulerContext(msgspec.Struct):
     histories: Histories = msgspec.field(default_factory=Histories)
     patterns: Patterns = msgspec.field(default_factory=Patterns)
     first_looks: FirstLooks = msgspec.field(default_factory=FirstLooks)
+    #: Uids of pods that are known, and enter the queue when others had their share (`intake.py`).
+    late: set[str] = msgspec.field(default_factory=set)
     #: Whether a pod's status tells where it is going while that takes long.
     announces_places: bool = True
     #: Whether the event of a pod that fits nowhere ends with how to ask why.

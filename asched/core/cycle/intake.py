@@ -52,7 +52,6 @@ class Intake:
         self._answer = answer
         self._asked = asked
         self._put_off = put_off
-        self._late: set[str] = set()  # uids of pods that are put off
         self._backlog = Backlog(context.cluster)
         #: what follows from the fact of which not everything is done
         self._begun: Iterator[None] | None = None
@@ -127,7 +126,7 @@ class Intake:
                 announces_arrivals=self._announces_arrivals,
             )
             for step in steps:
-                if (self._late or isinstance(step, Enqueue)) and self._is_late(step):
+                if (context.late or isinstance(step, Enqueue)) and self._is_late(step):
                     continue
                 label = take_step(context, step)
                 if sliced.pieces:
@@ -136,10 +135,11 @@ class Intake:
 
     def _is_late(self, step: event_handlers.Step) -> bool:
         """Whether it is of a pod that is to enter the queue later, as it will be known then."""
+        late = self._context.late
         if isinstance(step, Enqueue) and is_vast(step.pod):
             pod = step.pod
-            if pod.uid not in self._late and self._put_off(self._arrival(pod)):
-                self._late.add(pod.uid)
+            if pod.uid not in late and self._put_off(self._arrival(pod)):
+                late.add(pod.uid)
         elif isinstance(step, Refresh):
             pod = step.new
         elif isinstance(step, Announce) and step.change.trigger == UNSCHEDULABLE_POD_ADD:
@@ -147,12 +147,12 @@ class Intake:
             pod = step.change.new
         else:
             return False
-        return pod.uid in self._late
+        return pod.uid in late
 
     def _arrival(self, pod: Pod) -> Steps:
         yield Pause()
         context = self._context
-        self._late.discard(pod.uid)
+        context.late.discard(pod.uid)
         known, queue = context.cluster.pods_seen.get(pod.key), context.queue
         if known is None or known.uid != pod.uid or known.spec.node_name or not context.owns(known):
             return

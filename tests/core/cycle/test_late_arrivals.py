@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from asched.core.cycle.standing import fault_of
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
@@ -61,6 +62,8 @@ def test_nothing_is_made_of_them_while_others_come(keys_made: list[str]) -> None
         assert bound(play) == {other.metadata.name}
     assert not [name for name in keys_made if name.startswith("vast")]
     assert play.machine.next_deadline_s() == 0.0
+    keys = play.parts.cluster.pods_seen
+    assert not [key for key in keys if fault_of(play.machine.context, key)], "an audit knows"
 
     play.turn()
     assert len({name for name in keys_made if name.startswith("vast")}) == 1, "one by one"
