@@ -37,7 +37,7 @@ from asched.core.cycle.group_trial import (
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.scheduling import Background, is_pointless, skip
 from asched.core.cycle.start_keeping import started
-from asched.core.framework.effects import Effect
+from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Nomination
 from asched.core.framework.waiting import Stage
 from asched.core.state.facts import Answer
@@ -91,17 +91,16 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     blamed, pause_s, told = frozenset[str](), 0.0, ""
     is_scheduled = outcome.result is Result.SCHEDULED
     if not is_scheduled:
-        yield from make_room_for_group(context, group, outcome)
+        follows += yield from _let_go(context, group, outcome)
         blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
-        room = outcome.room
-        if room is not None and room.background is not None:
-            follows.append(Evictions(context, group.pod, room.background, room.victims))
-        yield from let_go(context, group, outcome)
         told = yield from _promised(context, group, outcome)
     else:
         started(context, group.pod)
+    budget = context.cluster.budget
     for tried in outcome.tried:
-        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
+        if budget.left <= 0:
+            yield Pause(is_alone=True)
+        budget.note(TELL_STEPS)
         tried.attempt.started_s = context.counter_s() - tried.duration_s
         if tried.background is not None or tried.withdraw is not None or tried.victims:
             background = _background(context, outcome, tried)
@@ -113,8 +112,10 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
             failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
             yield from fail(context, tried.attempt, failure)
     untried = group.attempts[len(outcome.tried) :]
-    yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, told))
-    yield from tell_freed(context, group)
+    if untried:
+        yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, told))
+    if group.freed:
+        yield from tell_freed(context, group)
     outcome.start = told
     patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
     if patch is not None:
@@ -123,6 +124,18 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     duration_s = context.counter_s() - started_s
     context.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
     return follows
+
+
+def _let_go(
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, Next]:
+    """Of a group that was not scheduled: look whether others can make room, and keep no place."""
+    yield from make_room_for_group(context, group, outcome)
+    yield from let_go(context, group, outcome)
+    room = outcome.room
+    if room is None or room.background is None:
+        return []
+    return [Evictions(context, group.pod, room.background, room.victims)]
 
 
 def _fail_all(
@@ -162,7 +175,7 @@ def _cached(context: SchedulerContext, tried: Tried) -> Binding:
     context.histories.add(tried.line)
     if not tried.waiting.deadlines:  # those of its own gang have let it go
         tried.waiting.stage = Stage.BINDING
-        context.queue.done(tried.attempt.info.pod.uid)
+        context.queue.done(tried.attempt.info.pod.metadata.uid)
     return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
 
 

@@ -104,8 +104,8 @@ def try_group(
     budget = context.cluster.budget
     have_places = True
     for attempt in group.attempts if plan is None else _in_order(group, plan):
-        if budget.is_used_up:
-            yield from pause_if_due(context, 0)
+        if budget.left <= 0:
+            yield Pause()
         budget.note(TRY_STEPS)
         tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)

@@ -220,8 +220,11 @@ class PodClasses:
         return known
 
     def info_of(self, pod: Pod, key: Hashable = None) -> PodInfo:
-        """`key`: that of its class, if somebody remembers it; anything else says nothing."""
-        known = self._classes.get(key) if type(key) is bytes else None
+        """`key`: that of its class, if somebody remembers it, alone or before others; anything else
+        says nothing.
+        """
+        own = key[0] if type(key) is tuple else key
+        known = self._classes.get(own) if type(own) is bytes else None
         if known is None or known.is_large:
             return PodInfo(pod, self.class_of(pod))
         self._recent.keep(known)

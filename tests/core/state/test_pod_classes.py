@@ -248,6 +248,7 @@ def test_a_key_is_known_without_a_class_and_leads_to_it() -> None:
     assert cls.number == 1, "the first that was made"
     assert classes.key_of(two) is cls.key
     assert classes.info_of(two, key).cls is cls
+    assert classes.info_of(a_pod("web").build(), (key, "group")).cls is cls
     assert classes.info_of(two, ("something", "else")).cls is cls
 
 
