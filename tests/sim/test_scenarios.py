@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator
 from functools import cache
 from typing import Any, Final
 
@@ -94,11 +93,11 @@ def findings(name: str, seeds: range) -> str:
 
 
 def test_a_lost_answer_taken_for_a_refusal_overcommits(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rash(bind: Bind, *_: object) -> Generator[Any, Any, Any]:
-        answer = yield bind
+    def rash(_bind: Bind, _cluster: Cluster, _tell: object, answer: Any, _fits: object) -> Any:
+        yield from ()
         return Refused(0, 0, "no answer") if isinstance(answer, Unknown) else answer
 
-    monkeypatch.setattr(binding, "settle", rash)
+    monkeypatch.setattr(binding, "follow", rash)
 
     found = findings("BurningServer", range(6))
 

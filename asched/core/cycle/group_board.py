@@ -25,7 +25,7 @@ from asched.core.cycle.group import GroupAttempt
 from asched.core.framework.choices import CHOICES_MAX, Choices
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.fitting import Fitting
-from asched.core.framework.order_free import POD_PLACE, OrderFree, is_order_free
+from asched.core.framework.order_free import POD_PLACE, OrderFree, is_order_free, takes_of
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
@@ -111,7 +111,7 @@ class GroupBoard:
         )
 
     def takes(self, c: int) -> dict[int, int]:
-        return takes_of(self.state(c), self.example(c))
+        return takes_of(self.state(c).active_plugins.filters, self.example(c))
 
     def free(self, places: list[int]) -> I64:
         """int64[len(places), N]: what is left of these."""
@@ -294,16 +294,6 @@ def claims_look(cluster: Cluster, pod: Pod) -> Hashable:
         if claim is not None:
             found.append((status.name, encode(claim.spec), encode(claim.status)))
     return tuple(found)
-
-
-def takes_of(state: ClassState, pod: PodInfo) -> dict[int, int]:
-    """What a pod of this class needs of a row at least: place on axis R to amount."""
-    found: dict[int, int] = {}
-    for filterer in state.active_plugins.filters:
-        if isinstance(filterer.plugin, OrderFree):
-            for at, amount in filterer.plugin.takes(pod).items():
-                found[at] = max(found.get(at, 0), amount)
-    return found
 
 
 def free_of(nodes: NodeView, places: Sequence[int]) -> I64:

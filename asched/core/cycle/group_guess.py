@@ -17,8 +17,8 @@ import numpy as np
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt
-from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard, free_of, takes_of
-from asched.core.framework.order_free import POD_PLACE, OrderFree
+from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard, free_of
+from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
@@ -131,7 +131,7 @@ def _needs(state: ClassState, pod: PodInfo) -> Mapping[int, int] | None:
             taking += 1
         elif not ignores_pods(one.plugin):
             return None
-    return takes_of(state, pod) if taking else {}
+    return takes_of(state.active_plugins.filters, pod) if taking else {}
 
 
 def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeView) -> I64:

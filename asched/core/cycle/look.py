@@ -17,10 +17,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.group_board import takes_of
 from asched.core.cycle.group_look import GangLooks
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.order_free import POD_PLACE
+from asched.core.framework.order_free import POD_PLACE, takes_of
 from asched.core.framework.points import PostFilterPlugin
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import FOR_A_MOMENT, ignores_pods, is_blind
@@ -230,7 +229,7 @@ def _wish(context: SchedulerContext, runner: Runner, queued: QueuedPod) -> _Wish
     others = [p for p in filters if not (p.reads_only_amounts or is_blind(p, pod))]
     post_filters = _post_filters(runner, state)
     return _Wish(
-        takes=tuple(takes_of(state, pod).items()),
+        takes=tuple(takes_of(state.active_plugins.filters, pod).items()),
         is_of_row=bool(queued.rejected_by)
         and not runner.consults(pod)
         and not pod.pod.spec.resource_claims

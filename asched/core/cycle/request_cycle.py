@@ -25,11 +25,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle import request_status, request_trial
+from asched.core.cycle import request_pods, request_status, request_trial
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.request_adoption import TIME_IS_UP, holding_promised
 from asched.core.cycle.request_book import Bookings, free
-from asched.core.cycle.request_pods import UnusableRequestError, terms_of
 from asched.core.cycle.request_status import Wanted, patch_of, says
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
@@ -265,8 +264,8 @@ def _hold_s(context: SchedulerContext, request: ProvisioningRequest) -> float:
     name = request.spec.provisioning_class_name
     args = next(a for a in served(context).values() if a.provisioning_class_name == name)
     try:
-        return terms_of(request, args).hold_s
-    except UnusableRequestError:
+        return request_pods.terms_of(request, args).hold_s
+    except request_pods.UnusableRequestError:
         return args.hold_s
 
 

@@ -5,10 +5,11 @@ row that turned a pod away does not take it because of one pod more. Most rules 
 required affinity (somebody must come first) and spread (others raise the minimum) are not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from asched.core.framework.points import FilterPlugin
+from asched.core.framework.profile import Filterer
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.state.pods import PodInfo
 
@@ -35,3 +36,13 @@ def is_order_free(plugin: FilterPlugin, pod: PodInfo) -> bool:
     if isinstance(plugin, OrderFree):
         return plugin.is_order_free(pod)
     return ignores_pods(plugin)
+
+
+def takes_of(filters: Iterable[Filterer], pod: PodInfo) -> dict[int, int]:
+    """What these say together that a pod needs of a row at least: place on axis R to amount."""
+    found: dict[int, int] = {}
+    for filterer in filters:
+        if isinstance(filterer.plugin, OrderFree):
+            for at, amount in filterer.plugin.takes(pod).items():
+                found[at] = max(found.get(at, 0), amount)
+    return found

@@ -201,7 +201,7 @@ MISTAKES: Final = (
         "a pod made anew under its name keeps its old place",
         "LostEvents",
         CLUSTER,
-        "if old is not None and old.uid != pod.uid:",
+        "if old is not None and old.metadata.uid != pod.metadata.uid:",
         "if False:",
     ),
     # --- the queue -------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ MISTAKES: Final = (
         "a pod that is placed keeps its promise",
         "Preemptors",
         "core/cycle/scheduling.py",
-        "    context.nominator.delete(info.pod.uid)\n",
+        "    context.nominator.delete(info.pod.metadata.uid)\n",
         "",
     ),
     Mistake(
@@ -286,8 +286,8 @@ MISTAKES: Final = (
         "promises of pods that are gone stay",
         "Incident06",
         QUEUE,
-        "        self.nominator.delete(pod.uid)\n        queued = self.places.get(pod.key)",
-        "        queued = self.places.get(pod.key)",
+        "self.nominator.delete(pod.metadata.uid)\n        queued = self.places.get(pod.key)",
+        "queued = self.places.get(pod.key)",
     ),
     # --- neighbours ------------------------------------------------------------------------------
     Mistake(
