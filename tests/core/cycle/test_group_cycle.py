@@ -6,6 +6,7 @@ import pytest
 
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Step
+from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Bind, DeletePod, EmitEvent, Patch, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
@@ -406,8 +407,11 @@ def test_what_is_kept_of_a_member_is_how_things_were_when_its_place_was_chosen()
 
 def test_members_that_are_bound_can_be_rejected_no_more() -> None:
     play = a_play(room_for(3))
-    all_at_once(play)
-    assert bound(play) == {"a", "b", "c"}
+    for name in ("a", "b", "c"):
+        play.see(a_member(name))
+    play.machine.limit = CountedLimit(0)
+    seen_group(play)
+    assert len(bound(play)) == 1, "the others are begun in later turns"
     context = play.machine.context
     assert len(context.queue.in_flight) == 0, "they hear of nothing any more"
     assert {waiting.stage for waiting in context.waiting} == {Stage.BINDING}
