@@ -67,13 +67,15 @@ def test_a_standby_forgets_groups_that_came_and_went() -> None:
 def test_a_standby_forgets_no_group_that_has_pods_or_a_hold_and_looks_only_now_and_then() -> None:
     play = a_gang_play(room("n1", 8))
     gang_with_hold(play)
+    play.turn(Seen(POD, a_member("waits", group="plain").build()))
     context, cluster = play.machine.context, play.parts.cluster
     moved = cluster.pod_groups.moved
     place = HeldPlace(HeldAmounts({"cpu": 1}), "n1")
     cluster.holds.put("scheduling.x-k8s.io:default/held", [place], 1e9)
-    stays = [OWNER, "scheduling.x-k8s.io:default/held"]
-    most = SWEEP_FROM + 2 * (1 + 2)
-    for key in (*stays, *(f"scheduling.x-k8s.io:default/gone-{n}" for n in range(most - 2))):
+    names = ("crew", "plain", "held")
+    stays = [f"scheduling.x-k8s.io:default/{name}" for name in names]
+    most = SWEEP_FROM + 2 * (2 + 2)
+    for key in (*stays, *(f"scheduling.x-k8s.io:default/gone-{n}" for n in range(most - 3))):
         moved[key] = None
     put_off(context)
     assert len(moved) == most, "as many are kept without a look"

@@ -1,6 +1,7 @@
 """What the machine does around cycles: who answers whom, what counts, when it is due again."""
 
 from collections.abc import Generator, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -429,3 +430,11 @@ def test_evictions_are_no_bindings_and_hold_nobody_up() -> None:
     play.see(a_pod("web"))
     assert bound(play) == {"web"}
     assert not play.of(DeletePod)
+
+
+def test_it_is_known_how_long_the_last_turns_facts_took() -> None:
+    play = Play(a_node("n1"))
+    assert play.machine.intake_s == 0.0
+    play.machine.context.counter_s = count(5.0, 1.0).__next__
+    play.see(a_pod("web").gated("later"))
+    assert play.machine.intake_s == 3.0, "the clock is asked at both ends, and twice for a fact"
