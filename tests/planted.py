@@ -4,11 +4,12 @@
     python -m tests.planted asched/core/queue/due.py tests/core/queue  these tests
     python -m tests.planted asched/core/queue --most 40                a room, 40 of each file
 
-Mistakes are turned comparisons, forgotten conditions and statements, other numbers and signs, min
-for max. Each is planted in a process of its own, a fork of one that has collected the tests, by
-handing functions that exist other code; so a mistake costs the tests that run its line, the
-quickest first, and nothing else. What runs at import is not changed. Some mistakes change nothing
-that anybody could see; that judgement is yours. Exit status 1 if one went unnoticed.
+Mistakes are turned comparisons, forgotten conditions, guards and statements, other numbers and
+signs, arguments taken for one another, min for max, break for continue. Each is planted in a
+process of its own, a fork of one that has collected the tests, by handing functions that exist
+other code; so a mistake costs the tests that run its line, the quickest first, and nothing else.
+What runs at import is not changed. Some mistakes change nothing that anybody could see; that
+judgement is yours. Exit status 1 if one went unnoticed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
@@ -40,6 +42,9 @@ OPERATORS: Final[dict[type, type]] = {
 NAMES: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
 STATEMENTS: Final = (ast.AugAssign, ast.Break, ast.Continue, ast.Delete)
 CONDITIONS: Final = (ast.Name, ast.Attribute, ast.Call)
+ARGUMENTS: Final = (*CONDITIONS, ast.Subscript)
+DEEDS: Final = (ast.Call, ast.YieldFrom, ast.Yield, ast.Await)
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: No mistake in what only checkers and people read.
 UNREAD: Final = {"annotation", "returns", "decorator_list"}
 #: A mistake with which tests take so many times as long, and this much more, hangs: it is noticed.
@@ -73,10 +78,22 @@ def others(node: Any) -> Iterator[Any]:
         yield changed(node, id=NAMES[node.id])
     if isinstance(node, (ast.If, ast.IfExp, ast.While)) and isinstance(node.test, CONDITIONS):
         yield changed(node, test=ast.UnaryOp(ast.Not(), node.test))
-    is_call = isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.YieldFrom))
+    is_done = isinstance(node, ast.Expr) and isinstance(node.value, DEEDS)
     is_kept = isinstance(node, ast.Assign) and not isinstance(node.targets[0], ast.Name)
-    if is_call or is_kept or isinstance(node, STATEMENTS):
+    is_guard = isinstance(node, ast.If) and not node.orelse
+    if is_done or is_kept or is_guard or isinstance(node, STATEMENTS):
         yield ast.Pass()
+    if isinstance(node, (ast.Break, ast.Continue)):
+        yield ast.Continue() if isinstance(node, ast.Break) else ast.Break()
+    if isinstance(node, ast.Call):
+        yield from swapped(node)
+
+
+def swapped(call: ast.Call) -> Iterator[ast.Call]:
+    """With two arguments beside each other that were taken for one another."""
+    for at, two in enumerate(pairwise(call.args)):
+        if all(isinstance(argument, ARGUMENTS) for argument in two):
+            yield changed(call, args=[*call.args[:at], *reversed(two), *call.args[at + 2 :]])
 
 
 def changed(node: Any, **fields: Any) -> Any:
@@ -89,7 +106,7 @@ def changed(node: Any, **fields: Any) -> Any:
 def mistakes(path: Path) -> Iterator[Mistake]:
     """One change each, inside a function."""
     tree = ast.parse(path.read_text())
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    functions = [n for n in ast.walk(tree) if isinstance(n, FUNCTIONS)]
     inner = {n for f in functions for n in ast.walk(f) if n is not f}
     for parent in [n for f in functions if f not in inner for n in read_of(f)]:
         for field, value in list(ast.iter_fields(parent)):

@@ -69,3 +69,21 @@ def test_its_last_slice_is_paid_for_by_the_turn(steps: float, *, is_over: bool) 
     scene.alone.pause(0)
     scene.turn()
     assert scene.sliced.budget.is_used_up == is_over
+
+
+def test_it_goes_on_again_after_its_end() -> None:
+    scene = Scene(1)
+    scene.turn()
+    for number in range(2):
+        scene.alone.pause(number)
+        scene.turn()
+    assert scene.answers == [Done(0), Done(1)]
+
+
+def test_what_was_spent_before_it_is_not_its_own() -> None:
+    scene = Scene(1, SLICE_STEPS / 2)
+    scene.turn()
+    scene.budget.note(10 * SLICE_STEPS)
+    scene.alone.pause(0)
+    scene.turn()
+    assert not scene.sliced.budget.is_used_up

@@ -54,6 +54,13 @@ def test_every_list_and_map_of_the_spec_counts(where: str) -> None:
     assert is_vast(shown(ENTRIES_MAX + 1))
 
 
+@pytest.mark.parametrize(("more", "expected"), [(0, False), (1, True)])
+def test_as_many_entries_as_allowed_are_not_vast(more: int, *, expected: bool) -> None:
+    tolerations = [{"key": f"t{i}"} for i in range(ENTRIES_MAX + more)]
+    written = msgspec.json.encode({"metadata": {}, "spec": {"tolerations": tolerations}})
+    assert is_vast(msgspec.json.decode(written, type=Pod)) is expected
+
+
 def test_labels_count_and_entries_add_up() -> None:
     labels = {f"l{i}": "v" for i in range(ENTRIES_MAX // 2 + 1)}
     tolerations = [{"key": f"t{i}"} for i in range(ENTRIES_MAX // 2)]
