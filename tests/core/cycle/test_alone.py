@@ -77,6 +77,8 @@ def test_it_goes_on_again_after_its_end() -> None:
     for number in range(2):
         scene.alone.pause(number)
         scene.turn()
+        scene.turn()
+        assert not scene.sliced
     assert scene.answers == [Done(0), Done(1)]
 
 
