@@ -8,12 +8,15 @@
 A turn that made up for the one before takes in no more, so that cycles have their turn, too.
 
 A vast pod that comes is known at once, and enters the queue as an attempt that paused goes on: one
-by one, when others had their share. To make the key of its class takes a millisecond, or several.
+by one, when others had their share. To make the key of its class takes a millisecond, or several,
+and to find out which pods are vast takes longer than the key of any other: nobody looks before the
+first of them was met, nor for longer than LOOK_OUT_S after the last.
 
 Bounds  the budget's slice for those who have to hear; those of `backlog.py`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
+from math import inf
 from typing import Any, Final
 
 from asched.core.cycle.backlog import Backlog
@@ -29,6 +32,8 @@ from asched.core.state.changes import ASSIGNED_POD_ADD, UNSCHEDULABLE_POD_ADD, C
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Fact
 
+#: A guess: tenants who make such pods make several.
+LOOK_OUT_S: Final = 60.0
 #: A generator of effects, sent their answers.
 Steps = Generator[Effect, Answer, Any]
 _DONE: Final = object()
@@ -52,6 +57,8 @@ class Intake:
         self._answer = answer
         self._asked = asked
         self._put_off = put_off
+        #: how many long keys were met, and until when vast pods are looked out for
+        self._long_keys, self._looks_out_until_s = 0, -inf
         self._backlog = Backlog(context.cluster)
         #: what follows from the fact of which not everything is done
         self._begun: Iterator[None] | None = None
@@ -125,12 +132,16 @@ class Intake:
                 is_assumed=context.cluster.is_assumed,
                 announces_arrivals=self._announces_arrivals,
             )
+            looks_out = context.late or context.now_s < self._looks_out_until_s
             for step in steps:
-                if (context.late or isinstance(step, Enqueue)) and self._is_late(step):
+                if looks_out and self._is_late(step):
                     continue
                 label = take_step(context, step)
                 if sliced.pieces:
                     yield
+            if context.cluster.classes.long_keys != self._long_keys:
+                self._long_keys = context.cluster.classes.long_keys
+                self._looks_out_until_s = context.now_s + LOOK_OUT_S
         return label
 
     def _is_late(self, step: event_handlers.Step) -> bool:

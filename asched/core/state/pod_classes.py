@@ -25,6 +25,8 @@ CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
 LARGE_KEYS_BYTES_MAX: Final = 32 << 20
 #: ... and of waiting pods, held once for all who have an equal one, if they come soon enough.
 KEYS_BYTES_MAX: Final = 1 << 20
+#: A key that is worth a note: a thousand entries of lists and maps take as much.
+LONG_KEY_BYTES: Final = 8 << 10
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 T = TypeVar("T")
@@ -46,6 +48,8 @@ class PodClasses:
         #: of classes that are not made yet: many who wait hold the same one
         self._keys: dict[bytes, bytes] = {}
         self._keys_bytes = 0
+        #: how many keys of waiting pods were long: who takes pods in looks out for more then
+        self.long_keys = 0
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
@@ -110,8 +114,10 @@ class PodClasses:
             key = known.key
         elif len(key) <= LARGE_BYTES:
             key = self._held_once(key)
-        if len(key) > LARGE_BYTES:
-            self._large_keys.keep(pod, key)
+        if len(key) > LONG_KEY_BYTES:
+            self.long_keys += 1
+            if len(key) > LARGE_BYTES:
+                self._large_keys.keep(pod, key)
         return key
 
     def _held_once(self, key: bytes) -> bytes:
