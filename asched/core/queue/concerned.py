@@ -76,6 +76,14 @@ class Concerned:
         for index in self._indexes.values():
             index.discard(equals)
 
+    def asks_nobody(self, concerns: Iterable[Concerns]) -> bool:
+        """Whether it is known already that a change which offers nothing concerns no class."""
+        for one in concerns:
+            index = self._indexes.get(one.sought)
+            if not one.is_of_gang and (index is None or index.anyway):
+                return False
+        return True
+
     def among(
         self,
         classes: "Mapping[Hashable, Equals]",

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import Offers
 from asched.core.queue.due import WAKE_STEPS, Reason
@@ -51,29 +50,29 @@ class Hearing:
     def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> int:
         """How many pods and classes it woke, as far as there was time."""
         if not self._sliced and self._is_vain(change):
+            if change.trigger == ASSIGNED_POD_DELETE and isinstance(change.old, Pod):
+                self.waking.gates.expecting(change.old)  # else it would be remembered for good
             return 0
         moved: list[int] = []
         self._sliced.do(self._hearing(change, now_s, except_uid, gangs, moved))
         return sum(moved)
 
     def _is_vain(self, change: Change) -> bool:
-        """Whether nobody hears of a change, or all say that it can concern certain gangs alone,
-        and this one none: as that of each pod that comes before its gang is complete. Nothing is
-        made for it then. Of pods that left, gates hear even so.
+        """Whether nobody hears of a change, or all who do say whom it can concern, and that it is
+        nobody: as of each pod that comes before its gang is complete, and of each that goes without
+        a device. Nothing is made for it then.
         """
-        trigger, concerns = change.trigger, set[Concerns]()
-        if trigger == ASSIGNED_POD_DELETE:
-            return False
+        trigger = change.trigger
         listeners = self.judge.listeners(self._places.unschedulable.groups(), trigger)
-        if not listeners:
+        if not listeners.told:
             return True
         if trigger.is_wildcard or change.priority_at_most is not None:
             return False
-        for _, heard in listeners:
-            if heard.concerns is None or not heard.gangs_alone:
-                return False
-            concerns |= heard.concerns
-        return not Offers(change).something(concerns)
+        if listeners.concerns is None or Offers(change).something(listeners.concerns):
+            return False
+        return listeners.gangs_alone or all(
+            group.concerned.asks_nobody(heard.concerns or ()) for group, heard in listeners.told
+        )
 
     def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
         """These have waited too long."""

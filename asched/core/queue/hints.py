@@ -83,6 +83,16 @@ class Heard(NamedTuple):
     gangs_alone: bool
 
 
+class Listeners(NamedTuple):
+    """Groups of which somebody may hear of a change, and of all of them together: whom it can
+    concern, None if one of them does not tell, and whether all tell it of gangs.
+    """
+
+    told: "tuple[tuple[RejectorGroup, Heard], ...]"
+    concerns: frozenset[Concerns] | None
+    gangs_alone: bool
+
+
 class Worth(IntEnum):
     """What to do with a pod after a change; the greater wins."""
 
@@ -180,7 +190,7 @@ class Judge:
         self._heard: dict[tuple[GroupKey, Trigger], Heard] = {}
         self._of_interest: dict[Trigger, bool] = {}
         #: of the groups asked about last
-        self._listeners: dict[Trigger, tuple[tuple[RejectorGroup, Heard], ...]] = {}
+        self._listeners: dict[Trigger, Listeners] = {}
         self._asked_about: tuple[RejectorGroup, ...] = ()
 
     def is_of_interest(self, trigger: Trigger) -> bool:
@@ -194,9 +204,7 @@ class Judge:
             )
         return found
 
-    def listeners(
-        self, groups: "tuple[RejectorGroup, ...]", trigger: Trigger
-    ) -> "tuple[tuple[RejectorGroup, Heard], ...]":
+    def listeners(self, groups: "tuple[RejectorGroup, ...]", trigger: Trigger) -> Listeners:
         """Those groups of which somebody may hear of such a change: one look-up where the same
         tuple was asked about last, as of each pod that comes while nobody else begins to rest.
         """
@@ -205,9 +213,19 @@ class Judge:
             self._listeners = {}
         found = self._listeners.get(trigger)
         if found is None:
-            told = ((group, self.heard(group.key, trigger)) for group in groups)
-            found = tuple(one for one in told if one[1].hears or one[1].profits)
-            self._listeners[trigger] = found
+            told: list[tuple[RejectorGroup, Heard]] = []
+            concerns: frozenset[Concerns] | None = frozenset()
+            gangs_alone = True
+            for group in groups:
+                heard = self.heard(group.key, trigger)
+                if heard.hears or heard.profits:
+                    told.append((group, heard))
+                    gangs_alone = gangs_alone and heard.gangs_alone
+                    if concerns is not None and heard.concerns is not None:
+                        concerns |= heard.concerns
+                    else:
+                        concerns = None
+            found = self._listeners[trigger] = Listeners(tuple(told), concerns, gangs_alone)
         return found
 
     def heard(self, group: "GroupKey", trigger: Trigger) -> Heard:

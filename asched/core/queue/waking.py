@@ -166,7 +166,7 @@ class Waking:
 
     def __init__(self, judge: Judge, gates: Gates, blame: Blame, budget: Budget) -> None:
         self._judge = judge
-        self._gates = gates
+        self.gates = gates
         self._blame = blame
         self._budget = budget
         self.notes: deque[tuple[QueuedPod, frozenset[str]]] = deque()
@@ -183,8 +183,8 @@ class Waking:
         gone = change.old if trigger == ASSIGNED_POD_DELETE else None
         departed = gone if isinstance(gone, Pod) else None
         # Also where nobody rests: what is told of a pod that left must not be remembered for good.
-        expecting = {} if departed is None else self._gates.expecting(departed)
-        for group, heard in self._judge.listeners(groups, trigger):
+        expecting = {} if departed is None else self.gates.expecting(departed)
+        for group, heard in self._judge.listeners(groups, trigger).told:
             key = group.key
             concerned = yield from self._concerned(group, change, heard.concerns, offers)
             if not concerned:  # as of each pod that comes before its gang is complete
@@ -193,7 +193,7 @@ class Waking:
                 one = _Round(change, departed, except_uid, self._blame, self._budget)
             one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
             one.hears, one.profits = heard.hears, heard.profits
-            one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
+            one.held = self.gates.holding(key.profile, key.gated_by) if key.gated_by else ()
             # who is worth a look already, and no change could be worth more
             passes_due = not key.pending_on and not except_uid
             for equals in concerned:
@@ -363,7 +363,7 @@ class Waking:
 
     def _look(self, queued: QueuedPod, one: _Round) -> Worth:
         """A gate that goes on to refuse the pod says so for less than a look costs."""
-        if queued.is_gated and self._gates.refuses(queued):
+        if queued.is_gated and self.gates.refuses(queued):
             one.looks.asked += 1
             return Worth.SKIP
         return one.looks.worth(queued)

@@ -4,13 +4,15 @@ from collections.abc import Collection, Hashable, Iterator
 
 import pytest
 
+from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue import queue as queue_
+from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Heard, Judge
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.core.queue.unschedulable import GroupKey
-from asched.core.state.changes import Trigger
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
 from tests.core.queue.waiting import NODE_ADDED, Scene, a_pod, always
 
 MANY = 40
@@ -166,3 +168,59 @@ def test_a_change_that_nobody_at_rest_hears_of_costs_one_look_up(
     one.reject("Late", now_s=1.0)
     one.move(NODE_ADDED, 100.0)
     assert len(begun) == 1, "who begins to rest hears of the next one"
+
+
+def test_a_pod_that_left_and_concerns_nobody_costs_one_look_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those at rest seek something, as devices are, that the pod had none of; gates hear of it all
+    the same.
+    """
+    offered: list[tuple[str, ...]] = [()]
+    concerns = Concerns(lambda _: ("device",), lambda _old, _new: offered[-1])
+    hears = Registration(ASSIGNED_POD_DELETE, always(Hint.QUEUE), concerns)
+    one, left = a_crowd(hears, count=3), a_pod("left", node="node")
+    gone = Change(ASSIGNED_POD_DELETE, left, None)
+    told: list[str] = []
+
+    def expecting(_: Gates, departed: Pod) -> dict[str, Expecting]:
+        told.append(departed.metadata.name)
+        return {}
+
+    monkeypatch.setattr(Gates, "expecting", expecting)
+    begun: list[Iterator[None]] = []
+    do = one.queue.sliced.do
+
+    def counted(steps: Iterator[None]) -> None:
+        begun.append(steps)
+        do(steps)
+
+    monkeypatch.setattr(one.queue.sliced, "do", counted)
+    for _ in range(10):
+        one.queue.move(gone, 100.0)
+    assert len(begun) == 1, "they are indexed once"
+    assert told == ["left"] * 10
+
+    offered.append(("device",))
+    one.queue.move(gone, 100.0)
+    assert len(woken(one)) == 3
+
+
+def test_those_who_are_always_asked_are_asked_of_what_offers_nothing() -> None:
+    """One that seeks what no key tells comes to those that seek keys."""
+
+    def sought(pod: Pod) -> Collection[Hashable] | None:
+        return ("device",) if pod.metadata.name.startswith("p") else None
+
+    hears = Registration(
+        ASSIGNED_POD_DELETE, always(Hint.QUEUE), Concerns(sought, lambda _old, _new: ())
+    )
+    one = a_crowd(hears, count=3)
+    gone = Change(ASSIGNED_POD_DELETE, a_pod("left", node="node"), None)
+    one.queue.move(gone, 100.0)
+    assert not woken(one)
+
+    one.add(a_pod("any"))
+    one.reject("Fit", now_s=1.0)
+    one.queue.move(gone, 100.0)
+    assert woken(one) == ["any"]
