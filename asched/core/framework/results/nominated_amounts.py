@@ -158,6 +158,7 @@ class NominatedAmounts:
         self._seen = -1
         self._cursor = -1
         self._resources_seen = -1
+        self._generation_seen = -1
 
     def layer(self, priority: int) -> Layer:
         """What pods of this priority must leave room for."""
@@ -193,12 +194,14 @@ class NominatedAmounts:
 
     def _catch_up(self) -> None:
         nodes, log = self._cluster.nodes, self._nominator.log
-        if self._seen == log.end and self._cursor == nodes.log.end:
+        is_same_axis = self._resources_seen == nodes.resources.end
+        if self._seen == log.end and self._generation_seen == nodes.generation and is_same_axis:
+            self._cursor = nodes.log.end  # pods moved, and nothing else
             return
         touched = log.since(self._seen)
         moved = nodes.log.rows(self._cursor, LIVE_ONLY)
         self._seen, self._cursor = log.end, nodes.log.end
-        is_same_axis = self._resources_seen == nodes.resources.end
+        self._generation_seen = nodes.generation
         self._resources_seen = nodes.resources.end
         if touched is None or moved is None or not is_same_axis:
             self._infos = {node: self._infos_of(node) for node in self._nominator.nodes()}

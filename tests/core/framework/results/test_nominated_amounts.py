@@ -8,6 +8,7 @@ from asched.core.framework.results.nominated_amounts import NominatedAmounts, wa
 from asched.core.framework.results.prepared import Work
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.quantity import INT64_MAX
+from asched.core.state.change_log import RowLog
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import ALL_ASPECTS, Aspect
 from asched.core.state.nominated import Nominator
@@ -90,6 +91,28 @@ def test_who_has_its_place_by_now_is_promised_nothing() -> None:
     pod = again.promise("a", "n0")
     again.cluster.assume(pending(again.cluster, pod), "n0")
     assert again.cpu(0) == [0], "placed, whatever the nominator still says"
+
+
+def test_pods_that_are_placed_elsewhere_are_not_looked_through(monkeypatch: Any) -> None:
+    scene = Scene(8, 8)
+    scene.promise("a", "n0")
+    assert scene.cpu(0) == [1000, 0]
+    asked: list[int] = []
+    rows = RowLog.rows
+
+    def counted(self: RowLog, cursor: int, aspects: int) -> tuple[int, ...] | None:
+        asked.append(cursor)
+        return rows(self, cursor, aspects)
+
+    monkeypatch.setattr(RowLog, "rows", counted)
+    for number in range(5):
+        pod = a_pod(f"other-{number}").requests(cpu="1m")
+        scene.cluster.assume(pending(scene.cluster, pod), "n1")
+        assert scene.cpu(0) == [1000, 0]
+    assert not asked
+    scene.cluster.apply(Gone(NODE, a_node("n0").build()))
+    assert scene.cpu(0) == [0, 0]
+    assert len(asked) == 1
 
 
 def test_a_node_that_goes_and_comes_keeps_its_promises() -> None:
