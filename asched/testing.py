@@ -148,7 +148,7 @@ class World(Silent):
     now_s: float = START_S
     effects: list[Effect] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
-    raised: list[tuple[str, str, Exception]] = field(default_factory=list)
+    raised: list[tuple[str, str, BaseException]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._pods: dict[str, Json] = {}
@@ -209,7 +209,7 @@ class World(Silent):
         """The effects of one class so far, e.g. `world.asked(Patch)`."""
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         self.raised.append((plugin, point, error))
 
     # --- inside ----------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PreBindPlugin
-from asched.core.framework.status import SUCCESS, Code, Status, failure
+from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer, Bound, Refused, TimedOut
@@ -56,7 +56,7 @@ class Binding(msgspec.Struct):
         """The whole cycle. Ends with the pod bound, or returned to the queue."""
         try:
             status = yield from self._until_bound()
-        except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
+        except MISTAKES as error:  # a plugin's bug costs its pod an attempt, no more
             status = failure(self.context.contain(error, "bind"))
         self.context.waiting.drop(self.attempt.info.pod.metadata.uid)
         if status.is_success:
@@ -308,7 +308,7 @@ class Binding(msgspec.Struct):
                 steps = plugin.post_bind(attempt.info, self.node)
                 if steps is not None:
                     yield from late.driven(steps, plugin.name, "postBind")
-            except Exception as error:  # noqa: BLE001 - the pod is bound, whatever comes after
+            except MISTAKES as error:  # the pod is bound, whatever comes after
                 context.contain(error, "postBind")
         context.point_ran(attempt, "PostBind", SUCCEEDED, started_s)
 
@@ -361,7 +361,7 @@ def give_back(
                 status = yield from late.driven(steps, plugin.name, "reserve")
                 if not status.is_success:
                     context.tell(attempt, Step.FAILED, status.message, len(status.message))
-        except Exception as error:  # noqa: BLE001 - the others must give back theirs, too
+        except MISTAKES as error:  # the others must give back theirs, too
             context.contain(error, "reserve")
     return context.cluster.forget(attempt.info)
 

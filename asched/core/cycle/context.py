@@ -142,7 +142,7 @@ class SchedulerContext(msgspec.Struct):
         else:
             self.tell(attempt, Step.BOUND, node)
 
-    def contain(self, error: Exception, point: str) -> str:
+    def contain(self, error: BaseException, point: str) -> str:
         """Report what a plugin raised at a point (or nearby); returns what its pod is told."""
         if isinstance(error, PluginError):
             self.observer.plugin_raised(error.plugin, error.point, error.error)

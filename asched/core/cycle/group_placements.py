@@ -19,7 +19,7 @@ from asched.core.cycle.group_search import missing, search_places, told
 from asched.core.cycle.group_trial import try_group, undo
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Alike, Assignments, Mask, Placement, choose, generate
-from asched.core.framework.status import Status, failure
+from asched.core.framework.status import MISTAKES, Status, failure
 from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.state.facts import Answer
 
@@ -150,7 +150,7 @@ def _called(
     """What the plugins answer. What one of them raises costs the group its attempt, no more."""
     try:
         return call(*args, **named)
-    except Exception as raised:
+    except MISTAKES as raised:
         if not blame(raised).plugin:
             raise
         return failure(context.contain(raised, "placement"))

@@ -37,7 +37,7 @@ from asched.core.framework.group_post_filter import Alike, Probe, RoomMade, grou
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.nominated_filter import ignores_pods
-from asched.core.framework.status import SKIP, Code, Status, failure, unschedulable
+from asched.core.framework.status import MISTAKES, SKIP, Code, Status, failure, unschedulable
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
@@ -97,7 +97,7 @@ def make_room_for_group(
     trial = Supposed(context, group, known, outcome.message)
     try:
         room = yield from plugin.group_post_filter(trial)
-    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+    except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
         room = RoomMade(failure(failure_of(context, raised).message))
     if not room.status.is_success:
         vain.note(known, room.status.message, context.now_s, trial.spent)
@@ -226,7 +226,7 @@ class Supposed:
                     takes[at] = max(takes.get(at, 0), amount)
         try:
             fitting = runner.fitting(example)
-        except Exception:  # noqa: BLE001 - the trial says what is wrong; until then any row may do
+        except MISTAKES:  # the trial says what is wrong; until then any row may do
             return Alike(uids, takes, rows)
         if fitting.rejection is None:
             for verdict in fitting.state.active:

@@ -29,6 +29,7 @@ from asched.core.cycle.scheduling import failure_of
 from asched.core.framework.choices import Choices
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
+from asched.core.framework.status import MISTAKES
 from asched.core.gang.bounds import refuted
 from asched.core.gang.domains import planned
 from asched.core.gang.plan import by_prices
@@ -123,7 +124,7 @@ def search_places(
         found = yield from _found(context, group, board, within)
     except OutOfTurn as stop:
         found = Unknown(str(stop))
-    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+    except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
         failure: Failure = failure_of(context, raised)
         found = Unknown(failure.message)
     if isinstance(found, Infeasible) and board.was_moved:

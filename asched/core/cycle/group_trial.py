@@ -49,7 +49,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Decision
-from asched.core.framework.status import SUCCESS
+from asched.core.framework.status import MISTAKES, SUCCESS
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer
@@ -215,7 +215,7 @@ def _try_pod(
                 tried.failure = held
             else:
                 tried.decision, tried.waiting, tried.permit = decision, *held
-    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+    except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
         tried.failure = failure_of(context, raised)
         if context.cluster.is_assumed(pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)

@@ -24,6 +24,7 @@ from asched.core.framework.points import PostFilterPlugin
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import FOR_A_MOMENT, ignores_pods, is_blind
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.looking import Verdict
 from asched.core.queue.queued import QueuedPod
@@ -72,7 +73,7 @@ class Looks:
                 in_vain = self._gangs.has_no_places(context, runner, queued)
                 return Verdict(queued.rejected_by, is_of_class=True) if in_vain else None
             return self._look(context, runner, context.cluster.classes.info_of(queued.pod))
-        except Exception:  # noqa: BLE001 - whatever it is, the attempt reports it where it belongs
+        except MISTAKES:  # whatever it is, the attempt reports it where it belongs
             return None
         finally:
             runner.meter = meter
@@ -98,7 +99,7 @@ class Looks:
             if not wish.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
                 return False
             return self._may_evict(context, runner, pod, wish)
-        except Exception:  # noqa: BLE001 - whatever it is, the attempt reports it where it belongs
+        except MISTAKES:  # whatever it is, the attempt reports it where it belongs
             return True
 
     def _wish_of(self, context: SchedulerContext, runner: Runner, queued: QueuedPod) -> "_Wish":

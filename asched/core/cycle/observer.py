@@ -41,7 +41,7 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def preempted(self, result: str, duration_s: float) -> None:
         """The evictions for one pod are through; `result` is success or error."""
 
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         """A plugin failed by exception; its pod gets an error status."""
 
     def permit_waited(self, result: str, duration_s: float) -> None:
@@ -88,7 +88,7 @@ class Silent(SilentQueue, SilentPlugins):
 
     def preempted(self, result: str, duration_s: float) -> None: ...
 
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None: ...
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None: ...
 
     def permit_waited(self, result: str, duration_s: float) -> None: ...
 

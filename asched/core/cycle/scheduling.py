@@ -28,7 +28,7 @@ from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
 from asched.core.framework.runner import Decision, NoNodesError
-from asched.core.framework.status import SUCCESS, Code, PointError, Status, failure
+from asched.core.framework.status import MISTAKES, SUCCESS, Code, PointError, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.state.budget import SLICES_MAX, OutOfTurn
@@ -48,7 +48,7 @@ class Background(msgspec.Struct):
         started_s = self.context.counter_s()
         try:
             status = yield from self.steps
-        except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
+        except MISTAKES as error:  # a plugin's bug costs its pod an attempt, no more
             status = failure(self.context.contain(error, "postFilter"))
         is_done = status.is_success or status.code is Code.SKIP
         result = "success" if is_done else "error"
@@ -77,7 +77,7 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
             if ended is None:
                 continue
             failure = ended
-        except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+        except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
             failure = failure_of(context, raised)
         break
     if context.cluster.is_assumed(attempt.pod.uid):
@@ -112,7 +112,7 @@ def skip(context: SchedulerContext, attempt: Attempt) -> Iterator[Effect]:
     context.queue.done(pod.uid)
 
 
-def failure_of(context: SchedulerContext, raised: Exception) -> Failure:
+def failure_of(context: SchedulerContext, raised: BaseException) -> Failure:
     """What an attempt failed by that ended in an exception. Raises it if no plugin is to blame."""
     if isinstance(raised, NoNodesError):
         return unschedulable(NO_NODES)

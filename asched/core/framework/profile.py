@@ -29,6 +29,7 @@ from asched.core.framework.points import (
     ScorePlugin,
 )
 from asched.core.framework.results.unprepared import Unprepared
+from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import NODE, Kind
 from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster
@@ -161,7 +162,7 @@ def registrations_of(
     for name in _rejecting(resolved):
         try:
             found[name] = with_implicit(made[name].registrations())
-        except Exception as error:
+        except MISTAKES as error:
             text = f"{type(error).__name__}: {error}"
             raise CannotBuildError(
                 f'plugin "{name}" cannot tell its registrations: {text}'

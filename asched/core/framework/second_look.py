@@ -7,6 +7,7 @@ It is the filter half of an attempt (`Fitting`) and nothing more; nor is it meas
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import is_plain
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.state.pods import PodInfo
 
@@ -36,7 +37,7 @@ def blamed(runner: Runner, pod: Pod, left: str = "") -> frozenset[str] | None:
             if fitting.count:
                 return None
         return runner.rejection(info, state, fitting.refused.told).unschedulable_plugins
-    except Exception:  # noqa: BLE001 - whatever it is, the attempt reports it where it belongs
+    except MISTAKES:  # whatever it is, the attempt reports it where it belongs
         return None
     finally:
         work.meter = meter
@@ -53,7 +54,7 @@ def still_takes(runner: Runner, pod: PodInfo) -> bool:
         fitting = runner.fitting(pod, spares=True)
         with runner.cluster.supposing().gone((pod,), row):
             return fitting.status_on(row, heeds_promises=False) is None
-    except Exception:  # noqa: BLE001 - what cannot be judged is not sent
+    except MISTAKES:  # what cannot be judged is not sent
         return False
 
 

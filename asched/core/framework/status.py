@@ -41,6 +41,12 @@ _TEXT: Final = {
 }
 
 
+#: What is a mistake of the plugin that raises it, and costs its pod an attempt: `sys.exit()`, too,
+#: which would end the process. Whatever else is no Exception means somebody else: Ctrl-C, a
+#: generator that is closed, a task that is cancelled.
+MISTAKES: Final = (Exception, SystemExit)
+
+
 class PointError(Exception):
     """A plugin failed or answered what it must not: the attempt ends in an error."""
 
@@ -49,12 +55,12 @@ class PluginError(PointError):
     """A plugin answered nonsense, or raised `error`; `plugin` and `point` say whose fault it is."""
 
     def __init__(
-        self, message: str, plugin: str, point: str, error: Exception | None = None
+        self, message: str, plugin: str, point: str, error: BaseException | None = None
     ) -> None:
         super().__init__(message)
         self.plugin = plugin
         self.point = point
-        self.error: Exception = self if error is None else error
+        self.error: BaseException = self if error is None else error
 
 
 class Reason(NamedTuple):

@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from asched.core.framework.points import Concerns
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import Change
@@ -153,5 +154,5 @@ _NONE: "Final[dict[Equals, None]]" = {}
 def _asked(tells: Callable[..., Keys], *about: object) -> Keys:
     try:
         return tells(*about)
-    except Exception:  # noqa: BLE001 - its hint is asked, and what that raises is told
+    except MISTAKES:  # its hint is asked, and what that raises is told
         return None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.framework.points import PostFilterPlugin
-from asched.core.framework.status import SUCCESS, Status
+from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.profile import QueueProfile
@@ -99,7 +99,7 @@ class Gates:
                 status = plugin.pre_enqueue(pod)
                 if status is SUCCESS or status.is_success:
                     continue
-            except Exception as error:  # noqa: BLE001 - a plugin's bug gates its pod, the queue lives
+            except MISTAKES as error:  # a plugin's bug gates its pod, the queue lives
                 self._observer.plugin_raised(plugin.name, "preEnqueue", error)
             queued.gated_by = plugin.name
             for name in self._rejectors(plugin, queued, profile) - queued.rejectors:
@@ -143,8 +143,8 @@ class Gates:
         try:
             said = ask()
             if not isinstance(said, kind):
-                raise TypeError(f"{type(said).__name__} is no {kind.__name__}")  # noqa: TRY301
-        except Exception as error:  # noqa: BLE001 - as above
+                raise TypeError(f"{type(said).__name__} is no {kind.__name__}")
+        except MISTAKES as error:  # as above
             self._observer.plugin_raised(plugin.name, point, error)
             return otherwise
         return said

@@ -7,6 +7,7 @@ that a plugin's bug misplaces pods and does no more.
 from collections.abc import Callable
 from typing import Any
 
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 
@@ -38,7 +39,7 @@ class GuardedKey:
         if not (self.has_failed or other.has_failed):
             try:
                 return bool(rule(self.value, other.value))
-            except Exception as error:  # noqa: BLE001 - whatever a user's comparison raises
+            except MISTAKES as error:  # whatever a user's comparison raises
                 self.has_failed = True
                 self._guard.report(error)
         return bool(rule(self.substitute, other.substitute))
@@ -56,10 +57,10 @@ class Guard:
         value: Any
         try:
             value = self._sort_key(pod, timestamp_s)
-        except Exception as error:  # noqa: BLE001 - a plugin's bug must not stop the queue
+        except MISTAKES as error:  # a plugin's bug must not stop the queue
             self.report(error)
             value = self  # stands for none
         return GuardedKey(self, value, (-pod.priority, timestamp_s))
 
-    def report(self, error: Exception) -> None:
+    def report(self, error: BaseException) -> None:
         self._observer.plugin_raised(self._plugin, "queueSort", error)

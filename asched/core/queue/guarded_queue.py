@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
+from asched.core.framework.status import MISTAKES
 from asched.core.queue.active import ActiveQueue
 from asched.core.queue.lane import Heap
 from asched.core.queue.observer import QueueObserver
@@ -43,7 +44,7 @@ class GuardedQueue:
         self._own: ActiveQueue | None = None  # None once it has failed
         try:
             self._own = make()
-        except Exception as error:  # noqa: BLE001 - whatever a user's class raises
+        except MISTAKES as error:  # whatever a user's class raises
             self._report(error)
 
     def __len__(self) -> int:
@@ -88,7 +89,7 @@ class GuardedQueue:
         if self._own is not None:
             try:
                 return question(self._own)
-            except Exception as error:  # noqa: BLE001 - as above
+            except MISTAKES as error:  # as above
                 self._report(error)
         return otherwise()
 
@@ -122,7 +123,7 @@ class GuardedQueue:
         queued.lane = None
         self._heap.discard(self._stands.pop(queued))
 
-    def _report(self, error: Exception) -> None:
+    def _report(self, error: BaseException) -> None:
         self._own = None
         self._observer.plugin_raised(self._plugin, "activeQueue", error)
 

@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from asched.core.framework.points import Concerns, Hint, Registration
+from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import (
     CSI_DRIVER,
     CSI_NODE,
@@ -320,7 +321,7 @@ class Judge:
         pod, old, new = queued.pod, change.old, change.new
         try:
             helps = any(hint is None or hint(pod, old, new) is Hint.QUEUE for hint in hints)
-        except Exception:  # noqa: BLE001 - the look tells what the hint could not
+        except MISTAKES:  # the look tells what the hint could not
             helps = True
         if memo is not None:
             memo[key] = helps
@@ -372,14 +373,14 @@ class Judge:
             answer = hint(pod, change.old, change.new)._value_ if hint else QUEUE_TEXT
         except OutOfTurn:  # its own attempt tells, when it has time for that
             answer = Hint.QUEUE.value
-        except Exception as error:  # noqa: BLE001 - a plugin's surprise must not keep a pod asleep
+        except MISTAKES as error:  # a plugin's surprise must not keep a pod asleep
             answer = "Error"
             self._tell(plugin, pod, change.trigger.label, error)
         duration_s = self._counter_s() - start_s
         self._observer.hint_answered(plugin, change.trigger.label, answer, duration_s)
         return answer != SKIP_TEXT
 
-    def _tell(self, plugin: str, pod: Pod, label: str, error: Exception) -> None:
+    def _tell(self, plugin: str, pod: Pod, label: str, error: BaseException) -> None:
         cause = plugin, repr(error)
         if cause in self._told or len(self._told) >= CAUSES_MAX:
             return

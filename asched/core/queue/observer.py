@@ -23,7 +23,7 @@ class QueueObserver(Protocol):
     def gates_asked(self, profile: str, duration_s: float) -> None:
         """The PreEnqueue plugins of a profile looked at a pod."""
 
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         """A plugin failed by exception; its pod bears it, the queue lives."""
 
     def complaint(self, message: str) -> None:
@@ -41,6 +41,6 @@ class SilentQueue:
 
     def gates_asked(self, profile: str, duration_s: float) -> None: ...
 
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None: ...
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None: ...
 
     def complaint(self, message: str) -> None: ...

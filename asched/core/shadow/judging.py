@@ -22,7 +22,7 @@ from asched.core.framework.points import PostFilterResult
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.sampling import adaptive_count
 from asched.core.framework.runner import Decision, Runner, run_alone
-from asched.core.framework.status import Status
+from asched.core.framework.status import MISTAKES, Status
 from asched.core.model.pod import Pod
 from asched.core.shadow.finding import Finding, Outcome, Verdict
 from asched.core.state.budget import OutOfTurn
@@ -66,7 +66,7 @@ class Judge:
         info = self._cluster.classes.info_of(pod)
         try:
             found = judge(info)
-        except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+        except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
             return self._failed(said, raised)
         if found.outcome is not Outcome.SAME and self.configured.consults(info):
             return found._replace(outcome=Outcome.EXTENDER)
@@ -77,7 +77,7 @@ class Judge:
         found: Decision | Rejection = run_alone(self._runner.schedule(info, seed=0))
         return found
 
-    def _failed(self, said: Finding, raised: Exception) -> Finding:
+    def _failed(self, said: Finding, raised: BaseException) -> Finding:
         if isinstance(raised, OutOfTurn):
             told = str(raised)
         else:

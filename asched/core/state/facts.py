@@ -121,7 +121,7 @@ class Returned(Answer, frozen=True):
 class Raised(Answer, frozen=True):
     """A coroutine of a plugin raised."""
 
-    error: Exception
+    error: BaseException
 
 
 class TimedOut(Answer, frozen=True):

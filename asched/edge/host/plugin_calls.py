@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 from asched.core.framework.effects import CallPlugin, CancelCall
+from asched.core.framework.status import MISTAKES
 from asched.core.state.facts import Answer, Raised, Returned, TimedOut
 from asched.edge.host.tasks import Tasks
 
@@ -43,7 +44,7 @@ async def answer_of(effect: CallPlugin, timeout_s: float) -> Answer:
         if task is None or task.cancelling():
             raise  # it is us who are to end
         return Raised(effect.id, RuntimeError("its coroutine was cancelled"))
-    except Exception as error:  # noqa: BLE001 - the machine tells the pod and the operator
+    except MISTAKES as error:  # the machine tells the pod and the operator
         return Raised(effect.id, error)
 
 

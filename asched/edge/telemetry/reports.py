@@ -53,7 +53,7 @@ class Reports(SchedulerMetrics):
                 },
             )
 
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         self._own.plugin_raised(plugin, point)
         log.error(
             "A plugin raised an exception; its pod is tried again later",

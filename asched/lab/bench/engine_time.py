@@ -75,7 +75,7 @@ class Recorder(Silent):
     def complaint(self, message: str) -> None:
         self.complaints.append(message)
 
-    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+    def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         self.complaints.append(f"{plugin} raised at {point}: {error}")
 
     def binding_failed(self, pod_key: str, node: str, message: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from asched.core.framework.effects import Bind, DeletePod, Effect, EmitEvent, PodRef, WaitFor
-from asched.core.framework.status import PluginError
+from asched.core.framework.status import MISTAKES, PluginError
 from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Answer
 
@@ -58,12 +58,12 @@ class _Ready:
 
     def __init__(self, ask: Callable[[], bool]) -> None:
         self._ask = ask
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def __call__(self) -> bool:
         try:
             return bool(self._ask())
-        except Exception as error:  # noqa: BLE001 - whatever a user's code raises
+        except MISTAKES as error:  # whatever a user's code raises
             self.error = error
             return True
 

@@ -19,6 +19,7 @@ import msgspec
 
 from asched.core.config.problem import did_you_mean
 from asched.core.framework.points import Plugin
+from asched.core.framework.status import MISTAKES
 from asched.core.state.cluster import Cluster
 from asched.edge.client.typed import ApiAccess
 
@@ -38,7 +39,7 @@ def instance_of(cls: type[Any], args: Any, cluster: Cluster) -> Any:
         return cls(*given)
     except ArgsError:
         raise
-    except (Exception, SystemExit) as error:
+    except MISTAKES as error:
         raise ArgsError(f"{type(error).__name__}: {error}") from error
 
 
@@ -103,7 +104,7 @@ def decoded(args: Any, annotation: Any) -> Any:
         raise
     except msgspec.ValidationError as error:
         raise ArgsError(_placed(str(error))) from error
-    except Exception as error:  # of the user's own code, or a type that nothing is decoded as
+    except MISTAKES as error:  # of the user's own code, or a type that nothing is decoded as
         what = getattr(annotation, "__name__", annotation)
         raise ArgsError(f"no {what} can be made: {type(error).__name__}: {error}") from error
 
