@@ -67,7 +67,8 @@ class Search:
                 gc.collect()
             if self._best and self._random.random() < 0.8:
                 parent = self._random.choice(list(self._best.values()))
-                kind, document = parent.kind, self._changed(copy.deepcopy(parent.document))
+                kind = parent.kind
+                document = lengthened(self._random, copy.deepcopy(parent.document))
             else:
                 kind = self._random.choice(self._kinds)
                 document = tamed(self._random, kind, self._maker.document(kind))
@@ -105,23 +106,26 @@ class Search:
                 break
         return longest, total
 
-    def _changed(self, document: Any) -> Any:
-        """One of its lists or maps is made longer, or one branch is made of another's."""
-        random = self._random
-        branches = list(_branches(document))
-        if not branches:
-            return document
-        lists = [branch for branch in branches if isinstance(branch, list)]
-        branch = random.choice(lists if lists and random.random() < 0.8 else branches)
-        if isinstance(branch, list):
-            length, originals = random.choice((60, 500, 4000)), list(branch)
-            branch.extend(
-                _renumbered(random, copy.deepcopy(random.choice(originals)))
-                for _ in range(length - len(branch))
-            )
-        else:
-            branch.update({f"{key}{random.randrange(999)}": value for key, value in branch.items()})
+
+def lengthened(random: Random, document: Any) -> Any:
+    """One of its lists or maps is made longer, or one branch is made of another's. No longer
+    than what is judged: thousands of copies of a list of thousands took all memory.
+    """
+    branches = list(_branches(document))
+    if not branches:
         return document
+    lists = [branch for branch in branches if isinstance(branch, list)]
+    branch = random.choice(lists if lists and random.random() < 0.8 else branches)
+    if isinstance(branch, list):
+        length, originals = random.choice((60, 500, 4000)), list(branch)
+        room = BYTES_MAX - len(msgspec.json.encode(document))
+        while len(branch) < length and room > 0:
+            more = _renumbered(random, copy.deepcopy(random.choice(originals)))
+            room -= len(msgspec.json.encode(more))
+            branch.append(more)
+    else:
+        branch.update({f"{key}{random.randrange(999)}": value for key, value in branch.items()})
+    return document
 
 
 def _branches(document: Any) -> Any:
