@@ -257,7 +257,7 @@ def _ports(cluster: Cluster) -> dict[Any, Any]:
 
 def _counters(cluster: Cluster, twin: Cluster) -> Iterator[str]:
     for key, counter in cluster.topology._counters.items():
-        if counter.uncounted:  # it is still being filled
+        if counter.is_filling:
             continue
         again = _tally(twin, twin.topology._counters[key], counter)
         yield from _unlike(f"counter {key}", _tally(cluster, counter), again)

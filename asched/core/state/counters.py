@@ -5,7 +5,7 @@ finds those a pod might move.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -78,10 +78,11 @@ class PodCounter(Tally):
     """How many pods that match a key are where. A dropped one is not kept up to date any more.
 
     `uncounted` are label sets whose pods have still to be counted: there may be too many for one
-    turn. Until then, their pods come and go unnoticed.
+    turn. Until then, their pods come and go unnoticed. `finding` gives more of them, in parts;
+    until it ends, so it is with everybody's pods.
     """
 
-    __slots__ = ("_matcher", "_namespaces", "is_dropped", "key", "uncounted", "used")
+    __slots__ = ("_matcher", "_namespaces", "finding", "is_dropped", "key", "uncounted", "used")
 
     #: whether a pod may count for more than one
     is_weighed = False
@@ -94,6 +95,7 @@ class PodCounter(Tally):
         self.used = 0
         self.is_dropped = False
         self.uncounted: dict[LabelSet, None] = {}
+        self.finding: Iterator[Sequence[LabelSet]] | None = None
         self._prepare()
 
     def _prepare(self) -> None:
@@ -112,6 +114,17 @@ class PodCounter(Tally):
     def weight_of(self, label_set: LabelSet) -> int:
         """For how much a pod with these labels counts."""
         return int(self.matches(label_set))
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether pods that were there before it have still to be counted."""
+        return self.finding is not None or bool(self.uncounted)
+
+    def puts_off(self, label_set: LabelSet) -> bool:
+        """Whether pods with these labels will be counted later, as they are then."""
+        if self.finding is not None:
+            self.uncounted[label_set] = None
+        return label_set in self.uncounted
 
 
 class TermKind(Enum):

@@ -71,7 +71,7 @@ class Topology:
         self._carried: WeakKeyDictionary[PodClass, tuple[Tally, ...]] = WeakKeyDictionary()
         #: of classes with many terms, by these terms
         self._many: dict[bytes, ManyCarried] = {}
-        self._populations = Populations()
+        self._populations = Populations(budget)
         self._trials: list[CountTrial] = []
         self._sweep_at = self._drop_at = IDLE_MAX
         self._uses = 0
@@ -107,10 +107,10 @@ class Topology:
             self._add_to_index(counter)
             self.generation += 1
             if not key.on_trial_only:
-                counter.uncounted = dict.fromkeys(self._populations.who_may_match(key.found_by))
+                counter.finding = self._populations.who_may_match(key.found_by)
             if self._trials:
                 self._trials[-1].made.append(counter)
-        if counter.uncounted:
+        if counter.is_filling:
             self._fill(counter)
         self.keep(counter)
         return counter
@@ -149,7 +149,7 @@ class Topology:
         self._populations.move(label_set, row, amount, is_terminating)
         counters = self._counters_of(label_set)
         for counter in counters:
-            if counter.uncounted and label_set in counter.uncounted:
+            if (counter.finding or counter.uncounted) and counter.puts_off(label_set):
                 continue
             # Upstream's trials do not ask whether the pod terminates, or counted before.
             if trial is not None or counter.key.counts(is_terminating=is_terminating):
@@ -171,8 +171,8 @@ class Topology:
         new, row, is_terminating = info.cls.label_set, info.row, info.pod.is_terminating
         self._populations.move(old, row, -1, is_terminating)
         self._populations.move(new, row, 1, is_terminating)
-        before = [c for c in self._counters_of(old) if old not in c.uncounted]
-        after = [c for c in self._counters_of(new) if new not in c.uncounted]
+        before = [c for c in self._counters_of(old) if not c.puts_off(old)]
+        after = [c for c in self._counters_of(new) if not c.puts_off(new)]
         differ = [c for c in before if c.is_weighed or c not in after]
         gone = [(counter, -counter.weight_of(old)) for counter in differ]
         differ = [c for c in after if c.is_weighed or c not in before]
@@ -277,6 +277,13 @@ class Topology:
         """Count the pods that were there before it. Raises OutOfTurn: the rest is counted when the
         counter is asked for again.
         """
+        while counter.finding is not None:
+            self._budget.charge(0)
+            found = next(counter.finding, None)
+            if found is None:
+                counter.finding = None
+            else:
+                counter.uncounted.update(dict.fromkeys(found))
         left, per_step = counter.uncounted, counter.label_sets_per_step
         at_once = max(int(FILLED_STEPS * per_step), 1)
         while left:

@@ -6,7 +6,7 @@ import pytest
 
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import Matcher, Requirement, Selector, compile_selector
-from asched.core.state import topology
+from asched.core.state import populations, topology
 from asched.core.state.audit import recount
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.counters import CounterKey, PodCounter, PodPredicate
@@ -40,6 +40,10 @@ def test_a_counter_that_is_filled_in_slices_is_right(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topology, "FILLED_STEPS", 0.5)
+    monkeypatch.setattr(populations, "SETS_FEW", 2)
+    monkeypatch.setattr(populations, "PART", 7)
+    monkeypatch.setattr(populations, "FOUND_PER_STEP", 7)
+    monkeypatch.setattr(populations, "READ_PER_STEP", 7)
     rng = random.Random(seed)
     world = World(*(a_node(f"n{i}") for i in range(4)))
     a_crowd(world, 60)
@@ -57,8 +61,8 @@ def test_a_counter_that_is_filled_in_slices_is_right(
             case _ if f"default/p{i}" in world.cluster.pods_seen:
                 world.lose(world.cluster.pods_seen[f"default/p{i}"])
         assert not recount(world.cluster)
-    assert slices > 3
-    assert not counter.uncounted
+    assert slices > 3 + 60 // 7
+    assert not counter.is_filling
     assert not recount(world.cluster)
     web = [p for p in world.cluster.pods_seen.values() if p.labels.get("app") == "web"]
     assert counter.total == len(web)

@@ -180,7 +180,8 @@ def test_no_decision_looks_at_pods() -> None:
     data = plugin.pre_score(info, world.cluster.view(), everywhere).data
     plugin.score(info, world.cluster.view(), data)
     world.see(*(a_pod(f"p{i}", "app=web", node=f"n{i}", affinity=wishes) for i in range(15)))
-    world.cluster.topology._populations = Populations()  # whoever recounted would find nothing
+    # whoever recounted would find nothing
+    world.cluster.topology._populations = Populations(world.cluster.budget)
     world.cluster._rows.clear()
 
     codes = plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)

@@ -273,7 +273,8 @@ def test_no_decision_looks_at_pods() -> None:
     plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
     scores_of(world, plugin, info, list(world.nodes))
     world.see(*(a_pod(f"p{i}", "app=web", node=f"n{i % 30}") for i in range(90)))
-    world.cluster.topology._populations = Populations()  # whoever recounted would find nothing
+    # whoever recounted would find nothing
+    world.cluster.topology._populations = Populations(world.cluster.budget)
     world.cluster._rows.clear()
 
     codes = plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
