@@ -5,7 +5,7 @@
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
@@ -26,6 +26,8 @@ from asched.core.state.pod_groups import is_coscheduled
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
+#: Steps of the budget to take one of a group from the queue, and of how many it is told at once.
+MATE_STEPS, MATES_AT_ONCE = 1.0, 64
 #: What upstream adds to the words of a plugin that lets a pod wait at Permit.
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
@@ -49,6 +51,8 @@ class GroupAttempt(msgspec.Struct):
     was_seen: bool = False
     #: of the latter those that were given back, one for each class of pods and node
     freed: dict[tuple[int, str], Pod] = msgspec.field(default_factory=dict)
+    #: whether some that wait have still to be taken from the queue
+    is_gathering: bool = False
 
     def __post_init__(self) -> None:
         self.is_coscheduled = is_coscheduled(self.key)
@@ -89,23 +93,38 @@ class GroupAttempt(msgspec.Struct):
 def gather(
     context: SchedulerContext, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]
 ) -> GroupAttempt:
-    """Take everybody of the popped pod's group from the queue who waits there.
+    """Take everybody of the popped pod's group from the queue who waits there. Of thousands, the
+    queue's next slices take the rest, before anything is taken in or decided.
 
     The order: priority, then who could first have been tried, then age and name. Left out are those
     that a gate holds, and those that are not ours.
     """
-    key, own_uid = popped.queued.gang, popped.pod.uid
-    attempts, queue, now_s = [popped], context.queue, context.now_s
-    for uid, pod in tuple(context.cluster.pod_groups.get(key).unplaced.items()):
-        if uid == own_uid:
-            continue
-        queued = queue.pop_mate(pod, popped.queued, now_s)
-        attempt = begin(queued) if queued is not None else None
-        if attempt is not None:
-            attempts.append(attempt)
+    group = GroupAttempt(popped.queued.gang, [popped], popped.id, popped.pod, popped.started_s)
+    group.is_gathering = True
+    context.queue.sliced.do(_gathering(context, group, popped, begin))
+    return group
+
+
+def _gathering(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    popped: Attempt,
+    begin: Callable[[QueuedPod], Attempt | None],
+) -> Iterator[None]:
+    attempts, queue, own_uid = group.attempts, context.queue, popped.pod.uid
+    mates = tuple(context.cluster.pod_groups.get(group.key).unplaced.items())
+    for number, (uid, pod) in enumerate(mates, 1):
+        if uid != own_uid:
+            queued = queue.pop_mate(pod, popped.queued, context.now_s)
+            attempt = begin(queued) if queued is not None else None
+            if attempt is not None:
+                attempts.append(attempt)
+        if not number % MATES_AT_ONCE:
+            queue.sliced.budget.note(MATE_STEPS * MATES_AT_ONCE)
+            yield
     if len(attempts) > 1:
         attempts.sort(key=_order)
-    return GroupAttempt(key, attempts, popped.id, popped.pod, popped.started_s)
+    group.is_gathering = False
 
 
 def _order(attempt: Attempt) -> tuple[int, float, str, str]:

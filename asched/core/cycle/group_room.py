@@ -63,6 +63,8 @@ REST_S_MIN: Final = 1.0
 VAIN_MAX: Final = 1_024
 #: Steps of the budget to name a victim.
 VICTIM_STEPS: Final = 0.1
+#: Named between two looks at it.
+VICTIMS_AT_ONCE: Final = 500
 
 
 def make_room_for_group(
@@ -174,8 +176,12 @@ def _note(
     if room.victims:
         context.observer.preempting(len(room.victims))
     seen = context.cluster.pods_seen
-    yield from pause_if_due(context, VICTIM_STEPS * len(room.victims), is_alone=True)
-    victims = tuple([(key, seen[key].priority) for key in room.victims if key in seen])
+    found: list[tuple[str, int]] = []
+    for start in range(0, len(room.victims), VICTIMS_AT_ONCE):
+        some = room.victims[start : start + VICTIMS_AT_ONCE]
+        yield from pause_if_due(context, VICTIM_STEPS * len(some), is_alone=True)
+        found += [(key, seen[key].priority) for key in some if key in seen]
+    victims = tuple(found)
     for attempt in group.attempts:
         yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         node = room.places.get(attempt.pod.uid)

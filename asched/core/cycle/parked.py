@@ -2,6 +2,7 @@
 
 Who consults extenders waits while another one does. And one group is tried at a time: two that held
 places at once would take the room from each other, and pods that join a group wait for its outcome.
+One of thousands waits until it is gathered.
 
 Bounds  PARKED_MAX of them; then only those are served.
 """
@@ -49,6 +50,6 @@ class Parked:
         return next((at for at, has_to in enumerate(waits) if not has_to), None)
 
     def has_to_wait(self, attempt: Attempt | GroupAttempt, *, is_deciding: bool) -> bool:
-        if isinstance(attempt, GroupAttempt) and self.open_groups:
+        if isinstance(attempt, GroupAttempt) and (self.open_groups or attempt.is_gathering):
             return True
         return is_deciding and attempt.consults

@@ -314,9 +314,14 @@ def victims_for(
     line = yield from _in_line(trial, staying, budgets)
     sparing = Sparing(trial, likes, line, leaving)
     probe = yield from sparing.run()
-    gone = set(map(id, sparing.victims)) if probe.status.is_success else set[int]()
+    victims = sparing.victims if probe.status.is_success else []
     line.clear()
     del sparing
+    gone = set[int]()
+    for start in range(0, len(victims), UNITS_AT_ONCE):
+        yield from trial.charge(NAME_STEPS * UNITS_AT_ONCE, is_alone=True)
+        gone.update(map(id, victims[start : start + UNITS_AT_ONCE]))
+    del victims
     return probe, (yield from _given_up(trial, staying, gone))
 
 

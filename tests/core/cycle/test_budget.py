@@ -7,14 +7,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from asched.core.cycle import scheduling
+from asched.core.cycle import group_room, scheduling
 from asched.core.cycle.backlog import Backlog
+from asched.core.cycle.group import MATES_AT_ONCE
 from asched.core.cycle.group_trial import TRY_STEPS
 from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework import second_look
 from asched.core.framework.effects import Bind, DeletePod, MarkVictim
 from asched.core.framework.points import Codes, FilterPlugin
 from asched.core.model.kinds import DEVICE_CLASS, POD, POD_GROUP, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.preemption import units
 from asched.core.preemption.eviction import AT_ONCE
 from asched.core.state.audit import recount
 from asched.core.state.budget import SLICE_STEPS, TOO_MUCH, Budget, OutOfTurn
@@ -155,8 +157,44 @@ def test_no_turn_does_more_than_a_slice_and_one_part() -> None:
     assert max(spent) <= 2 * SLICE_STEPS
 
 
-def test_no_turn_does_more_where_thousands_would_have_to_go_for_a_gang() -> None:
-    each, nodes = 600, 2
+def test_a_gang_of_thousands_is_gathered_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, taken = 3 * SLICE_STEPS, 0
+    play = Play(a_node("n").allocatable(cpu="2k", memory="4Ti", pods="2k"), **GANGS)
+    queue = play.machine.context.queue
+    take = queue.pop_mate
+
+    def pop_mate(*args: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        return take(*args)
+
+    monkeypatch.setattr(queue, "pop_mate", pop_mate)
+    play.turn(Seen(POD_GROUP, a_group(min_count=count)))
+    facts: list[Any] = [Seen(POD, a_member(f"m{i:04}").build()) for i in range(count)]
+    found, all_taken = set[str](), 0
+    while facts or play.machine.next_deadline_s() == 0.0:
+        taken = 0
+        play.turn(*facts)
+        assert taken <= SLICE_STEPS + MATES_AT_ONCE
+        if 0 < all_taken + taken < count - 1:
+            assert play.machine.is_taking_in, "nothing comes between"
+        facts, all_taken, found = [], all_taken + taken, found | bound(play)
+    assert len(found) == count
+    assert all_taken == count - 1
+
+
+def test_no_turn_does_more_where_thousands_would_have_to_go_for_a_gang(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    each, nodes, parts = 600, 2, list[float]()
+    note = Budget.note
+
+    def noted(self: Budget, steps: float) -> None:
+        parts.append(steps if self is stage.play.parts.cluster.budget else 0.0)
+        note(self, steps)
+
+    monkeypatch.setattr(Budget, "note", noted)
+    monkeypatch.setattr(group_room, "VICTIM_STEPS", 1.0)  # as if they were ten times as many
     stage = Stage(
         *(a_node(f"n{i}").allocatable(cpu=str(each), memory="1Ti", pods="1k") for i in range(nodes))
     )
@@ -175,6 +213,7 @@ def test_no_turn_does_more_where_thousands_would_have_to_go_for_a_gang() -> None
         victims |= {effect.pod.name for effect in play.of(DeletePod)}
         facts = [Done(effect.id) for effect in asked]
     assert len(victims) == each * nodes
+    assert max(parts) <= units.PART * units.POD_STEPS
 
 
 def test_nothing_is_decided_or_taken_in_while_pods_are_only_supposed_to_be_gone() -> None:
