@@ -7,18 +7,24 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
+from asched.core.framework.points import Plugin
 from asched.core.state.pods import Memory, PodClass
+from asched.core.state.weakly import weakly
 
 T = TypeVar("T")
 
 
 class PerClass(Generic[T]):
-    """`memory(cls)` is `derive(cls)`, derived once. Raises OutOfTurn where the pods are large."""
+    """`memory(cls)` is `derive(cls)`, derived once. Raises OutOfTurn where the pods are large.
+
+    A plugin's own method does not keep the plugin, whose profile does; any other owner is kept.
+    """
 
     __slots__ = ("__weakref__", "_derive", "_known", "_me")
 
     def __init__(self, derive: Callable[[PodClass], T]) -> None:
-        self._derive = derive
+        owner = getattr(derive, "__self__", None)
+        self._derive = weakly(derive) if isinstance(owner, Plugin) else derive
         self._known: dict[int, T] = {}
         self._me: ref[Memory] = ref(self)
 
@@ -45,14 +51,14 @@ class PerKey(Generic[T]):
     What is derived must allow weak references, and follow from the key alone.
     """
 
-    __slots__ = ("_derive", "_key_of", "_of_class", "_shared")
+    __slots__ = ("__weakref__", "_derive", "_key_of", "_of_class", "_shared")
 
     def __init__(
         self, key_of: Callable[[PodClass], Hashable], derive: Callable[[PodClass], T]
     ) -> None:
         self._key_of = key_of
         self._derive = derive
-        self._of_class = PerClass(self._find)
+        self._of_class = PerClass(weakly(self._find))
         self._shared: WeakValueDictionary[Hashable, T] = WeakValueDictionary()
 
     def __call__(self, cls: PodClass) -> T:

@@ -51,21 +51,19 @@ class Coscheduling(GangRule, QueueSortPlugin):
         super().__init__(cluster)
         self.args = args or CoschedulingArgs()
         self._shortages = cluster.singleton(Shortages)
-        #: of `_room_came`
-        self._of_room = Concerns(
-            self._sought, lambda *_: self._shortages.that_may_fit(), is_of_gang=True
-        )
 
     def registrations(self) -> Sequence[Registration]:
+        shortages = self._shortages
+        of_room = Concerns(self._sought, lambda *_: shortages.that_may_fit(), is_of_gang=True)
         return (
-            Registration(Trigger(POD.resource, POD_JOINS), self.pod_appeared, self._of_pods),
+            Registration(Trigger(POD.resource, POD_JOINS), self.pod_appeared, self.of_pods()),
             Registration(
                 Trigger(COSCHEDULING_GROUP.resource, Action.ADD | Action.UPDATE),
                 self._group_changed,
-                self._of_objects,
+                self.of_objects(),
             ),
-            Registration(Trigger(ASSIGNED_POD, Action.DELETE), self._room_came, self._of_room),
-            Registration(Trigger(NODE.resource, NODE_GROWS), self._room_came, self._of_room),
+            Registration(Trigger(ASSIGNED_POD, Action.DELETE), self._room_came, of_room),
+            Registration(Trigger(NODE.resource, NODE_GROWS), self._room_came, of_room),
         )
 
     def sort_key(self, pod: Pod, timestamp_s: float) -> tuple[int, float, str]:

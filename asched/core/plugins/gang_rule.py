@@ -28,9 +28,6 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._waiting = cluster.singleton(WaitingPods.of)
-        #: of `pod_appeared`, and of what happens to a group's object
-        self._of_pods = Concerns(self._sought, self._offered_by_pod, is_of_gang=True)
-        self._of_objects = Concerns(self._sought, self._offered_by_object, is_of_gang=True)
 
     @abstractmethod
     def unknown_group(self, name: str) -> str:
@@ -93,6 +90,14 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
 
     def _is_complete(self, key: str, gang: Gang | None) -> bool:
         return gang is None or self.ready(self._cluster.pod_groups.get(key)) >= gang.min_count
+
+    def of_pods(self) -> Concerns:
+        """Of `pod_appeared`."""
+        return Concerns(self._sought, self._offered_by_pod, is_of_gang=True)
+
+    def of_objects(self) -> Concerns:
+        """Of what happens to a group's object."""
+        return Concerns(self._sought, self._offered_by_object, is_of_gang=True)
 
     @abstractmethod
     def _offered_by_object(self, old: Any, new: Any) -> tuple[str, ...]:

@@ -38,15 +38,15 @@ class GangScheduling(GangRule):
 
     def registrations(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, Action.ADD), self.pod_appeared, self._of_pods),
+            Registration(Trigger(POD.resource, Action.ADD), self.pod_appeared, self.of_pods()),
             Registration(
-                Trigger(POD_GROUP.resource, Action.ADD), self._group_appeared, self._of_objects
+                Trigger(POD_GROUP.resource, Action.ADD), self._group_appeared, self.of_objects()
             ),
         )
 
     def extra_events(self) -> Sequence[Registration]:
         changed = Trigger(POD_GROUP.resource, Action.UPDATE)
-        return (Registration(changed, self._group_changed, self._of_objects),)
+        return (Registration(changed, self._group_changed, self.of_objects()),)
 
     def unknown_group(self, name: str) -> str:
         return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'

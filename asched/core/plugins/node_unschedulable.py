@@ -23,7 +23,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.taint import NO_SCHEDULE, Taint, tolerated, without_comparisons
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 
 CORDONED: Final = Reason("node(s) were unschedulable", resolvable=False)
@@ -39,7 +39,10 @@ class NodeUnschedulable(FilterPlugin):
 
     def __init__(self, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
         self._compares = gates["TaintTolerationComparisonOperators"]
-        self._tolerates = PerClass(lambda cls: self._is_tolerant(cls.example))
+        self._tolerates = PerClass(self._tolerates_cordon)
+
+    def _tolerates_cordon(self, cls: PodClass) -> bool:
+        return self._is_tolerant(cls.example)
 
     def _is_tolerant(self, pod: Pod) -> bool:
         tolerations = pod.spec.tolerations or ()

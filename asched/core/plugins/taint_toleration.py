@@ -41,9 +41,10 @@ from asched.core.plugins.per_pod import PerPod
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 from asched.core.state.vocab import Vocab, with_room
+from asched.core.state.weakly import weakly
 
 UNTOLERATED: Final = Reason("node(s) had untolerated taint(s)", resolvable=False)
 
@@ -87,9 +88,14 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
 
     def __init__(self, cluster: Cluster, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
         self._compares = gates["TaintTolerationComparisonOperators"]
-        self._judgement = PerClass(lambda cls: Judgement(self._tolerations_of(cls.example)))
+        self._judgement = PerClass(self._judgement_of)
+        self._of_pod = PerPod(cluster, weakly(self._compiled))
 
-        self._of_pod = PerPod(cluster, lambda pod: Tolerations(self._tolerations_of(pod)))
+    def _judgement_of(self, cls: PodClass) -> Judgement:
+        return Judgement(self._tolerations_of(cls.example))
+
+    def _compiled(self, pod: Pod) -> Tolerations:
+        return Tolerations(self._tolerations_of(pod))
 
     def _tolerations_of(self, pod: Pod) -> tuple[Toleration, ...]:
         tolerations = pod.spec.tolerations or ()

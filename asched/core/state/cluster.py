@@ -40,6 +40,7 @@ from asched.core.state.topology import Topology
 from asched.core.state.usage import Priorities, Usage
 from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
+from asched.core.state.weakly import weakly
 
 C = TypeVar("C")
 
@@ -67,10 +68,10 @@ class Cluster(Objects):
         self.topology = Topology(self.nodes, self.budget)
         self.occupancy = Occupancy()
         self.refusals = Refusals(self.nodes)
-        self.volumes = VolumeIndex(self.nodes, self.told)
+        self.volumes = VolumeIndex(self.nodes, weakly(self.told))
         self.pod_groups = PodGroups()
         self.consumers = Consumers()
-        self.holds = Holds(self.nodes, self._count_held)
+        self.holds = Holds(self.nodes, weakly(self._count_held))
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self.priorities = Priorities()  # how many of those have which

@@ -9,6 +9,7 @@ Bounds  DEVICES_MAX: nodes with more devices count as having so many.
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -33,7 +34,7 @@ class Ledger(ByRow[None]):
         self._devices: I64 = np.zeros(0, dtype=np.int64)
         self._kinds: Mask = np.zeros((0, 2), dtype=np.bool_)
         self._asked: list[Counter[Demand]] = []
-        self.demand = PerClass(self._demand_of)
+        self.demand = PerClass(partial(_demand_of, args))
         #: What pods on all rows ask for.
         self.asked: Counter[Demand] = Counter()
 
@@ -122,17 +123,18 @@ class Ledger(ByRow[None]):
             return 0
         return int(min(self._cluster.nodes.columns.read("allocatable")[resource, row], DEVICES_MAX))
 
-    def _demand_of(self, cls: PodClass) -> Demand:
-        """A share of several devices counts as these devices whole."""
-        asked = cls.requests
-        cpu, number = asked.get(CPU, 0), min(asked.get(self._args.resource, 0), DEVICES_MAX)
-        if not number:
-            return Demand(cpu)
-        percent = asked.get(self._args.share_resource, 0)
-        is_share = number == 1 and 0 < percent < WHOLE // _PER_PERCENT
-        model = (cls.example.spec.node_selector or {}).get(self._args.model_label)
-        milli = percent * _PER_PERCENT if is_share else WHOLE
-        return Demand(cpu, milli, number, (model,) if model else ())
+
+def _demand_of(args: GpuSharingArgs, cls: PodClass) -> Demand:
+    """A share of several devices counts as these devices whole."""
+    asked = cls.requests
+    cpu, number = asked.get(CPU, 0), min(asked.get(args.resource, 0), DEVICES_MAX)
+    if not number:
+        return Demand(cpu)
+    percent = asked.get(args.share_resource, 0)
+    is_share = number == 1 and 0 < percent < WHOLE // _PER_PERCENT
+    model = (cls.example.spec.node_selector or {}).get(args.model_label)
+    milli = percent * _PER_PERCENT if is_share else WHOLE
+    return Demand(cpu, milli, number, (model,) if model else ())
 
 
 def held_by(using: Iterable[Demand], number: int) -> list[int]:

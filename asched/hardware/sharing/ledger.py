@@ -25,7 +25,7 @@ from asched.hardware.sharing.devices import (
     Wish,
     held_by,
 )
-from asched.plugin import Aspect, ByRow, Cluster, NodeView, PerClass, PodClass, PodInfo
+from asched.plugin import Aspect, ByRow, Cluster, NodeView, PerClass, PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -51,10 +51,7 @@ class Ledger(ByRow[None]):
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
         self._reserved: dict[str, Parts] = {}
         self._sweep_at = SWEEP_FROM
-        self.wish = PerClass(self._wish_of)
-
-    def _wish_of(self, cls: PodClass) -> Wish | None:
-        return self._convention.wish(cls.example)
+        self.wish: PerClass[Wish | None] = PerClass(lambda cls: convention.wish(cls.example))
 
     # --- from the plugin -------------------------------------------------------------------------
 

@@ -1,8 +1,11 @@
 """The memory of plugins: derived once, forgotten with the class."""
 
+from weakref import ref
+
 import pytest
 
 from asched.core.framework.per_class import PerClass
+from asched.core.framework.points import Plugin
 from asched.core.state import pod_classes
 from asched.core.state.pods import PodClass
 from tests.builders import a_cluster, a_pod, pending
@@ -34,3 +37,24 @@ def test_what_was_derived_goes_with_the_class(monkeypatch: pytest.MonkeyPatch) -
 
     assert len(memory) <= 2
     assert stays.cls.number in memory._known
+
+
+class _Deriving:
+    def derive(self, cls: PodClass) -> int:
+        return cls.number
+
+
+class _DerivingPlugin(_Deriving, Plugin):
+    def __init__(self) -> None:
+        self.memory = PerClass(self.derive)
+
+
+def test_who_derives_is_kept_unless_it_is_the_plugin() -> None:
+    cls = pending(a_cluster(), a_pod()).cls
+    assert PerClass(_Deriving().derive)(cls) == cls.number
+
+    plugin = _DerivingPlugin()
+    assert plugin.memory(cls) == cls.number
+    gone = ref(plugin)
+    del plugin
+    assert gone() is None

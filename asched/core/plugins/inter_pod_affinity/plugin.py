@@ -77,7 +77,6 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         self._namespaces = Namespaces(cluster)
         self._affinities = PerKey(_what_matters, lambda _: _Affinity())
         self._terms_of = PerPod(cluster, lambda pod: few_terms(cluster.classes.class_of(pod)))
-        self._of_pods = Concerns(self._sought, self._offered)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -149,8 +148,9 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
     # --- waiting ---------------------------------------------------------------------------------
 
     def registrations(self) -> Sequence[Registration]:
+        of_pods = Concerns(self._sought, self._offered)
         return (
-            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, self._of_pods),
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, of_pods),
             Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
         )
 
@@ -167,8 +167,9 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
 
     def extra_events(self) -> Sequence[Registration]:
         moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
+        of_pods = Concerns(self._sought, self._offered)
         return (
-            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_may_help, self._of_pods),
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_may_help, of_pods),
             Registration(Trigger(NODE.resource, moved)),
             Registration(Trigger(NAMESPACE.resource, Action.ALL), self._namespace_may_help),
         )

@@ -37,6 +37,7 @@ from asched.core.state.gradual import Gradual
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass
 from asched.core.state.view import NodeView
+from asched.core.state.weakly import weakly
 
 I32 = npt.NDArray[np.int32]
 
@@ -162,7 +163,7 @@ class DomainsMemory:
         self._admitted: dict[Admission, Mask] = {}
         #: masks under way: of many terms, and of many keys
         self._selected: Stepwise[NodeTerm, Mask] = Stepwise(cluster.budget, steps_in(cluster.nodes))
-        self._carrying: Stepwise[str, Mask] = Stepwise(cluster.budget, self._steps_of_key)
+        self._carrying: Stepwise[str, Mask] = Stepwise(cluster.budget, weakly(self._steps_of_key))
 
     def layout(self) -> int:
         """A number that moves when labels or taints of a node change, or a node comes or goes."""

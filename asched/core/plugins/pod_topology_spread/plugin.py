@@ -112,7 +112,6 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         self._spreads = PerKey(_what_matters, _new_spread)
         self._numbers = 0
         self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, gates))
-        self._of_pods = Concerns(self._sought, hints.offered_by_pods)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -183,8 +182,9 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     # --- waiting ---------------------------------------------------------------------------------
 
     def registrations(self) -> Sequence[Registration]:
+        of_pods = Concerns(self._sought, hints.offered_by_pods)
         return (
-            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, self._of_pods),
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, of_pods),
             Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
         )
 
@@ -199,8 +199,9 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return hints.hint_of_node(self._hard_constraints(pod), old, new)
 
     def extra_events(self) -> Sequence[Registration]:
+        of_pods = Concerns(self._sought, hints.offered_by_pods)
         found = [
-            Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help, self._of_pods),
+            Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help, of_pods),
             Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._node_may_help),
         ]
         if any(default.when_unsatisfiable == DO_NOT_SCHEDULE for default in self._defaults):

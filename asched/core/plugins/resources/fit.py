@@ -49,6 +49,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import FIXED_RESOURCES, Aspect
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView, with_more
+from asched.core.state.weakly import weakly
 
 TOO_MANY_PODS: Final = Reason("Too many pods", resolvable=True)
 INSUFFICIENT: Final = "Insufficient "
@@ -111,10 +112,10 @@ class NodeResourcesFit(
             raise ValueError("resources not found: scoringStrategy.resources must not be empty")
         self._scores_others = any(spec.name not in (CPU, MEMORY) for spec in self._resources)
         self._kernel = _kernel(args.scoring_strategy)
-        self._placement_points = PlacementPoints(cluster, self._resources, self._amounts_of)
+        self._placement_points = PlacementPoints(cluster, self._resources, _amounts_of)
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
-        self._hints = FitHints(cluster.classes, self._delegation, self._is_ignored)
+        self._hints = FitHints(cluster.classes, self._delegation, weakly(self._is_ignored))
         self._demand = PerClass(self._demand_of)
         self._scored = PerClass(self._scored_of)
         self._kernel_one = KERNELS_ONE.get(args.scoring_strategy.type)
@@ -288,13 +289,14 @@ class NodeResourcesFit(
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
     def _scored_of(self, cls: PodClass) -> Scored:
-        return scored(self._resources, self._amounts_of(cls))
+        return scored(self._resources, _amounts_of(cls))
 
-    def _amounts_of(self, cls: PodClass) -> dict[str, int]:
-        """What such a pod asks for as far as scores are concerned."""
-        cpu, memory = cls.scoring_nonzero
-        plain = cls.requests if cls.is_simple else container_requests(cls.example)
-        return {**plain, CPU: cpu, MEMORY: memory}
+
+def _amounts_of(cls: PodClass) -> dict[str, int]:
+    """What such a pod asks for as far as scores are concerned."""
+    cpu, memory = cls.scoring_nonzero
+    plain = cls.requests if cls.is_simple else container_requests(cls.example)
+    return {**plain, CPU: cpu, MEMORY: memory}
 
 
 def _kernel(strategy: config.ScoringStrategy) -> Kernel:

@@ -49,22 +49,22 @@ class FitHints:
         self._is_ignored = is_ignored
         #: by uid and version of the pod: to make it a class takes longer than all else about a hint
         self._known: dict[tuple[str, str], Amounts] = {}
-        self._of_sizes = Concerns(self._sizes_sought, self._sizes_offered)
-        self._of_ignored = Concerns(self._ignored_sought, lambda *_: _IGNORED)
 
     def registrations(self) -> Sequence[Registration]:
         pod = Trigger(POD.resource, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         device_class = Trigger(DEVICE_CLASS.resource, Action.ADD | Action.UPDATE)
+        of_sizes = Concerns(self._sizes_sought, self._sizes_offered)
         return (
             Registration(pod, self._pod_changed),
-            Registration(node, self._node_changed, self._of_sizes),
+            Registration(node, self._node_changed, of_sizes),
             Registration(device_class, self._device_class_changed),
         )
 
     def extra_events(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        return (Registration(node, self._wants_ignored, self._of_ignored),)
+        of_ignored = Concerns(self._ignored_sought, lambda *_: _IGNORED)
+        return (Registration(node, self._wants_ignored, of_ignored),)
 
     def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:  # noqa: ARG002
         """The node lacks something that does not count."""

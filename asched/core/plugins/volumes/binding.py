@@ -64,6 +64,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
+from asched.core.state.weakly import weakly
 
 REASONS: Final = {
     Reject.UNREACHABLE: Reason(
@@ -105,7 +106,7 @@ class VolumeBinding(
         self._timeout_s = args.bind_timeout_s
         self._reports = cluster.singleton(PluginReports)
         self._points = by_ratio.curve(args.shape) if args.shape else None
-        self._claims = Latest(cluster, self._sort)
+        self._claims = Latest(cluster, weakly(self._sort))
         self._reserved: dict[str, Reservation] = {}  # uid -> until bound or unreserved
 
     # --- what pods share -------------------------------------------------------------------------

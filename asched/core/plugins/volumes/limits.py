@@ -56,6 +56,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
+from asched.core.state.weakly import weakly
 
 TOO_MANY: Final = Reason("node(s) exceed max volume count", resolvable=True)
 
@@ -89,7 +90,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
     def __init__(self, cluster: Cluster, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
         self._cluster = cluster
         self._scaling = gates["VolumeLimitScaling"]
-        self._wanted = Latest(cluster, self._look_up)
+        self._wanted = Latest(cluster, weakly(self._look_up))
         if self._scaling:
             self.kinds = (CSI_DRIVER, CSI_NODE)  # type: ignore[misc]
 

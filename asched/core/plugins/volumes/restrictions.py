@@ -44,6 +44,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
+from asched.core.state.weakly import weakly
 
 DISK_TAKEN: Final = Reason("node(s) had no available disk", resolvable=True)
 CLAIM_IN_USE: Final = Reason(
@@ -85,7 +86,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._exclusive = Latest(cluster, self._look_up)
+        self._exclusive = Latest(cluster, weakly(self._look_up))
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without volumes share their answer; others have claims of their own, mostly."""

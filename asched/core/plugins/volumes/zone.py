@@ -47,6 +47,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
+from asched.core.state.weakly import weakly
 
 WRONG_ZONE: Final = Reason("node(s) had no available volume zone", resolvable=False)
 
@@ -71,7 +72,7 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._wanted = Latest(cluster, self._look_up)
+        self._wanted = Latest(cluster, weakly(self._look_up))
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without claims share their answer; others have claims of their own, mostly."""
