@@ -145,10 +145,11 @@ class Connection(asyncio.Protocol):
 
 
 class LiveStream:
-    """An answer that is read as it comes. `begun` is done when its head is there, or never will."""
+    """An answer that is read as it comes, once `begun` has been awaited."""
 
     def __init__(self, transport: asyncio.Transport, home: Home) -> None:
-        self.begun: asyncio.Future[None] = home.loop.create_future()
+        #: done when its head is there, or never will be
+        self._begun: asyncio.Future[None] = home.loop.create_future()
         self.status = 0
         self._head = Reply(0, b"")
         self._transport = transport
@@ -186,8 +187,8 @@ class LiveStream:
         if not self.status and not self._reader.in_head:
             self._head = self._reader.head()
             self.status = self._head.status
-            if not self.begun.done():
-                self.begun.set_result(None)
+            if not self._begun.done():
+                self._begun.set_result(None)
         self._size = self._reader.size
         if self._size > PIECES_BYTES_MAX and not self._is_whole and not self._is_paused:
             self._is_paused = True
@@ -207,9 +208,8 @@ class LiveStream:
         """What has arrived can still be read; then this is raised."""
         if self._error is None and not self._is_whole:
             self._error = error
-        if not self.begun.done():
-            self.begun.set_exception(error)
-            self.begun.exception()  # whoever waits has it
+        if not self._begun.done():
+            self._begun.set_result(None)
         self._wake()
 
     def close(self) -> None:
@@ -237,6 +237,12 @@ class LiveStream:
         if self._timer is not None:
             self._timer.cancel()
 
+    async def begun(self) -> None:
+        """Its head is there. Raises TransportError."""
+        await self._begun
+        if not self.status and self._error is not None:
+            raise _anew(self._error)
+
     async def chunks(self) -> AsyncIterator[bytes]:
         """Everything there is, as soon as there is something. Raises TransportError."""
         while True:
@@ -250,8 +256,7 @@ class LiveStream:
             elif self._is_whole:
                 return
             elif self._error is not None:
-                # Not itself: it would know those who were waiting, and they us, who know it.
-                raise type(self._error)(*self._error.args)
+                raise _anew(self._error)
             else:
                 self._news = self._home.loop.create_future()
                 await self._news
@@ -267,6 +272,11 @@ class LiveStream:
 
     def header(self, name: str) -> str | None:
         return self._head.header(name)
+
+
+def _anew(error: TransportError) -> TransportError:
+    """Not itself: it would know those who were waiting, and they the stream, which knows it."""
+    return type(error)(*error.args)
 
 
 def lost(where: str) -> ConnectionLost:

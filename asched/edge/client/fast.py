@@ -169,7 +169,7 @@ class FastTransport(StreamingTransport):
         live = connection.stream(data)
         try:
             async with asyncio.timeout_at(deadline_s):
-                await live.begun
+                await live.begun()
         except TimeoutError:
             self._distrust_all()
             connection.abort()
