@@ -26,6 +26,7 @@ from asched.edge.client import oidc
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import ExecPlugin, check
 from asched.edge.client.proxies import checked
+from asched.edge.files import file_content
 
 log = logging.getLogger(__name__)
 
@@ -301,10 +302,7 @@ def _document(path: Path) -> Any:
     """Raises OSError, ValueError, YAMLError, RecursionError."""
     data = _pipes.get(path)
     if data is None:
-        with path.open("rb") as stream:  # it may be a device, which has no end
-            data = stream.read(FILE_BYTES_MAX + 1)
-        if len(data) > FILE_BYTES_MAX:
-            raise ValueError(f"larger than {FILE_BYTES_MAX} bytes")
+        data = file_content(path, FILE_BYTES_MAX)
         if path.is_fifo():
             _pipes[path] = data
     document = yaml.safe_load(data)

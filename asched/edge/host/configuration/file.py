@@ -30,6 +30,7 @@ from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
 from asched.core.plugins import IN_TREE_POINTS
+from asched.edge.files import file_start
 from asched.edge.host.configuration import extender_tls
 from asched.edge.host.configuration.source import Source, read
 
@@ -94,8 +95,7 @@ class LoadedConfig(msgspec.Struct, frozen=True):
 def read_text(path: FilePath | str) -> str:
     """The text of a file; raises UnreadableFileError with one line that says why."""
     try:
-        with FilePath(path).open("rb") as stream:  # it may be a device, which has no end
-            data = stream.read(FILE_BYTES_MAX + 1)
+        data = file_start(path, FILE_BYTES_MAX + 1)
     except IsADirectoryError as error:
         raise UnreadableFileError(f"read {path}: is a directory") from error
     except OSError as error:
