@@ -22,7 +22,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_amounts import Layer, NominatedAmounts
+from asched.core.framework.results.prepared import PLUGINS_MAX
 from asched.core.framework.status import Reason, Status
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import ALL_ASPECTS, Aspect
@@ -76,7 +77,7 @@ def ignores_pods(plugin: FilterPlugin) -> bool:
     return _ignores_pods(type(plugin))
 
 
-@cache
+@lru_cache(PLUGINS_MAX)
 def _ignores_pods(plugin: type[FilterPlugin]) -> bool:
     return (
         plugin.depends_on is not None

@@ -3,7 +3,7 @@ scorer. It is asked again once an object or a count has moved that it read.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +34,11 @@ MaskMaker = Callable[[], Mask]
 
 def nobody() -> Mask:
     return np.zeros(0, dtype=np.bool_)
+
+
+#: Classes of plugins of which something is kept: a file that is read again has another each time,
+#: which would stay, and with it what every abstract base keeps of the class.
+PLUGINS_MAX: Final = 64
 
 
 class Work:
@@ -186,7 +191,7 @@ class PreparedScores(Prepared):
         return result
 
 
-@cache
+@lru_cache(PLUGINS_MAX)
 def bits_of(plugin: type[CachedPlugin]) -> int:
     """After which of `Moves` a first half is to be looked at, as its plugin declares it."""
     bits = OF_NODES | OBJECTS
@@ -197,7 +202,7 @@ def bits_of(plugin: type[CachedPlugin]) -> int:
     return bits | int(plugin.depends_on) & POD_LABELS
 
 
-@cache
+@lru_cache(PLUGINS_MAX)
 def has_stamp(plugin: type[CachedPlugin]) -> bool:
     """Whether a plugin has a rule of its own for how long what it says holds."""
     base = CachedPlugin
