@@ -266,6 +266,10 @@ class DynamicResources(
             return True
         return any(self._is_told_allocated(claim) for claim in prepared.claims)
 
+    def may_evict(self, pod: PodInfo, trial: Trial) -> bool:  # noqa: ARG002
+        """It gives claims back, and nobody has to leave for that."""
+        return False
+
     def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:  # noqa: ARG002
         if not rejection.pre_filter_ran(self.name):
             return PostFilterResult(failure(NOT_FOUND))

@@ -174,16 +174,28 @@ async def test_a_rejected_class_costs_nothing_while_others_are_placed(engine) ->
     assert sum(engine.world.recorder.results.values()) == attempts + COUNTED
 
 
+def with_gpus(manifest, count):
+    """More than any node has, which devices might stand for."""
+    wanted = manifest["spec"]["containers"][0]["resources"]
+    wanted["requests"]["example.com/gpu"] = str(count)
+    wanted["limits"] = {"example.com/gpu": str(count)}
+    return manifest
+
+
 async def test_a_pod_that_leaves_a_node_costs_nothing_to_those_who_have_no_room_there(
     engine,
 ) -> None:
-    """Classes of several sizes and importance, of which some keep apart: one look at the node that
-    it left tells all of them, and no filter is asked anything.
+    """Classes of several sizes and importance, of which some keep apart and some want devices: one
+    look at the node that it left tells all of them, and no filter is asked anything.
     """
     sizes = range(100, 100 + WARM)
     await engine.reject(*[pod(cpu=str(size)) for size in sizes])
     apart = affinity("podAntiAffinity")
     await engine.reject(*[pod(cpu=str(size), priority=9, **apart) for size in sizes])
+    large = crowds.node(NODES)
+    large["status"]["allocatable"]["example.com/gpu"] = "8"
+    await engine.world.create([large])
+    await engine.reject(*[with_gpus(pod(cpu="1", priority=9), size) for size in sizes])
     await engine.schedule(*[pod() for _ in range(COUNTED)])
     looking = engine.world.machine.context.queue.looking
     before = engine._work.full_passes, engine._work.row_passes, looking.left
@@ -192,7 +204,7 @@ async def test_a_pod_that_leaves_a_node_costs_nothing_to_those_who_have_no_room_
             await engine.world.delete("pods", "default", one["metadata"]["name"])
             engine.world.take_in()
             engine.world._turn()
-    assert looking.spared == 2 * WARM * COUNTED
+    assert looking.spared == 3 * WARM * COUNTED
     assert (engine._work.full_passes, engine._work.row_passes, looking.left) == before
 
 
