@@ -323,7 +323,7 @@ class Machine:
                 parked.runner = now
             parked.started_s = context.counter_s()
             return parked
-        while not (self._parked.is_full or context.queue.sliced):
+        while not (self._parked.is_full or context.queue.sliced.pieces):
             queued = context.queue.pop(context.now_s)
             if queued is None:
                 return None

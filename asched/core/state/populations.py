@@ -89,7 +89,9 @@ class Populations:
         namespaces = predicate.namespaces
         for namespace in tuple(self._inside) if namespaces is None else namespaces:
             inside = self._inside.get(namespace, _NONE)
-            if named is None or len(inside) <= SETS_FEW:
+            if len(inside) <= SETS_FEW:
+                yield list(inside)
+            elif named is None:
                 yield from self._in_parts(list(inside))
             else:
                 while not self._knows(namespace, named.key):

@@ -110,7 +110,7 @@ class Topology:
                 counter.finding = self._populations.who_may_match(key.found_by)
             if self._trials:
                 self._trials[-1].made.append(counter)
-        if counter.is_filling:
+        if counter.finding or counter.uncounted:
             self._fill(counter)
         self.keep(counter)
         return counter
