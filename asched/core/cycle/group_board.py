@@ -111,7 +111,8 @@ class GroupBoard:
         )
 
     def takes(self, c: int) -> dict[int, int]:
-        return takes_of(self.state(c).active_plugins.filters, self.example(c))
+        filters = self.state(c).active_plugins.filters
+        return takes_of([f.plugin for f in filters], self.example(c))
 
     def free(self, places: list[int]) -> I64:
         """int64[len(places), N]: what is left of these."""

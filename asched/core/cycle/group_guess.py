@@ -131,7 +131,7 @@ def _needs(state: ClassState, pod: PodInfo) -> Mapping[int, int] | None:
             taking += 1
         elif not ignores_pods(one.plugin):
             return None
-    return takes_of(state.active_plugins.filters, pod) if taking else {}
+    return takes_of([f.plugin for f in state.active_plugins.filters], pod) if taking else {}
 
 
 def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeView) -> I64:

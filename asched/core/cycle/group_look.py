@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from asched.core.cycle import group_board, group_problem
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt
-from asched.core.framework.order_free import POD_PLACE, OrderFree
+from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.runner import Runner
 from asched.core.gang import bounds
 from asched.core.model.pod import Pod
@@ -149,10 +149,7 @@ def _read(
     ]
     amounts: dict[int, list[int]] = {}
     for info in infos:
-        needs: dict[int, int] = {}
-        for taker in takers:
-            for place, amount in taker.takes(info).items():
-                needs[place] = max(needs.get(place, 0), amount)
+        needs = takes_of(takers, info)
         for place in PLACES:
             amounts.setdefault(place, []).append(needs.get(place, 0))
     looks = Counter((s.number, i.pod.priority) for s, i in zip(states, infos, strict=True))

@@ -230,7 +230,7 @@ def _wish(context: SchedulerContext, runner: Runner, queued: QueuedPod) -> _Wish
     others = [p for p in filters if not (p.reads_only_amounts or is_blind(p, pod))]
     post_filters = _post_filters(runner, state)
     return _Wish(
-        takes=tuple(takes_of(state.active_plugins.filters, pod).items()),
+        takes=tuple(takes_of([f.plugin for f in state.active_plugins.filters], pod).items()),
         is_of_row=bool(queued.rejected_by)
         and not runner.consults(pod)
         and not pod.pod.spec.resource_claims

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from asched.core.framework.points import FilterPlugin
-from asched.core.framework.profile import Filterer
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.state.pods import PodInfo
 
@@ -38,11 +37,11 @@ def is_order_free(plugin: FilterPlugin, pod: PodInfo) -> bool:
     return ignores_pods(plugin)
 
 
-def takes_of(filters: Iterable[Filterer], pod: PodInfo) -> dict[int, int]:
+def takes_of(plugins: Iterable[FilterPlugin], pod: PodInfo) -> dict[int, int]:
     """What these say together that a pod needs of a row at least: place on axis R to amount."""
     found: dict[int, int] = {}
-    for filterer in filters:
-        if isinstance(filterer.plugin, OrderFree):
-            for at, amount in filterer.plugin.takes(pod).items():
+    for plugin in plugins:
+        if isinstance(plugin, OrderFree):
+            for at, amount in plugin.takes(pod).items():
                 found[at] = max(found.get(at, 0), amount)
     return found

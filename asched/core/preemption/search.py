@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.order_free import POD_PLACE, OrderFree
+from asched.core.framework.order_free import POD_PLACE, takes_of
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_filter import is_blind, is_plain
@@ -284,9 +284,7 @@ def _large_enough(
     """bool[N]: the rows on which the pod would fit if they were empty, as far as these tell."""
     fits: npt.NDArray[np.bool_] = nodes.columns.read("live")[: nodes.height]
     offered = nodes.columns.read("allocatable")
-    for verdict in verdicts:
-        takes = verdict.plugin.takes(pod) if isinstance(verdict.plugin, OrderFree) else {}
-        for at, amount in takes.items():
-            if at != POD_PLACE:
-                fits = fits & (offered[at, : nodes.height] >= amount)
+    for at, amount in takes_of([verdict.plugin for verdict in verdicts], pod).items():
+        if at != POD_PLACE:
+            fits = fits & (offered[at, : nodes.height] >= amount)
     return fits
