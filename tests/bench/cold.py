@@ -17,7 +17,6 @@ import argparse
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +25,7 @@ from pathlib import Path
 from asched.lab.bench.processes import Process
 from asched.lab.bench.report import commit, machine_line
 from tests.bench.crowds import plain
-from tests.bench.measure import SCHEDULER, Cluster
+from tests.bench.measure import SCHEDULER, Cluster, pack_code
 from tests.bench.real import RealServer, assets
 
 LOOK_S = 0.01
@@ -114,7 +113,7 @@ def main(argv: list[str] | None = None) -> int:
         print("KUBEBUILDER_ASSETS names no folder with etcd, kube-apiserver and kube-scheduler")
         return 2
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
-    subprocess.run([sys.executable, "-m", "asched.cli.packed_code"], check=True)
+    pack_code()
     print(
         f"{'scheduler':15} {'life':>5} {'bound':>6} {'first s':>8} {'cpu s':>6} {'in all':>7}"
         f" {'load':>6}"

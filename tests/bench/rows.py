@@ -1,8 +1,12 @@
 """The rows there are: each by name, with the crowd it is measured on."""
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 
+from asched.edge.client.codec import INITIAL_EVENTS_END
+from asched.lab.bench.api import PODS_PATH
 from tests.bench import engine, measure, shapes
 from tests.bench.crowds import (
     HIGH,
@@ -89,7 +93,31 @@ async def _arrival(cluster: Cluster, name: str, asked: Asked) -> Row:
 
 async def _start(cluster: Cluster, name: str, _: Asked) -> Row:
     crowd = Crowd(5000, ((plain, 1000),), placed=(running, 49_000))
-    return await measure.measure(cluster, name, crowd)
+    row = await measure.measure(cluster, name, crowd)
+    row.extra["pods_received_s"] = await _receiving_s(cluster)
+    return row
+
+
+async def _receiving_s(cluster: Cluster) -> float:
+    """How long a client that only receives them waits for all pods, as a streaming list where the
+    server has these: nobody who has to know them starts sooner.
+    """
+    streaming = (
+        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        "&allowWatchBookmarks=true"
+    )
+    end, began_s = INITIAL_EVENTS_END.encode(), 0.0
+    for query in (streaming, "resourceVersion=0"):
+        began_s, last = time.monotonic(), b""
+        path = f"{PODS_PATH}?{query}"
+        async with cluster.api.session.general.stream(path, timeout_s=measure.STUCK_S) as stream:
+            async for piece in stream.chunks():
+                last = last[-len(end) :] + piece
+                if end in last:
+                    break
+            if stream.status == HTTPStatus.OK:
+                break
+    return round(time.monotonic() - began_s, 2)
 
 
 BOUND: dict[str, BoundRow] = {
