@@ -35,7 +35,6 @@ from asched.core.preemption.victims import (
     DryRun,
     Promise,
     Supposed,
-    costs_of,
     dry_run,
     suppose,
 )
@@ -128,8 +127,17 @@ class Prospects(ABC):
                 self.outcome[mine] = UNKNOWN
         self._apart = row
 
+    def tried(self, pod: PodInfo, rows: I64, trial: Trial) -> npt.NDArray[np.int8]:
+        """int8[M]: what comes of these rows, those tried of which nothing is known."""
+        found = self.outcome[rows]
+        unknown = rows[found == UNKNOWN]
+        if len(unknown):
+            self.evaluate(pod, unknown, trial)
+            found = self.outcome[rows]
+        return found
+
     @abstractmethod
-    def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+    def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         """Try rows and write down what came of it. Raises OutOfTurn: what is known stays known."""
 
     @abstractmethod
@@ -137,7 +145,7 @@ class Prospects(ABC):
         """The victims on an open row."""
 
     @abstractmethod
-    def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:
+    def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
         """(why, how many) of rows on which evicting does not help."""
 
     @abstractmethod
@@ -189,16 +197,13 @@ class PlainProspects(Prospects):
         verdicts: Sequence[CachedVerdict],
     ) -> None:
         super().__init__(cluster, pods_by_priority, budgets)
-        self._verdicts = tuple(verdicts)
+        self.verdicts = tuple(verdicts)
         self._victims: dict[int, tuple[int, ...]] = {}
         self._codes: list[I32] = []
         for verdict in verdicts:
             self.aspects |= verdict.aspects
 
-    def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
-        capacity = len(self.outcome)
-        if not self._codes or len(self._codes[0]) != capacity:
-            self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
+    def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         depth = self.budgets.depth
         weight = SPOKEN_FOR_CELLS if len(self.budgets) else 1
         if depth > BUDGETS_PER_ROW_MAX:  # then parts of a few pods
@@ -218,7 +223,7 @@ class PlainProspects(Prospects):
         victims = tuple(pods[slot] for slot in self._victims[row])
         return Candidate(_name(trial, row), row, victims, violations)
 
-    def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:
+    def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
         nobody = self.outcome[rows] == NOBODY_BELOW
         if nobody.any():
             yield NO_VICTIMS.status, int(np.count_nonzero(nobody))
@@ -226,12 +231,12 @@ class PlainProspects(Prospects):
             yield status, len(members)
 
     def told(
-        self, pod: PodInfo, rows: I32, active: Iterable[CachedVerdict]
-    ) -> Iterator[tuple[Status, I32]]:
+        self, pod: PodInfo, rows: I64, active: Iterable[CachedVerdict]
+    ) -> Iterator[tuple[Status, I64]]:
         """(why, which) of rows that were tried, by the first of these filters that rejects each,
         with the less important pods gone where it looks at amounts.
         """
-        own = {id(v): codes for v, codes in zip(self._verdicts, self._codes, strict=True)}
+        own = {id(v): codes for v, codes in zip(self.verdicts, self._codes, strict=True)}
         for verdict in active:
             if not len(rows):
                 return
@@ -240,18 +245,18 @@ class PlainProspects(Prospects):
                 yield verdict.plugin.explain(pod, code).by(verdict.plugin.name), rows[codes == code]
             rows = rows[codes == 0]
 
-    def _suppose(self, pod: PodInfo, rows: I32, trial: Trial) -> Supposed:
+    def _suppose(self, pod: PodInfo, rows: I64, trial: Trial) -> Supposed:
         return suppose(
             pod,
             rows,
-            self._verdicts,
+            self.verdicts,
             self.cluster,
             self.pods_by_priority,
             self.budgets,
             self._promise(pod, rows, trial),
         )
 
-    def _promise(self, pod: PodInfo, rows: I32, trial: Trial) -> Promise | None:
+    def _promise(self, pod: PodInfo, rows: I64, trial: Trial) -> Promise | None:
         """What is promised to others on the rows: the pod's own nomination does not count."""
         layer = self._layer
         if layer is None or not layer.total or not layer.count[rows].any():
@@ -267,19 +272,18 @@ class PlainProspects(Prospects):
                 amounts[index, position] = amount
         return Promise(amounts, pods)
 
-    def _evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+    def _evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         found = self._suppose(pod, rows, trial)
-        outcome = np.full(len(rows), OPEN, dtype=np.int8)
-        outcome[~found.victims.any(axis=0)] = NO_NEED
         for kept, codes in zip(self._codes, found.codes, strict=True):
             kept[rows] = codes
-            outcome[codes != 0] = REJECTED
-        outcome[found.lower == 0] = NOBODY_BELOW
+        outcome = np.where(found.lower == 0, NOBODY_BELOW, REJECTED)
+        if len(found.some):
+            outcome[found.some] = np.where(found.victims.any(axis=0), OPEN, NO_NEED)
+            self._note_victims(rows[found.some], found.victims)
+            self.costs[:, rows[found.some]] = found.costs
         self.outcome[rows] = outcome
-        self._note_victims(rows, found.victims & (outcome == OPEN))
-        self.costs[:, rows] = costs_of(rows, found, self.pods_by_priority)
 
-    def _note_victims(self, rows: I32, victims: npt.NDArray[np.bool_]) -> None:
+    def _note_victims(self, rows: I64, victims: npt.NDArray[np.bool_]) -> None:
         """`victims` bool[K, M] by slot and row."""
         slots = victims.T.nonzero()[1].tolist()
         ends = np.cumsum(victims.sum(axis=0)).tolist()
@@ -291,6 +295,7 @@ class PlainProspects(Prospects):
 
     def _forget(self) -> None:
         self._victims.clear()
+        self._codes = [np.zeros(len(self.outcome), dtype=np.int32) for _ in self.verdicts]
 
 
 class TrialProspects(Prospects):
@@ -304,7 +309,7 @@ class TrialProspects(Prospects):
         super().__init__(cluster, pods_by_priority, budgets)
         self._runs: dict[int, DryRun] = {}
 
-    def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+    def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         if not self.cluster.priorities.are_below(pod.pod.priority):
             self.cluster.budget.charge(len(rows) / ROWS_A_STEP)
             self.outcome[rows] = NOBODY_BELOW
@@ -324,7 +329,7 @@ class TrialProspects(Prospects):
                 self.outcome[row] = NO_NEED
             self._note_budgets((row,), pod.pod.priority)
 
-    def close(self, rows: I32, status: Status) -> None:
+    def close(self, rows: I64, status: Status) -> None:
         """It is known why these are no candidates."""
         self.outcome[rows] = REJECTED
         self._runs.update(dict.fromkeys(rows.tolist(), DryRun((), 0, status)))
@@ -333,7 +338,7 @@ class TrialProspects(Prospects):
         run = self._runs[row]
         return Candidate(_name(trial, row), row, run.victims, run.violations)
 
-    def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:  # noqa: ARG002
+    def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:  # noqa: ARG002
         nobody = self.outcome[rows] == NOBODY_BELOW
         counts: dict[Status, int] = {}
         if nobody.any():
@@ -348,8 +353,11 @@ class TrialProspects(Prospects):
         self._runs.clear()
 
 
-def _parts(rows: I32, sizes: I64) -> Iterator[I32]:
+def _parts(rows: I64, sizes: I64) -> Iterator[I64]:
     """The rows in parts of at most CELLS_MAX slots times rows (or one row), alike ones together."""
+    if len(rows) * int(sizes.max(initial=0)) <= CELLS_MAX:
+        yield rows
+        return
     order = np.argsort(sizes, kind="stable")[::-1]
     rows, sizes = rows[order], sizes[order]
     at = 0

@@ -49,12 +49,12 @@ def cost_of(victims: Sequence[PodInfo], violations: int) -> Cost:
     return Cost(violations, top, total, len(victims), -earliest)
 
 
-def cheapest(costs: I64) -> npt.NDArray[np.intp]:
-    """Positions of all candidates that share the lowest cost; `costs` is int64[5, M] in the order
-    of `Cost`, M >= 1.
+def cheapest(costs: I64, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Those of the rows that share the lowest cost, one at least; `costs` is int64[5, N] in the
+    order of `Cost`.
     """
-    left: npt.NDArray[np.intp] = np.flatnonzero(costs[0] == costs[0].min())
-    for values in costs[1:]:
+    left = rows
+    for values in costs:
         if len(left) == 1:
             break
         here = values[left]

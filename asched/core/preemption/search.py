@@ -25,7 +25,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
 
-I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
 
 #: What all of them take at most, as far as it grows with the cluster ...
 BYTES_MAX: Final = 64 << 20
@@ -55,12 +55,12 @@ class Limit(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """The open rows int32[M] with their prospects."""
+    """The open rows int64[M] with their prospects."""
 
     prospects: "candidates.Prospects"
-    open: I32
+    open: I64
     #: every row that was worth a try
-    tried: I32
+    tried: I64
 
 
 class Search:
@@ -78,41 +78,34 @@ class Search:
 
     def find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
         """Try the rows that were rejected in a way that evicting pods may cure."""
-        rows = rejection.candidates.astype(np.int32)
+        rows = rejection.candidates
         is_fresh = rejection.pre_filter is None
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
-        prospects.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
         blocked = self._blocked(pod, prospects, rows, trial)
         if is_fresh and isinstance(prospects, candidates.TrialProspects):
             self._close_by_amounts(pod, rows, prospects, trial)
         if self._has_limit(prospects, rows):
             self._try_some(pod, rows, blocked, prospects, trial)
+            outcome = prospects.outcome[rows]
         else:
-            prospects.evaluate(pod, rows[prospects.outcome[rows] == candidates.UNKNOWN], trial)
-        is_open = (prospects.outcome[rows] == candidates.OPEN) & ~blocked
+            outcome = prospects.tried(pod, rows, trial)
+        is_open = (outcome == candidates.OPEN) & ~blocked
         return Findings(prospects, rows[is_open], rows)
 
     def is_hopeless(self, pod: PodInfo, trial: Trial) -> bool:
         """Whether amounts tell already that evicting pods helps on no row, whatever other filters
         say. What is known of a row holds for all who ask for as much, until something moves there.
         """
-        state = trial.state
-        verdicts = [v for v in state.active if v.plugin.reads_only_amounts]
-        if state.outcome.rejection is not None or not verdicts or self._is_restricted:
+        if trial.state.outcome.rejection is not None or self._is_restricted:
             return False
-        prospects = self._of_amounts(pod, trial, verdicts)
-        prospects.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
-        could = _large_enough(pod, verdicts, self._cluster.nodes)
-        outcome = prospects.outcome[: len(could)]
-        unknown = np.flatnonzero(could & (outcome == candidates.UNKNOWN)).astype(np.int32)
-        if len(unknown):
-            prospects.evaluate(pod, unknown, trial)
-        is_open = (outcome == candidates.OPEN) | (outcome == candidates.NO_NEED)
-        return not (could & is_open).any()
+        prospects = self._of_amounts(pod, trial)
+        rows = _large_enough(pod, prospects.verdicts, self._cluster.nodes).nonzero()[0]
+        outcome = prospects.tried(pod, rows, trial)
+        return not ((outcome == candidates.OPEN) | (outcome == candidates.NO_NEED)).any()
 
     def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
         """The candidate whose loss hurts least; there is one."""
-        tied = findings.open[choice.cheapest(findings.prospects.costs[:, findings.open])]
+        tied = choice.cheapest(findings.prospects.costs, findings.open)
         row = int(tied[draw(trial.seed, len(tied))])
         return findings.prospects.candidate(pod, row, trial)
 
@@ -158,8 +151,7 @@ class Search:
         """What is known of preemptors like this one, brought up to date."""
         state = trial.state
         if is_fresh and is_plain(pod, state):
-            plain = [v for v in state.active if v.plugin.reads_only_amounts]
-            return self._of_amounts(pod, trial, plain)
+            return self._of_amounts(pod, trial)
         key = (state.number, pod.cls.key)
         prospects = self._cached.get(key) if is_fresh else None
         if prospects is None:
@@ -168,10 +160,9 @@ class Search:
         self._bring_up(key, prospects, pod, trial, state.active)
         return prospects
 
-    def _of_amounts(
-        self, pod: PodInfo, trial: Trial, verdicts: Sequence[CachedVerdict]
-    ) -> "candidates.PlainProspects":
-        """What these filters, which read only amounts, say of all who ask the same of them."""
+    def _of_amounts(self, pod: PodInfo, trial: Trial) -> "candidates.PlainProspects":
+        """What filters that read only amounts say of all who ask the same of them."""
+        verdicts = [v for v in trial.state.active if v.plugin.reads_only_amounts]
         key = (pod.pod.priority, *map(id, verdicts))
         prospects = self._cached.get(key)
         if not isinstance(prospects, candidates.PlainProspects):
@@ -192,8 +183,9 @@ class Search:
         self._budgets.catch_up()
         self._pods_by_priority.catch_up()
         self._cached.move_to_end(key)
-        layer = trial.nominated_pods.nominated_amounts.layer(pod.pod.priority)
-        prospects.refresh(verdicts, layer)
+        nominated = trial.nominated_pods.nominated_amounts
+        prospects.refresh(verdicts, nominated.layer(pod.pod.priority))
+        prospects.keep_apart(nominated.row_of(pod))
 
     def _keep(self, key: Hashable, prospects: "candidates.Prospects") -> "candidates.Prospects":
         self._cached[key] = prospects
@@ -206,44 +198,37 @@ class Search:
         return prospects
 
     def _close_by_amounts(
-        self, pod: PodInfo, rows: I32, prospects: "candidates.TrialProspects", trial: Trial
+        self, pod: PodInfo, rows: I64, prospects: "candidates.TrialProspects", trial: Trial
     ) -> None:
         """Spare those rows a trial on which amounts tell that it would be in vain. They do if none
         that looks at pods in another way has a say before.
         """
         active = trial.state.active
-        verdicts = [v for v in active if v.plugin.reads_only_amounts]
         before = list(takewhile(lambda v: not v.plugin.reads_only_amounts, active))
         unknown = rows[prospects.outcome[rows] == candidates.UNKNOWN]
-        if (
-            not verdicts
-            or not len(unknown)
-            or not self._cluster.priorities.are_below(pod.pod.priority)
-        ):
+        if not len(unknown) or not self._cluster.priorities.are_below(pod.pod.priority):
             return
         if not all(is_blind(verdict.plugin, pod) for verdict in before):
             return
-        plain = self._of_amounts(pod, trial, verdicts)
-        plain.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
-        plain.evaluate(pod, unknown[plain.outcome[unknown] == candidates.UNKNOWN], trial)
-        closed = unknown[plain.outcome[unknown] == candidates.REJECTED]
-        for status, members in plain.told(pod, closed, [*before, verdicts[0]]):
+        plain = self._of_amounts(pod, trial)
+        closed = unknown[plain.tried(pod, unknown, trial) == candidates.REJECTED]
+        for status, members in plain.told(pod, closed, active[: len(before) + 1]):
             prospects.close(members, status)
 
     def _blocked(
-        self, pod: PodInfo, prospects: "candidates.Prospects", rows: I32, trial: Trial
+        self, pod: PodInfo, prospects: "candidates.Prospects", rows: I64, trial: Trial
     ) -> npt.NDArray[np.bool_]:
         """Rows which a filter that ignores pods rejects too, after the one that was heard."""
         blocked = np.zeros(len(rows), dtype=np.bool_)
         if isinstance(prospects, candidates.PlainProspects):
             after = False
             for verdict in trial.state.active:
-                if after and is_blind(verdict.plugin, pod):
+                if after and not verdict.is_clear and is_blind(verdict.plugin, pod):
                     blocked |= verdict.codes[rows] != 0
                 after |= verdict.plugin.reads_only_amounts
         return blocked
 
-    def _has_limit(self, prospects: "candidates.Prospects", rows: I32) -> bool:
+    def _has_limit(self, prospects: "candidates.Prospects", rows: I64) -> bool:
         if self._is_restricted:
             return True
         return (
@@ -254,7 +239,7 @@ class Search:
     def _try_some(
         self,
         pod: PodInfo,
-        rows: I32,
+        rows: I64,
         blocked: npt.NDArray[np.bool_],
         prospects: "candidates.Prospects",
         trial: Trial,

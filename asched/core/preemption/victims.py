@@ -22,7 +22,7 @@ from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import Reason, Status
 from asched.core.framework.trial import Trial
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.choice import PRIORITY_SHIFT
+from asched.core.preemption.choice import PRIORITY_SHIFT, Cost
 from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -33,6 +33,8 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _NOTHING: Final[Mapping[tuple[str, int], int]] = {}
+NO_VICTIM: Final[Mask] = np.zeros((0, 0), dtype=np.bool_)
+NO_COSTS: Final[I64] = np.zeros((len(Cost._fields), 0), dtype=np.int64)
 NO_VICTIMS: Final = Reason("No preemption victims found for incoming pod", resolvable=False)
 
 
@@ -70,16 +72,19 @@ def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
 
 
 class Supposed(NamedTuple):
-    """Many rows at once; K slots, M rows.
+    """Many rows at once; M rows, K slots, and S rows on which the pod fits without those below it.
 
     `lower` int64[M]: pods of lower priority there. `codes`: for each filter what it says without
-    them, int32[M]. `victims` and `violating`: bool[K, M] by slot; no victims where any code is set.
+    them, int32[M]. `some` int[S]: positions of the rows on which it fits then; of these `victims`
+    bool[K, S] by slot, and `costs` int64[5, S] in the order of `choice.Cost`, which hold anything
+    for rows without victims.
     """
 
     lower: I64
     codes: list[I32]
+    some: npt.NDArray[np.intp]
     victims: Mask
-    violating: Mask
+    costs: I64
 
 
 class Promise(NamedTuple):
@@ -91,7 +96,7 @@ class Promise(NamedTuple):
 
 def suppose(
     pod: PodInfo,
-    rows: I32,
+    rows: I64,
     verdicts: Sequence[CachedVerdict],
     cluster: Cluster,
     pods_by_priority: PodsByPriority,
@@ -99,45 +104,47 @@ def suppose(
     promise: Promise | None,
 ) -> Supposed:
     """Try rows with the filters that read only amounts, nominated pods counted on top."""
-    bulks = pods_by_priority.bulks[pods_by_priority.places(rows)]
-    is_lower = pods_by_priority.priorities[bulks] < pod.pod.priority
+    places = pods_by_priority.places(rows)
+    bulks = pods_by_priority.bulks[places]
+    priorities = pods_by_priority.priorities[bulks]
+    is_lower = priorities < pod.pod.priority
     amounts = pods_by_priority.amounts[:, np.where(is_lower, bulks, 0)]
     beyond = _beyond(rows, cluster)
     if beyond is not None:
         amounts = amounts.astype(np.object_)  # whole numbers of any size
-    more, more_pods = -amounts.sum(axis=1), -is_lower.sum(axis=0)
-    lower = -more_pods
+    lower = is_lower.sum(axis=0)
+    more, more_pods = -amounts.sum(axis=1), -lower
     if beyond is not None:
         more += beyond
     if promise is not None:
         more += promise.amounts
         more_pods += promise.pods
-    view = SupposedView(cluster.nodes, rows, more, more_pods)
+    view = SupposedView(cluster.nodes, rows.astype(np.int32), more, more_pods)
     codes = [np.asarray(v.plugin.filter(pod, view, v.data)) for v in verdicts]
     fits = lower > 0
     for found in codes:
         fits &= found == 0
-    victims: Mask = np.zeros(is_lower.shape, dtype=np.bool_)
-    violating: Mask = np.zeros(is_lower.shape, dtype=np.bool_)
-    some = np.flatnonzero(fits)
-    if len(some):
-        order, over = _order(rows[some], is_lower[:, some], pods_by_priority, budgets)
-        violating[:, some] = over
-        victims[:, some] = _reprieve(
-            pod,
-            rows[some],
-            verdicts,
-            cluster,
-            order,
-            lower[some],
-            amounts[:, :, some],
-            more[:, some],
-            more_pods[some],
-        )
-    return Supposed(lower, codes, victims, violating)
+    some = fits.nonzero()[0]
+    if not len(some):  # mostly, where few rows are tried again
+        return Supposed(lower, codes, some, NO_VICTIM, NO_COSTS)
+    order, violating = _order(rows[some], is_lower[:, some], pods_by_priority, budgets)
+    victims = _reprieve(
+        pod,
+        rows[some],
+        verdicts,
+        cluster,
+        order,
+        lower[some],
+        amounts[:, :, some],
+        more[:, some],
+        more_pods[some],
+    )
+    starts = pods_by_priority.starts[places[:, some]]
+    costs = _costs(victims, victims & violating, priorities[:, some], starts)
+    return Supposed(lower, codes, some, victims, costs)
 
 
-def _beyond(rows: I32, cluster: Cluster) -> npt.NDArray[np.object_] | None:
+def _beyond(rows: I64, cluster: Cluster) -> npt.NDArray[np.object_] | None:
     """[R, M]: what rows hold above what 64 bits show; None if all sums fit in."""
     held = cluster.nodes.pod_amounts.rows_beyond
     if not held or not any(row in held for row in rows.tolist()):
@@ -151,7 +158,7 @@ def _beyond(rows: I32, cluster: Cluster) -> npt.NDArray[np.object_] | None:
 
 
 def _order(
-    rows: I32, is_lower: Mask, pods_by_priority: PodsByPriority, budgets: Budgets
+    rows: I64, is_lower: Mask, pods_by_priority: PodsByPriority, budgets: Budgets
 ) -> tuple[I64, Mask]:
     """(slots int64[K, M] in the order in which pods are put back, violating bool[K, M] by slot)."""
     first = is_lower.argmax(axis=0)
@@ -173,7 +180,7 @@ def _order(
 
 def _reprieve(
     pod: PodInfo,
-    rows: I32,
+    rows: I64,
     verdicts: Sequence[CachedVerdict],
     cluster: Cluster,
     order: I64,
@@ -188,7 +195,7 @@ def _reprieve(
     for step in range(int(lower.max())):
         slots = order[step]
         back = amounts[:, slots, across]
-        view = SupposedView(cluster.nodes, rows, more + back, more_pods + 1)
+        view = SupposedView(cluster.nodes, rows.astype(np.int32), more + back, more_pods + 1)
         fits = step < lower
         is_open = fits
         for verdict in verdicts:
@@ -199,17 +206,14 @@ def _reprieve(
     return victims
 
 
-def costs_of(rows: I32, found: Supposed, pods_by_priority: PodsByPriority) -> I64:
-    """int64[5, M] in the order of `choice.Cost`; rows without victims hold anything."""
-    places = pods_by_priority.places(rows)
-    priorities = pods_by_priority.priorities[pods_by_priority.bulks[places]]
-    victims = found.victims
+def _costs(victims: Mask, violating: Mask, priorities: I64, starts: I64) -> I64:
+    """int64[5, S] of bool[K, S] and int64[K, S] by slot."""
     lowest = np.iinfo(np.int64).min
     top = np.where(victims, priorities, lowest).max(axis=0, initial=lowest)
-    starts = np.where(victims & (priorities == top), pods_by_priority.starts[places], NOW)
+    starts = np.where(victims & (priorities == top), starts, NOW)
     return np.stack(
         (
-            (victims & found.violating).sum(axis=0),
+            violating.sum(axis=0),
             top,
             np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0),
             victims.sum(axis=0),

@@ -34,7 +34,7 @@ def test_choice(name: str, nodes: dict[str, tuple[str, int]], left: str) -> None
         candidates.append(Candidate(node, 0, tuple(infos), violations))
     assert {found.node for found in best_of(candidates)} == set(left)
     costs = np.array([cost_of(c.victims, c.violations) for c in candidates], dtype=np.int64).T
-    assert {candidates[at].node for at in cheapest(costs)} == set(left)
+    assert {candidates[at].node for at in cheapest(costs, np.arange(len(candidates)))} == set(left)
 
 
 def test_columns_choose_as_tuples_do() -> None:
@@ -42,4 +42,5 @@ def test_columns_choose_as_tuples_do() -> None:
     for _ in range(200):
         rows = [tuple(rng.randint(0, 2) for _ in range(5)) for _ in range(rng.randint(1, 12))]
         wanted = [at for at, row in enumerate(rows) if row == min(rows)]
-        assert cheapest(np.array(rows, dtype=np.int64).T).tolist() == wanted
+        costs = np.array(rows, dtype=np.int64).T
+        assert cheapest(costs, np.arange(len(rows))).tolist() == wanted

@@ -176,8 +176,8 @@ class CachedVerdict(CachedResult):
 
     @property
     def is_clear(self) -> bool:
-        """Whether no row is rejected by what is kept by row."""
-        return self.is_uniform
+        """Whether it rejects no row."""
+        return self.is_uniform and self.by_domain is None
 
     def refresh(self, pod: PodInfo) -> None:
         told, version = self.prepared.result.by_domain, self.prepared.version

@@ -212,7 +212,7 @@ class ClassState:
         plugins: list[FilterPlugin] = []
         for index, verdict in enumerate(self.active):
             plugins.append(verdict.plugin)
-            if not np.count_nonzero(verdict.codes):  # most refuse nobody
+            if verdict.is_clear:  # most are
                 continue
             fresh = (judge == 0) & (verdict.codes != 0)
             judge[fresh] = index + 1

@@ -209,6 +209,8 @@ class NominatedPods:
         for index, verdict in enumerate(state.active):
             if verdict.plugin.reads_only_amounts:
                 found = layer.codes(verdict, pod)[rows]
+            elif verdict.is_clear:
+                continue
             else:
                 found = verdict.codes[rows]
             fresh = is_open & (found != 0)
