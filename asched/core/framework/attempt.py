@@ -86,7 +86,7 @@ class Rejection:
             seen &= self.looked_at
         for row in self.overrides:
             seen[row] = False
-        rows = np.flatnonzero(seen)
+        rows = seen.nonzero()[0]
         if self._all_codes is not None:
             return tuple(self._groups_of_all(rows, self._all_codes))
         pairs = self.judge[rows].astype(np.int64) << 32 | self.codes[rows].astype(np.int64)

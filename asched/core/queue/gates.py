@@ -15,19 +15,15 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
-from asched.core.framework.points import PostFilterPlugin
+from asched.core.framework.points import PostFilterPlugin, PreEnqueuePlugin
 from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
-
-if TYPE_CHECKING:
-    from asched.core.framework.points import PreEnqueuePlugin
-
 
 T = TypeVar("T")
 
@@ -47,6 +43,11 @@ class Gates:
             for plugins in self._plugins.values()
             for one in plugins
             if isinstance(one, PostFilterPlugin) and one.preempts
+        }
+        #: by profile: those that tell for whom room is being made
+        self._expectant = {
+            name: [one for one in plugins if _tells_whom_it_expects(one)]
+            for name, plugins in self._plugins.items()
         }
         #: by profile and the plugin that gated last
         self._orders: dict[tuple[str, str], Sequence[PreEnqueuePlugin]] = {}
@@ -78,14 +79,17 @@ class Gates:
 
     def expecting(self, departed: Pod) -> dict[str, Expecting]:
         """For whom room is being made, and where, by profile."""
-        return {profile: self._expecting(profile, departed) for profile in self._plugins}
+        return {
+            profile: self._expecting(plugins, departed)
+            for profile, plugins in self._expectant.items()
+        }
 
-    def _expecting(self, profile: str, departed: Pod) -> Expecting:
+    def _expecting(self, plugins: Sequence[PreEnqueuePlugin], departed: Pod) -> Expecting:
         told = [
             self._told(
                 one, "expecting", partial(one.expecting, departed), Expecting, NOBODY_EXPECTS
             )
-            for one in self._plugins[profile]
+            for one in plugins
         ]
         some = [one for one in told if one]
         if len(some) <= 1:
@@ -109,7 +113,7 @@ class Gates:
         queued.gated_by = ""
         return True
 
-    def _in_turn(self, profile: str, gated_by: str) -> "Sequence[PreEnqueuePlugin]":
+    def _in_turn(self, profile: str, gated_by: str) -> Sequence[PreEnqueuePlugin]:
         """The plugin that gated a pod last comes first."""
         plugins = self._plugins.get(profile, ())
         if not gated_by:
@@ -120,9 +124,7 @@ class Gates:
             self._orders[profile, gated_by] = found
         return found
 
-    def _rejectors(
-        self, gate: "PreEnqueuePlugin", queued: QueuedPod, profile: str
-    ) -> frozenset[str]:
+    def _rejectors(self, gate: PreEnqueuePlugin, queued: QueuedPod, profile: str) -> frozenset[str]:
         """Who has to hear of what may help a pod that this gate refuses."""
         itself = frozenset((gate.name,))
         if gate.name in self._makers:
@@ -133,7 +135,7 @@ class Gates:
 
     def _told(
         self,
-        plugin: "PreEnqueuePlugin",
+        plugin: PreEnqueuePlugin,
         point: str,
         ask: Callable[[], T],
         kind: type[Any],
@@ -148,3 +150,7 @@ class Gates:
             self._observer.plugin_raised(plugin.name, point, error)
             return otherwise
         return said
+
+
+def _tells_whom_it_expects(plugin: PreEnqueuePlugin) -> bool:
+    return getattr(plugin.expecting, "__func__", None) is not PreEnqueuePlugin.expecting

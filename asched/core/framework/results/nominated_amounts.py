@@ -82,7 +82,7 @@ class Layer:
 
     def rows(self) -> npt.NDArray[np.intp]:
         """The rows with such pods."""
-        return np.flatnonzero(self.count[: self._nodes.height])
+        return self.count[: self._nodes.height].nonzero()[0]
 
     def codes(self, verdict: CachedVerdict, pod: PodInfo) -> I32:
         """int32[N]: what a filter that reads only amounts says of the rows with these pods added.
