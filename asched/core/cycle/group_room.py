@@ -154,9 +154,12 @@ class Evictions(Background):
     victims: tuple[str, ...] = ()
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
-        cluster = self.context.cluster
-        seen = map(cluster.pods_seen.get, self.victims)
-        left = [victim for victim in seen if victim is not None]
+        cluster, left = self.context.cluster, list[Pod]()
+        for start in range(0, len(self.victims), VICTIMS_AT_ONCE):
+            some = self.victims[start : start + VICTIMS_AT_ONCE]
+            yield from pause_if_due(self.context, VICTIM_STEPS * len(some), is_alone=True)
+            seen = map(cluster.pods_seen.get, some)
+            left += [victim for victim in seen if victim is not None]
 
         def have_gone() -> bool:
             while left and standing(left[-1], cluster) is None:

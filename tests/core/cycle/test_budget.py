@@ -214,6 +214,8 @@ def test_no_turn_does_more_where_thousands_would_have_to_go_for_a_gang(
         facts = [Done(effect.id) for effect in asked]
     assert len(victims) == each * nodes
     assert max(parts) <= units.PART * units.POD_STEPS
+    whole = each * nodes // group_room.VICTIMS_AT_ONCE
+    assert parts.count(group_room.VICTIMS_AT_ONCE) == 2 * whole, "as they are told, and looked up"
 
 
 def test_nothing_is_decided_or_taken_in_while_pods_are_only_supposed_to_be_gone() -> None:
