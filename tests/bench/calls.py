@@ -15,11 +15,13 @@ from asched.core.config.defaults import default_configuration
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
-from tests.bench.crowds import SHAPES, node
+from tests.bench.crowds import HIGH, SHAPES, high, low, node
 from tests.bench.engine import SCHEDULER
 
 #: Cycles a turn: about what fits into one on a quiet machine.
 CYCLES: Final = 32
+#: The preemptors find the nodes full of pods of which three have to go for each.
+ROWS: Final = {**SHAPES, "preemption": high}
 
 
 class Calls(NamedTuple):
@@ -31,7 +33,7 @@ class Calls(NamedTuple):
 
 async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
     """So many pods, after others for which everything is made that is made once."""
-    world, told, maker = DecideWorld(default_configuration(SCHEDULER)), [0, 0], SHAPES[shape]
+    world, told, maker = DecideWorld(default_configuration(SCHEDULER)), [0, 0], ROWS[shape]
     world.machine.limit = CountedLimit(CYCLES)
     handle, numbers = world.machine.handle, count()
 
@@ -57,6 +59,9 @@ async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
 
     await world.create([node(i) for i in range(nodes)])
     world.take_in()
+    if maker is high:
+        await world.create([HIGH, *(low(i, nodes) for i in range(4 * nodes))], "bench")
+        world.take_in()
     await place(warm)
     world.machine.handle = counting  # type: ignore[method-assign]
     await place(pods)
@@ -66,13 +71,13 @@ async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.calls", description=__doc__)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(SHAPES)}")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(ROWS)}")
     parser.add_argument("--nodes", type=int, default=600)
     parser.add_argument("--pods", type=int, default=400)
     args = parser.parse_args()
-    if unknown := set(args.rows) - set(SHAPES):
-        parser.error(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
-    for row in args.rows or SHAPES:
+    if unknown := set(args.rows) - set(ROWS):
+        parser.error(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
+    for row in args.rows or ROWS:
         python, c = asyncio.run(of_shape(row, args.nodes, 100, args.pods))
         sys.stdout.write(f"{row}: {python:.0f} of Python's and {c:.0f} of C's\n")
         sys.stdout.flush()

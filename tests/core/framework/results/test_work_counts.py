@@ -416,6 +416,7 @@ async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
         ("affinity", 570),
         ("different", 720),
         ("mixed", 870),
+        ("preemption", 2_040),
     ],
 )
 async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most_so_many_calls(shape, most) -> None:
