@@ -9,8 +9,8 @@ A turn that made up for the one before takes in no more, so that cycles have the
 
 A vast pod that comes is known at once, and enters the queue as an attempt that paused goes on: one
 by one, when others had their share. To make the key of its class takes a millisecond, or several,
-and to find out which pods are vast takes longer than the key of any other: nobody looks before the
-first of them was met, nor for longer than LOOK_OUT_S after the last.
+and to find out which pods are vast as long as the key of any other: nobody looks before the first
+of them was met, nor for longer than LOOK_OUT_S after the last.
 
 Bounds  the budget's slice for those who have to hear; those of `backlog.py`.
 """
@@ -27,8 +27,8 @@ from asched.core.framework.effects import Effect, Pause
 from asched.core.model.pod import Pod
 from asched.core.model.vast import is_vast
 from asched.core.queue import event_handlers
-from asched.core.queue.event_handlers import Announce, Enqueue, Refresh
-from asched.core.state.changes import ASSIGNED_POD_ADD, UNSCHEDULABLE_POD_ADD, Change
+from asched.core.queue.event_handlers import Enqueue, Refresh
+from asched.core.state.changes import ASSIGNED_POD_ADD
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Fact
 
@@ -133,8 +133,9 @@ class Intake:
                 announces_arrivals=self._announces_arrivals,
             )
             looks_out = context.late or context.now_s < self._looks_out_until_s
+            may_be_late = looks_out and isinstance(sight.new, Pod) and not sight.new.spec.node_name
             for step in steps:
-                if looks_out and self._is_late(step):
+                if may_be_late and self._is_late(step):
                     continue
                 label = take_step(context, step)
                 if sliced.pieces:
@@ -147,18 +148,15 @@ class Intake:
     def _is_late(self, step: event_handlers.Step) -> bool:
         """Whether it is of a pod that is to enter the queue later, as it will be known then."""
         late = self._context.late
-        if isinstance(step, Enqueue) and is_vast(step.pod):
+        if isinstance(step, Enqueue):
             pod = step.pod
-            if pod.uid not in late and self._put_off(self._arrival(pod)):
-                late.add(pod.uid)
+            if pod.metadata.uid not in late and is_vast(pod) and self._put_off(self._arrival(pod)):
+                late.add(pod.metadata.uid)
         elif isinstance(step, Refresh):
             pod = step.new
-        elif isinstance(step, Announce) and step.change.trigger == UNSCHEDULABLE_POD_ADD:
-            assert isinstance(step.change.new, Pod)
-            pod = step.change.new
         else:
             return False
-        return pod.uid in late
+        return pod.metadata.uid in late
 
     def _arrival(self, pod: Pod) -> Steps:
         yield Pause()
@@ -169,6 +167,4 @@ class Intake:
             return
         if queue.places.get(pod.key) is not None or pod.uid in queue.in_flight:
             return  # it came with another profile
-        take_step(context, Enqueue(known))
-        if context.awaits_pods:
-            take_step(context, Announce(Change(UNSCHEDULABLE_POD_ADD, None, known)))
+        take_step(context, Enqueue(known, context.awaits_pods))

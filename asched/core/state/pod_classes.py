@@ -12,6 +12,7 @@ import msgspec
 from msgspec import structs
 
 from asched.core.model.pod import Pod, spec_key
+from asched.core.model.vast import VAST_BYTES
 from asched.core.state.budget import Budget
 from asched.core.state.nodes import AMOUNTS, START_TIMES
 from asched.core.state.pods import LARGE_BYTES, LabelSet, PodClass, PodInfo
@@ -25,8 +26,6 @@ CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
 LARGE_KEYS_BYTES_MAX: Final = 32 << 20
 #: ... and of waiting pods, held once for all who have an equal one, if they come soon enough.
 KEYS_BYTES_MAX: Final = 1 << 20
-#: A key that is worth a note: a thousand entries of lists and maps take as much.
-LONG_KEY_BYTES: Final = 8 << 10
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 T = TypeVar("T")
@@ -114,7 +113,7 @@ class PodClasses:
             key = known.key
         elif len(key) <= LARGE_BYTES:
             key = self._held_once(key)
-        if len(key) > LONG_KEY_BYTES:
+        if len(key) > VAST_BYTES:
             self.long_keys += 1
             if len(key) > LARGE_BYTES:
                 self._large_keys.keep(pod, key)

@@ -9,14 +9,14 @@ from asched.core.cycle.standing import fault_of
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
-from asched.core.model.vast import ENTRIES_MAX
+from asched.core.model.vast import VAST_BYTES
 from asched.core.state import pod_classes
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound
 
-KEYS_OF_VAST = [{"key": f"k{i}", "operator": "Exists"} for i in range(ENTRIES_MAX + 1)]
+KEYS_OF_VAST = [{"key": f"k{i}", "operator": "Exists"} for i in range(VAST_BYTES // 16)]
 
 
 def vast(pod: str | PodBuilder) -> PodBuilder:

@@ -1,14 +1,15 @@
-"""A pod is vast by the entries of all its lists and maps, wherever they are."""
+"""A pod is vast by all that its spec and labels hold, wherever it is."""
 
 from collections.abc import Iterator, Sequence
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
+from asched.core.model import vast
 from asched.core.model.pod import Pod, PodSpec
-from asched.core.model.vast import ENTRIES_MAX, is_vast
+from asched.core.model.vast import VAST_BYTES, is_vast
 from tests.builders import a_pod
 
 
@@ -50,19 +51,45 @@ def test_every_list_and_map_of_the_spec_counts(where: str) -> None:
         written = msgspec.json.encode({"metadata": {}, "spec": filled(*ALL[where], count)})
         return msgspec.json.decode(written, type=Pod)
 
-    assert not is_vast(shown(ENTRIES_MAX // 2))
-    assert is_vast(shown(ENTRIES_MAX + 1))
+    assert not is_vast(shown(VAST_BYTES // 100))
+    assert is_vast(shown(VAST_BYTES))
 
 
-@pytest.mark.parametrize(("more", "expected"), [(0, False), (1, True)])
-def test_as_many_entries_as_allowed_are_not_vast(more: int, *, expected: bool) -> None:
-    tolerations = [{"key": f"t{i}"} for i in range(ENTRIES_MAX + more)]
-    written = msgspec.json.encode({"metadata": {}, "spec": {"tolerations": tolerations}})
-    assert is_vast(msgspec.json.decode(written, type=Pod)) is expected
+def tolerating(bytes_more: int) -> Pod:
+    """A pod that takes so many bytes more than one with such a key of no letters at all."""
+    return a_pod("tolerant").spec(tolerations=[{"key": "", "value": "v" * bytes_more}]).build()
 
 
-def test_labels_count_and_entries_add_up() -> None:
-    labels = {f"l{i}": "v" for i in range(ENTRIES_MAX // 2 + 1)}
-    tolerations = [{"key": f"t{i}"} for i in range(ENTRIES_MAX // 2)]
+def size(pod: Pod) -> int:
+    return len(msgspec.msgpack.encode((pod.metadata.labels, pod.spec)))
+
+
+def test_so_many_bytes_are_not_vast_and_one_more_is() -> None:
+    some = VAST_BYTES // 2  # such a text has a head of the same length
+    most = some + VAST_BYTES - size(tolerating(some))
+    assert size(tolerating(most)) == VAST_BYTES
+    assert not is_vast(tolerating(most))
+    assert is_vast(tolerating(most + 1))
+    assert not is_vast(tolerating(most)), "each time anew"
+
+
+def test_no_more_than_that_is_written_of_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms: list[bytearray] = []
+    encoder = msgspec.msgpack.Encoder()
+
+    def encode_into(what: object, room: bytearray) -> None:
+        rooms.append(room)
+        encoder.encode_into(what, room)
+
+    monkeypatch.setattr(vast, "_encoder", SimpleNamespace(encode_into=encode_into))
+    keys = [{"key": f"k{i}"} for i in range(VAST_BYTES)]
+    assert is_vast(a_pod("keys").spec(tolerations=keys).build())
+    assert [len(room) for room in rooms] == [VAST_BYTES]
+
+
+def test_labels_and_spec_add_up() -> None:
+    labels = {f"l{i}": "v" * 100 for i in range(VAST_BYTES // 200)}
+    tolerations = [{"key": "t" * 100} for _ in range(VAST_BYTES // 200)]
     assert not is_vast(a_pod("labelled").labels(**labels).build())
+    assert not is_vast(a_pod("tolerant").spec(tolerations=tolerations).build())
     assert is_vast(a_pod("both").labels(**labels).spec(tolerations=tolerations).build())
