@@ -47,7 +47,7 @@ class Offers:
     def of(self, concerns: Concerns) -> Keys:
         known = self._offered
         if concerns.offered not in known:
-            known[concerns.offered] = _asked(concerns.offered, self._change.old, self._change.new)
+            known[concerns.offered] = asked(concerns.offered, self._change.old, self._change.new)
         return known[concerns.offered]
 
     def something(self, concerns: Iterable[Concerns]) -> bool:
@@ -125,7 +125,7 @@ class _Index:
     def add(self, equals: "Equals", example: QueuedPod) -> None:
         # A gang has pods of many classes; what the first of them seeks says nothing of the others.
         is_mixed = example.gang and not self._is_of_gang
-        sought = None if is_mixed else _asked(self._sought, example.pod)
+        sought = None if is_mixed else asked(self._sought, example.pod)
         if sought is None or len(sought) > KEYS_MAX:
             self.anyway[equals] = None
             return
@@ -151,7 +151,8 @@ class _Index:
 _NONE: "Final[dict[Equals, None]]" = {}
 
 
-def _asked(tells: Callable[..., Keys], *about: object) -> Keys:
+def asked(tells: Callable[..., Keys], *about: object) -> Keys:
+    """What `sought` or `offered` says; None if it raises."""
     try:
         return tells(*about)
     except MISTAKES:  # its hint is asked, and what that raises is told

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import Offers
+from asched.core.queue.concerned import asked
 from asched.core.queue.due import WAKE_STEPS, Reason
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import Judge, Worth
@@ -62,17 +62,20 @@ class Hearing:
         nobody: as of each pod that comes before its gang is complete, and of each that goes without
         a device. Nothing is made for it then.
         """
-        trigger = change.trigger
-        listeners = self.judge.listeners(self._places.unschedulable.groups(), trigger)
+        listeners = self.judge.listeners(self._places.unschedulable.groups(), change.trigger)
         if not listeners.told:
             return True
-        if trigger.is_wildcard or change.priority_at_most is not None:
+        if listeners.concerns is None or change.priority_at_most is not None:
             return False
-        if listeners.concerns is None or Offers(change).something(listeners.concerns):
-            return False
-        return listeners.gangs_alone or all(
-            group.concerned.asks_nobody(heard.concerns or ()) for group, heard in listeners.told
-        )
+        for one in listeners.concerns:
+            offered = asked(one.offered, change.old, change.new)
+            if offered is None or offered:
+                return False
+        if not listeners.gangs_alone:
+            for group, heard in listeners.told:
+                if not group.concerned.asks_nobody(heard.concerns or ()):
+                    return False
+        return True
 
     def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
         """These have waited too long."""

@@ -215,7 +215,7 @@ class Judge:
         found = self._listeners.get(trigger)
         if found is None:
             told: list[tuple[RejectorGroup, Heard]] = []
-            concerns: frozenset[Concerns] | None = frozenset()
+            concerns: frozenset[Concerns] | None = None if trigger.is_wildcard else frozenset()
             gangs_alone = True
             for group in groups:
                 heard = self.heard(group.key, trigger)
