@@ -5,7 +5,8 @@ marker stands where each attempt began; a pod that comes back is judged by every
 marker. Changes that no marker precedes are dropped.
 
 Bounds  CHANGES_MAX changes. Beyond it the oldest go, and pods that would have needed them are
-        treated as if one of them had helped.
+        treated as if one of them had helped. Once that is so for all of them, nothing is kept
+        until another attempt begins: those that pause may stand here for seconds.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/active_queue.go
 """
 
@@ -32,6 +33,8 @@ class InFlight:
         self._changes_max = changes_max
         self._positions = count(1)
         self._lost_position = 0
+        #: nobody under way began behind the last change that is lost
+        self._is_idle = True
 
     def __len__(self) -> int:
         return len(self._markers)
@@ -54,14 +57,23 @@ class InFlight:
         uid = queued.pod.metadata.uid
         assert uid not in self._markers, f"{queued} is in flight already"
         self._markers[uid] = (next(self._positions), queued)
+        self._is_idle = False
 
     def record(self, change: Change) -> None:
-        """Keep a change if an attempt is under way."""
-        if not self._markers:
+        """Keep a change if an attempt is under way that knows what it missed so far."""
+        if self._is_idle:
             return
         self._changes.append((next(self._positions), change))
         if len(self._changes) > self._changes_max:
             self._lost_position = self._changes.popleft()[0]
+            self._look_for_idleness()
+
+    def _look_for_idleness(self) -> None:
+        """The last to begin has missed least."""
+        began = next(reversed(self._markers.values()))[0]
+        self._is_idle = began < self._lost_position
+        if self._is_idle:
+            self._changes.clear()
 
     def changes_since(self, uid: str) -> list[Change] | None:
         """Changes since the attempt began, oldest first; None if that is not known."""
@@ -80,9 +92,15 @@ class InFlight:
         """The attempt is over, or cannot be rejected any more. Unknown pods are ignored."""
         if self._markers.pop(uid, None) is None:
             return
-        oldest = next(iter(self._markers.values()))[0] if self._markers else None
-        while self._changes and (oldest is None or self._changes[0][0] < oldest):
+        if not self._markers:
+            self._is_idle = True
+            if self._changes:
+                self._changes.clear()
+            return
+        oldest = next(iter(self._markers.values()))[0]
+        while self._changes and self._changes[0][0] < oldest:
             self._changes.popleft()
+        self._look_for_idleness()
 
     def entries(self) -> Iterator[QueuedPod | Change]:
         """Markers and changes in their order, oldest first; for listings."""

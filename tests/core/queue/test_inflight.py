@@ -90,3 +90,28 @@ def test_at_the_bound_the_oldest_attempt_knows_all_still() -> None:
     in_flight.record(ADDED)
     in_flight.record(DELETED)
     assert in_flight.changes_since(old) == [ADDED, DELETED]
+
+
+def test_nothing_is_kept_once_all_have_missed_too_much_until_another_begins() -> None:
+    in_flight = InFlight(changes_max=2)
+    old = start(in_flight, "old")
+    for _ in range(3):
+        in_flight.record(ADDED)
+    assert in_flight.counts == {POD_POPPED: 1}
+
+    in_flight.record(ADDED)
+    young = start(in_flight, "young")
+    in_flight.record(DELETED)
+    assert in_flight.changes_since(old) is None
+    assert in_flight.changes_since(young) == [DELETED]
+    assert in_flight.counts == {POD_POPPED: 2, "NodeDelete": 1}
+
+    in_flight.done(young)
+    in_flight.record(DELETED)
+    assert in_flight.changes_since(old) is None
+    assert in_flight.counts == {POD_POPPED: 1}, "of it, too"
+
+    in_flight.done(old)
+    last = start(in_flight, "last")
+    in_flight.record(ADDED)
+    assert in_flight.changes_since(last) == [ADDED]
