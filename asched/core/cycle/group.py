@@ -73,9 +73,9 @@ class GroupAttempt(msgspec.Struct):
         return bool([one for one in self.attempts if one.consults])
 
     @property
-    def is_large(self) -> bool:
-        """Whether a pod of it is."""
-        return bool([one for one in self.attempts if one.info.cls.is_large])
+    def takes_long(self) -> bool:
+        """Whether an attempt at a pod of it does."""
+        return bool([one for one in self.attempts if one.info.cls.takes_long])
 
     @property
     def disagreement(self) -> str:

@@ -12,7 +12,7 @@ and replay drive it in theirs. Equal facts at equal times, to turns that end aft
 
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
 meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
-that used up its slice of the budget pauses, and one at a very large pod before it begins: one of
+that used up its slice of the budget pauses, and one that takes long before it begins: one of
 those goes on in each turn in which nobody else wants anything, else when others had OTHERS_SHARE of
 the time since (`turn_limit.py`), so that others are nearly as fast as ever.
 
@@ -288,12 +288,12 @@ class Machine:
                 self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
                 steps = group_cycle.schedule_group(context, attempt)
-                self._advance(_Task(_later(steps) if attempt.is_large else steps, ended), None)
+                self._advance(_Task(_later(steps) if attempt.takes_long else steps, ended), None)
                 self._follow_on()
             else:
                 cycle = schedule_one(context, attempt)
-                is_large = attempt.info.cls.is_large
-                self._advance(_Task(_later(cycle) if is_large else cycle, self._cycle_ended), None)
+                begun: Steps = _later(cycle) if attempt.info.cls.takes_long else cycle
+                self._advance(_Task(begun, self._cycle_ended), None)
             if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
                 break

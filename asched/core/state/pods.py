@@ -14,6 +14,7 @@ from asched.core.model.derived import derived
 from asched.core.model.pod import Container, Pod, spec_key
 from asched.core.model.quantity import QuantityError
 from asched.core.model.storage import PodStorage, storage_of
+from asched.core.model.vast import VAST_BYTES
 from asched.core.state.affinity_terms import AffinityTerms, TermsOf
 from asched.core.state.budget import Budget
 
@@ -80,6 +81,8 @@ class PodClass:
         self.key = key
         #: whether everything that is done with such a pod takes long
         self.is_large = len(key) > LARGE_BYTES
+        #: whether an attempt at one does: until what is made once of a vast one is made
+        self.takes_long = len(key) > VAST_BYTES
         self.told = told
         self.tells_of_resize = tells_of_resize
         self.example = example

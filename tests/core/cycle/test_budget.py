@@ -146,6 +146,20 @@ def test_a_very_large_pod_lets_others_go_first_before_anything_is_made_of_it() -
     assert not bound(play), "it went before it was tried"
 
 
+def test_the_first_of_vast_pods_lets_others_go_first_and_its_equals_do_not() -> None:
+    """What takes long is made once of all of them."""
+    play = a_play()
+    pods = [a_pod(f"vast-{i}").labels(**{f"l{n}": "v" * 90 for n in range(300)}) for i in (1, 2)]
+    first, second = [Seen(POD, pod.build()) for pod in pods]
+    play.turn(first, Seen(POD, a_pod("quick").build()))
+    assert bound(play) == {"quick"}
+    play.turn()
+    assert bound(play) == {"vast-1"}
+    play.machine._intake._looks_out_until_s = 0.0  # it enters at once
+    play.turn(second, Seen(POD, a_pod("other").build()))
+    assert bound(play) == {"vast-2", "other"}
+
+
 def test_no_turn_does_more_than_a_slice_and_one_part() -> None:
     play = a_play()
     budget, spent = play.parts.cluster.budget, []

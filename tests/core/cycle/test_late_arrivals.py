@@ -30,6 +30,7 @@ def a_play(**about: object) -> Play:
     warning = vast("warning").build()
     play.turn(Seen(POD, warning))
     play.turn(Gone(POD, warning))
+    play.turn()  # the attempt that was to begin ends
     return play
 
 

@@ -124,6 +124,7 @@ class ClassCache:
         share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
         kept = self._by_keys.get(share_keys) or _Kept(share_keys)
         keys[self._number] = (epoch, terms, kept.me)
+        pod.cls.takes_long = pod.cls.is_large
         if kept.state is not None:
             self._use_again(kept)
             return kept.state
