@@ -74,7 +74,7 @@ class Cluster(Objects):
         self.holds = Holds(self.nodes, weakly(self._count_held))
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
-        self.priorities = Priorities()  # how many of those have which
+        self.priorities = Priorities()  # how many of those on known nodes have which
         self.usage = Usage(self.placed)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
@@ -310,7 +310,6 @@ class Cluster(Objects):
         uid, info.node_name = info.pod.metadata.uid, node_name
         self.journal.pod_comes(uid)
         self.placed[uid] = info
-        self.priorities[info.pod.priority] += 1
         self.pod_groups.place(info.pod)
         self.consumers.place(info)
         self.usage.move(info, 1)
@@ -324,7 +323,6 @@ class Cluster(Objects):
     def _unplace(self, info: PodInfo) -> None:
         self.journal.pod_moves(info)
         if self.placed.pop(info.pod.uid, None) is not None:
-            self.priorities.down(info.pod.priority)
             self.usage.move(info, -1)
         self.pod_groups.displace(info.pod)
         self.consumers.displace(info.pod.uid)
@@ -340,11 +338,13 @@ class Cluster(Objects):
 
     def _place(self, info: PodInfo, row: int) -> None:
         info.row = row
+        self.priorities[info.pod.priority] += 1
         self._count(info, row, 1)
         self.nodes.log.add(row, PODS_MOVED)
         self.holds.row_moved(row)
 
     def _displace(self, info: PodInfo) -> None:
+        self.priorities.down(info.pod.priority)
         self._count(info, info.row, -1)
         self.nodes.log.add(info.row, PODS_MOVED)
 

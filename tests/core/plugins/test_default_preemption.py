@@ -136,6 +136,7 @@ def test_where_nobody_is_less_important_no_node_is_looked_at(
     )
     stage.pod(a_low("equal", "n1", cpu="2", priority=1000))
     stage.pod(a_low("higher", "n2", cpu="1", priority=1001))
+    stage.pod(a_low("lower", "nowhere", cpu="1"))
     pod = stage.pod(a_high("high"))
     searched = []
     real = stage.plugin._search.find

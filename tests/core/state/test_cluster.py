@@ -285,8 +285,12 @@ def test_priorities_and_usage_follow_pods_with_places() -> None:
     cluster = a_cluster(a_node("n1"))
     cluster.usage.kept()
     see(cluster, web().priority(5).on("n1"), web("b").on("unknown"))
-    assert dict(cluster.priorities) == {5: 1, 0: 1}
+    assert dict(cluster.priorities) == {5: 1}, "nobody is asked to leave a node that is not there"
     assert cluster.usage.of("default") == {"cpu": 2000}
+    cluster.apply(Seen(NODE, a_node("unknown").build()))
+    assert dict(cluster.priorities) == {5: 1, 0: 1}
+    cluster.apply(Gone(NODE, a_node("unknown").build()))
+    assert dict(cluster.priorities) == {5: 1}
     cluster.apply(Gone(POD, web("b").on("unknown").build()))
     assert dict(cluster.priorities) == {5: 1}
     assert cluster.usage.of("default") == {"cpu": 1000}
