@@ -108,7 +108,10 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         return (key,) if key else ()
 
     def _offered_by_pod(self, _old: Any, new: Pod) -> tuple[str, ...]:
-        key, gangs = self.key_of(new), self._cluster.pod_groups.gangs
+        key = self.key_of(new)
+        if not key:  # asked of each pod that comes
+            return ()
+        gangs = self._cluster.pod_groups.gangs
         return (key,) if key in gangs and self._is_complete(key, gangs[key]) else ()
 
     def pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:

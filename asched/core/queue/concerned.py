@@ -5,15 +5,15 @@
     the two have one in common             the class is asked its hints, like all that seek no keys
     they have none                         nobody looks at the class
 
-Whatever is indexed is indexed when it is asked for first, and for groups of many classes only, or
-of those behind a gate: a handful is asked as quickly as it is looked up, unless the change offers
-nothing at all, as most do. But each pod of a gang that comes would ask all before it.
+Whatever is indexed is indexed when it is asked for first. Then a change that concerns nobody costs
+a look-up for each of the registrations, as most do: where one pod waits for its spread, each pod of
+others comes, is placed and goes.
 
 Bounds  KEYS_MAX keys for a class and a registration; who seeks more is always asked. An index goes
         with its group.
 """
 
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +26,6 @@ from asched.core.state.changes import Change
 if TYPE_CHECKING:
     from asched.core.queue.unschedulable import Equals
 
-#: Fewer classes than this are all asked. A guess.
-CLASSES_MIN: Final = 8
 #: A guess: terms and labels of a pod are a handful.
 KEYS_MAX: Final = 64
 
@@ -47,16 +45,8 @@ class Offers:
     def of(self, concerns: Concerns) -> Keys:
         known = self._offered
         if concerns.offered not in known:
-            known[concerns.offered] = asked(concerns.offered, self._change.old, self._change.new)
+            known[concerns.offered] = _asked(concerns.offered, self._change.old, self._change.new)
         return known[concerns.offered]
-
-    def something(self, concerns: Iterable[Concerns]) -> bool:
-        """Whether it may concern anybody who seeks keys."""
-        for one in concerns:
-            offered = self.of(one)
-            if offered is None or offered:
-                return True
-        return False
 
 
 class Concerned:
@@ -77,13 +67,12 @@ class Concerned:
         for index in self._indexes.values():
             index.discard(equals)
 
-    def asks_nobody(self, concerns: Iterable[Concerns]) -> bool:
-        """Whether it is known already that a change which offers nothing concerns no class."""
-        for one in concerns:
-            index = self._indexes.get(one.sought)
-            if not one.is_of_gang and (index is None or index.anyway):
-                return False
-        return True
+    def may_have(self, concerns: Concerns, offered: Collection[Hashable]) -> bool:
+        """Whether a change that offers this may concern a class, as far as that is known. Raises
+        TypeError if these are no keys.
+        """
+        index = self._indexes.get(concerns.sought)
+        return index is None or bool(index.anyway) or not index.by_key.keys().isdisjoint(offered)
 
     def among(
         self,
@@ -114,46 +103,47 @@ class Concerned:
 class _Index:
     """Classes by what they seek, after one registration."""
 
-    __slots__ = ("_by_key", "_is_of_gang", "_keys", "_sought", "anyway")
+    __slots__ = ("_is_of_gang", "_keys", "_sought", "anyway", "by_key")
 
     def __init__(self, concerns: Concerns) -> None:
         self._sought, self._is_of_gang = concerns.sought, concerns.is_of_gang
-        self._by_key: dict[Hashable, dict[Equals, None]] = {}
+        self.by_key: dict[Hashable, dict[Equals, None]] = {}
         self.anyway: dict[Equals, None] = {}
         self._keys: dict[Equals, Collection[Hashable]] = {}
 
     def add(self, equals: "Equals", example: QueuedPod) -> None:
         # A gang has pods of many classes; what the first of them seeks says nothing of the others.
         is_mixed = example.gang and not self._is_of_gang
-        sought = None if is_mixed else asked(self._sought, example.pod)
+        sought = None if is_mixed else _asked(self._sought, example.pod)
         if sought is None or len(sought) > KEYS_MAX:
             self.anyway[equals] = None
             return
         self._keys[equals] = sought
         for key in sought:
-            self._by_key.setdefault(key, {})[equals] = None
+            self.by_key.setdefault(key, {})[equals] = None
 
     def discard(self, equals: "Equals") -> None:
         self.anyway.pop(equals, None)
         for key in set(self._keys.pop(equals, ())):
-            alike = self._by_key[key]
+            alike = self.by_key[key]
             del alike[equals]
             if not alike:
-                del self._by_key[key]
+                del self.by_key[key]
 
     def candidates(self, offered: Collection[Hashable]) -> "dict[Equals, None]":
         found = dict(self.anyway)
         for key in offered:
-            found.update(self._by_key.get(key, _NONE))
+            found.update(self.by_key.get(key, _NONE))
         return found
 
 
 _NONE: "Final[dict[Equals, None]]" = {}
 
 
-def asked(tells: Callable[..., Keys], *about: object) -> Keys:
-    """What `sought` or `offered` says; None if it raises."""
+def _asked(tells: Callable[..., Keys], *about: object) -> Keys:
+    """None if it raises, or says what are no keys: the hint is asked, and what that raises told."""
     try:
-        return tells(*about)
-    except MISTAKES:  # its hint is asked, and what that raises is told
+        keys = tells(*about)
+        return frozenset(keys) if keys else keys
+    except MISTAKES:
         return None

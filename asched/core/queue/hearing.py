@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import asked
 from asched.core.queue.due import WAKE_STEPS, Reason
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import Judge, Worth
@@ -67,14 +67,17 @@ class Hearing:
             return True
         if listeners.concerns is None or change.priority_at_most is not None:
             return False
-        for one in listeners.concerns:
-            offered = asked(one.offered, change.old, change.new)
-            if offered is None or offered:
-                return False
-        if not listeners.gangs_alone:
-            for group, heard in listeners.told:
-                if not group.concerned.asks_nobody(heard.concerns or ()):
+        old, new = change.old, change.new
+        try:
+            for one, groups in listeners.concerns:
+                offered = one.offered(old, new)
+                if offered is None:
                     return False
+                for concerned in groups if offered or not one.is_of_gang else ():
+                    if concerned.may_have(one, offered):
+                        return False
+        except MISTAKES:  # hints are asked
+            return False
         return True
 
     def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:

@@ -40,6 +40,7 @@ from asched.core.state.changes import WILDCARD, Action, Change, Trigger
 
 if TYPE_CHECKING:
     from asched.core.framework.points import HintFunction
+    from asched.core.queue.concerned import Concerned
     from asched.core.queue.unschedulable import GroupKey, RejectorGroup
 
 #: What a plugin listens to that does not say what it listens to.
@@ -74,24 +75,21 @@ Memo = dict[tuple[Hashable, str], bool]
 
 class Heard(NamedTuple):
     """Whether pods with some rejectors may hear of a change, whether it may be overlooked
-    otherwise, and whom it can concern among them: None if that is not told. `gangs_alone`: all who
-    tell tell it of gangs.
+    otherwise, and whom it can concern among them: None if that is not told.
     """
 
     hears: bool
     profits: bool
     concerns: frozenset[Concerns] | None
-    gangs_alone: bool
 
 
 class Listeners(NamedTuple):
-    """Groups of which somebody may hear of a change, and of all of them together: whom it can
-    concern, None if one of them does not tell, and whether all tell it of gangs.
+    """Groups of which somebody may hear of a change, and whom it can concern, with the groups that
+    say so; None if one of them does not tell.
     """
 
     told: "tuple[tuple[RejectorGroup, Heard], ...]"
-    concerns: frozenset[Concerns] | None
-    gangs_alone: bool
+    concerns: "tuple[tuple[Concerns, tuple[Concerned, ...]], ...] | None"
 
 
 class Worth(IntEnum):
@@ -214,19 +212,15 @@ class Judge:
             self._listeners = {}
         found = self._listeners.get(trigger)
         if found is None:
-            told: list[tuple[RejectorGroup, Heard]] = []
-            concerns: frozenset[Concerns] | None = None if trigger.is_wildcard else frozenset()
-            gangs_alone = True
-            for group in groups:
-                heard = self.heard(group.key, trigger)
-                if heard.hears or heard.profits:
-                    told.append((group, heard))
-                    gangs_alone = gangs_alone and heard.gangs_alone
-                    if concerns is not None and heard.concerns is not None:
-                        concerns |= heard.concerns
-                    else:
-                        concerns = None
-            found = self._listeners[trigger] = Listeners(tuple(told), concerns, gangs_alone)
+            heard = [(group, self.heard(group.key, trigger)) for group in groups]
+            told = [(group, one) for group, one in heard if one.hears or one.profits]
+            by_concern: dict[Concerns, list[Concerned]] = {}
+            for group, one in told:
+                for concerns in one.concerns or ():
+                    by_concern.setdefault(concerns, []).append(group.concerned)
+            is_open = trigger.is_wildcard or any(one.concerns is None for _, one in told)
+            who = tuple((concerns, tuple(some)) for concerns, some in by_concern.items())
+            found = self._listeners[trigger] = Listeners(tuple(told), None if is_open else who)
         return found
 
     def heard(self, group: "GroupKey", trigger: Trigger) -> Heard:
@@ -237,8 +231,7 @@ class Judge:
                 self._heard.clear()
             hears, profits = self.may_hear(group, trigger), self.may_profit(group, trigger)
             concerns = self._concerns(group, trigger)
-            gangs_alone = concerns is not None and all(one.is_of_gang for one in concerns)
-            found = Heard(hears, profits, concerns, gangs_alone)
+            found = Heard(hears, profits, concerns)
             self._heard[group, trigger] = found
         return found
 

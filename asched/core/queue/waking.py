@@ -44,7 +44,7 @@ from typing import Final
 from asched.core.framework.expecting import NOBODY_EXPECTS
 from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import CLASSES_MIN, Offers
+from asched.core.queue.concerned import Offers
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
 from asched.core.queue.queued import NOBODY, QueuedPod
@@ -214,9 +214,8 @@ class Waking:
         may be news to itself, which no key tells.
         """
         classes = group.classes
-        is_handful = len(classes) < CLASSES_MIN and not group.key.gated_by
         is_for_all = change.trigger.is_wildcard or change.priority_at_most is not None
-        if is_for_all or concerns is None or (is_handful and offers.something(concerns)):
+        if is_for_all or concerns is None:
             return tuple(classes.values())
         return (yield from group.concerned.among(classes, concerns, offers))
 

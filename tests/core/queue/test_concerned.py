@@ -2,13 +2,15 @@
 
 from collections.abc import Collection, Hashable
 
+import pytest
+
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.pod import Pod
-from asched.core.queue.concerned import CLASSES_MIN, KEYS_MAX
+from asched.core.queue.concerned import KEYS_MAX
 from asched.core.state.changes import Change
 from tests.core.queue.waiting import NODE_ADDED, POD_RELABELLED, Scene, a_pod
 
-MANY = 5 * CLASSES_MIN
+MANY = 40
 
 
 class Wishes:
@@ -29,6 +31,8 @@ class Wishes:
                 return None
             case "broken":
                 raise ValueError("a wish that makes no sense")
+            case "senseless":
+                return ([],)  # type: ignore[return-value]
             case "modest":
                 return [f"key-{n}" for n in range(KEYS_MAX)]
             case "greedy":
@@ -40,7 +44,9 @@ class Wishes:
     def offered(old: Pod | None, new: Pod | None) -> Collection[Hashable] | None:
         assert new is not None
         app = new.labels.get("app")
-        return None if app == "unclear" else () if app == "nothing" else (app,)
+        if app == "unclear":
+            return None
+        return () if app == "nothing" else ([],) if app == "senseless" else (app,)  # type: ignore[return-value]
 
 
 def _wish(pod: Pod) -> str:
@@ -76,19 +82,21 @@ def test_only_those_are_asked_whom_it_can_concern() -> None:
 def test_whoever_does_not_say_what_it_seeks_is_asked_in_its_turn() -> None:
     wishes = Wishes()
     one = scene(wishes)
-    wait(one, "any", "broken", "greedy", "app-1", *["app-0"] * MANY)
+    wait(one, "any", "broken", "greedy", "senseless", "app-1", *["app-0"] * MANY)
 
     relabelled(one, "app-1")
 
-    assert wishes.asked == ["p000", "p001", "p002", "p003"]
+    assert wishes.asked == ["p000", "p001", "p002", "p003", "p004"]
 
 
-def test_a_change_that_does_not_say_what_it_offers_concerns_all() -> None:
+@pytest.mark.parametrize("app", ["unclear", "senseless"])
+def test_a_change_that_does_not_say_what_it_offers_concerns_all(app: str) -> None:
     wishes = Wishes()
     one = scene(wishes)
     wait(one, *(f"app-{n}" for n in range(MANY)))
+    relabelled(one, "app-none")
 
-    relabelled(one, "unclear")
+    relabelled(one, app)
 
     assert len(wishes.asked) == MANY
 
@@ -172,7 +180,26 @@ def test_classes_that_leave_a_group_leave_nothing_in_its_index() -> None:
 
     (group,) = one.queue.places.unschedulable.groups()
     (index,) = group.concerned._indexes.values()
-    assert (set(index._by_key), len(index._keys), len(index.anyway)) == ({"stays"}, 1, 0)
+    assert (set(index.by_key), len(index._keys), len(index.anyway)) == ({"stays"}, 1, 0)
+
+
+def test_of_a_change_that_concerns_nobody_not_even_one_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is begun for it, once it is known what each of them seeks."""
+    wishes = Wishes()
+    one = scene(wishes)
+    wait(one, "app-1")
+    relabelled(one, "app-none")
+    assert wishes.asked == []
+
+    begun: list[object] = []
+    monkeypatch.setattr(one.queue.sliced, "do", begun.append)
+    for _ in range(3):
+        relabelled(one, "app-none")
+    assert begun == []
+    relabelled(one, "app-1")
+    assert len(begun) == 1
 
 
 def test_of_a_change_that_offers_nothing_not_even_a_handful_is_asked() -> None:

@@ -78,11 +78,17 @@ def sought_of_pods(constraints: Constraints, pod: Pod) -> Collection[Hashable] |
 
 
 def offered_by_pods(old: Pod | None, new: Pod | None) -> Collection[Hashable]:
-    """What a pod that comes, goes or changes offers to such waiting ones."""
+    """What a pod that comes, goes or changes offers to such waiting ones: nothing, if it comes
+    without a place.
+    """
+    if old is None and new is not None and not _has_place(new):
+        return ()
     keys: list[Hashable] = []
     for other in (old, new):
         if other is not None:
-            keys += (other.metadata.namespace, *offered_labels(other))
+            keys.append(other.metadata.namespace)
+            if other.metadata.labels:
+                keys += offered_labels(other)
     return keys
 
 
@@ -97,5 +103,8 @@ def _hint_of_update(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> H
 def _is_involved(other: Pod, pod: Pod) -> bool:
     if other.uid == pod.uid:
         return True
-    has_place = bool(other.spec.node_name or other.status.nominated_node_name)
-    return has_place and other.metadata.namespace == pod.metadata.namespace
+    return _has_place(other) and other.metadata.namespace == pod.metadata.namespace
+
+
+def _has_place(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
