@@ -172,7 +172,6 @@ class NominatedAmounts:
                 self._layers.popitem(last=False)
         else:
             self._layers.move_to_end(priority)
-            layer.reserve()
         return layer
 
     def on(self, row: int, pod: PodInfo) -> list[PodInfo]:
@@ -217,7 +216,7 @@ class NominatedAmounts:
             row = nodes.row_of.get(node)
             if row is not None:
                 rows.append(row)
-        for layer in self._layers.values() if rows else ():
+        for layer in self._layers.values():
             layer.reserve()
             for row in rows:
                 layer.put(row, self._at(row))
