@@ -107,23 +107,22 @@ class GroupPods:
     def put(self, pod: Pod, *, placed: bool) -> None:
         """Each pod comes here several times, so that nothing is asked twice."""
         metadata = pod.metadata
-        uid, is_leaving = metadata.uid, metadata.deletion_timestamp is not None
-        gated = self.gated
+        uid = metadata.uid
         if placed:
             if uid not in self.placed:
                 self.moves += 1
                 self.unplaced.pop(uid, None)
-                if gated:
-                    gated.pop(uid, None)
+                if self.gated:
+                    self.gated.pop(uid, None)
             self.placed[uid] = pod
-            if is_leaving:
+            if metadata.deletion_timestamp is not None:
                 self.leaving[uid] = None
             return
         self.unplaced[uid] = pod
-        if pod.spec.scheduling_gates or is_leaving:
-            gated[uid] = None
-        elif gated:
-            gated.pop(uid, None)
+        if pod.spec.scheduling_gates or metadata.deletion_timestamp is not None:
+            self.gated[uid] = None
+        elif self.gated:
+            self.gated.pop(uid, None)
         if uid in self.placed:
             del self.placed[uid]
             self.moves += 1
@@ -152,6 +151,8 @@ class PodGroups:
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupPods] = {}
+        #: by uid of a pod: the group in which it was seen, which asks for no key
+        self._of: dict[str, GroupPods] = {}
         self.gangs: dict[str, Gang | None] = {}
         #: coscheduled groups of which pods came, went or moved, for whoever keeps their holds
         self.moved: dict[str, None] = {}
@@ -172,18 +173,21 @@ class PodGroups:
 
     def see(self, pod: Pod, old: Pod | None = None) -> None:
         """A pod appeared, or has a new version in place of `old`: it may have changed its group."""
-        key, is_placed = group_key(pod), False
-        if old is not None and old.metadata.labels != pod.metadata.labels:
-            before = group_key(old)
-            if before != key and before in self._groups:
-                is_placed = pod.uid in self._groups[before].placed
+        uid, is_placed = pod.metadata.uid, False
+        if old is not None and (group := self._of.get(uid)) is not None:
+            if old.metadata.labels == pod.metadata.labels:
+                group.put(pod, placed=uid in group.placed)
+                return
+            if group_key(old) != group_key(pod):
+                is_placed = uid in group.placed
                 self.lose(old)
-        if not key:
+        if not (key := group_key(pod)):
             return
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = GroupPods()
-        group.put(pod, placed=is_placed or pod.metadata.uid in group.placed)
+        self._of[uid] = group
+        group.put(pod, placed=is_placed or uid in group.placed)
         if is_placed:
             self._note(key)
 
@@ -192,36 +196,36 @@ class PodGroups:
         if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
             return
         group.drop(pod.uid)
+        self._of.pop(pod.uid, None)
         self._note(key)
         if not group.count:
             del self._groups[key]
 
     def place(self, pod: Pod) -> None:
         """A pod has a place now. One that is gone already counts no more."""
-        if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
-            return
-        if (known := group.unplaced.get(pod.metadata.uid)) is not None:
+        uid = pod.metadata.uid
+        group = self._of.get(uid)
+        if group is not None and (known := group.unplaced.get(uid)) is not None:
             group.put(known, placed=True)
-            if pod.spec.scheduling_group is None:
-                self._note(key)
+            if known.spec.scheduling_group is None:
+                self._note(group_key(known))
 
     def displace(self, pod: Pod) -> None:
         """A pod gave its place back."""
-        if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
-            return
-        if (known := group.placed.get(pod.uid)) is not None:
+        group = self._of.get(pod.uid)
+        if group is not None and (known := group.placed.get(pod.uid)) is not None:
             group.put(known, placed=False)
-            self._note(key)
+            self._note(group_key(known))
 
     def hold(self, pod: Pod) -> None:
         """A pod with a place waits for the others."""
-        group = self._groups.get(group_key(pod))
+        group = self._of.get(pod.uid)
         if group is not None:
-            group.hold(pod.metadata.uid)
+            group.hold(pod.uid)
 
     def holds(self, pod: Pod) -> bool:
         """Whether a pod with a place waits for the others."""
-        group = self._groups.get(group_key(pod))
+        group = self._of.get(pod.uid)
         return group is not None and pod.uid in group.held
 
     def let_go(self, key: str) -> tuple[str, ...]:

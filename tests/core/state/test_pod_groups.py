@@ -138,6 +138,25 @@ def test_a_pod_takes_its_place_along_to_another_group() -> None:
     assert len(groups.moved) == 2
 
 
+def test_a_pod_gets_its_place_in_the_group_in_which_it_was_seen_last() -> None:
+    """Its label changed while an attempt was under way, which places what it began with."""
+    groups = PodGroups()
+    before, after = labelled("a", "crew"), labelled("a", "other")
+    groups.see(before)
+    groups.see(after, before)
+    groups.moved.clear()
+
+    groups.place(before)
+
+    other = groups.get("scheduling.x-k8s.io:default/other")
+    assert list(other.placed.values()) == [after]
+    assert list(groups.moved) == ["scheduling.x-k8s.io:default/other"]
+    groups.hold(before)
+    assert groups.holds(before)
+    groups.displace(before)
+    assert (list(other.unplaced.values()), groups.holds(after)) == ([after], False)
+
+
 def test_who_moved_is_noted_for_groups_told_by_the_label_alone() -> None:
     groups = PodGroups()
     for pod in (a_member("x"), labelled("a", "crew")):
