@@ -143,7 +143,8 @@ async def count_calls(row: Row, nodes: int, pods: int = COUNTED) -> float:
     """
     before, size = pods // 5, max(row.size, 1)
     world = await prepared(row, nodes, before + pods)
-    world.machine.limit = CountedLimit(max(A_TURN // size, 1) - 1)
+    steps = row.size + 1  # a cycle, and of a group each pod's binding
+    world.machine.limit = CountedLimit(max(A_TURN // size, 1) * steps - 1)
     waiting = members(row, before + pods)
     await _create(world, islice(waiting, before), "bench")
     await world.until(lambda: world.pods.scheduled_count >= before, TIMEOUT_S, "the first pods")

@@ -34,8 +34,8 @@ class Scheduled:
         self._uids: dict[str, str] = {}
         self._sweep_at = SWEEP_MIN
 
-    def add(self, group: PodGroup) -> None:
-        self._uids[group.metadata.key] = group.metadata.uid
+    def add(self, key: str, uid: str) -> None:
+        self._uids[key] = uid
         if len(self._uids) >= self._sweep_at:
             known = self._cluster.all(POD_GROUP)
             self._uids = {key: uid for key, uid in self._uids.items() if key in known}
@@ -55,31 +55,34 @@ def condition_patch(
     status, reason = _said(outcome.result)
     kind = cluster.spoken(POD_GROUP)
     is_old = kind.group_version == POD_GROUP.group_version
-    wanted = Condition(
-        type=names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED,
-        status=status,
-        observed_generation=group.metadata.generation,
-        reason=reason,
-        message=outcome.told,
-    )
+    type_ = names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED
     conditions, old = group.status.conditions or (), None
     for condition in conditions:
-        if condition.type == wanted.type:
+        if condition.type == type_:
             old = condition
             break
     scheduled = cluster.singleton(Scheduled)
     if status == "True":
-        scheduled.add(group)
+        scheduled.add(key, group.metadata.uid)
     elif group in scheduled or (old is not None and old.status == "True"):
         return None
-    changed = _difference(old, wanted, now_s)
-    if changed is None:
+    said = {
+        "status": status,
+        "observedGeneration": group.metadata.generation,
+        "reason": reason,
+        "message": outcome.told,
+    }
+    changed = said if old is None else _difference(old, said)
+    if not changed:
         return None
+    changed["type"] = type_
+    if "status" in changed:
+        changed["lastTransitionTime"] = rfc3339(now_s)
     body: dict[str, Any] = {"conditions": [changed]}
     if conditions:  # a first condition needs no order
         types = [condition.type for condition in conditions]
-        types += [] if old is not None else [wanted.type]
-        body = {"$setElementOrder/conditions": [{"type": type_} for type_ in types], **body}
+        types += [] if old is not None else [type_]
+        body = {"$setElementOrder/conditions": [{"type": each} for each in types], **body}
     uid = group.metadata.uid  # one made anew under the name is another
     patch = PatchGroupStatus(
         kind=POD_GROUP,
@@ -102,25 +105,12 @@ def _said(result: Result) -> tuple[str, str]:
     return "False", names.REASON_UNSCHEDULABLE
 
 
-def _difference(old: Condition | None, new: Condition, now_s: float) -> dict[str, Any] | None:
-    """The fields that differ, with the type; all of a condition that is new. None if equal."""
-    fields = {
-        "status": new.status,
-        "observedGeneration": new.observed_generation,
-        "reason": new.reason,
-        "message": new.message,
-    }
-    if old is None:
-        return {"type": new.type, "lastTransitionTime": rfc3339(now_s), **fields}
+def _difference(old: Condition, said: dict[str, Any]) -> dict[str, Any]:
+    """What of it the old one does not say."""
     before = {
         "status": old.status,
         "observedGeneration": old.observed_generation,
         "reason": old.reason,
         "message": old.message,
     }
-    changed: dict[str, Any] = {k: v for k, v in fields.items() if v != before[k]}
-    if not changed:
-        return None
-    if old.status != new.status:
-        changed["lastTransitionTime"] = rfc3339(now_s)
-    return {"type": new.type, **changed}
+    return {k: v for k, v in said.items() if v != before[k]}

@@ -40,6 +40,7 @@ from asched.core.cycle.start_keeping import started
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Nomination
 from asched.core.framework.waiting import Stage
+from asched.core.queue.queued import NOBODY
 from asched.core.state.facts import Answer
 
 Next = list[Binding | Background]
@@ -88,7 +89,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         refuse_if_short(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
     follows: Next = []
-    blamed, pause_s, told = frozenset[str](), 0.0, ""
+    blamed, pause_s, told = NOBODY, 0.0, ""
     is_scheduled = outcome.result is Result.SCHEDULED
     if not is_scheduled:
         follows += yield from _let_go(context, group, outcome)
@@ -184,7 +185,7 @@ def _blamed(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) ->
     minimum may change, so did whoever asks for that.
     """
     if outcome.result is not Result.UNSCHEDULABLE:
-        return frozenset()
+        return NOBODY
     failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
     blamed = frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
     if not group.is_coscheduled and is_of_1_36(context.cluster):
