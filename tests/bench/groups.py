@@ -9,6 +9,8 @@
 
 Processor time of the machine alone, as in the decide mode: taking pods in, deciding, confirming.
 With `--calls` calls of functions, Python's and C's, instead: these are the same on any machine.
+With `--beside` each row and `bare` at once, a turn of the one after a turn of the other, in so many
+rounds: what a busy machine does to the one it does to the other.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import asyncio
 import cProfile
 import gc
 import json
+import statistics
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -30,7 +33,7 @@ from asched.core.state.facts import Fact
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import JsonObject, node, pod
-from tests.bench.engine import SCHEDULER, TIMEOUT_S, _create
+from tests.bench.engine import CHUNK, SCHEDULER, TIMEOUT_S, _create
 
 PODS: Final = 20_000
 #: Of those whose calls are counted, and of each turn of the machine meanwhile.
@@ -159,6 +162,35 @@ async def count_calls(row: Row, nodes: int, pods: int = COUNTED) -> float:
     return counting.calls / pods
 
 
+async def measure_beside(row: Row, nodes: int) -> float:
+    """How many times as long the row's pods take as bare ones."""
+    worlds = [await prepared(each, nodes, PODS) for each in (ROWS["bare"], row)]
+    waiting = [members(each, PODS) for each in (ROWS["bare"], row)]
+    for world in worlds:
+        world.forget_measured()
+        world.machine.is_active = False
+    started_s = [world.engine_s for world in worlds]
+    for _ in range(0, PODS, CHUNK):
+        for world, pods in zip(worlds, waiting, strict=True):
+            await _create(world, islice(pods, CHUNK), "bench")
+    for world in worlds:
+        world.machine.is_active = True
+    while (behind := min(worlds, key=_bound)).pods.scheduled_count < PODS:
+        if not behind._turn():
+            behind._jump(behind.now_s + TIMEOUT_S)
+    for world in worlds:
+        world.take_in()
+    bare_s, took_s = [w.engine_s - s for w, s in zip(worlds, started_s, strict=True)]
+    for world in worlds:
+        await world.close()
+    gc.collect()
+    return took_s / bare_s
+
+
+def _bound(world: DecideWorld) -> int:
+    return world.pods.scheduled_count
+
+
 async def measure(row: Row, nodes: int) -> dict[str, Any]:
     world = await prepared(row, nodes, PODS)
     world.forget_measured()
@@ -185,9 +217,19 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
     parser.add_argument("--calls", action="store_true")
+    parser.add_argument("--beside", type=int, default=0, metavar="ROUNDS")
     args = parser.parse_args()
     for name in args.rows:
-        if args.calls:
+        if args.beside:
+            rounds = [
+                asyncio.run(measure_beside(ROWS[name], args.nodes)) for _ in range(args.beside)
+            ]
+            found = {
+                "to_bare": round(statistics.median(rounds), 3),
+                "from": round(min(rounds), 3),
+                "to": round(max(rounds), 3),
+            }
+        elif args.calls:
             calls = asyncio.run(count_calls(ROWS[name], args.nodes))
             found = {"calls_per_pod": round(calls, 1)}
         else:
