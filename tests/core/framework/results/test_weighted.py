@@ -11,17 +11,12 @@ from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import EVERYTHING, FEASIBLE
 from asched.core.framework.results.prepared import PreparedScores, Work
 from asched.core.framework.results.weighted import Points, WeightedPoints, paired
-from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import PluginError
 from asched.core.model.kinds import NODE
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod, pending
-from tests.core.framework.results.kernels import CpuScore, cluster_of
-
-
-class Scaled(ScaledByLargest, CpuScore):
-    name = "Scaled"
+from tests.core.framework.results.kernels import Between, CpuScore, Scaled, cluster_of
 
 
 class Whole(Scaled):
@@ -32,32 +27,6 @@ class Whole(Scaled):
 
     def normalize(self, raw: Any, data: Any) -> Any:
         return raw * 100 // raw.max()
-
-
-class Between(CpuScore):
-    """From the least to the largest score; counts who looks at all."""
-
-    name = "Between"
-    normalizes = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looks = 0
-
-    def bounds(self, raw: Any, data: Any) -> Any:
-        self.looks += 1
-        return int(raw.min()), int(raw.max())
-
-    def scaled(self, raw: Any, bounds: Any, data: Any) -> Any:
-        least, largest = bounds
-        span = max(largest - least, 1)
-        return np.array([int(100 * (one - least) / span) for one in raw.tolist()])
-
-    def scaled_one(self, score: int, bounds: Any) -> int | None:
-        least, largest = bounds
-        if not least <= score <= largest:
-            return None
-        return int(100 * (score - least) / max(largest - least, 1))
 
 
 class Checked(CpuScore):
