@@ -1,12 +1,18 @@
 """Promises of starts, turn by turn: kept, looked at again, given up, and passed on."""
 
+from math import inf
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from asched.core.config.args import BackfillArgs
 from asched.core.cycle.start_keeping import (
     GIVE_UP_S,
+    LOST,
     REPLAN_S,
+    WAITING_MAX,
     StartTimes,
     drop,
     is_due,
@@ -15,12 +21,12 @@ from asched.core.cycle.start_keeping import (
     owner_of,
     started,
 )
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.changes import Change
 from asched.core.state.ends import START_S, Ends
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
+from asched.core.state.reservations import CLONE, POD_OWNER, Need, Order, Reservation, Reservations
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.batch_stage import EPOCH_S, LABEL, Batch
 
@@ -64,6 +70,11 @@ class Scene:
         self.ledger.put(one)
         return one
 
+    @property
+    def now_s(self) -> float:
+        """As `next_s` counts."""
+        return self.cluster.wall_clock_s - self.cluster.wall_ahead_s
+
     def after(self, seconds: float) -> list[str]:
         """Who is to be tried once so much time has passed."""
         self.activated.clear()
@@ -90,6 +101,7 @@ def test_a_promise_is_left_alone_while_it_holds_and_looked_at_when_it_is_due() -
     assert scene.after(3540) == ["web"]
     assert is_due(scene.cluster, scene.one)
     assert scene.one.woken_s == scene.cluster.wall_clock_s
+    assert next_s(scene.cluster) == scene.now_s + REPLAN_S, "not before, though it is due"
     assert scene.after(REPLAN_S - 1) == [], "it was woken just now"
     assert scene.after(1) == ["web"]
 
@@ -99,6 +111,31 @@ def test_a_promise_that_is_broken_is_looked_at_at_once() -> None:
     cordoned = a_node("n1").allocatable(cpu="4", memory="8Gi", pods="9").cordoned()
     scene.cluster.apply(Seen(NODE, cordoned.build()))
     assert scene.after(1) == ["web"]
+
+
+def test_room_comes_when_somebody_ends_and_no_other_change_of_the_row_is_taken_for_it() -> None:
+    scene = Scene()
+    ended = [a_pod(name).on("n1").build() for name in ("other", "clone")]
+    ended[1] = replace(ended[1], metadata=replace(ended[1].metadata, uid="uid-x" + CLONE))
+    stays = a_pod("stays").on("n1").build()
+    for pod in (*ended, stays):
+        scene.cluster.apply(Seen(POD, pod))
+        scene.after(1)
+    scene.cluster.apply(Gone(POD, ended[1]))
+    scene.after(1)
+    assert scene.kept.ended_early_s == -inf, "who was only tried there, for a start, ends as well"
+    scene.cluster.apply(Gone(POD, ended[0]))
+    scene.after(1)
+    ended_s = scene.kept.ended_early_s
+    assert ended_s == scene.cluster.wall_clock_s
+    scene.cluster.apply(Gone(NODE, scene.cluster.node_of("n1")))
+    scene.after(1)
+    scene.cluster.apply(Gone(POD, stays))
+    scene.cluster.apply(Seen(NODE, a_node("n2").build()))
+    scene.after(1)
+    scene.cluster.apply(Seen(POD, a_pod("next").on("n2").build()))
+    scene.after(1)
+    assert scene.kept.ended_early_s == ended_s, "the room went with the node"
 
 
 def test_room_that_came_is_worth_another_look_after_a_while() -> None:
@@ -152,6 +189,10 @@ def test_while_a_search_is_under_way_nothing_is_concluded() -> None:
     scene = Scene(at_s=10)
     scene.kept.is_trying = True
     assert scene.after(60) == []
+    scene.kept.is_trying, scene.kept.searching = False, scene.one.owner
+    assert scene.after(60) == []
+    scene.kept.searching = "another"
+    assert scene.after(60) == ["web"]
 
 
 def test_whose_start_is_long_past_is_given_up() -> None:
@@ -162,22 +203,42 @@ def test_whose_start_is_long_past_is_given_up() -> None:
     assert (len(scene.ledger), scene.kept.outcomes["dropped"]) == (0, 1)
 
 
-@pytest.mark.parametrize("version", ["gone", "another", "placed"])
+@pytest.mark.parametrize("version", ["gone", "another", "placed", "ended", "assumed"])
 def test_a_promise_ends_with_who_waits_for_it(version: str) -> None:
     scene = Scene()
     if version == "gone":
         scene.cluster.apply(Gone(POD, a_pod("web").build()))
+    elif version == "assumed":
+        scene.cluster.assume(scene.one.likes[0], "n1")
     else:
-        pod = a_pod("web").metadata(uid="anew") if version == "another" else a_pod("web").on("n1")
+        pod = {
+            "another": a_pod("web").metadata(uid="anew"),
+            "placed": a_pod("web").on("n1"),
+            "ended": a_pod("web").on("n1").status(phase="Succeeded"),
+        }[version]
         scene.cluster.apply(Seen(POD, pod.build()))
     scene.after(1)
     assert len(scene.ledger) == 0
+
+
+def test_a_promise_to_a_gang_ends_with_the_gang_though_its_pods_wait() -> None:
+    scene = Scene()
+    members = [a_pod(f"m{at}").spec(schedulerName="default-scheduler") for at in range(2)]
+    scene.play.gang("crew", *members)
+    owner = "scheduling.x-k8s.io:default/crew"
+    scene.ledger.put(replace(scene.one, owner=owner))
+    assert scene.after(3600)[1:] == ["m0"], "one of them stands for all"
+    group = scene.cluster.told(COSCHEDULING_GROUP, "default/crew")
+    scene.cluster.apply(Gone(COSCHEDULING_GROUP, group))
+    scene.after(1)
+    assert scene.ledger.of(owner) is None
 
 
 @pytest.mark.parametrize(("late_s", "outcome"), [(0, "kept"), (REPLAN_S, "kept"), (31, "late")])
 def test_a_start_is_kept_or_late(late_s: float, outcome: str) -> None:
     scene = Scene()
     scene.cluster.wall_clock_s = scene.one.start_s + late_s
+    scene.one.first_s -= 1000  # it was moved back
     started(scene.context, a_pod("stranger").build())
     assert len(scene.ledger) == 1
     started(scene.context, scene.one.likes[0].pod)
@@ -204,18 +265,26 @@ def test_what_is_promised_no_more_is_told_once_in_the_next_turn() -> None:
     scene.after(1)
     assert len(labels) == 2
     assert next_s(scene.cluster) is None
+    scene.kept.freed.append(a_pod("tried").on("n1").build())
+    assert next_s(scene.cluster) == 0.0
 
 
 def test_the_next_who_waits_for_a_promise_is_tried_when_there_is_one_to_be_had() -> None:
     scene = Scene(reservations=1)
-    scene.waits("second")
+    scene.waits("a-later-one")
     scene.waits("first")
-    scene.kept.waiting["b"] = Order(0, 9.0, 2), "default/second"
+    scene.kept.waiting["b"] = Order(0, 9.0, 2), "default/a-later-one"
     scene.kept.waiting["a"] = Order(0, 1.0, 1), "default/first"
     assert scene.after(1) == [], "the only one is taken"
     drop(scene.context, scene.one.owner, "dropped")
+    scene.kept.has_moved, scene.kept.searching = False, "somebody"
+    assert (scene.after(1), next_s(scene.cluster)) == ([], None), "one search at a time"
+    scene.kept.searching = ""
+    assert next_s(scene.cluster) == 0.0
     assert scene.after(1) == ["first"]
     assert list(scene.kept.waiting) == ["b"]
+    scene.cluster.apply(Gone(POD, a_pod("a-later-one").build()))
+    assert (scene.after(1), scene.kept.waiting) == ([], {})
 
 
 def test_when_there_is_something_to_do_next() -> None:
@@ -240,6 +309,57 @@ def test_numbers_stay_with_their_owner() -> None:
 def test_profiles_that_promise_nothing_any_more_end_what_they_promised() -> None:
     scene = Scene()
     assert scene.kept.reservations_max > 0
-    scene.context.runners = {}
+    scene.context.runners, scene.kept.has_recalled = {}, False
     keep(scene.context)
     assert (scene.ledger.is_on, len(scene.ledger)) == (False, 0)
+    assert keep(scene.context) is False
+
+
+def runner_with(args: BackfillArgs) -> Any:
+    plugins = {"Backfill": SimpleNamespace(args=args)}
+    return SimpleNamespace(profile=SimpleNamespace(plugins=plugins))
+
+
+def test_of_several_profiles_the_most_promises_count_and_one_that_learns_is_enough() -> None:
+    scene = Scene()
+    args = {"a": BackfillArgs(1, learn_durations=True), "b": BackfillArgs(3), "c": BackfillArgs(2)}
+    scene.context.runners = {name: runner_with(one) for name, one in args.items()}
+    keep(scene.context)
+    assert scene.kept.reservations_max == 3
+    assert scene.cluster.singleton(Ends).learns
+
+
+def test_there_is_something_to_recall_until_that_is_done() -> None:
+    scene = Scene()
+    scene.kept.has_recalled = False
+    assert keep(scene.context) is True
+    scene.kept.has_recalled = True
+    assert keep(scene.context) is False
+
+
+def test_time_alone_lets_a_promise_bind_who_would_have_ended_before() -> None:
+    """Then what is kept of them is to be looked at again: counts have moved."""
+    scene = Scene(at_s=3600)
+    short = a_pod("short").requests(cpu="1").spec(activeDeadlineSeconds=600, schedulerName="x")
+    info = scene.cluster.classes.info_of(short.build())
+    assert scene.ledger.binding(info) == []
+    counts = scene.cluster.counts
+    scene.after(2900)
+    assert scene.cluster.counts == counts
+    scene.after(90)
+    assert scene.cluster.counts != counts
+    assert scene.ledger.binding(info) == [scene.one]
+
+
+def test_causes_are_remembered_of_so_many_who_lost_a_promise_the_last_to_lose_it() -> None:
+    scene = Scene()
+    names = [f"w{at}" for at in range(WAITING_MAX)]
+    for name in [*names, "w0", "one-more"]:
+        one = scene.reserve(name, 3600)
+        one.first_s -= 1000
+        drop(scene.context, one.owner, "displaced")
+    owners = [POD_OWNER + f"uid-{name}" for name in [*names[2:], "w0", "one-more"]]
+    assert list(scene.kept.lost) == owners
+    assert scene.kept.lost[owners[-1]] == (scene.one.start_s - 1000, LOST["displaced"])
+    drop(scene.context, scene.one.owner, "kept")
+    assert list(scene.kept.lost) == owners, "that is no loss"
