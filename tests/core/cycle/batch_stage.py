@@ -4,13 +4,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from asched.core.cycle.start_keeping import StartTimes, keep
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.state.facts import Bound, Gone, Seen, WallClock
-from asched.core.state.reservations import Reservation, Reservations
+from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
@@ -100,3 +101,56 @@ def two_full_nodes() -> Batch:
     play = Batch(room("n1"), room("n2"))
     play.show(lasting("a", 100, cpu=3), lasting("b", 200, cpu=3))
     return play
+
+
+class Promises:
+    """One node; a pod that waits and is promised a start there in an hour. Nobody is tried."""
+
+    def __init__(self, at_s: float = 3600.0, **args: Any) -> None:
+        self.play = Batch(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="9"), args=args)
+        self.play.machine.is_active = False
+        self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
+        self.ledger = self.cluster.singleton(Reservations)
+        self.kept = self.cluster.singleton(StartTimes.of)
+        self.activated: list[str] = []
+        self.context.queue.activate = lambda pods, _now_s: self.activated.extend(  # type: ignore[method-assign,assignment]
+            pod.metadata.name for pod in pods
+        )
+        keep(self.context)
+        self.one = self.reserve("web", at_s)
+
+    def waits(self, name: str) -> PodBuilder:
+        pod = a_pod(name).requests(cpu="1").spec(schedulerName="default-scheduler")
+        self.cluster.apply(Seen(POD, pod.build()))
+        return pod
+
+    def reserve(self, name: str, at_s: float) -> Reservation:
+        info = self.cluster.classes.info_of(self.waits(name).build())
+        start_s = self.cluster.wall_clock_s + at_s
+        one = Reservation(
+            POD_OWNER + info.pod.uid,
+            "default-scheduler",
+            Order(0, 0.0, len(self.ledger)),
+            start_s,
+            start_s + 1e9,
+            True,
+            {"n1": Need({"cpu": 1000}, 1)},
+            (info,),
+            start_s,
+            made_s=self.cluster.wall_clock_s,
+        )
+        self.ledger.put(one)
+        return one
+
+    @property
+    def now_s(self) -> float:
+        """As `next_s` counts."""
+        return self.cluster.wall_clock_s - self.cluster.wall_ahead_s
+
+    def after(self, seconds: float) -> list[str]:
+        """Who is to be tried once so much time has passed."""
+        self.activated.clear()
+        self.cluster.wall_clock_s += seconds
+        self.context.now_s += seconds
+        keep(self.context)
+        return list(self.activated)

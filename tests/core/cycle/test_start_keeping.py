@@ -26,66 +26,13 @@ from asched.core.model.timestamp import rfc3339
 from asched.core.state.changes import Change
 from asched.core.state.ends import START_S, Ends
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.reservations import CLONE, POD_OWNER, Need, Order, Reservation, Reservations
-from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.batch_stage import EPOCH_S, LABEL, Batch
-
-
-class Scene:
-    """One node; a pod that waits and is promised a start there in an hour. Nobody is tried."""
-
-    def __init__(self, at_s: float = 3600.0, **args: Any) -> None:
-        self.play = Batch(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="9"), args=args)
-        self.play.machine.is_active = False
-        self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
-        self.ledger = self.cluster.singleton(Reservations)
-        self.kept = self.cluster.singleton(StartTimes.of)
-        self.activated: list[str] = []
-        self.context.queue.activate = lambda pods, _now_s: self.activated.extend(  # type: ignore[method-assign,assignment]
-            pod.metadata.name for pod in pods
-        )
-        keep(self.context)
-        self.one = self.reserve("web", at_s)
-
-    def waits(self, name: str) -> PodBuilder:
-        pod = a_pod(name).requests(cpu="1").spec(schedulerName="default-scheduler")
-        self.cluster.apply(Seen(POD, pod.build()))
-        return pod
-
-    def reserve(self, name: str, at_s: float) -> Reservation:
-        info = self.cluster.classes.info_of(self.waits(name).build())
-        start_s = self.cluster.wall_clock_s + at_s
-        one = Reservation(
-            POD_OWNER + info.pod.uid,
-            "default-scheduler",
-            Order(0, 0.0, len(self.ledger)),
-            start_s,
-            start_s + 1e9,
-            True,
-            {"n1": Need({"cpu": 1000}, 1)},
-            (info,),
-            start_s,
-            made_s=self.cluster.wall_clock_s,
-        )
-        self.ledger.put(one)
-        return one
-
-    @property
-    def now_s(self) -> float:
-        """As `next_s` counts."""
-        return self.cluster.wall_clock_s - self.cluster.wall_ahead_s
-
-    def after(self, seconds: float) -> list[str]:
-        """Who is to be tried once so much time has passed."""
-        self.activated.clear()
-        self.cluster.wall_clock_s += seconds
-        self.context.now_s += seconds
-        keep(self.context)
-        return list(self.activated)
+from asched.core.state.reservations import CLONE, POD_OWNER, Order
+from tests.builders import a_node, a_pod
+from tests.core.cycle.batch_stage import EPOCH_S, LABEL, Promises
 
 
 def test_who_is_promised_a_start_is_a_gang_or_a_pod() -> None:
-    scene = Scene()
+    scene = Promises()
     alone = a_pod("alone").build()
     assert owner_of(scene.context, alone) == "pod:uid-alone"
     member = a_pod("m").labels({LABEL: "crew"}).spec(schedulerName="default-scheduler")
@@ -95,7 +42,7 @@ def test_who_is_promised_a_start_is_a_gang_or_a_pod() -> None:
 
 
 def test_a_promise_is_left_alone_while_it_holds_and_looked_at_when_it_is_due() -> None:
-    scene = Scene()
+    scene = Promises()
     assert scene.after(60) == []
     assert not is_due(scene.cluster, scene.one)
     assert scene.after(3540) == ["web"]
@@ -107,14 +54,14 @@ def test_a_promise_is_left_alone_while_it_holds_and_looked_at_when_it_is_due() -
 
 
 def test_a_promise_that_is_broken_is_looked_at_at_once() -> None:
-    scene = Scene()
+    scene = Promises()
     cordoned = a_node("n1").allocatable(cpu="4", memory="8Gi", pods="9").cordoned()
     scene.cluster.apply(Seen(NODE, cordoned.build()))
     assert scene.after(1) == ["web"]
 
 
 def test_room_comes_when_somebody_ends_and_no_other_change_of_the_row_is_taken_for_it() -> None:
-    scene = Scene()
+    scene = Promises()
     ended = [a_pod(name).on("n1").build() for name in ("other", "clone")]
     ended[1] = replace(ended[1], metadata=replace(ended[1].metadata, uid="uid-x" + CLONE))
     stays = a_pod("stays").on("n1").build()
@@ -139,7 +86,7 @@ def test_room_comes_when_somebody_ends_and_no_other_change_of_the_row_is_taken_f
 
 
 def test_room_that_came_is_worth_another_look_after_a_while() -> None:
-    scene = Scene()
+    scene = Promises()
     other = a_pod("other").requests(cpu="1").on("n1").build()
     scene.cluster.apply(Seen(POD, other))
     scene.after(5)
@@ -153,7 +100,7 @@ def test_room_that_came_is_worth_another_look_after_a_while() -> None:
 def test_how_long_pods_took_that_went_is_learnt_where_it_is_to_be(
     learns: bool, ends: float | None
 ) -> None:
-    scene = Scene(learnDurations=learns)
+    scene = Promises(learnDurations=learns)
     began = rfc3339(scene.cluster.wall_clock_s)
     ran = [a_pod(f"ran{n}").on("n1").status(startTime=began).build() for n in range(5)]
     for pod in ran:
@@ -168,14 +115,14 @@ def test_how_long_pods_took_that_went_is_learnt_where_it_is_to_be(
 
 
 def test_when_room_came_it_is_looked_at_again_by_itself() -> None:
-    scene = Scene()
+    scene = Promises()
     scene.kept.ended_early_s = scene.one.made_s + 1
     assert next_s(scene.cluster) == scene.one.made_s + REPLAN_S - scene.cluster.wall_ahead_s
 
 
 def test_whoever_was_woken_is_left_alone_for_a_while_whatever_came() -> None:
     """Else a process would look at it turn after turn until then."""
-    scene = Scene()
+    scene = Promises()
     scene.kept.ended_early_s = scene.one.made_s + 1
     assert scene.after(REPLAN_S) == ["web"]
     until_s = scene.cluster.wall_clock_s + REPLAN_S - scene.cluster.wall_ahead_s
@@ -186,7 +133,7 @@ def test_whoever_was_woken_is_left_alone_for_a_while_whatever_came() -> None:
 
 
 def test_while_a_search_is_under_way_nothing_is_concluded() -> None:
-    scene = Scene(at_s=10)
+    scene = Promises(at_s=10)
     scene.kept.is_trying = True
     assert scene.after(60) == []
     scene.kept.is_trying, scene.kept.searching = False, scene.one.owner
@@ -196,7 +143,7 @@ def test_while_a_search_is_under_way_nothing_is_concluded() -> None:
 
 
 def test_whose_start_is_long_past_is_given_up() -> None:
-    scene = Scene(at_s=10)
+    scene = Promises(at_s=10)
     scene.after(10 + GIVE_UP_S)
     assert len(scene.ledger) == 1
     scene.after(1)
@@ -205,7 +152,7 @@ def test_whose_start_is_long_past_is_given_up() -> None:
 
 @pytest.mark.parametrize("version", ["gone", "another", "placed", "ended", "assumed"])
 def test_a_promise_ends_with_who_waits_for_it(version: str) -> None:
-    scene = Scene()
+    scene = Promises()
     if version == "gone":
         scene.cluster.apply(Gone(POD, a_pod("web").build()))
     elif version == "assumed":
@@ -222,7 +169,7 @@ def test_a_promise_ends_with_who_waits_for_it(version: str) -> None:
 
 
 def test_a_promise_to_a_gang_ends_with_the_gang_though_its_pods_wait() -> None:
-    scene = Scene()
+    scene = Promises()
     members = [a_pod(f"m{at}").spec(schedulerName="default-scheduler") for at in range(2)]
     scene.play.gang("crew", *members)
     owner = "scheduling.x-k8s.io:default/crew"
@@ -236,7 +183,7 @@ def test_a_promise_to_a_gang_ends_with_the_gang_though_its_pods_wait() -> None:
 
 @pytest.mark.parametrize(("late_s", "outcome"), [(0, "kept"), (REPLAN_S, "kept"), (31, "late")])
 def test_a_start_is_kept_or_late(late_s: float, outcome: str) -> None:
-    scene = Scene()
+    scene = Promises()
     scene.cluster.wall_clock_s = scene.one.start_s + late_s
     scene.one.first_s -= 1000  # it was moved back
     started(scene.context, a_pod("stranger").build())
@@ -247,7 +194,7 @@ def test_a_start_is_kept_or_late(late_s: float, outcome: str) -> None:
 
 
 def test_what_is_promised_no_more_is_told_once_in_the_next_turn() -> None:
-    scene = Scene()
+    scene = Promises()
     drop(scene.context, "nobody", "dropped")
     assert not scene.kept.has_moved
     drop(scene.context, scene.one.owner, "displaced")
@@ -270,7 +217,7 @@ def test_what_is_promised_no_more_is_told_once_in_the_next_turn() -> None:
 
 
 def test_the_next_who_waits_for_a_promise_is_tried_when_there_is_one_to_be_had() -> None:
-    scene = Scene(reservations=1)
+    scene = Promises(reservations=1)
     scene.waits("a-later-one")
     scene.waits("first")
     scene.kept.waiting["b"] = Order(0, 9.0, 2), "default/a-later-one"
@@ -288,7 +235,7 @@ def test_the_next_who_waits_for_a_promise_is_tried_when_there_is_one_to_be_had()
 
 
 def test_when_there_is_something_to_do_next() -> None:
-    scene = Scene(at_s=3600)
+    scene = Promises(at_s=3600)
     ahead_s = scene.cluster.wall_ahead_s
     assert ahead_s > EPOCH_S / 2
     assert next_s(scene.cluster) == scene.one.start_s - ahead_s
@@ -299,7 +246,7 @@ def test_when_there_is_something_to_do_next() -> None:
 
 
 def test_numbers_stay_with_their_owner() -> None:
-    kept, scene = StartTimes(), Scene()
+    kept, scene = StartTimes(), Promises()
     assert [kept.number_of("a", None), kept.number_of("b", None)] == [1, 2]
     assert kept.number_of("c", scene.one) == scene.one.order.number
     kept.waiting["d"] = Order(0, 0.0, 77), "default/d"
@@ -307,7 +254,7 @@ def test_numbers_stay_with_their_owner() -> None:
 
 
 def test_profiles_that_promise_nothing_any_more_end_what_they_promised() -> None:
-    scene = Scene()
+    scene = Promises()
     assert scene.kept.reservations_max > 0
     scene.context.runners, scene.kept.has_recalled = {}, False
     keep(scene.context)
@@ -321,7 +268,7 @@ def runner_with(args: BackfillArgs) -> Any:
 
 
 def test_of_several_profiles_the_most_promises_count_and_one_that_learns_is_enough() -> None:
-    scene = Scene()
+    scene = Promises()
     args = {"a": BackfillArgs(1, learn_durations=True), "b": BackfillArgs(3), "c": BackfillArgs(2)}
     scene.context.runners = {name: runner_with(one) for name, one in args.items()}
     keep(scene.context)
@@ -330,7 +277,7 @@ def test_of_several_profiles_the_most_promises_count_and_one_that_learns_is_enou
 
 
 def test_there_is_something_to_recall_until_that_is_done() -> None:
-    scene = Scene()
+    scene = Promises()
     scene.kept.has_recalled = False
     assert keep(scene.context) is True
     scene.kept.has_recalled = True
@@ -339,7 +286,7 @@ def test_there_is_something_to_recall_until_that_is_done() -> None:
 
 def test_time_alone_lets_a_promise_bind_who_would_have_ended_before() -> None:
     """Then what is kept of them is to be looked at again: counts have moved."""
-    scene = Scene(at_s=3600)
+    scene = Promises(at_s=3600)
     short = a_pod("short").requests(cpu="1").spec(activeDeadlineSeconds=600, schedulerName="x")
     info = scene.cluster.classes.info_of(short.build())
     assert scene.ledger.binding(info) == []
@@ -352,7 +299,7 @@ def test_time_alone_lets_a_promise_bind_who_would_have_ended_before() -> None:
 
 
 def test_causes_are_remembered_of_so_many_who_lost_a_promise_the_last_to_lose_it() -> None:
-    scene = Scene()
+    scene = Promises()
     names = [f"w{at}" for at in range(WAITING_MAX)]
     for name in [*names, "w0", "one-more"]:
         one = scene.reserve(name, 3600)
