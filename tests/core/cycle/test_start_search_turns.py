@@ -21,6 +21,8 @@ from tests.builders import a_node, all_rows
 from tests.core.cycle.attempts import run
 from tests.core.cycle.test_start_search import Scene, room, shunned, wants
 
+MEMORY = ("some", "2Gi"), ("more", "3Gi")
+
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[float]:
@@ -57,10 +59,9 @@ def test_who_leaves_or_comes_while_ends_are_asked_for_gives_no_room(trials: list
     scene.runs("short", "n2", seconds=300)
     steps = scene.steps(wants("2"))
     scene.cluster.budget.open()
-    scene.cluster.budget.note(1e6)
-    next(steps)
-    scene.cluster.budget.note(1e6)
-    next(steps)
+    for _ in range(3):  # before each demand, before some are asked, and once they were
+        scene.cluster.budget.note(1e6)
+        next(steps)
     scene.cluster.apply(Gone(POD, scene.cluster.pods_seen["default/goes"]))
     scene.runs("next", "n1", "2")
     scene.cluster.budget.open()
@@ -91,11 +92,13 @@ def test_places_are_told_of_once_and_of_no_trial_that_nobody_saw(
     scene = Scene()
     scene.runs("short", "n1", seconds=100)
     kept = scene.cluster.singleton(StartTimes.of)
-    infos = [scene.info(wants("2", name)) for name in ("a", "b")]
+    pods = [wants("2", name).status(nominatedNodeName="elsewhere") for name in ("a", "b")]
+    infos = [scene.info(pod) for pod in pods]
     runner = scene.context.runners["default-scheduler"]
     first = Attempt(1, QueuedPod(infos[0].pod, 0.0), infos[0], runner, 0.0)
     group = start_search._clones(scene.context, first, infos)
     assert (group.id, group.pod) == (first.id, first.pod)
+    assert not any(attempt.pod.status.nominated_node_name for attempt in group.attempts)
     leaving = {0: list(scene.cluster.singleton(Reservations).leaving(0, scene.now_s + 200))}
     within, blocked = np.array([True]), np.zeros((9, 1), dtype=np.int64)
 
@@ -132,6 +135,10 @@ def test_of_what_is_promised_each_amount_is_held_and_each_pod() -> None:
     large, small = wants("1", "large").requests(cpu="1", memory="3Gi"), wants("1", "small")
     assert scene.after_s(scene.found(large, respected=[theirs])) == 500 + GRACE_S
     assert scene.after_s(scene.found(small, respected=[theirs])) == 100 + GRACE_S
+    theirs.needs = {"n1": Need({"memory": 4 << 30}, 0)}
+    two = [wants("1", name).requests(cpu="1", memory=amount) for name, amount in MEMORY]
+    assert scene.after_s(scene.found(*two, respected=[theirs])) == 500 + GRACE_S
+    assert scene.after_s(scene.found(*two)) == 100 + GRACE_S
     theirs.needs = {"n1": Need({}, 1)}
     both = scene.found(small, wants("1", "small-too"), respected=[theirs])
     assert both is not None
