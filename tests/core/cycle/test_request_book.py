@@ -111,6 +111,7 @@ def test_an_open_slot_does_not_count_and_is_the_pod_s_if_it_gets_it() -> None:
     second = book.slots[1]
     assert book.bookings.open("uid-a", book.booking, second)
     assert book.used == {"n1": 1000}
+    assert "uid-a" in book.cluster.consumers.moved, "it is looked at before the next decision"
     info = pending(book.cluster, consumer("a"))
     book.cluster.assume(info, "n1")
     book.bookings.settle()
@@ -140,9 +141,19 @@ def test_only_a_free_slot_of_a_booking_that_lasts_is_opened() -> None:
     assert book.bookings.open("uid-b", book.booking, left)
     assert not book.bookings.open("uid-c", book.booking, left)  # it is lifted already
     book.bookings.end(KEY)
+    book.bookings.settle()
     assert not book.bookings.open("uid-d", book.booking, left)
+    assert not book.cluster.consumers.moved
+    assert not book.bookings.has_slot(left.owner)
     full = a_book("n1", cpu=1)
     assert not full.bookings.open("uid-e", full.booking, full.slot("n1")), "it is homeless"
+
+
+def test_who_has_a_slot_is_given_no_other_one() -> None:
+    book = a_book("n1", "n1")
+    book.place("a", "n1")
+    book.bookings.match(book.booking)
+    assert [slot.taken_by for slot in book.slots] == ["uid-a", ""]
 
 
 def test_the_end_gives_back_what_is_still_held() -> None:
@@ -255,6 +266,23 @@ def test_a_homeless_slot_is_one_that_somebody_has_to_come_for() -> None:
     assert book.booking.is_consumed
 
 
+def test_of_slots_that_are_all_homeless_as_many_pods_elsewhere_consume_it() -> None:
+    book = a_book(cpu=1)
+    book.booking.likes[0] = book.slot("gone").what
+    book.slot("gone")
+    book.place("a", "n1")
+    assert not book.booking.is_consumed
+    book.place("b", "n2")
+    assert book.booking.is_consumed
+
+
+def test_a_pod_that_asks_for_what_no_slot_has_gets_none() -> None:
+    book = a_book("n1")
+    greedy = consumer("a").requests(**{"cpu": "1", "example.com/part": "1"})
+    assert book.booking.sets_for(pending(book.cluster, greedy)) == []
+    assert book.booking.sets_for(pending(book.cluster, consumer("b"))) == [0]
+
+
 def test_a_pod_elsewhere_stands_for_a_set_of_its_size() -> None:
     book = a_book("n1")
     book.slot("n1", pod_set=1, cpu="2")
@@ -284,10 +312,16 @@ def test_pods_have_slots_of_those_who_ask_for_as_much_else_of_those_who_ask_for_
 def test_a_slot_that_others_lie_on_is_homeless() -> None:
     book = a_book("n1", cpu=1)
     (slot,) = book.slots
+    foreign = a_pod("foreign").requests(cpu="1").on("n1").build()
+    for fact in (Seen(POD, foreign), Gone(POD, foreign)):
+        book.cluster.apply(fact)
+    assert list(book.cluster.holds.touched) == [slot.owner]
     book.bookings.disturbed(slot.owner)
     assert book.held() == ["n1"], "there is room for it"
-    book.cluster.apply(Seen(POD, a_pod("foreign").requests(cpu="1").on("n1").build()))
+    assert not book.cluster.holds.touched
+    book.cluster.apply(Seen(POD, foreign))
     book.bookings.disturbed(slot.owner)
+    book.bookings.disturbed(slot.owner)  # it was told of twice
     assert (slot.node, list(book.booking.homeless)) == ("", [slot.owner])
     assert slot.owner not in book.booking.free[0]
     assert book.used == {"n1": 1000}
@@ -343,11 +377,24 @@ def test_a_wall_clock_that_was_set_back_prolongs_the_hold() -> None:
     play, book = a_playing_book(50.0)
     play.parts.cluster.wall_ahead_s = -2000.0
     owner = book.slots[0].owner
-    play.machine.context.now_s = 1000.0
+    before = play.parts.cluster.holds.of(owner)
+    assert before is not None
+    play.machine.context.now_s = before.until_s
     settle(play.machine.context, owner)
     hold = play.parts.cluster.holds.of(owner)
     assert hold is not None
     assert hold.until_s == 100.0 + 2000.0
+
+
+def test_its_keeper_leaves_alone_what_a_pod_has_or_is_tried_for() -> None:
+    play, book = a_playing_book(50.0)
+    play.machine.context.now_s, owner = 50.0, book.slots[0].owner
+    assert book.bookings.open("uid-a", book.booking, book.slots[0])
+    settle(play.machine.context, owner)
+    assert book.held() == []
+    book.place("a", "n1")
+    settle(play.machine.context, owner)
+    assert (book.held(), book.slots[0].taken_by) == ([], "uid-a")
 
 
 def test_who_waits_hears_of_what_became_free() -> None:
