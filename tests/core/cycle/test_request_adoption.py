@@ -2,8 +2,8 @@
 
 import pytest
 
+from asched.core.cycle import request_adoption
 from asched.core.cycle.request_adoption import LOST_PLACES, TIME_IS_UP, hold_promised
-from asched.core.cycle.request_book import PODS_MAX
 from asched.core.model.kinds import POD, PROVISIONING_REQUEST
 from asched.core.state.budget import Budget
 from asched.core.state.facts import Gone, Seen
@@ -36,14 +36,15 @@ def test_a_new_process_holds_many_places_over_several_turns_and_decides_after_th
     [
         ("0/n1*2", "2099-01-01T00:00:00.000000Z", None),
         ("0/n1*2", "1970-01-01T00:00:00.000000Z", TIME_IS_UP),
-        (f"0/n1*{PODS_MAX + 1}", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
+        ("0/n1*3", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
         ("1/n1", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
         ("0/n1*-1,0/n1*3", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
     ],
 )
 def test_what_was_told_is_held_in_one_go_where_nobody_waits(
-    places: str, until: str, expected: tuple[str, str] | None
+    monkeypatch: pytest.MonkeyPatch, places: str, until: str, expected: tuple[str, str] | None
 ) -> None:
+    monkeypatch.setattr(request_adoption, "PODS_MAX", 2)
     play = held_play(room("n1", 2))
     other = again(play, room("n1", 2))
     other.template()

@@ -100,6 +100,14 @@ def test_each_set_has_an_example_and_its_count() -> None:
     assert small.pod.metadata.creation_timestamp == "2026-01-01T00:00:00Z"
 
 
+def test_a_template_may_say_nothing_of_its_pods() -> None:
+    bare = {"metadata": {"name": "bare", "namespace": "team", "uid": "u"}, "template": {"spec": {}}}
+    cluster = Cluster()
+    cluster.apply(Seen(POD_TEMPLATE, decode(PodTemplate, bare)))
+    ((info, count),) = examples(cluster, a_request(("bare", 2)))
+    assert (info.pod.metadata.labels, count) == (None, 2)
+
+
 def test_no_gate_and_no_group_keeps_them() -> None:
     labels = {"scheduling.x-k8s.io/pod-group": "crew", "app": "web"}
     gated = {"schedulingGates": [{"name": "g"}], "schedulingGroup": {"podGroupName": "crew"}}

@@ -148,6 +148,14 @@ def test_conditions_of_others_stay_and_a_turned_one_has_a_new_time() -> None:
     assert theirs["lastTransitionTime"] == EARLIER
 
 
+def test_conditions_that_nobody_gave_a_time_have_one_from_now_on() -> None:
+    others = {"type": "Mine", "status": "True"}
+    ours = {"type": "Provisioned", "status": "True"}
+    body = written(a_request(others, ours), found(DETAILS))
+    times = {c["type"]: c["lastTransitionTime"] for c in body["status"]["conditions"]}
+    assert times["Mine"] == times["Provisioned"] == "2026-01-01T00:00:00Z"
+
+
 def test_a_first_condition_begins_now() -> None:
     body = written(a_request(), failed("no"))
     times = {c["lastTransitionTime"] for c in body["status"]["conditions"]}
