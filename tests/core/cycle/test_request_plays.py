@@ -150,6 +150,26 @@ def consumer(name: str, cpu: str = "1", request: str = "job", key: str = CONSUME
     return pod.metadata(annotations={key: request})
 
 
+def again(play: RequestPlay, *nodes: Any) -> RequestPlay:
+    """A process that begins after the one of `play`."""
+    other = a_play(*nodes)
+    other.now_s, other.stored, other.version = play.now_s, play.stored, play.version
+    return other
+
+
+def too_large(**parameters: str) -> RequestPlay:
+    play = a_play(room("n1", 1))
+    play.template()
+    play.machine.is_active = False
+    play.ask(parameters=parameters)
+    play.stored["job"]["metadata"]["creationTimestamp"] = "1970-01-01T00:16:40Z"  # just now
+    play.show("job")
+    play.machine.is_active = True
+    play.turn()
+    play.settle()
+    return play
+
+
 def held_play(*nodes: NodeBuilder, count: int = 2) -> RequestPlay:
     play = a_play(*(nodes or (room("n1", 2), room("n2", 1))))
     play.template()
