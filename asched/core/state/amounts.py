@@ -1,7 +1,8 @@
 """What pods ask for on each row: the columns `requested` and `nonzero`, moved pod by pod.
 
-Sums are exact however large the amounts are. A column shows what 64 bits hold: beyond that it stays
-at the largest amount, never wraps, and the rest is kept aside. Resources that no node names have no
+Sums are exact however large the amounts are, or small, where nobody refused one below nought. A
+column shows what 64 bits hold: beyond that it stays at the last amount, never wraps, and the rest
+is kept aside. Resources that no node names have no
 place on axis R; what pods ask of them is kept by row, and moves to the axis when a node names them
 (and back): memory follows what pods and nodes name now, however many names have come and gone.
 """
@@ -70,13 +71,13 @@ class PodAmounts:
                 continue
             index = id_ - 1
             total = requested.item(index, row) + sign * amount
-            if is_beyond or total > INT64_MAX:
+            if is_beyond or not -INT64_MAX <= total <= INT64_MAX:
                 self._add("requested", index, row, sign * amount)
             else:
                 requested[index, row] = total
         for index, amount in enumerate(cls.accounted_nonzero):
             total = nonzero.item(index, row) + sign * amount
-            if is_beyond or total > INT64_MAX:
+            if is_beyond or not -INT64_MAX <= total <= INT64_MAX:
                 self._add("nonzero", index, row, sign * amount)
             else:
                 nonzero[index, row] = total
@@ -99,10 +100,10 @@ class PodAmounts:
         total = int(array[index, row]) + amount
         if row in self._beyond:
             total += self._surplus(row, (column, index))
-        if total > INT64_MAX:
-            self._beyond.setdefault(row, {})[column, index] = total - INT64_MAX
-            total = INT64_MAX
-        array[index, row] = total
+        shown = max(-INT64_MAX, min(total, INT64_MAX))
+        if shown != total:
+            self._beyond.setdefault(row, {})[column, index] = total - shown
+        array[index, row] = shown
 
     def _surplus(self, row: int, place: tuple[str, int]) -> int:
         """Take what a column could not show."""

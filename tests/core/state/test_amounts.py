@@ -95,3 +95,17 @@ def test_a_resource_counts_as_soon_as_a_node_names_it_and_goes_with_the_last() -
     assert cluster.nodes.columns.size_of("R") == width
     assert requested(cluster, "example.com/other", 1) == 0
     assert recount(cluster) == []
+
+
+def test_sums_of_amounts_below_nought_stay_in_64_bits_and_come_back_exactly() -> None:
+    """An API server refuses them; that of a test, or another one, may not."""
+    cluster = a_cluster(a_node("n1"))
+    pods = [a_huge("a", f"-{HUGE}"), a_huge("b", f"-{HUGE}"), a_huge("c", "-7")]
+    show(cluster, *pods)
+    assert requested(cluster, "memory") == -INT64_MAX
+    assert recount(cluster) == []
+
+    for pod in pods[:2]:
+        cluster.apply(Gone(POD, pod.build()))
+        assert recount(cluster) == []
+    assert requested(cluster, "memory") == -7
