@@ -7,13 +7,16 @@ import pytest
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.pod import Pod
+from asched.core.queue import hearing
 from asched.core.queue import queue as queue_
+from asched.core.queue.due import WAKE_STEPS
+from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Heard, Judge
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.core.queue.unschedulable import GroupKey
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
-from tests.core.queue.waiting import NODE_ADDED, Scene, a_pod, always
+from tests.core.queue.waiting import NODE_ADDED, Gate, Scene, a_pod, always
 
 MANY = 40
 
@@ -120,10 +123,12 @@ def test_those_who_waited_too_long_move_in_slices() -> None:
     one.queue.sliced.budget.open(5)
     one.queue.flush_unschedulable(late_s)
     assert 0 < len(woken(one)) < MANY
-    one.queue.delete(one.api["default/p39"])
+    for name in ("p20", "p39"):
+        one.queue.delete(one.api[f"default/{name}"])
     assert slices(one, 5) > 5
 
-    assert len(woken(one)) == MANY - 1
+    assert len(woken(one)) == MANY - 2
+    assert one.witness.entered["active", "UnschedulableTimeout"] == MANY - 2
     assert "unschedulable" not in one.names()
 
 
@@ -224,3 +229,51 @@ def test_those_who_are_always_asked_are_asked_of_what_offers_nothing() -> None:
     one.reject("Fit", now_s=1.0)
     one.queue.move(gone, 100.0)
     assert woken(one) == ["any"]
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1")), "n1"),
+        (Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), only_if_fits=True), ""),
+        (Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), priority_at_most=5), ""),
+        (Change(ASSIGNED_POD_DELETE), ""),
+        (Change(NODE_ADDED, a_pod("gone", node="n1")), ""),
+    ],
+)
+def test_only_a_pod_that_left_and_nothing_more_is_told_with_its_node(
+    change: Change, left: str
+) -> None:
+    assert hearing._left(change) == left
+
+
+def test_each_that_is_woken_is_paid_for_beside_what_it_takes_to_hear() -> None:
+    spent = []
+    for answer in (Hint.SKIP, Hint.QUEUE):
+        one = a_crowd(Registration(NODE_ADDED, always(answer)), count=5)
+        before = one.queue.sliced.budget.spent
+        one.move(NODE_ADDED, now_s=20.0)
+        spent.append(one.queue.sliced.budget.spent - before)
+    assert spent[0] >= 5 * hearing.HEAR_STEPS
+    assert spent[1] - spent[0] == pytest.approx(5 * WAKE_STEPS)
+
+
+@pytest.mark.parametrize("are_tried", [False, True])
+def test_a_gang_that_a_gate_lets_go_is_as_old_as_its_last_pod_where_gangs_are_tried(
+    are_tried: bool,
+) -> None:
+    one = Scene(
+        {"Gates": [Registration(NODE_ADDED)]},
+        gates=[Gate("Gates")],
+        gangs=Gangs(tries_groups=are_tried),
+    )
+    for name, at_s in (("a", 1.0), ("b", 5.0)):
+        one.add(a_pod(name, gates=["Gates"], group="crew"), now_s=at_s)
+    pods = [one.queue.places.get(f"default/{name}") for name in "ab"]
+    for queued in pods:
+        assert queued is not None
+        queued.pod = a_pod(queued.pod.metadata.name, group="crew")  # its gate is open
+    one.move(NODE_ADDED, now_s=9.0)
+    assert one.names() == {"active": ["a", "b"]}
+    times = [queued.timestamp_s for queued in pods if queued is not None]
+    assert times == ([5.0, 5.0] if are_tried else [1.0, 5.0])

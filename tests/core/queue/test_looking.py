@@ -154,6 +154,7 @@ def test_a_verdict_on_one_pod_alone_says_nothing_of_its_equals() -> None:
 
     assert taken(one, rooms) == []
     assert rooms.looked_at == ["a", "b", "c"]
+    assert (one.queue.looking.tried, one.queue.looking.left) == (0, 3)
 
 
 def test_who_would_be_told_something_new_is_tried_and_its_equals_follow() -> None:
@@ -298,6 +299,7 @@ def test_a_plugin_s_own_queue_sees_all_and_they_are_looked_at_when_it_gives_them
     assert one.names() == {"active": ["a", "b", "c"]}
     assert taken(one, rooms) == ["a"]
     assert one.names() == {"unschedulable": ["b", "c"]}
+    assert (one.queue.looking.tried, one.queue.looking.left) == (1, 2)
 
 
 def test_of_a_gang_one_pod_is_looked_at_for_all_and_never_before_its_backoff_ends() -> None:
