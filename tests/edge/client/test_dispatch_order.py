@@ -20,11 +20,13 @@ from asched.core.framework.effects import (
 from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Answer, Bound, Refused, Replied, Unknown
 from asched.edge.client.dispatch import Dispatcher
+from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder
 from asched.edge.client.retries import STATUS_ATTEMPTS
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.client.transport import Reply
-from asched.lab.sim.clock import START_S, VirtualClock
+from asched.lab.sim.clock import START_S
 from asched.lab.sim.loop import VirtualLoop
+from tests.virtual import OnVirtualLoop
 
 
 class Wire:
@@ -52,10 +54,9 @@ class Wire:
         return Replied(effect.id, {})
 
 
-class Bench:
+class Bench(OnVirtualLoop):
     def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.loop = VirtualLoop(self.clock)
+        super().__init__()
         self.wire: Any = Wire(self.loop)
         self.heard: list[Answer] = []
         self.tasks: list[asyncio.Task[None]] = []
@@ -63,18 +64,11 @@ class Bench:
         self.until(0.0)
 
     async def _begin(self) -> None:
-        self.dispatcher = Dispatcher(self.wire, self.heard.append, extenders=self.wire)
+        recorder = EventRecorder("host", lambda: round(self.clock.now_s() * 1e9))
+        self.dispatcher = Dispatcher(
+            self.wire, self.heard.append, recorder=recorder, extenders=self.wire
+        )
         self.tasks.append(asyncio.ensure_future(self.dispatcher.run()))
-
-    def until(self, end_s: float) -> None:
-        while (next_s := self.loop.next_s()) is not None and next_s <= START_S + end_s + 1e-9:
-            self.clock.jump(next_s)
-            self.loop.step()
-        self.clock.jump(START_S + end_s)
-
-    @property
-    def s(self) -> float:
-        return self.clock.now_s() - START_S
 
     def submit(self, *effects: Effect) -> None:
         for effect in effects:
@@ -104,10 +98,7 @@ class Bench:
 def bench() -> Iterator[Bench]:
     made = Bench()
     yield made
-    for task in asyncio.all_tasks(made.loop):
-        task.cancel()
-    made.until(made.s)
-    made.loop.close()
+    made.close()
 
 
 def ref(name: str) -> PodRef:
@@ -269,6 +260,26 @@ def test_a_series_that_neither_exists_nor_can_be_made_is_given_up(bench: Bench) 
     assert bench.verbs() == ["POST", "PATCH", "POST", "PATCH"]
     bench.until(60.0)
     assert len(bench.wire.sent) == 4
+
+
+def test_a_series_that_lives_is_written_again_now_and_then_and_a_last_time_when_it_is_quiet(
+    bench: Bench,
+) -> None:
+    for number in range(2):
+        bench.submit(event())
+        bench.answer(number, 201)
+    for at_s in range(300, 3601, 300):
+        bench.until(float(at_s))
+        bench.submit(event())
+        for number in list(bench.wire.open):
+            bench.answer(number, 200)
+    bench.until(3600 + 2 * FINISH_S)
+    for number in list(bench.wire.open):
+        bench.answer(number, 200)
+    bench.until(4 * 3600.0)
+    written = [at_s for method, _, at_s in bench.wire.sent[2:] if method == "PATCH"]
+    assert written == [REFRESH_S, 2 * REFRESH_S, 3600 + 2 * FINISH_S]
+    assert len(bench.wire.sent) == 5
 
 
 def test_what_nobody_asked_to_hear_of_is_not_answered(bench: Bench) -> None:

@@ -21,7 +21,7 @@ from asched.edge.client.errors import (
 from asched.edge.host.election import EVENT_S, HAND_ON_S, HEALTH_GRACE_S, Campaign, Candidate, Stand
 from asched.edge.telemetry.metrics import Metrics
 from asched.lab.sim.clock import START_S, VirtualClock
-from asched.lab.sim.loop import VirtualLoop
+from tests.virtual import OnVirtualLoop
 
 LEASE_S, RENEW_S, RETRY_S = 15.0, 10.0, 2.0
 AHEAD_S = 0.5
@@ -82,12 +82,11 @@ class DriftingClock(VirtualClock):
         return AHEAD_S
 
 
-class World:
-    """A campaign of "a" on a loop of its own; times count from the start."""
+class World(OnVirtualLoop):
+    """A campaign of "a"."""
 
     def __init__(self) -> None:
-        self.clock = DriftingClock()
-        self.loop = VirtualLoop(self.clock)
+        super().__init__(DriftingClock())
         self.server: Any = Server(self.clock)
         self.metrics = Metrics()
         self.began: list[float] = []
@@ -104,18 +103,8 @@ class World:
     def _began(self) -> None:
         self.began.append(self.s)
 
-    @property
-    def s(self) -> float:
-        return self.clock.now_s() - START_S
-
     def start(self, work: Coroutine[Any, Any, None] | None = None) -> "asyncio.Task[None]":
         return self.loop.create_task(work or self.campaign.run(self.server))
-
-    def until(self, end_s: float) -> None:
-        while (next_s := self.loop.next_s()) is not None and next_s <= START_S + end_s:
-            self.clock.jump(next_s)
-            self.loop.step()
-        self.clock.jump(START_S + end_s)
 
     def leads(self, end_s: float = 0.0) -> "asyncio.Task[None]":
         """It has taken a lease that was never there, and renews it."""
@@ -142,10 +131,7 @@ class World:
 def world() -> Iterator[World]:
     made = World()
     yield made
-    for task in asyncio.all_tasks(made.loop):
-        task.cancel()
-    made.until(made.s)
-    made.loop.close()
+    made.close()
 
 
 def test_who_leads_says_so_once_and_renews(world: World) -> None:
