@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import configuration
-from asched.core.cycle import machine, parked
+from asched.core.cycle import machine, parked, request_cycle
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.group_trial import TRY_STEPS
+from asched.core.cycle.request_cycle import Work
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import (
     Bind,
@@ -438,3 +439,28 @@ def test_it_is_known_how_long_the_last_turns_facts_took() -> None:
     play.machine.context.counter_s = count(5.0, 1.0).__next__
     play.see(a_pod("web").gated("later"))
     assert play.machine.intake_s == 3.0, "the clock is asked at both ends, and twice for a fact"
+
+
+def test_an_attempt_at_a_request_is_a_cycle_and_a_write_is_none() -> None:
+    """While it waits for somebody, pods that would have to wait as well are put aside."""
+    play = Play(a_node("n1"))
+    deciding: list[bool] = []
+
+    def due(_: Any) -> Iterator[Work]:
+        for decides in (False, True):
+            yield Work(asking(), decides=decides)
+            deciding.append(play.machine.is_deciding)
+
+    def asking() -> Iterator[Any]:
+        yield Patch(kind=POD, namespace="default", name="x", body={})
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(request_cycle, "due", due)
+        play.turn()
+    assert deciding == [False, True]
+    write, attempt = play.of(Patch)
+    assert play.machine.is_deciding
+    play.turn(Done(write.id))
+    assert play.machine.is_deciding
+    play.turn(Done(attempt.id))
+    assert not play.machine.is_deciding
