@@ -8,8 +8,8 @@ Where a pod left a node, most who wait need no look: pods matter by their amount
 rejected them, so that no other node changed for them, and even without all less important pods
 there is no room for them on that one.
 
-Bounds  what was found is kept while nothing changes that a filter reads; what WISHES_MAX classes
-        wish of a node, while nothing changes but pods and nodes.
+Bounds  what was found is kept while nothing changes that a filter reads; what a class wishes of a
+        node, with one of its pods, while nothing changes but pods and nodes.
 """
 
 from collections.abc import Hashable, Mapping
@@ -31,7 +31,8 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
-WISHES_MAX: Final = 4_096
+#: What a class wishes of a node is made, with the answers of its filters.
+WISH_STEPS: Final = 12
 
 
 class Looks:
@@ -42,8 +43,9 @@ class Looks:
         self._found: dict[Hashable, frozenset[str] | None] = {}
         self._gangs = GangLooks()
         self._version: Hashable = None
-        self._wishes: dict[Hashable, _Wish] = {}
         self._wishes_of: Hashable = None
+        #: another one as soon as older wishes hold no more
+        self._wishes_epoch = 0
         self._of_row: dict[str, frozenset[str]] = {}
         self._runners: Mapping[str, Runner] | None = None
         self._evicting: dict[Hashable, bool] = {}
@@ -105,20 +107,22 @@ class Looks:
     def _wish_of(self, context: SchedulerContext, runner: Runner, queued: QueuedPod) -> "_Wish":
         cluster, runners = context.cluster, context.runners
         moved = cluster.epoch, cluster.topology.terms_generation, cluster.nodes.resources.end
-        is_old = moved != self._wishes_of or runners is not self._runners
-        if is_old or len(self._wishes) >= WISHES_MAX:
+        if moved != self._wishes_of or runners is not self._runners:
             self._wishes_of, self._runners = moved, runners
-            self._wishes.clear()
+            self._wishes_epoch += 1
             self._evicting_of = None
             self._of_row = {name: _of_row(runner) for name, runner in runners.items()}
         name = runner.profile.scheduler_name
         rejectors = queued.rejected_by | queued.also_blamed
         if not rejectors <= self._of_row[name]:  # as of those who wait for volumes, or for pods
             return NO_WISH
-        key = name, queued.class_key, rejectors
-        wish = self._wishes.get(key) if queued.class_key is not None else None
-        if wish is None:
-            wish = self._wishes[key] = _wish(context, runner, queued)
+        version = self._wishes_epoch, queued.class_key, rejectors
+        if queued.wish is not None and queued.class_key is not None and queued.wish[0] == version:
+            wish: _Wish = queued.wish[1]
+            return wish
+        context.queue.sliced.budget.note(WISH_STEPS)
+        wish = _wish(context, runner, queued)
+        queued.wish = version, wish
         return wish
 
     def _may_evict(

@@ -5,7 +5,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 """
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from asched.core.model.pod import Pod
 from asched.core.state.pod_groups import group_key
@@ -18,7 +18,8 @@ NOBODY: frozenset[str] = frozenset()
 
 
 class QueuedPod:
-    """One record per pod in the queue or in flight. Only the queue writes to it.
+    """One record per pod in the queue or in flight. Only the queue writes to it, and whoever looks
+    at it for the queue.
 
     timestamp_s       when it last entered the queue: order, start of backoff, age of rest
     arrival           the how manieth it was to enter the queue: the order among pods of one time
@@ -39,6 +40,8 @@ class QueuedPod:
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing
     gang              the group with which it is tried as one, or ""
+    wish              what its class wishes of a node, with what that depends on; None if nobody
+                      asked
     """
 
     __slots__ = (
@@ -65,6 +68,7 @@ class QueuedPod:
         "timestamp_s",
         "unschedulable_count",
         "was_flushed",
+        "wish",
         "woken_by",
     )
 
@@ -88,6 +92,7 @@ class QueuedPod:
         self.is_patient = self.is_promised = False
         self.was_flushed = self.looks_first = False
         self.woken_by = ""
+        self.wish: tuple[Hashable, Any] | None = None
         # Where it is: in a heap under a ticket, or unschedulable in a group (where a heap orders it
         # among its equals); neither while in flight.
         self.lane: ActiveQueue | None = None

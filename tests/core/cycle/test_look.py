@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from asched.core.cycle.look import Looks
+from asched.core.cycle.look import WISH_STEPS, Looks
 from asched.core.framework.points import (
     FilterPlugin,
     PostFilterPlugin,
@@ -250,7 +250,7 @@ def test_nothing_is_measured_and_the_meter_stays() -> None:
 class Leaving(Scene):
     """Pods leave nodes, and those who wait are asked whether that may help them."""
 
-    def may_help(self, pod: PodBuilder, node: str, *rejectors: str, **fields: Any) -> bool:
+    def rests(self, pod: PodBuilder, *rejectors: str, **fields: Any) -> QueuedPod:
         built = pod.spec(schedulerName="default-scheduler").build()
         self.cluster.apply(Seen(POD, built))
         queued = QueuedPod(built, 0.0)
@@ -258,7 +258,10 @@ class Leaving(Scene):
         queued.class_key = self.cluster.classes.class_of(built).key
         for name, value in fields.items():
             setattr(queued, name, value)
-        return self.looks.may_help(queued, node)
+        return queued
+
+    def may_help(self, pod: PodBuilder, node: str, *rejectors: str, **fields: Any) -> bool:
+        return self.looks.may_help(self.rests(pod, *rejectors, **fields), node)
 
     def leaves(self, name: str, node: str) -> None:
         self.cluster.apply(Gone(POD, a_pod(name).on(node).build()))
@@ -282,6 +285,22 @@ def test_a_pod_that_leaves_helps_whom_its_node_has_room_for() -> None:
     assert scene.may_help(wants("2"), "n1")
     assert not scene.may_help(wants("2"), "n2"), "it has heard of n1"
     assert scene.may_help(wants("2"), "n3"), "nobody knows that node"
+
+
+def test_what_thousands_of_classes_wish_is_found_out_once_and_counted() -> None:
+    scene = two_nodes()
+    resting = [scene.rests(wants(f"{2000 + i}m", f"w{i}")) for i in range(4_200)]
+    budget = scene.context.queue.sliced.budget
+    assert not any(scene.looks.may_help(queued, "n2") for queued in resting)
+    assert budget.spent == len(resting) * WISH_STEPS
+    scene.leaves("c", "n2")
+    assert [queued.key for queued in resting if scene.looks.may_help(queued, "n2")] == [
+        "default/w0"
+    ]
+    assert budget.spent == len(resting) * WISH_STEPS, "nobody was asked anew"
+    resting[1].rejected_by = frozenset(("NodeName",))
+    assert not scene.looks.may_help(resting[1], "n2")
+    assert budget.spent == (len(resting) + 1) * WISH_STEPS, "somebody else rejected it"
 
 
 def test_less_important_pods_may_make_room_there() -> None:
