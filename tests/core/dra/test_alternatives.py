@@ -4,9 +4,9 @@ import pytest
 
 from asched.core.dra import alternatives as room
 from asched.core.dra.alternatives import alternatives
-from asched.core.dra.effort import Effort
+from asched.core.dra.effort import CHUNK_STEPS, Effort
 from asched.core.model.claim import ResourceClaim
-from tests.core.dra.test_allocator import BIG, SAME_NUMA, SIZES, SMALL
+from tests.core.dra.test_allocator import BIG, SAME_NUMA, SIZES, SMALL, A
 from tests.core.dra.worlds import (
     NODE,
     World,
@@ -91,3 +91,23 @@ def test_it_ends_after_as_many_as_are_wanted_and_after_so_much_work(
     named, are_all = found(world, a_claim(asks(), name="x"), a_claim(asks(), name="y"))
     assert named
     assert not are_all
+
+
+def test_selectors_that_have_to_be_run_are_work_too_and_are_run_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "ALTERNATIVES_STEPS", CHUNK_STEPS)
+    world = World(a_slice(*(a_device(f"d{i:03}", attributes={"n": i}) for i in range(100))))
+    pools = world.inventory.pools_for(NODE, {})
+    plans = world.plans(a_claim(asks(" && ".join([f"{A}.n >= 0"] * 60))))
+
+    counts = []
+    while not counts or counts[-1] < 100:
+        effort = Effort()
+        found, are_all = alternatives(pools, plans, world.taken, (NODE, {}), effort, 101)
+        assert effort.steps < 3 * CHUNK_STEPS
+        assert are_all == (len(found) == 100)
+        counts.append(len(found))
+
+    assert len(counts) > 2
+    assert counts == sorted(set(counts)), "each time further"
