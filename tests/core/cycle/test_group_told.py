@@ -216,13 +216,15 @@ def test_a_promise_that_its_pods_lost_is_room_for_others(monkeypatch: pytest.Mon
         "room_is_free",
         lambda _context, pod, node: freed.append((pod.metadata.name, node)),
     )
-    for attempt, node in zip(group.attempts, ("room-for-1", "elsewhere"), strict=False):
+    nodes = ("room-for-1", "elsewhere", "room-for-1")
+    for attempt, node in zip(group.attempts, nodes, strict=True):
         scene.context.nominator.add(attempt.pod, node)
 
     def stays(context: Any, _group: Any) -> Any:
         for attempt in group.attempts:
             context.nominator.delete(attempt.pod.uid)
         context.nominator.add(group.attempts[0].pod, "room-for-1")
+        context.cluster.assume(group.attempts[2].info, "room-for-1")
         yield from ()
         return []
 
