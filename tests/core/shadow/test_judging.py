@@ -1,11 +1,13 @@
 """One decision of another scheduler, judged: the same, as good, worse, or not to be had here."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from asched.core.framework.points import FilterPlugin
+from asched.core.framework.points import FilterPlugin, PostFilterResult
+from asched.core.framework.status import SUCCESS
 from asched.core.shadow.finding import Finding, Outcome, Verdict
 from asched.core.shadow.judging import Judge
 from asched.core.state.nodes import Aspect
@@ -58,7 +60,8 @@ def test_a_node_with_a_lower_score_is_told_with_who_made_the_difference() -> Non
     points = {one["plugin"]: one for one in found.details["points"]}
     gains = {name: one["ours"] - one["theirs"] for name, one in points.items()}
     assert gains[found.plugin] == max(gains.values()) > 0
-    assert found.details["ours"] - found.details["score"] == sum(gains.values())
+    for whose, total in (("theirs", "score"), ("ours", "ours")):
+        assert sum(one[whose] for one in points.values()) == found.details[total]
 
 
 def test_a_node_that_does_not_fit_is_told_by_whom() -> None:
@@ -72,6 +75,44 @@ def test_a_node_that_does_not_fit_is_told_by_whom() -> None:
         "NodeResourcesFit",
         "",
     )
+
+
+def test_a_node_that_was_not_looked_at_is_refused_by_whoever_left_it_out() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    pod = wants("2").spec(affinity={"nodeAffinity": required})
+    found = Scene(room("n1", 1), room("n2")).placed(pod, "n2")
+    assert (found.outcome, found.ours) == (Outcome.REFUSED, "")
+    assert "NodeAffinity" in found.details["reason"]
+
+
+def test_what_others_left_of_a_turn_does_not_matter() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    scene = Scene(room("n1").labels(zone="a"))
+    scene.context.cluster.budget.open(0)
+    assert scene.placed(wants().spec(affinity=apart), "n1").outcome is Outcome.SAME
+
+
+def test_evictions_that_would_come_of_it_are_ended_before_they_begin() -> None:
+    scene = Scene(room("n1"))
+    begun: list[str] = []
+    withdrawn: list[str] = []
+
+    def evicting() -> Iterator[Any]:
+        begun.append("")
+        yield
+
+    steps: Any = evicting()
+    result = PostFilterResult(SUCCESS, background=steps, withdraw=lambda: withdrawn.append(""))
+
+    def post_filter(*_: Any) -> Iterator[Any]:
+        yield from ()
+        return result
+
+    scene.judge._runner.post_filter = post_filter  # type: ignore[method-assign,assignment]
+    scene.refused(wants("9"), NO_CPU)
+    assert (begun, withdrawn, list(steps)) == ([], [""], [])
 
 
 def test_a_node_that_nobody_knows_is_unknown() -> None:
