@@ -13,6 +13,7 @@ from asched.core.shadow.judging import Judge
 from asched.core.state.nodes import Aspect
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
+from tests.core.framework.results.kernels import CpuScore
 
 NO_CPU = "0/1 nodes are available: 1 Insufficient cpu."
 
@@ -54,7 +55,7 @@ def test_another_node_with_as_high_a_score_is_as_right() -> None:
 
 
 def test_a_node_with_a_lower_score_is_told_with_who_made_the_difference() -> None:
-    scene = Scene(room("n1", 64), room("n2", 2))
+    scene = Scene(room("n1", 64), room("n2", 2), plugins=(CpuScore,))
     found = scene.placed(wants(), "n2")
     assert (found.outcome, found.ours) == (Outcome.SCORE, "n1")
     points = {one["plugin"]: one for one in found.details["points"]}
@@ -62,6 +63,7 @@ def test_a_node_with_a_lower_score_is_told_with_who_made_the_difference() -> Non
     assert gains[found.plugin] == max(gains.values()) > 0
     for whose, total in (("theirs", "score"), ("ours", "ours")):
         assert sum(one[whose] for one in points.values()) == found.details[total]
+    assert points["CpuScore"] == {"plugin": "CpuScore", "weight": 1, "theirs": 2, "ours": 64}
 
 
 def test_a_node_that_does_not_fit_is_told_by_whom() -> None:
