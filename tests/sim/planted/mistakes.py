@@ -127,8 +127,8 @@ MISTAKES: Final = (
         "violations cost nothing",
         "Budgets",
         VICTIMS,
-        "(victims & found.violating).sum(axis=0),",
-        "np.zeros(len(rows), dtype=np.int64),",
+        "violating.sum(axis=0),",
+        "np.zeros(victims.shape[1], dtype=np.int64),",
     ),
     Mistake(
         "budgets",
