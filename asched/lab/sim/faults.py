@@ -40,10 +40,11 @@ class Unreachable(Fault):
 
 @dataclass(frozen=True, slots=True)
 class ServerErrors(Fault):
-    """Answers 500; a share of these was carried out all the same."""
+    """Answers 500; a share of these was carried out all the same. `spares` as of Overload."""
 
     rate: float
     applied_share: float = 0.3
+    spares: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,10 @@ class Overload(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Conflicts(Fault):
-    """Answers 409: somebody else was faster, nothing was changed."""
+    """Answers 409: somebody else was faster, nothing was changed. `spares` as of Overload."""
 
     rate: float
+    spares: str = ""
 
 
 @dataclass(frozen=True, slots=True)

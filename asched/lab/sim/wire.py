@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from asched.core.framework.effects import Bind
 from asched.edge.client.credentials import Credentials
@@ -163,12 +163,11 @@ class Wire:
 
     def _fate(self, request: Request) -> "Outcome":
         troubles, is_write = self.troubles, request.method != "GET"
-        overload = troubles.strikes(Overload)
-        if overload is not None and not (overload.spares and overload.spares in request.path):
+        if (overload := _unspared(troubles.strikes(Overload), request)) is not None:
             return Reply(429, OVERLOADED.encode(), b"\r\nRetry-After: %d" % overload.retry_after_s)
-        if is_write and troubles.strikes(Conflicts):
+        if is_write and _unspared(troubles.strikes(Conflicts), request) is not None:
             return Reply(409, CONFLICT.encode())
-        if (errors := troubles.strikes(ServerErrors)) is not None:
+        if (errors := _unspared(troubles.strikes(ServerErrors), request)) is not None:
             if is_write and self._rng.random() < errors.applied_share:
                 self._carry_out(request, late=False)
             return Reply(500, b"etcdserver: request timed out")
@@ -273,6 +272,14 @@ class Connection(StreamingTransport):
 
     async def close(self) -> None:
         """There is nothing to close."""
+
+
+S = TypeVar("S", Overload, Conflicts, ServerErrors)
+
+
+def _unspared(fault: S | None, request: Request) -> S | None:
+    """The fault, unless it spares such requests."""
+    return None if fault is not None and fault.spares and fault.spares in request.path else fault
 
 
 class WireSession(Session):
