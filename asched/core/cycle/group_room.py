@@ -34,7 +34,7 @@ from asched.core.cycle.scheduling import Background, failure_of
 from asched.core.cycle.supposed import MOVE_STEPS, without
 from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import Alike, Probe, RoomMade, group_post_filter
-from asched.core.framework.order_free import OrderFree
+from asched.core.framework.order_free import takes_of
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.status import MISTAKES, SKIP, Code, Status, failure, unschedulable
@@ -227,12 +227,8 @@ class Supposed:
         example, runner = infos[0], self._attempt.runner
         uids = tuple([info.pod.uid for info in infos])
         rows: Mask = Placement().mask(self.cluster.nodes)
-        takes: dict[int, int] = {}
-        state = runner.cache.state_of(example)
-        for filterer in state.active_plugins.filters:
-            if isinstance(filterer.plugin, OrderFree):
-                for at, amount in filterer.plugin.takes(example).items():
-                    takes[at] = max(takes.get(at, 0), amount)
+        filters = runner.cache.state_of(example).active_plugins.filters
+        takes = takes_of([f.plugin for f in filters], example)
         try:
             fitting = runner.fitting(example)
         except MISTAKES:  # the trial says what is wrong; until then any row may do
