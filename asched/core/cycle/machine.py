@@ -13,8 +13,8 @@ and replay drive it in theirs. Equal facts at equal times, to turns that end aft
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
 meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
 that used up its slice of the budget pauses, and one that takes long before it begins: one of
-those goes on in each turn in which nobody else wants anything, else when others had OTHERS_SHARE of
-the time since (`turn_limit.py`), so that others are nearly as fast as ever.
+those goes on in each turn in which nobody else wants anything, else when others had their share
+of the time since (`turn_limit.py`), so that they are nearly as fast as ever.
 
 Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.py`); BINDINGS_MAX
         requests of bindings without an answer, beyond which no pod is popped (pods that wait at
@@ -22,7 +22,7 @@ Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.p
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ from asched.core.cycle.holding import keep, put_off
 from asched.core.cycle.intake import Intake, Steps
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, schedule_one
-from asched.core.cycle.turn_limit import TimeLimit, TurnLimit
+from asched.core.cycle.turn_limit import OTHERS_SHARE, OTHERS_SHARE_OF_MANY, TimeLimit, TurnLimit
 from asched.core.cycle.waits import QUESTIONS, Waits
 from asched.core.framework.effects import (
     CallPlugin,
@@ -69,13 +69,15 @@ BINDINGS_MAX: Final = 512
 
 class _Task(msgspec.Struct, eq=False):
     """A generator with an open question, and who gets its result. `turn` as in `Effect`; 0 before
-    the first question. `binds`: it is (part of) a binding.
+    the first question. `binds`: it is (part of) a binding. `others_share`: what others have after a
+    slice of it (`turn_limit.py`).
     """
 
     steps: Steps
     ended: Callable[[Any], None]
     turn: int = 0
     binds: bool = False
+    others_share: int = OTHERS_SHARE
 
 
 class Machine:
@@ -83,7 +85,7 @@ class Machine:
 
     def __init__(self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX) -> None:
         self.context = context
-        context.promise = _promise
+        context.promise = start_times.promise
         self.is_active = True
         self.limit: TurnLimit = TimeLimit(context.counter_s)
         self.bindings = 0
@@ -288,27 +290,31 @@ class Machine:
                 self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
                 steps = group_cycle.schedule_group(context, attempt)
-                self._advance(_Task(_later(steps) if attempt.takes_long else steps, ended), None)
+                begun: Steps = _later(steps) if attempt.takes_long else steps
+                self._advance(_Task(begun, ended, others_share=OTHERS_SHARE_OF_MANY), None)
                 self._follow_on()
             else:
                 cycle = schedule_one(context, attempt)
-                begun: Steps = _later(cycle) if attempt.info.cls.takes_long else cycle
+                begun = _later(cycle) if attempt.info.cls.takes_long else cycle
                 self._advance(_Task(begun, self._cycle_ended), None)
             if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
                 break
         had_paused &= not context.queue.sliced
         if had_paused and (self._is_quiet or self.limit.may_resume()):
+            effect_id = self._paused.popleft()
+            others_share = self._open[effect_id].others_share
             self.limit.begin_slice()
-            self._take_answer(Done(self._paused.popleft()))
-            self.limit.end_slice()
+            self._take_answer(Done(effect_id))
+            self.limit.end_slice(others_share)
             self._has_more |= len(context.queue.places.active) > 0  # it may have come late
 
     def _run_requests(self) -> None:
         for work in request_cycle.due(self.context):
             self._open_cycles += work.decides
             ended = self._cycle_ended if work.decides else self._follow
-            self._advance(_Task(work.steps, ended), None)
+            task = _Task(work.steps, ended, others_share=OTHERS_SHARE_OF_MANY)
+            self._advance(task, None)
 
     def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
@@ -391,10 +397,3 @@ def _later(steps: Steps) -> Steps:
     """The same as one of those who paused."""
     yield Pause()
     return (yield from steps)
-
-
-def _promise(
-    context: SchedulerContext, attempts: Sequence[Attempt]
-) -> Generator[Effect, Answer, str]:
-    """To who found no place, if anything is promised here at all."""
-    return start_times.promise(context, attempts)

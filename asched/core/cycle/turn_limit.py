@@ -13,9 +13,11 @@ from typing import Final, Protocol
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
 #: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
 TURN_S: Final = 0.004
-#: After a slice of an attempt that paused, others have so many times as long, if they want it:
-#: nineteen twentieths, which leaves room for what they hear and take in of whoever costs that much.
-OTHERS_SHARE: Final = 19
+#: After a slice of one pod's attempt that paused, others have so many times as long, if they want
+#: it. That leaves room in a tenth for what they hear and take in of whoever costs that much.
+OTHERS_SHARE: Final = 39
+#: ... and after one of a group's or a ProvisioningRequest's, which is that of many pods.
+OTHERS_SHARE_OF_MANY: Final = 19
 
 
 class TurnLimit(Protocol):
@@ -38,12 +40,12 @@ class TurnLimit(Protocol):
     def begin_slice(self) -> None:
         """An attempt that paused goes on."""
 
-    def end_slice(self) -> None:
-        """It pauses again, or ended."""
+    def end_slice(self, others_share: int) -> None:
+        """It pauses again, or ended. `others_share`: how many times as long others have now."""
 
 
 class TimeLimit:
-    """TURN_S of the counter, and OTHERS_SHARE by it."""
+    """TURN_S of the counter, and others' share by it."""
 
     __slots__ = ("_counter_s", "_slice_s", "_theirs_until_s", "_until_s", "resumed", "went_on")
 
@@ -72,9 +74,9 @@ class TimeLimit:
     def begin_slice(self) -> None:
         self._slice_s = self._counter_s()
 
-    def end_slice(self) -> None:
+    def end_slice(self, others_share: int) -> None:
         now_s = self._counter_s()
-        self._theirs_until_s = now_s + OTHERS_SHARE * (now_s - self._slice_s)
+        self._theirs_until_s = now_s + others_share * (now_s - self._slice_s)
 
 
 class CountedLimit:
@@ -104,5 +106,5 @@ class CountedLimit:
     def begin_slice(self) -> None:
         """Nothing is measured here."""
 
-    def end_slice(self) -> None:
+    def end_slice(self, others_share: int) -> None:
         """Nor here."""

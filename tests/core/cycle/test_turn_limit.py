@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from asched.core.cycle.turn_limit import OTHERS_SHARE, TURN_S, CountedLimit, TimeLimit
+from asched.core.cycle.turn_limit import TURN_S, CountedLimit, TimeLimit
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Seen
@@ -72,8 +72,8 @@ def test_who_paused_goes_on_once_others_had_their_share_since() -> None:
     assert limit.may_resume(), "nobody has paused yet"
     limit.begin_slice()
     now[0] += 1.0
-    limit.end_slice()
-    now[0] += OTHERS_SHARE - 0.5
+    limit.end_slice(30)
+    now[0] += 30 - 0.5
     assert not limit.may_resume()
     assert not limit.resumed
     now[0] += 0.5
