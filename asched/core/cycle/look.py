@@ -12,14 +12,14 @@ Bounds  what was found is kept while nothing changes that a filter reads; what a
         node, with one of its pods, while nothing changes but pods and nodes.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group_look import GangLooks
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.order_free import POD_PLACE, takes_of
+from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.points import PostFilterPlugin
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import FOR_A_MOMENT, ignores_pods, is_blind
@@ -28,7 +28,9 @@ from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.queue.looking import Verdict
 from asched.core.queue.queued import QueuedPod
+from asched.core.queue.round import may_always_fit
 from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
 
 #: What a class wishes of a node is made, with the answers of its filters.
@@ -95,7 +97,7 @@ class Looks:
         if row is None or pod.status.nominated_node_name or context.nominator.node_of(pod.uid):
             return True
         try:
-            wish = self._wish_of(context, runner, queued)
+            wish = self._wish_of(context, runner, queued, queued.rejected_by | queued.also_blamed)
             if not wish.is_of_row or _has_room(cluster, wish.takes, pod.priority, row):
                 return True
             if not wish.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
@@ -104,7 +106,20 @@ class Looks:
         except MISTAKES:  # whatever it is, the attempt reports it where it belongs
             return True
 
-    def _wish_of(self, context: SchedulerContext, runner: Runner, queued: QueuedPod) -> "_Wish":
+    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+        """Of pods that rest while room is being made for them elsewhere: whether one may fit on the
+        node that a pod left. Holds for one change.
+        """
+        context = self._context
+        return may_always_fit if context is None else _RoomLeft(context, left, self._wish_of)
+
+    def _wish_of(
+        self,
+        context: SchedulerContext,
+        runner: Runner,
+        queued: QueuedPod,
+        rejectors: frozenset[str],
+    ) -> "_Wish":
         cluster, runners = context.cluster, context.runners
         moved = cluster.epoch, cluster.topology.terms_generation, cluster.nodes.resources.end
         if moved != self._wishes_of or runners is not self._runners:
@@ -113,7 +128,6 @@ class Looks:
             self._evicting_of = None
             self._of_row = {name: _of_row(runner) for name, runner in runners.items()}
         name = runner.profile.scheduler_name
-        rejectors = queued.rejected_by | queued.also_blamed
         if not rejectors <= self._of_row[name]:  # as of those who wait for volumes, or for pods
             return NO_WISH
         version = self._wishes_epoch, queued.class_key, rejectors
@@ -121,7 +135,7 @@ class Looks:
             wish: _Wish = queued.wish[1]
             return wish
         context.queue.sliced.budget.note(WISH_STEPS)
-        wish = _wish(context, runner, queued)
+        wish = _wish(context, runner, queued, rejectors)
         queued.wish = version, wish
         return wish
 
@@ -204,6 +218,53 @@ def _why(runner: Runner, pod: PodInfo) -> Rejection:
     return rejection
 
 
+class _RoomLeft:
+    """What is left of a node beside what is promised there to others, as far as amounts tell."""
+
+    __slots__ = ("_context", "_free", "_left", "_row", "_wish_of")
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        left: str,
+        wish_of: Callable[[SchedulerContext, Runner, QueuedPod, frozenset[str]], "_Wish"],
+    ) -> None:
+        nodes = context.cluster.nodes
+        row = nodes.row_of.get(left)
+        self._context = context
+        self._left = left
+        self._wish_of = wish_of
+        # No 64 bits say what is left there.
+        self._row = None if row in nodes.pod_amounts.rows_beyond else row
+        self._free: dict[tuple[int, int], int] = {}  # by priority and place
+
+    def __call__(self, queued: QueuedPod) -> bool:
+        context, pod, row = self._context, queued.pod, self._row
+        if row is None or queued.gang or queued.pending_on:
+            return True
+        runner = context.runners.get(pod.spec.scheduler_name)
+        if runner is None or context.nominator.node_of(pod.metadata.uid) == self._left:
+            return True
+        try:
+            # The gate holds it until the last victim has gone, whatever there is room for.
+            rejectors = queued.rejected_by - {queued.gated_by} | queued.also_blamed
+            wish = self._wish_of(context, runner, queued, rejectors)
+            if not wish.is_of_row or not wish.is_told:
+                return True
+            for at, amount in wish.takes:
+                free = self._free.get((pod.priority, at))
+                if free is None:
+                    layer = runner.nominated_pods.nominated_amounts.layer(pod.priority)
+                    promised = layer.count if at == POD_PLACE else layer.amounts[at]
+                    free = _free(context.cluster.nodes, at, row) - promised.item(row)
+                    self._free[pod.priority, at] = free
+                if free < amount:
+                    return False
+        except MISTAKES:  # whatever it is, the look or the attempt reports it where it belongs
+            pass
+        return True
+
+
 class _Wish(NamedTuple):
     """What a class wishes of a node that somebody left.
 
@@ -211,14 +272,16 @@ class _Wish(NamedTuple):
     other node anything can have changed, unless pods are evicted there: those who rejected it look
     at pods by their amounts at most, and all nodes are closed by them. `may_evict_elsewhere`: other
     filters look at pods as well; without the pods that it may evict, they may say something new.
+    `is_told`: those who say what it takes are among its rejectors.
     """
 
     takes: tuple[tuple[int, int], ...]
     is_of_row: bool
     may_evict_elsewhere: bool
+    is_told: bool
 
 
-NO_WISH: Final = _Wish((), is_of_row=False, may_evict_elsewhere=True)
+NO_WISH: Final = _Wish((), is_of_row=False, may_evict_elsewhere=True, is_told=False)
 
 
 def _of_row(runner: Runner) -> frozenset[str]:
@@ -227,19 +290,23 @@ def _of_row(runner: Runner) -> frozenset[str]:
     return frozenset(p.name for p in plugins if p.reads_only_amounts or ignores_pods(p))
 
 
-def _wish(context: SchedulerContext, runner: Runner, queued: QueuedPod) -> _Wish:
+def _wish(
+    context: SchedulerContext, runner: Runner, queued: QueuedPod, rejectors: frozenset[str]
+) -> _Wish:
     pod = context.cluster.classes.info_of(queued.pod)
     state = runner.cache.state_of(pod)
     filters = [filterer.plugin for filterer in state.active_plugins.filters]
     others = [p for p in filters if not (p.reads_only_amounts or is_blind(p, pod))]
     post_filters = _post_filters(runner, state)
+    asking = {p.name for p in filters if isinstance(p, OrderFree) and p.takes(pod)}
     return _Wish(
-        takes=tuple(takes_of([f.plugin for f in state.active_plugins.filters], pod).items()),
-        is_of_row=bool(queued.rejected_by)
+        takes=tuple(takes_of(filters, pod).items()),
+        is_of_row=bool(rejectors)
         and not runner.consults(pod)
         and not pod.pod.spec.resource_claims
         and all(plugin.spares_equals for plugin in post_filters),
         may_evict_elsewhere=bool(others and post_filters),
+        is_told=asking <= rejectors,
     )
 
 
@@ -257,14 +324,9 @@ def _has_room(
     nodes = cluster.nodes
     if row in nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
         return True
-    read = nodes.columns.read
-    offered, held = read("allocatable").item, read("requested").item
     lower: list[PodInfo] | None = None
     for at, amount in takes:
-        if at == POD_PLACE:
-            free = read("allowed_pods").item(row) - read("pod_count").item(row)
-        else:
-            free = offered(at, row) - held(at, row)
+        free = _free(nodes, at, row)
         if free >= amount:
             continue
         if lower is None:
@@ -279,3 +341,13 @@ def _has_room(
         if free < amount:
             return False
     return True
+
+
+def _free(nodes: NodeTable, at: int, row: int) -> int:
+    """What is left of an amount on a row."""
+    read = nodes.columns.read
+    if at == POD_PLACE:
+        free: int = read("allowed_pods").item(row) - read("pod_count").item(row)
+    else:
+        free = read("allocatable").item(at, row) - read("requested").item(at, row)
+    return free

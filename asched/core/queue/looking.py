@@ -42,6 +42,11 @@ class Look(Protocol):
         node; they rest, and nothing else has happened.
         """
 
+    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+        """Whether what is promised to others on a node that a pod left may leave enough for one for
+        which room is being made elsewhere. Holds for one change.
+        """
+
 
 class Looking:
     """`look` None: nobody can tell, and everybody is tried.

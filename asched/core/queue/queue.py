@@ -35,6 +35,7 @@ from asched.core.queue.observer import QueueObserver, SilentQueue
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import NOBODY, QueuedPod
+from asched.core.queue.round import unknown_room
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
     ASSIGNED_POD_DELETE,
@@ -86,6 +87,7 @@ class SchedulingQueue:
         self.places = SubQueues.of(next(iter(profiles.values())))
         self.sliced = Sliced()
         self.looking = Looking(self.places, look, self._requeue, self._count_rejectors, self.sliced)
+        self._look = look
         self._observer = observer or SilentQueue()
         self._counter_s = counter_s
         self.learn(profiles, backoff)
@@ -104,7 +106,8 @@ class SchedulingQueue:
         self._judge = Judge(interests, self._observer, self._counter_s, extra_events)
         self._gates = Gates(profiles, self._observer, self._counter_s)
         blame = {name: profile.blame for name, profile in profiles.items()}
-        waking = Waking(self._judge, self._gates, blame, self.sliced.budget)
+        room_left = unknown_room if self._look is None else self._look.room_left
+        waking = Waking(self._judge, self._gates, blame, self.sliced.budget, room_left)
         self._hearing = Hearing(
             self.places, self.looking, self._requeue, self.sliced, waking, self._judge
         )

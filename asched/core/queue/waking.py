@@ -7,7 +7,8 @@
 A pod for which room is being made on some node is the exception: until that is done, pods that
 leave other nodes wake it only if it fits now, and not as long as room is being made there for
 another, since what is left over shows in the end. Hundreds of them would else be tried in vain for
-every single pod that goes.
+every single pod that goes. Nor does any of them get a look of its own where amounts alone tell that
+what the other leaves is too little.
 
 A pod that was looked at in vain keeps in mind who stood against it then, beside those who rejected
 its attempt: what they hear of later may be its chance. It follows that, too, only if it fits.
@@ -29,10 +30,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 
 from collections import deque
 from collections.abc import (
-    Callable,
     Collection,
     Generator,
-    Hashable,
     Iterable,
     Iterator,
     Mapping,
@@ -46,117 +45,21 @@ from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import Offers
 from asched.core.queue.gates import Gates
-from asched.core.queue.hints import Judge, Memo, Worth
-from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.unschedulable import Equals, RejectorGroup, class_of
+from asched.core.queue.hints import Judge, Worth
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.round import Blame, Looks, RoomLeft, Round, is_nominated, unknown_room
+from asched.core.queue.unschedulable import Equals, RejectorGroup
 from asched.core.state.budget import Budget
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
-#: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
-#: A guess: with cached results a look takes about as long as waking the pod.
-LOOKS_MAX: Final = 64
-#: Steps of the budget for a class that is passed by, and for a look.
+#: Steps of the budget for a class that is passed by, ...
 PASS_STEPS: Final = 0.02
 #: ... and for each pod of it, where a gate may hold them all.
 HELD_STEPS: Final = 0.004
-LOOK_STEPS: Final = 15
-
-
-#: Who stands against a pod now, None if it fits; by scheduler name. With the name of a node: all
-#: that happened since the pod did not fit is that a pod left it.
-Blame = Mapping[str, Callable[[Pod, str], frozenset[str] | None]]
 
 
 #: A pod, or equal ones of which the first is to be woken, and what the change is worth to them.
 Woken = tuple[QueuedPod | Equals, Worth]
-
-
-class Looks:
-    """Which classes of pods fit now, and who stands against the others; lives as long as one
-    change.
-    """
-
-    __slots__ = ("_blame", "_budget", "_left", "_seen", "asked")
-
-    def __init__(self, blame: Blame, budget: Budget, left: str = "") -> None:
-        self._blame = blame
-        self._budget = budget
-        self._left = left
-        self._seen: dict[Hashable, frozenset[str] | None] = {}
-        self.asked = 0  # how often, whether that took a look or not
-
-    def worth(self, queued: QueuedPod) -> Worth:
-        return self._look(queued, _own_key(queued), bounded=True)
-
-    def worth_to_its_like(self, queued: QueuedPod) -> Worth:
-        """As if room that is promised to this very pod did not matter."""
-        return self._look(queued, _key_of_its_like(queued), bounded=False)
-
-    def noted(self, queued: QueuedPod) -> frozenset[str]:
-        """Who was blamed when this pod, or its like, was looked at; nobody if it was not."""
-        own, like = _own_key(queued), _key_of_its_like(queued)
-        return (self._seen.get(own) or NOBODY) | (self._seen.get(like) or NOBODY)
-
-    def _look(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
-        self.asked += 1
-        if key not in self._seen:
-            blamed = None
-            if not bounded or len(self._seen) < LOOKS_MAX:
-                self._budget.note(LOOK_STEPS)
-                blamed = self._blame[queued.pod.spec.scheduler_name](queued.pod, self._left)
-            self._seen[key] = blamed
-        return Worth.AFTER_BACKOFF if self._seen[key] is None else Worth.SKIP
-
-
-class _Round:
-    """One change on its way through the groups. `hears`, `profits`: of the present one;
-    `held`: keys of its pods that a gate would surely refuse.
-
-    `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
-    is being made for pods of the present profile.
-    """
-
-    __slots__ = (
-        "change",
-        "departed",
-        "except_uid",
-        "expecting",
-        "hears",
-        "held",
-        "looks",
-        "memo",
-        "profits",
-        "second_memo",
-    )
-
-    def __init__(
-        self,
-        change: Change,
-        departed: Pod | None,
-        except_uid: str,
-        blame: Blame,
-        budget: Budget,
-    ) -> None:
-        self.change = change
-        self.except_uid = except_uid
-        self.memo: Memo = {}
-        self.second_memo: Memo = {}
-        self.hears = self.profits = False
-        self.departed = departed
-        self.looks = Looks(blame, budget, self.left)
-        self.expecting = NOBODY_EXPECTS
-        self.held: Collection[str] = ()
-
-    @property
-    def left(self) -> str:
-        """The node that the departed pod left; "" if it only had one promised."""
-        return "" if self.departed is None else self.departed.spec.node_name
-
-    def worth_elsewhere(self, queued: QueuedPod) -> Worth:
-        """To a pod for which room is being made on another node."""
-        if self.expecting.keys_at(self.left):
-            return Worth.SKIP
-        return self.looks.worth_to_its_like(queued)
 
 
 class Waking:
@@ -164,10 +67,18 @@ class Waking:
     are noted in the budget.
     """
 
-    def __init__(self, judge: Judge, gates: Gates, blame: Blame, budget: Budget) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        gates: Gates,
+        blame: Blame,
+        budget: Budget,
+        room_left: RoomLeft = unknown_room,
+    ) -> None:
         self._judge = judge
         self.gates = gates
         self._blame = blame
+        self._room_left = room_left
         self._budget = budget
         self.notes: deque[tuple[QueuedPod, frozenset[str]]] = deque()
 
@@ -179,7 +90,7 @@ class Waking:
         """
         trigger, offers = change.trigger, Offers(change)
         note = self._budget.note
-        one: _Round | None = None
+        one: Round | None = None
         gone = change.old if trigger == ASSIGNED_POD_DELETE else None
         departed = gone if isinstance(gone, Pod) else None
         # Also where nobody rests: what is told of a pod that left must not be remembered for good.
@@ -190,15 +101,17 @@ class Waking:
             if not concerned:  # as of each pod that comes before its gang is complete
                 continue
             if one is None:
-                one = _Round(change, departed, except_uid, self._blame, self._budget)
-            one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
+                one = Round(
+                    change, departed, except_uid, self._blame, self._budget, self._room_left
+                )
+            one.expect(expecting.get(key.profile, NOBODY_EXPECTS))
             one.hears, one.profits = heard.hears, heard.profits
             one.held = self.gates.holding(key.profile, key.gated_by) if key.gated_by else ()
             # who is worth a look already, and no change could be worth more
             passes_due = not key.pending_on and not except_uid
             for equals in concerned:
                 note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if one.held else 0.0))
-                if equals.apart:
+                if equals.apart and not one.passes_by(equals.apart):
                     yield self._of_class(group, equals.apart, one)
                 if equals.in_turn and not (passes_due and equals.awaits_look):
                     yield self._of_those_in_turn(group, equals, one)
@@ -220,7 +133,7 @@ class Waking:
         return (yield from group.concerned.among(classes, concerns, offers))
 
     def _of_those_in_turn(
-        self, group: RejectorGroup, equals: Equals, one: _Round
+        self, group: RejectorGroup, equals: Equals, one: Round
     ) -> Sequence[Woken]:
         pods, change = equals.in_turn, one.change
         if group.key.gated_by or change.trigger.is_wildcard:
@@ -275,7 +188,7 @@ class Waking:
             self.notes.append((queued, blamed))
 
     def _of_class(
-        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: _Round
+        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: Round
     ) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
         if one.held and all(map(one.held.__contains__, pods)):
@@ -292,7 +205,7 @@ class Waking:
         return self._of_equals(group, pods, one)
 
     def _of_equals(
-        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: _Round
+        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: Round
     ) -> list[tuple[QueuedPod, Worth]]:
         """Where hints alone decide, one answer holds for all; but those for whom room is being made
         elsewhere need to fit, and one look tells that of all. Thousands of pods may be of a class,
@@ -318,7 +231,7 @@ class Waking:
             for key in filterfalse(held.__contains__, keys)
         ]
 
-    def _of_each(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
+    def _of_each(self, pods: Iterable[QueuedPod], one: Round) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
         left = one.left
         priority_max = change.priority_at_most
@@ -331,7 +244,7 @@ class Waking:
                 continue
             if queued.pod.uid == one.except_uid:
                 continue
-            if looks and (_is_nominated(queued) or queued.is_gated):
+            if looks and (is_nominated(queued) or queued.is_gated):
                 worth = self._worth(queued, one)
             else:
                 if shared is None or change.trigger.is_wildcard:
@@ -350,7 +263,7 @@ class Waking:
                 self._note(queued, one.looks)
         return found
 
-    def _worth(self, queued: QueuedPod, one: _Round) -> Worth:
+    def _worth(self, queued: QueuedPod, one: Round) -> Worth:
         worth = Worth.SKIP
         if one.hears:
             worth = self._judge.worth(queued, one.change, one.memo)
@@ -360,7 +273,7 @@ class Waking:
             return self._look(queued, one)
         return Worth.SKIP
 
-    def _look(self, queued: QueuedPod, one: _Round) -> Worth:
+    def _look(self, queued: QueuedPod, one: Round) -> Worth:
         """A gate that goes on to refuse the pod says so for less than a look costs."""
         if queued.is_gated and self.gates.refuses(queued):
             one.looks.asked += 1
@@ -382,16 +295,3 @@ def _one_elsewhere(
         if node_of[key] != left:
             return pods[key]
     return None
-
-
-def _own_key(queued: QueuedPod) -> Hashable:
-    return queued if _is_nominated(queued) else class_of(queued)
-
-
-def _key_of_its_like(queued: QueuedPod) -> Hashable:
-    return queued if queued.class_key is None else ("its like", queued.class_key)
-
-
-def _is_nominated(queued: QueuedPod) -> bool:
-    """Such a pod sees room that is promised to itself: it may fit where its like do not."""
-    return bool(queued.pod.status.nominated_node_name)

@@ -1,5 +1,7 @@
 """Pods that a change may help are looked at when their turn comes; who fits by then is tried."""
 
+from collections.abc import Callable
+
 import pytest
 
 from asched.core.framework.points import Hint, Registration
@@ -37,6 +39,9 @@ class Rooms:
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         self.asked_about.append((queued.pod.metadata.name, left))
         return left not in self.full
+
+    def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
+        return lambda _queued: left not in self.full
 
 
 def scene(look: Look, *gates: Gate, **more: object) -> Scene:

@@ -9,8 +9,8 @@ from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
+from asched.core.queue.round import LOOK_STEPS, LOOKS_MAX
 from asched.core.queue.unschedulable import RejectorGroup
-from asched.core.queue.waking import LOOK_STEPS, LOOKS_MAX
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
 from tests.core.queue.waiting import (
     NODE_ADDED,
