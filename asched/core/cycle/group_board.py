@@ -132,6 +132,8 @@ class GroupBoard:
         )
 
     def chosen(self) -> Hashable:
+        if self.is_relaxed:
+            return ()
         found = Counter(
             (c, attempt.info.row, plugin.name, what)
             for c, attempt in self.placed
@@ -207,10 +209,15 @@ class GroupBoard:
             before = self._version()
             yield Pause()
             self.was_moved |= self._version() != before
-            if self.cluster.nodes.height != len(self.within):
-                return MOVED
+        if self._has_other_rows:
+            return MOVED
         budget.note(steps)
         return None
+
+    @property
+    def _has_other_rows(self) -> bool:
+        """Whether nodes came or went for which `within` has no answer: a trial pauses, too."""
+        return self.cluster.nodes.height != len(self.within)
 
     def keep_half(self) -> None:
         """Half of the steps that are left are kept for another search."""
@@ -221,6 +228,8 @@ class GroupBoard:
 
     def patiently(self, ask: Callable[[], T]) -> Generator[Effect, Answer, T | Unknown]:
         while True:
+            if self._has_other_rows:
+                return MOVED
             try:
                 return ask()
             except OutOfTurn:  # what was found until then is kept

@@ -68,7 +68,7 @@ class Searches:
     def ended(self, key: str, found: Found) -> None:
         before = self._vain.pop(key, 0)
         if isinstance(found, Unknown):
-            self._vain[key] = min(before + 1, 16)
+            self._vain[key] = before + 1
             if len(self._vain) > KNOWN_MAX:
                 self._vain.pop(next(iter(self._vain)))
 
@@ -147,13 +147,15 @@ def _found(
         why = refuted(problem, names, resources)
         if why:
             return Infeasible(why)
-        if len(board.counts) > 1 or sum(board.counts) > 2:
+        if stop is not None:
+            return stop
+        if len(board.counts) > 1:  # of one class, the count was exact
             proof = yield from _proof(board, problem)
             if proof is not None:
                 return proof
         for plan in planned(hopeful, rules):
             if not isinstance(plan, list):
-                stop = stop or (yield from board.charge(plan))
+                stop = yield from board.charge(plan)
                 if stop is not None:
                     return stop
                 continue

@@ -6,12 +6,13 @@ from typing import Any
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.group import GroupAttempt
 from asched.core.framework.effects import Pause
+from asched.core.framework.points import Plugin
 from asched.core.model.kinds import POD
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import GANGS, a_member, seen_group
+from tests.core.cycle.test_gang_plays import a_member, seen_group
 
 KEY = "default/crew"
 
@@ -20,9 +21,16 @@ class GroupScene:
     """Nodes, pods that are placed, and a group whose pods have been taken from the queue."""
 
     def __init__(
-        self, *nodes: NodeBuilder, placed: tuple[PodBuilder, ...] = (), minimum: int | None = None
+        self,
+        *nodes: NodeBuilder,
+        placed: tuple[PodBuilder, ...] = (),
+        minimum: int | None = None,
+        plugins: tuple[type[Plugin], ...] = (),
     ) -> None:
-        self.play = Play(*nodes, **GANGS)
+        enabled = [{"name": name} for name in ("GangScheduling", *(one.name for one in plugins))]
+        profile = {"schedulerName": "default-scheduler"}
+        profiles = [{**profile, "plugins": {"multiPoint": {"enabled": enabled}}}]
+        self.play = Play(*nodes, plugins=plugins, profiles=profiles)
         self.play.machine.is_active = False
         self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
         self.play.turn(*(Seen(POD, pod.build()) for pod in placed))
