@@ -142,13 +142,11 @@ def _found(
         return described_as
     if described_as is not None:
         problem, hopeful, rules, names, resources = described_as
-        steps = 1 + problem.rows.size // CELLS_A_STEP
-        stop = yield from board.charge(steps)
+        # If that is too much, whatever is charged next ends it: the bounds have their say.
+        yield from board.charge(1 + problem.rows.size // CELLS_A_STEP)
         why = refuted(problem, names, resources)
         if why:
             return Infeasible(why)
-        if stop is not None:
-            return stop
         if len(board.counts) > 1:  # of one class, the count was exact
             proof = yield from _proof(board, problem)
             if proof is not None:

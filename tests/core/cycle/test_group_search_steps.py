@@ -16,17 +16,20 @@ from asched.core.cycle.group_search import (
     TOO_LARGE,
     Searches,
     missing,
+    search_if_due,
     search_places,
 )
+from asched.core.cycle.group_trial import try_group
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import SUCCESS, PointError, Status, unschedulable
 from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.gang.search import MOVED, SPENT
 from asched.core.model.decode import decode
-from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD_GROUP
+from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, POD_GROUP
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.state.audit import recount
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Seen
 from asched.core.state.pod_groups import COSCHEDULING_LABEL, coscheduled_key
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
@@ -246,10 +249,14 @@ def test_nothing_is_looked_at_that_the_budget_does_not_allow(
     assert scene.cluster.singleton(Searches).steps(KEY, most) == max(most // 2, STEPS_MIN) < most
 
 
-def test_a_group_that_cannot_be_described_within_the_budget_is_not_searched_for() -> None:
+def test_it_is_described_in_as_many_turns_as_the_budget_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def out_of_turn(_: GroupBoard) -> Any:
+        raise OutOfTurn
+
+    monkeypatch.setattr(group_search, "described", out_of_turn)
     scene = a_scene(4, 4, minimum=2)
-    scene.context.gang_search_steps = 1
-    scene.cluster.budget.open(0)
     assert run(search_places(scene.context, scene.group(*sizes(1, 2)))) is SPENT
 
 
@@ -281,6 +288,56 @@ def test_a_plugin_s_mistake_ends_it_and_leaves_nothing(monkeypatch: pytest.Monke
     scene = a_scene(4, 4, minimum=2)
     assert run(search_places(scene.context, scene.group(*sizes(1, 2)))) == Unknown("boom")
     assert not scene.cluster.placed
+
+
+def test_places_that_were_found_and_those_of_no_gang_are_not_searched_for() -> None:
+    alone = GroupScene(room("n0"))
+    group = alone.group(*sizes(5))
+    outcome = run(try_group(alone.context, group))
+    assert run(search_if_due(alone.context, group, outcome)) is outcome
+    assert outcome.proof == ""
+    scene = a_scene(4, 4, minimum=2)
+    group = scene.group(*sizes(1, 2))
+    outcome = run(try_group(scene.context, group))
+    assert outcome.result is Result.SCHEDULED
+    assert run(search_if_due(scene.context, group, outcome)) is outcome
+    assert len(scene.cluster.placed) == 2
+
+
+@pytest.mark.parametrize(
+    ("cpu", "said"),
+    [
+        (5, "there is no place for it: the nodes have places for 0 of 1 pods like p2"),
+        (4, "no place was found for it: the budget of work for the gang is used up"),
+    ],
+)
+def test_what_came_of_it_is_told(cpu: int, said: str) -> None:
+    """Bounds have their say even if they took all there was."""
+    scene = a_scene(4, 4, minimum=3)
+    scene.context.gang_search_steps = 1
+    group = scene.group(*sizes(1, 1, cpu))
+    outcome = run(try_group(scene.context, group))
+    assert run(search_if_due(scene.context, group, outcome)) is outcome
+    assert (outcome.proof, scene.cluster.placed) == (said, {})
+
+
+def test_room_that_was_to_be_made_is_not_needed_any_more_where_places_are_found() -> None:
+    """The one to whom it had been promised before has it again."""
+    weak = a_pod("weak").requests(cpu="1").priority(-10).on("n0")
+    scene = a_scene(4, 4, minimum=2, placed=(weak,))
+    waiting = a_pod("waiting").requests(cpu="1").priority(-5).build()
+    scene.play.turn(Seen(POD, waiting))
+    nominator = scene.context.nominator
+    nominator.add(waiting, "n0")
+    group = scene.group(a_member("a"), a_member("c", cpu="4"))
+    outcome = run(try_group(scene.context, group))
+    assert outcome.result is Result.WAITING_ON_PREEMPTION
+    assert nominator.node_of(waiting.uid) is None
+
+    found = run(search_if_due(scene.context, group, outcome))
+
+    assert places(found) == {"n0": ["a"], "n1": ["c"]}
+    assert nominator.node_of(waiting.uid) == "n0"
 
 
 # --- while others have their turn ----------------------------------------------------------------
