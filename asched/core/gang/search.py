@@ -208,8 +208,6 @@ def _moves(walk: _Walk, alike: tuple[int, ...]) -> list[_Move]:
     board = walk.board
     need = board.needed - len(walk.placed)
     left = [c for c, count in enumerate(walk.left) if count]
-    if need <= 0 or sum(walk.left) < need:
-        return []
     free = [board.is_order_free(c) for c in left]
     feasible = {c: board.feasible(c) for c in left}
     most, slack = 0, {}
