@@ -39,10 +39,7 @@ def _too_much(problem: Problem, resources: list[str]) -> str:
     """Whether all rows that may be used have less of a resource than its cheapest pods need."""
     usable = problem.slots.any(axis=0)
     for at, name in enumerate(resources):
-        needs = problem.needs[:, at]
-        if not needs.any():
-            continue
-        wanted, _ = problem.cheapest(needs)
+        wanted, _ = problem.cheapest(problem.needs[:, at])
         # Exact: sums of 64 bits over all rows may not fit into 64 bits.
         have = sum(problem.free[at, usable].tolist())
         if have < wanted:
@@ -70,8 +67,7 @@ def _most_pods(problem: Problem) -> I64:
     big = np.iinfo(np.int64).max
     for at, free in enumerate(problem.free):
         smallest = np.where(may, problem.needs[:, at : at + 1], big).min(axis=0)
-        counts = (smallest > 0) & (smallest < big)
-        np.minimum(most, free // np.where(counts, smallest, 1), out=most, where=counts)
+        np.minimum(most, free // np.maximum(smallest, 1), out=most, where=smallest > 0)
     return most
 
 
