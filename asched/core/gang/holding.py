@@ -8,6 +8,7 @@ that scheduler-plugins asks for.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -29,10 +30,8 @@ def amounts_of(resources: Mapping[str, Quantity]) -> dict[str, int]:
     """
     exact = {}
     for name, quantity in resources.items():
-        try:
+        with suppress(QuantityError):
             exact[name] = nano(quantity)
-        except QuantityError:
-            continue
     return {n: a for n, a in to_units(exact).items() if a > 0 and n != PODS}
 
 
@@ -43,17 +42,13 @@ def spread(free: I64, wanted: I64, tier: I64) -> tuple[I64, I64]:
               rows of the lowest are taken first.
     Rounding  parts in proportion are rounded down, the rest follows amount by amount.
     """
-    held = np.zeros_like(free)
-    if not free.shape[1]:
-        return held, wanted.copy()
     share = np.minimum((free / wanted[:, None]).min(axis=0), 1.0)
     order = np.lexsort((-share, tier))
     before = np.cumsum(share[order]) - share[order]
     part = np.zeros_like(share)
     part[order] = np.clip(1.0 - before, 0.0, share[order])
-    rows = np.flatnonzero(part > 0)
-    grown = np.minimum(np.floor(wanted[:, None] * part[rows]), float(INT64_MAX // 2))
-    held[:, rows] = np.minimum(grown.astype(np.int64), free[:, rows])
+    grown = np.minimum(np.floor(wanted[:, None] * part), float(INT64_MAX // 2))
+    held: I64 = np.minimum(grown.astype(np.int64), free)
     missing = wanted.copy()
     for at in range(len(wanted)):
         missing[at] = _fill(held[at], free[at], int(wanted[at]), part, tier)
@@ -91,13 +86,12 @@ class Room(msgspec.Struct):
     @classmethod
     def of(cls, cluster: Cluster, wanted: Mapping[str, int]) -> "Room":
         nodes = cluster.nodes
-        places = {name: nodes.find_resource(name) for name in wanted}
-        known = [name for name in wanted if places[name] is not None]
+        places = {n: at for n in wanted if (at := nodes.find_resource(n)) is not None}
         return cls(
-            known,
-            np.array([wanted[name] for name in known], dtype=np.int64),
-            free_amounts(cluster, [places[name] or 0 for name in known]),
-            {name: amount for name, amount in wanted.items() if places[name] is None},
+            list(places),
+            np.array([wanted[name] for name in places], dtype=np.int64),
+            free_amounts(cluster, list(places.values())),
+            {name: amount for name, amount in wanted.items() if name not in places},
         )
 
 

@@ -1,10 +1,12 @@
 """Where amounts are held: never more than is free, never less than could be, on few nodes."""
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
+from asched.core.gang import holding
 from asched.core.gang.holding import SHORT_MAX, Room, Shortages, amounts_of, spread, told
 from asched.core.model.quantity import INT64_MAX
 from tests.builders import a_cluster, a_node, a_pod
@@ -36,6 +38,18 @@ def test_a_cluster_with_cpu_here_and_memory_there_will_do_as_it_does_for_schedul
     held, missing = spread(free, np.array([4, 4]), SAME)
     assert held.tolist() == free.tolist()
     assert missing.tolist() == [0, 0]
+
+
+def test_what_is_left_of_rounding_is_held_where_something_is_held_anyway() -> None:
+    """Two parts and one of three: of 4 that is 2 and 1, and the fourth does not go elsewhere."""
+    held, missing = spread(table([2, 1, 0], [9, 9, 99]), np.array([3, 4]), SAME)
+    assert held[0].tolist() == [2, 1, 0]
+    assert (int(held[1, 2]), int(held[1].sum()), missing.tolist()) == (0, 4, [0, 0])
+
+
+def test_as_much_as_there_can_be_is_held() -> None:
+    held, missing = spread(table([INT64_MAX]), np.array([INT64_MAX]), SAME[:1])
+    assert (held.tolist(), missing.tolist()) == ([[INT64_MAX]], [0])
 
 
 def test_what_finds_no_room_is_told_and_the_rest_is_held() -> None:
@@ -137,6 +151,7 @@ def test_a_node_that_has_less_than_its_pods_take_adds_nothing_and_takes_nothing(
 
 def test_amounts_that_cannot_be_read_are_left_out_and_the_others_are_not() -> None:
     assert amounts_of({"cpu": "many", "memory": "1Mi", "x.com/y": "0"}) == {"memory": 1 << 20}
+    assert amounts_of({"x.com/y": "1"}) == {"x.com/y": 1}, "the least there is"
 
 
 def test_so_many_groups_are_remembered_and_the_one_noted_first_goes() -> None:
@@ -149,3 +164,21 @@ def test_so_many_groups_are_remembered_and_the_one_noted_first_goes() -> None:
     assert ("g0" in shortages, "g1" in shortages) == (True, False)
     assert not shortages.may_fit("new"), "no node has any"
     assert shortages.may_fit("g1"), "nobody knows any more"
+
+
+def test_free_amounts_are_summed_once_for_all_groups_until_a_row_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
+    shortages, asked, whole = Shortages(cluster), [], holding.free_amounts
+
+    def free_amounts(cluster: Any, places: list[int]) -> Any:
+        asked.append(places)
+        return whole(cluster, places)
+
+    monkeypatch.setattr(holding, "free_amounts", free_amounts)
+    for number in range(9):
+        shortages.note(f"g{number}", {"cpu": 6000})
+    assert (shortages.that_may_fit(), len(asked)) == ([], 1)
+    cluster.nodes.put(a_node("n2").allocatable(cpu="2").build())
+    assert (len(shortages.that_may_fit()), len(asked)) == (9, 2)

@@ -83,6 +83,13 @@ def test_what_is_read_of_a_pod() -> None:
     owner = {"kind": "Job", "name": "j", "uid": "u", "apiVersion": "batch/v1"}
     pod = a_pod().metadata(ownerReferences=[owner]).status(phase="Running").build()
     assert Member.of(pod) == Member("Running", ("j",))
+    assert Member.of(a_pod().status(phase="Failed").build()) == Member("Failed")
+
+
+def test_a_group_of_nobody_waits_for_its_first_pod() -> None:
+    group = a_group("Pending", minimum=0)
+    assert next_status(group, []) is group.status
+    assert next_status(group, members("P")).phase == "Scheduling"
 
 
 def twin(phase: str, minimum: int, pods: list[Member], old: CoschedulingStatus) -> tuple:
