@@ -131,7 +131,7 @@ def _homes(problem: Problem, classes: frozenset[int], domains: npt.NDArray[np.in
     for c in members:
         have = np.bincount(domains, problem.slots[c], top)
         good &= have >= problem.counts[c]
-        room = np.minimum(room, have / max(problem.counts[c], 1))
+        room = np.minimum(room, have / problem.counts[c])
     wanted = sum(problem.counts[c] * problem.needs[c] for c in members)
     may = problem.rows[members].any(axis=0)
     for need, free in zip(np.atleast_1d(wanted).tolist(), problem.free, strict=True):
@@ -192,8 +192,6 @@ def _quotas(problem: Problem, rule: Rule, levels: I64) -> I64 | None:
     room = np.bincount(rule.domains, problem.slots[c], top).astype(np.int64)
     room[0] = 0
     if rule.kind == "apart":
-        if not rule.about:
-            return None
         own = 1 if c in rule.about else problem.counts[c]
         room = np.where(levels > 0, 0, np.minimum(room, own))
     quota = np.zeros(top, dtype=np.int64)

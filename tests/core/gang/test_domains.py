@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from asched.core.gang import domains
 from asched.core.gang.domains import (
     LOOKED_MAX,
     PARTS_MAX,
@@ -56,6 +58,8 @@ def guesses(problem: Problem, *rules: Rule) -> list[list[tuple[int, int, list[in
 
 
 ALL = [0, 1, 2, 3]
+#: No zone takes a pod of class 1 any more.
+FULL = rule("apart", 1, 1, there=[0, 1, 1])
 
 
 def test_without_rules_there_is_nothing_to_guess() -> None:
@@ -106,6 +110,13 @@ def test_a_class_apart_from_another_stays_out_of_its_domains() -> None:
     (found,) = guesses(a_problem((1, 1), [9] * 4), rule("even", 0, 0), rule("apart", 1, 0))
     (first,), (second,) = ([part[2] for part in found if part[0] == c] for c in (0, 1))
     assert not set(first) & set(second)
+
+
+def test_who_must_stay_apart_from_others_alone_fills_few_domains() -> None:
+    """Those with least room that nobody else is in: the others need the rest."""
+    problem = a_problem((4, 0), [2, 1, 2, 2])
+    (found,) = guesses(problem, rule("apart", 0, 1))
+    assert [part for part in found if part[0] == 0] == [(0, 3, [0, 1]), (0, 1, [2, 3])]
 
 
 def variant_of(problem: Problem, *rules: Rule) -> Problem:
@@ -194,6 +205,63 @@ def test_a_home_has_room_for_each_class_and_for_all_together() -> None:
     assert [guess[0][2] for guess in found] == [[2, 3], [4, 5]]
 
 
+def test_the_roomiest_home_is_the_one_that_would_hold_the_set_most_often() -> None:
+    """The first has room for one time their two and one; the second for one and a half."""
+    problem = a_problem((1, 2), [99] * 4, [[1, 0], [0, 1]])
+    problem = replace(problem, free=np.array([[2, 2, 1, 1], [1, 1, 2, 1]]), caps=(9, 9))
+    homes = [found[0][2] for found in guesses(problem, rule("together", 0, 1))]
+    assert homes == [[2, 3], [0, 1]]
+
+
+def test_room_on_rows_that_nobody_of_a_set_may_use_is_none() -> None:
+    problem = a_problem((2, 1), [9, 2, 2, 2])
+    problem.rows[:, 0] = False
+    assert [found[0][2] for found in guesses(problem, rule("together", 0, 1))] == [[2, 3]]
+
+
+def test_who_is_where_raises_the_level_for_those_whose_rule_is_about_them() -> None:
+    """The first zone is the roomiest; once one is there it is the fullest."""
+    problem = a_problem((1, 1), [9, 9, 5, 5])
+    for about, where in (((1,), [0, 1]), ((0, 1), [2, 3])):
+        (found,) = guesses(problem, rule("even", 0, 0), rule("even", 1, *about))
+        assert found == [(0, 1, [0, 1]), (1, 1, where)]
+
+
+def test_evenly_over_single_rows_are_those_that_take_any() -> None:
+    problem = a_problem((8,), [99] * 4)
+    problem.rows[0, 1:] = False
+    assert variant_of(problem, rule("even", 0, 0, domains=HOSTS)).caps == (8,)
+
+
+def test_where_packing_by_size_fails_prices_are_asked() -> None:
+    """12 and 12 for 6, 5, 5, 4, 2 and 2: largest first, a 5 goes beside the 6 and all is lost."""
+    needs = [[6], [5], [4], [2]]
+    (plan,) = plans(a_problem((1, 2, 1, 2), [12, 12], needs))
+    taken = [0, 0]
+    for c, row, count in plan:
+        taken[row] += needs[c][0] * count
+    assert taken == [12, 12]
+    assert plans(a_problem((2, 1), [4, 4], [[3], [2]])) == [], "prices refute it"
+
+
+def test_what_is_looked_at_and_packed_is_told_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two classes on four rows are eight cells, three of whose parts are twelve."""
+    monkeypatch.setattr(domains, "COUNTED_A_STEP", 4)
+    monkeypatch.setattr(domains, "ROWS_A_STEP", 3)
+    problem = a_problem((4, 1), [9] * 4)
+    assert next(planned(problem, [rule("even", 0, 0)])) == 1 + 8 // 4 + 12 // 3
+    assert next(planned(problem, [rule("even", 0, 0, there=[0, 0, 0]), FULL])) == 1 + 8 // 4
+
+
+def test_so_many_guesses_are_packed() -> None:
+    """Two sets that share no class have a home each, of seven: 49 guesses."""
+    seven = [1 + row // 2 for row in range(14)]
+    problem = a_problem((1, 1), [9] * 14)
+    both = [rule("together", c, c, domains=seven) for c in (0, 1)]
+    assert len(guesses(problem, *both)) == 49
+    assert len(plans(problem, *both)) == VARIANTS_MAX
+
+
 def test_pods_of_classes_that_are_not_split_come_first_and_whole() -> None:
     problem = a_problem((4, 2, 3), [9] * 4)
     (plan,) = plans(problem, rule("even", 0, 0))
@@ -247,16 +315,18 @@ def test_quotas_are_those_of_a_plain_reading(seed: int) -> None:
     random = Random(seed)
     top = random.randint(1, 6)
     domains = [random.randint(0, top) for _ in range(random.randint(2, 12))]
-    problem = a_problem((random.randint(1, 14),), [random.randint(0, 3) for _ in domains])
+    problem = a_problem((random.randint(1, 14), 0), [random.randint(0, 3) for _ in domains])
     top = max(domains, default=0)
     there = [0, *(random.randint(0, 3) for _ in range(top))]
     kind = random.choice(("even", "apart"))
-    own = rule(kind, 0, 0, domains=domains, there=there)
+    about = random.choice(((0,), (1,)))  # apart from others, they may share a domain
+    own = rule(kind, 0, *about, domains=domains, there=there)
     room = [0] * (top + 1)
     for d, slots in zip(domains, problem.slots[0].tolist(), strict=True):
         room[d] += slots if d else 0
     if kind == "apart":
-        room = [0 if level else min(have, 1) for have, level in zip(room, there, strict=True)]
+        own_most = 1 if about == (0,) else problem.counts[0]
+        room = [0 if at else min(have, own_most) for have, at in zip(room, there, strict=True)]
     expected = plain_quota(kind, there, room, problem.counts[0])
 
     is_by_row = len({d for d in domains if d}) == sum(map(bool, domains))
@@ -267,7 +337,7 @@ def test_quotas_are_those_of_a_plain_reading(seed: int) -> None:
     elif expected is None:
         assert found == []
     else:
-        assert [count for _, count, _ in found[0]] == [count for count in expected if count]
+        assert [count for c, count, _ in found[0] if c == 0] == [n for n in expected if n]
 
 
 def test_a_class_that_would_have_too_many_parts_is_left_whole() -> None:
@@ -278,3 +348,6 @@ def test_a_class_that_would_have_too_many_parts_is_left_whole() -> None:
     counts = [count for c, count, _ in guesses(problem, *even)[0] if c == 1]
     assert counts == [2], "the first rule has taken all the parts there may be"
     assert [c for c, *_ in guesses(problem, *even)[0]].count(0) == PARTS_MAX
+    more = a_problem((PARTS_MAX + 1, 2), [9] * len(pairs))
+    (found,) = guesses(more, *even)
+    assert [count for _, count, _ in found] == [PARTS_MAX + 1, 1, 1], "the second has all it needs"
