@@ -193,18 +193,13 @@ def _drawn(
 
 def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Infeasible | None]:
     """A plan, a proof that there is none, or neither."""
-    if not sum(problem.counts):
-        return []
     found = yield from patterns(problem, only_all=only_proof)
     if found is None:
         return None
     yield 1 + found.size // CELLS_A_STEP
     shares = problem.needs / np.maximum(problem.free.sum(axis=1, dtype=np.float64), 1.0)
     prices = shares.max(axis=1)
-    if not problem.takes_all:
-        _, taken = problem.cheapest(_whole(prices))
-    else:
-        taken = problem.counts
+    _, taken = problem.cheapest(_whole(prices))
     wanted = np.array(taken, dtype=np.float64)
     chosen = []
     rounds = int(np.clip(ROUND_CELLS // found.size, ROUNDS_MIN, ROUNDS_MAX))
@@ -219,7 +214,7 @@ def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Inf
         bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
         asked, _ = problem.cheapest(whole)
         if bound < asked and found.drawn is None:
-            return Infeasible(_told(problem, bound, asked))
+            return Infeasible(_told(bound, asked))
         short = np.clip((wanted - supply) / np.maximum(wanted, 1.0), -1.0, 1.0)
         prices = prices * np.exp(STEP / (1 + number / 6) * short)
         prices /= prices.max()
@@ -236,12 +231,10 @@ def _whole(prices: F64) -> I64:
     return np.maximum(np.rint(prices / top * PRICE_MAX), 1).astype(np.int64)
 
 
-def _told(problem: Problem, bound: int, asked: int) -> str:
-    if sum(1 for count in problem.counts if count) == 1:
-        return f"the nodes hold fewer than {problem.needed} of its pods"
+def _told(bound: int, asked: int) -> str:
     return (
         f"if its pods are weighed by what they take away from each other, the nodes hold"
-        f" {bound * 100 // max(asked, 1)} % of what it needs, however they are packed"
+        f" {bound * 100 // asked} % of what it needs, however they are packed"
     )
 
 
@@ -305,36 +298,27 @@ def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> Steps[boo
     if (extra >= 0).all() or np.maximum(-extra, 0).sum() > MISSING_MAX:
         return bool((extra >= 0).all())
     changes, row_of, goals = _changes(found, held, prices)
-    if not len(changes):
-        return False
     ends = extra[None, :]
-    chains: list[tuple[int, ...]] = [()]
+    chains = np.zeros((1, 0), dtype=np.int64)
     mixer = np.array([(2 * at + 1) * 7_368_787 for at in range(len(extra))], dtype=np.int64)
     for _ in range(CHAIN_MAX):
         yield 1 + len(ends) * len(changes) // CHANGES_A_STEP
         every = (ends[:, None, :] + changes[None, :, :]).reshape(-1, len(extra))
-        _, distinct = np.unique(every @ mixer, return_index=True)
+        others = np.flatnonzero((row_of[chains][:, None, :] != row_of[:, None]).all(axis=2))
+        _, first = np.unique(every[others] @ mixer, return_index=True)
+        distinct = others[first]
         harm = np.exp(np.clip(-every[distinct], -20, 20)) @ prices
         done = (every[distinct] >= 0).all(axis=1)
-        best = distinct[np.argsort(np.where(done, -1.0, harm), kind="stable")[: 2 * BEAM]]
-        going: list[tuple[int, ...]] = []
-        kept = []
-        for at in best.tolist():
-            before, change = divmod(at, len(changes))
-            chain = (*chains[before], change)
-            rows = [int(row_of[one]) for one in chain]
-            if len(set(rows)) < len(rows):
-                continue
-            if (every[at] >= 0).all():
-                for row, one in zip(rows, chain, strict=True):
-                    extra += goals[one] - held[row]
-                    held[row] = goals[one]
-                return True
-            going.append(chain)
-            kept.append(at)
-        if not kept:
+        best = distinct[np.argsort(np.where(done, -1.0, harm), kind="stable")[:BEAM]]
+        if not len(best):
             return False
-        ends, chains = every[kept[:BEAM]], going[:BEAM]
+        before, change = np.divmod(best, len(changes))
+        ends, chains = every[best], np.column_stack((chains[before], change))
+        if (ends[0] >= 0).all():
+            for one in chains[0].tolist():
+                extra += goals[one] - held[row_of[one]]
+                held[row_of[one]] = goals[one]
+            return True
     return False
 
 
@@ -377,7 +361,7 @@ def by_size(problem: Problem) -> Plan | None:
     closed = np.zeros(problem.rows.shape, dtype=np.bool_)
     left = problem.needed
     for at in np.argsort(-sizes, kind="stable").tolist():
-        goal = min(problem.counts[at], left) if not problem.takes_all else problem.counts[at]
+        goal = min(problem.counts[at], left)
         needs = problem.needs[at]
         most = np.full(free.shape[1], problem.caps[at], dtype=np.int64)
         for need, have in zip(needs.tolist(), free, strict=True):
@@ -395,6 +379,4 @@ def by_size(problem: Problem) -> Plan | None:
                 left -= count
             if not goal:
                 break
-        if goal and problem.takes_all:
-            return None
-    return plan if left <= 0 else None
+    return None if left else plan

@@ -5,6 +5,7 @@ from itertools import product
 
 import msgspec
 import numpy as np
+import pytest
 
 from asched.core.gang import plan as plans
 from asched.core.gang.plan import R, Steps, by_size, patterns
@@ -44,7 +45,7 @@ def test_prices_prove_what_no_single_resource_shows() -> None:
     assert by_prices(problem) is not None
     proof = by_prices(a_problem((2, 1), [[3], [2]], [[4, 4]]))
     assert isinstance(proof, Infeasible)
-    assert "% of what it needs" in proof.why
+    assert "the nodes hold 74 % of what it needs" in proof.why, "2 * 3 of 2 * 3 + 2, and a bit"
 
 
 def test_patterns_are_all_that_fits_and_nothing_can_be_added_to() -> None:
@@ -58,12 +59,16 @@ def test_patterns_are_all_that_fits_and_nothing_can_be_added_to() -> None:
 def fits(problem: Problem, plan: Plan) -> bool:
     """Whether a plan places as many pods as are needed, and no row more than it has."""
     used = np.zeros_like(problem.free)
-    placed = [0] * len(problem.counts)
+    held = np.zeros(problem.rows.shape, dtype=np.int64)
     for c, row, count in plan:
+        assert count > 0
         used[:, row] += count * problem.needs[c]
-        placed[c] += count
-    within = all(n <= most for n, most in zip(placed, problem.counts, strict=True))
-    return within and sum(placed) >= problem.needed and bool((used <= problem.free).all())
+        held[c, row] += count
+    assert not held[~problem.rows].any()
+    assert (held.max(axis=1) <= problem.caps).all()
+    assert not any(held[one][held[other] > 0].any() for one, other in np.argwhere(problem.apart))
+    assert (held.sum(axis=1) <= problem.counts).all()
+    return int(held.sum()) >= problem.needed and bool((used <= problem.free).all())
 
 
 def is_possible(problem: Problem) -> bool:
@@ -72,8 +77,10 @@ def is_possible(problem: Problem) -> bool:
     for row in range(problem.free.shape[1]):
         after = set()
         for left in states:
-            for take in product(*(range(n + 1) for n in left)):
-                if (np.array(take) @ problem.needs <= problem.free[:, row]).all():
+            most = np.where(problem.rows[:, row], np.minimum(left, problem.caps), 0).tolist()
+            for take in product(*(range(n + 1) for n in most)):
+                clash = any(take[one] and take[other] for one, other in np.argwhere(problem.apart))
+                if not clash and (np.array(take) @ problem.needs <= problem.free[:, row]).all():
                     after.add(tuple(a - b for a, b in zip(left, take, strict=True)))
         states = after
     return min(sum(left) for left in states) <= sum(problem.counts) - problem.needed
@@ -81,7 +88,7 @@ def is_possible(problem: Problem) -> bool:
 
 def test_plans_are_right_and_proofs_are_true_on_small_problems() -> None:
     found = 0
-    for seed in range(150):
+    for seed in range(300):
         rng = random.Random(seed)
         size, rows = rng.randint(1, 3), rng.randint(1, 4)
         counts = tuple(rng.randint(1, 3) for _ in range(size))
@@ -90,6 +97,13 @@ def test_plans_are_right_and_proofs_are_true_on_small_problems() -> None:
         problem = a_problem(counts, needs, free)
         if rng.random() < 0.3:
             problem = msgspec.structs.replace(problem, needed=rng.randint(1, sum(counts)))
+        if rng.random() < 0.6:
+            rules = [[rng.random() < 0.7 for _ in range(rows)] for _ in counts]
+            caps = tuple(rng.randint(1, 3) for _ in counts)
+            apart = np.zeros((size, size), dtype=np.bool_)
+            if size > 1 and rng.random() < 0.5:
+                apart[0, 1] = apart[1, 0] = True
+            problem = msgspec.structs.replace(problem, rows=np.array(rules), caps=caps, apart=apart)
         possible = is_possible(problem)
         for plan in (by_prices(problem), by_size(problem)):
             if isinstance(plan, Infeasible):
@@ -98,7 +112,7 @@ def test_plans_are_right_and_proofs_are_true_on_small_problems() -> None:
                 assert fits(problem, plan), (seed, plan)
                 assert possible
                 found += 1
-    assert found > 50
+    assert found > 150
 
 
 def test_a_tight_packing_of_many_rows_is_found() -> None:
@@ -117,6 +131,210 @@ def test_a_tight_packing_of_many_rows_is_found() -> None:
     assert by_size(problem) is None
     assert isinstance(plan, list)
     assert fits(problem, plan)
+
+
+def test_rows_that_take_the_same_are_of_one_kind() -> None:
+    """What no sum of needs comes to is no room, nor is more than all of them need; and rows that
+    nobody may use are alike.
+    """
+    problem = a_problem((3, 3), [[2], [4]], [[6, 7, 5, 18, 99, 1, 50]])
+    problem.rows[:, 6] = False
+    found = ended(patterns(problem))
+    assert found is not None
+    kinds = [found.kind.tolist().index(kind) for kind in found.kind]
+    assert kinds == [0, 0, 2, 3, 3, 5, 5]
+    assert sorted(found.times.tolist()) == [1, 2, 2, 2]
+
+
+def can_take(problem: Problem, row: int, held: list[int]) -> bool:
+    """Whether a row takes so many of each class at once."""
+    counts = np.array(held)
+    enough = (counts @ problem.needs <= problem.free[:, row]).all()
+    few = (counts <= problem.slots[:, row]).all()
+    return bool(enough and few) and not problem.apart[np.ix_(counts > 0, counts > 0)].any()
+
+
+def is_full(problem: Problem, row: int, held: list[int]) -> bool:
+    more = [[n + (c == at) for c, n in enumerate(held)] for at in range(len(held))]
+    return can_take(problem, row, held) and not any(can_take(problem, row, one) for one in more)
+
+
+@pytest.mark.parametrize("is_drawn", [False, True])
+def test_patterns_are_what_a_row_takes_and_nothing_can_be_added_to(
+    is_drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(4)
+    if is_drawn:
+        monkeypatch.setattr(plans, "PATTERNS_MAX", 1)
+    for _ in range(20):
+        problem = a_problem(
+            (3, 4, 5),
+            [[rng.randint(1, 4), rng.randint(0, 3)] for _ in range(3)],
+            [[rng.randint(4, 20) for _ in range(5)] for _ in range(2)],
+        )
+        problem.apart[0, 1] = problem.apart[1, 0] = rng.random() < 0.5
+        problem.rows[2, :2] = False
+        caps = msgspec.structs.replace(problem, caps=(2, 3, 4))
+        found = ended(patterns(caps))
+        assert found is not None
+        assert (found.drawn is not None) == is_drawn
+        for row, kind in enumerate(found.kind.tolist()):
+            options = found.options(kind).tolist()
+            assert all(is_full(caps, row, held) for held in options)
+            every = [list(held) for held in product(range(3), range(4), range(5))]
+            full = [held for held in every if is_full(caps, row, held)]
+            assert is_drawn or sorted(options) == full
+            for at in range(3):  # of each class as many as there is room for, then of others
+                assert max(held[at] for held in options) == max(held[at] for held in full)
+            best = found.best(np.array([5, 3, 1]))[kind]
+            assert best @ [5, 3, 1] == max(np.array(held) @ [5, 3, 1] for held in options)
+
+
+def test_so_many_patterns_and_cells_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(0..2 of the first) and (3, 2 or 0 more of the second): 8, on two kinds of rows."""
+    problem = a_problem((4, 4), [[3], [2]], [[7, 7, 1]])
+    for name, most in (("PATTERNS_MAX", 8), ("CELLS_MAX", 16)):
+        with monkeypatch.context() as patched:
+            patched.setattr(plans, name, most)
+            assert ended(patterns(problem, only_all=True)) is not None
+            patched.setattr(plans, name, most - 1)
+            assert ended(patterns(problem, only_all=True)) is None
+
+
+def test_what_is_looked_at_is_told_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of three lines for one kind of rows. One beginning and three of the first class are
+    gone on with; eight patterns of two classes are compared, and three are left.
+    """
+    monkeypatch.setattr(plans, "CELLS_A_STEP", 3)
+    monkeypatch.setattr(plans, "CHANGES_A_STEP", 4)
+    monkeypatch.setattr(plans, "DRAW_LOOKS", 3)
+    problem = a_problem((4, 4), [[3], [2]], [[7]])
+    grown = [1 + 1 * (1 + 3 // 3), 1 + 3 * (1 + 3 // 3), 1 + 8 * 2 // 4]
+    assert list(patterns(problem)) == grown
+    for cells, rounds in ((3, plans.ROUNDS_MIN), (30, 30), (10**9, plans.ROUNDS_MAX)):
+        monkeypatch.setattr(plans, "ROUND_CELLS", cells)
+        one_pattern = a_problem((1, 2), [[3], [2]], [[7]])
+        grown = [1 + 1 * (1 + 3 // 3), 1 + 2 * (1 + 3 // 3), 1 + 6 * 2 // 4]
+        steps = list(plans.by_prices(one_pattern, only_proof=True))
+        assert steps == [*grown, *[1 + 1 // 3] * (1 + rounds)]
+    monkeypatch.setattr(plans, "PATTERNS_MAX", 0)
+    drawn = list(patterns(problem))[1:]
+    assert drawn == [1 + 2 * 2 * 1 * 3 // 3] * plans.DRAWS
+
+
+def test_a_proof_alone_is_no_plan_and_some_patterns_are_no_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    possible, not_possible = (
+        a_problem(counts, [[3], [2]], [[4, 4]]) for counts in ((1, 2), (2, 1))
+    )
+    assert ended(plans.by_prices(possible, only_proof=True)) is None
+    assert isinstance(ended(plans.by_prices(not_possible, only_proof=True)), Infeasible)
+    monkeypatch.setattr(plans, "PATTERNS_MAX", 1)
+    assert ended(plans.by_prices(not_possible, only_proof=True)) is None
+    assert by_prices(not_possible) is None
+
+
+def test_the_largest_come_first_where_least_is_left_over() -> None:
+    """Of 3 the second row takes three and has nothing left. Those of 1 would stand in the way of
+    those of 3 if they came first.
+    """
+    assert by_size(a_problem((4,), [[3]], [[7, 9]])) == [(0, 1, 3), (0, 0, 1)]
+    plan = by_size(a_problem((2, 2), [[1], [3]], [[4, 4]]))
+    assert plan is not None
+    assert [c for c, *_ in plan][:2] == [1, 1]
+
+
+def test_of_one_class_by_size_finds_as_many_as_there_are_places_for() -> None:
+    rng = random.Random(6)
+    for _ in range(60):
+        rows = rng.randint(1, 5)
+        problem = a_problem(
+            (rng.randint(1, 9),), [[rng.randint(1, 4)]], [[rng.randint(0, 9) for _ in range(rows)]]
+        )
+        problem = msgspec.structs.replace(
+            problem, needed=rng.randint(1, problem.counts[0]), caps=(rng.randint(1, 3),)
+        )
+        problem.rows[0, 0] = rng.random() < 0.5
+        plan = by_size(problem)
+        assert (plan is not None) == (int(problem.slots.sum()) >= problem.needed)
+        assert plan is None or (fits(problem, plan) and sum(n for *_, n in plan) == problem.needed)
+
+
+# --- repairs -------------------------------------------------------------------------------------
+
+#: Of 7, pods of 3 and of 2.
+SEVEN = [[2, 0], [1, 2], [0, 3]]
+
+
+def sevens(rows: int) -> plans.Patterns:
+    found = ended(patterns(a_problem((9, 9), [[3], [2]], [[7] * rows])))
+    assert found is not None
+    assert sorted(found.options(0).tolist()) == sorted(SEVEN)
+    return found
+
+
+def test_a_row_gives_up_what_is_too_much_for_what_is_worth_more() -> None:
+    """One row for two of the first and three of the second."""
+    for prices, best in (([1000, 1], [2, 0]), ([1, 1000], [0, 3]), ([50, 50], [1, 2])):
+        held, wanted = np.array([[2, 0]]), np.array([2, 3])
+        extra = held.sum(axis=0) - wanted
+        steps = plans._swept(sevens(1), held, extra, np.array(prices), np.array([0.5, 0.5]))
+        assert list(steps) == [plans.ROW_STEPS]
+        assert held.tolist() == [best]
+        assert extra.tolist() == (held.sum(axis=0) - wanted).tolist()
+
+
+def test_rows_are_left_as_they_are_where_nothing_is_missing_or_they_have_no_choice() -> None:
+    prices, widths = np.array([1, 1]), np.array([0.5, 0.5])
+    held = np.array([[2, 0], [0, 3], [2, 0]])
+    enough, missing = np.array([0, 0]), np.array([-1, 1])
+    assert list(plans._swept(sevens(3), held, enough, prices, widths)) == []
+    only = ended(patterns(a_problem((9, 9), [[3], [2]], [[3, 7]])))
+    assert only is not None
+    held = np.array([[1, 0], [0, 3]])
+    assert list(plans._swept(only, held, missing, prices, widths)) == [plans.ROW_STEPS] * 2
+    one = ended(patterns(a_problem((9,), [[3]], [[3, 7]])))
+    assert one is not None
+    swept = plans._swept(one, np.array([[1], [2]]), np.array([-1]), prices[:1], widths[:1])
+    assert list(swept) == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_missing_is_had_by_exchanges_wherever_rows_can_have_it(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = rng.randint(1, 3)
+    problem = a_problem((9, 9), [[3], [2]], [[rng.choice((7, 9)) for _ in range(rows)]])
+    found = ended(patterns(problem))
+    assert found is not None
+    options = [found.options(kind).tolist() for kind in found.kind.tolist()]
+    held = np.array([rng.choice(some) for some in options])
+    wanted = np.array([rng.choice(some) for some in options]).sum(axis=0)
+    wanted[0] += rng.randint(0, 1)
+    extra = held.sum(axis=0) - wanted
+    possible = any((np.sum(some, axis=0) >= wanted).all() for some in product(*options))
+
+    assert ended(plans._exchanged(found, held, extra, np.array([3, 2]))) == possible
+
+    assert extra.tolist() == (held.sum(axis=0) - wanted).tolist()
+    assert not possible or (extra >= 0).all()
+    assert all(row in some for row, some in zip(held.tolist(), options, strict=True))
+
+
+def test_of_too_much_that_is_missing_nothing_is_exchanged() -> None:
+    found, prices = sevens(9), np.array([3, 2])
+    for missing, steps in ((plans.MISSING_MAX, 1), (plans.MISSING_MAX + 1, 0)):
+        held = np.array([[2, 0]] * 9)
+        exchanged = plans._exchanged(found, held, np.array([9, -missing]), prices)
+        assert min(len(list(exchanged)), 1) == steps
+
+
+def test_a_plan_has_no_more_than_is_wanted_and_the_dearest_first() -> None:
+    held = np.array([[2, 1], [3, 0], [1, 4]])
+    assert plans._plan(held, np.array([4, 2]), np.array([1, 5])) == [
+        *((1, 0, 1), (1, 2, 1)),
+        *((0, 0, 2), (0, 1, 2)),
+    ]
 
 
 def test_pods_too_small_for_all_patterns_are_packed_by_some_of_them() -> None:
