@@ -198,7 +198,8 @@ def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Inf
         return None
     yield 1 + found.size // CELLS_A_STEP
     shares = problem.needs / np.maximum(problem.free.sum(axis=1, dtype=np.float64), 1.0)
-    prices = shares.max(axis=1)
+    prices = shares.max(axis=1, initial=0.0)
+    prices = np.maximum(prices / (prices.max() or 1.0), 1 / PRICE_MAX)  # who needs nothing, too
     _, taken = problem.cheapest(_whole(prices))
     wanted = np.array(taken, dtype=np.float64)
     chosen = []
@@ -227,8 +228,7 @@ def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Inf
 
 
 def _whole(prices: F64) -> I64:
-    top = float(prices.max()) or 1.0
-    return np.maximum(np.rint(prices / top * PRICE_MAX), 1).astype(np.int64)
+    return np.maximum(np.rint(prices / prices.max() * PRICE_MAX), 1).astype(np.int64)
 
 
 def _told(bound: int, asked: int) -> str:
@@ -356,7 +356,7 @@ def by_size(problem: Problem) -> Plan | None:
     """A plan for many small pods: the largest first, on the rows where least is left over."""
     free = problem.free.copy()
     total = np.maximum(free.sum(axis=1, dtype=np.float64), 1.0)
-    sizes = (problem.needs / total).max(axis=1)
+    sizes = (problem.needs / total).max(axis=1, initial=0.0)
     plan: Plan = []
     closed = np.zeros(problem.rows.shape, dtype=np.bool_)
     left = problem.needed

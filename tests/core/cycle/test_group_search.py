@@ -1,5 +1,7 @@
 """The search for the places of a gang, played through the machine: others go on, and it ends."""
 
+from typing import Any
+
 from asched.core.cycle.group_search import Searches
 from asched.core.framework.effects import DeletePod, MarkVictim, Patch
 from asched.core.gang.search import SPENT
@@ -98,6 +100,24 @@ def test_nobody_is_evicted_for_a_gang_that_fits_without_that() -> None:
     assert play.node_of("uid-c") == "n2"
     assert not play.of(MarkVictim)
     assert not play.of(DeletePod)
+
+
+def test_gangs_of_a_profile_that_counts_no_resources_are_searched_for() -> None:
+    """No bound tells that one has to be near somebody who is not there."""
+    profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
+    points = {"enabled": [{"name": "GangScheduling"}], "disabled": [{"name": "NodeResourcesFit"}]}
+    profile["plugins"] = {"multiPoint": points}
+    play = Play(a_node("n1").labels(zone="a"), a_node("n2").labels(zone="b"), profiles=[profile])
+    term = {"labelSelector": {"matchLabels": {"app": "none"}}, "topologyKey": "zone"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = (a_member("a"), a_member("b").host_port(80), a_member("c").spec(affinity=near))
+    play.turn(*(Seen(POD, pod.build()) for pod in pods))
+    play.turn(Seen(POD_GROUP, a_group(min_count=3)))
+
+    _, names, said = to_the_end(play)
+
+    assert not names
+    assert "there is no place for it: all" in said[-1]
 
 
 def test_a_search_that_ends_in_nothing_known_costs_half_the_next_time() -> None:

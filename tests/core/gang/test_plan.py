@@ -217,9 +217,11 @@ def test_what_is_looked_at_is_told_in_steps(monkeypatch: pytest.MonkeyPatch) -> 
         grown = [1 + 1 * (1 + 3 // 3), 1 + 2 * (1 + 3 // 3), 1 + 6 * 2 // 4]
         steps = list(plans.by_prices(one_pattern, only_proof=True))
         assert steps == [*grown, *[1 + 1 // 3] * (1 + rounds)]
+    three = a_problem((4, 4, 4), [[3], [2], [2]], [[7, 9]])
     monkeypatch.setattr(plans, "PATTERNS_MAX", 0)
-    drawn = list(patterns(problem))[1:]
-    assert drawn == [1 + 2 * 2 * 1 * 3 // 3] * plans.DRAWS
+    for cells, ways in ((10**6, plans.DRAWS), (3 * 2 * 7, 7), (3 * 2 * plans.DRAWS_MIN, 6)):
+        monkeypatch.setattr(plans, "DRAWN_MAX", cells)
+        assert list(patterns(three))[1:] == [1 + 2 * 3 * 2 * 3 // 3] * ways
 
 
 def test_a_proof_alone_is_no_plan_and_some_patterns_are_no_proof(
@@ -245,6 +247,23 @@ def test_the_largest_come_first_where_least_is_left_over() -> None:
     assert [c for c, *_ in plan][:2] == [1, 1]
 
 
+@pytest.mark.parametrize("needs", [[[], []], [[0], [0]], [[0], [2]]])
+def test_pods_that_need_nothing_have_places_as_well(needs: list[list[int]]) -> None:
+    """No resource counts where no plugin counts any; what keeps them apart does."""
+    problem = a_problem((2, 2), needs, [[7, 7, 7]])
+    if not needs[0]:
+        problem = msgspec.structs.replace(problem, free=np.zeros((0, 3), dtype=np.int64))
+    problem = msgspec.structs.replace(problem, caps=(1, 2))
+    problem.apart[0, 1] = problem.apart[1, 0] = True
+    for plan in (by_prices(problem), by_size(problem)):
+        assert isinstance(plan, list)
+        assert fits(problem, plan)
+    only = np.array([[False, True, True], [False, False, True]])
+    less = msgspec.structs.replace(problem, rows=only)
+    assert by_size(less) is None
+    assert not isinstance(by_prices(less), list)
+
+
 def test_of_one_class_by_size_finds_as_many_as_there_are_places_for() -> None:
     rng = random.Random(6)
     for _ in range(60):
@@ -259,82 +278,6 @@ def test_of_one_class_by_size_finds_as_many_as_there_are_places_for() -> None:
         plan = by_size(problem)
         assert (plan is not None) == (int(problem.slots.sum()) >= problem.needed)
         assert plan is None or (fits(problem, plan) and sum(n for *_, n in plan) == problem.needed)
-
-
-# --- repairs -------------------------------------------------------------------------------------
-
-#: Of 7, pods of 3 and of 2.
-SEVEN = [[2, 0], [1, 2], [0, 3]]
-
-
-def sevens(rows: int) -> plans.Patterns:
-    found = ended(patterns(a_problem((9, 9), [[3], [2]], [[7] * rows])))
-    assert found is not None
-    assert sorted(found.options(0).tolist()) == sorted(SEVEN)
-    return found
-
-
-def test_a_row_gives_up_what_is_too_much_for_what_is_worth_more() -> None:
-    """One row for two of the first and three of the second."""
-    for prices, best in (([1000, 1], [2, 0]), ([1, 1000], [0, 3]), ([50, 50], [1, 2])):
-        held, wanted = np.array([[2, 0]]), np.array([2, 3])
-        extra = held.sum(axis=0) - wanted
-        steps = plans._swept(sevens(1), held, extra, np.array(prices), np.array([0.5, 0.5]))
-        assert list(steps) == [plans.ROW_STEPS]
-        assert held.tolist() == [best]
-        assert extra.tolist() == (held.sum(axis=0) - wanted).tolist()
-
-
-def test_rows_are_left_as_they_are_where_nothing_is_missing_or_they_have_no_choice() -> None:
-    prices, widths = np.array([1, 1]), np.array([0.5, 0.5])
-    held = np.array([[2, 0], [0, 3], [2, 0]])
-    enough, missing = np.array([0, 0]), np.array([-1, 1])
-    assert list(plans._swept(sevens(3), held, enough, prices, widths)) == []
-    only = ended(patterns(a_problem((9, 9), [[3], [2]], [[3, 7]])))
-    assert only is not None
-    held = np.array([[1, 0], [0, 3]])
-    assert list(plans._swept(only, held, missing, prices, widths)) == [plans.ROW_STEPS] * 2
-    one = ended(patterns(a_problem((9,), [[3]], [[3, 7]])))
-    assert one is not None
-    swept = plans._swept(one, np.array([[1], [2]]), np.array([-1]), prices[:1], widths[:1])
-    assert list(swept) == []
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_what_is_missing_is_had_by_exchanges_wherever_rows_can_have_it(seed: int) -> None:
-    rng = random.Random(seed)
-    rows = rng.randint(1, 3)
-    problem = a_problem((9, 9), [[3], [2]], [[rng.choice((7, 9)) for _ in range(rows)]])
-    found = ended(patterns(problem))
-    assert found is not None
-    options = [found.options(kind).tolist() for kind in found.kind.tolist()]
-    held = np.array([rng.choice(some) for some in options])
-    wanted = np.array([rng.choice(some) for some in options]).sum(axis=0)
-    wanted[0] += rng.randint(0, 1)
-    extra = held.sum(axis=0) - wanted
-    possible = any((np.sum(some, axis=0) >= wanted).all() for some in product(*options))
-
-    assert ended(plans._exchanged(found, held, extra, np.array([3, 2]))) == possible
-
-    assert extra.tolist() == (held.sum(axis=0) - wanted).tolist()
-    assert not possible or (extra >= 0).all()
-    assert all(row in some for row, some in zip(held.tolist(), options, strict=True))
-
-
-def test_of_too_much_that_is_missing_nothing_is_exchanged() -> None:
-    found, prices = sevens(9), np.array([3, 2])
-    for missing, steps in ((plans.MISSING_MAX, 1), (plans.MISSING_MAX + 1, 0)):
-        held = np.array([[2, 0]] * 9)
-        exchanged = plans._exchanged(found, held, np.array([9, -missing]), prices)
-        assert min(len(list(exchanged)), 1) == steps
-
-
-def test_a_plan_has_no_more_than_is_wanted_and_the_dearest_first() -> None:
-    held = np.array([[2, 1], [3, 0], [1, 4]])
-    assert plans._plan(held, np.array([4, 2]), np.array([1, 5])) == [
-        *((1, 0, 1), (1, 2, 1)),
-        *((0, 0, 2), (0, 1, 2)),
-    ]
 
 
 def test_pods_too_small_for_all_patterns_are_packed_by_some_of_them() -> None:
