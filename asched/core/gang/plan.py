@@ -228,7 +228,8 @@ def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Inf
 
 
 def _whole(prices: F64) -> I64:
-    return np.maximum(np.rint(prices / prices.max() * PRICE_MAX), 1).astype(np.int64)
+    found: I64 = np.maximum(np.rint(prices / prices.max() * PRICE_MAX), 1).astype(np.int64)
+    return found
 
 
 def _told(bound: int, asked: int) -> str:
