@@ -112,7 +112,7 @@ class Shadow:
             self._arrive(pod)
             condition = _refusal(pod)
             if condition is not None and (old is None or _refusal(old) != condition):
-                self._see_refused(pod, condition.message)
+                self._see_refused(pod, condition.message, is_new=old is None)
 
     def listed(self, sights: Iterable[Sight]) -> None:
         """A list shows what became of pods, but not when."""
@@ -180,13 +180,16 @@ class Shadow:
         else:
             self._placed.append(_Doubt(old, finding, self._context.now_s + AGAIN_S, binding))
 
-    def _see_refused(self, pod: Pod, message: str) -> None:
-        finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
+    def _see_refused(self, pod: Pod, message: str, *, is_new: bool) -> None:
+        with self._cluster.supposing() as suppose:
+            if is_new:  # who would make room looks it up
+                suppose.seen(POD, pod)
+            finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
         is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
         if is_settled or self.doubts >= AGAIN_MAX:
             self._tally.add(finding)
         else:
-            now_s, came = self._context.now_s, self._arrived.get(pod.uid, 0)
+            now_s, came = self._context.now_s, self._arrived[pod.uid]
             place = self._neighbours.now(pod.uid, came, pod.priority, now_s)
             self._refused.append(_Doubt(pod, finding, now_s + BACKOFF_S, place))
 
@@ -332,9 +335,8 @@ class Shadow:
         neighbours, judge = self._neighbours, self._judge(pod)
         own = self._cluster.placed.get(pod.uid)
         with self._cluster.supposing() as suppose:
-            suppose.without(
-                (*(() if own is None else (own,)), *neighbours.far(place, is_late=True))
-            )
+            suppose.without(() if own is None else (own,))
+            suppose.without(neighbours.far(place, is_late=True))  # which it may be among
             for moved in neighbours.ahead(place):
                 with self._cluster.supposing() as inner:
                     inner.without(neighbours.gone(place, moved, is_late=True))
