@@ -143,8 +143,9 @@ def _pod_steps(
     is_ours = owns(new) or is_assumed(new.uid)
     if new.spec.node_name:
         placed: list[Step] = [Announce(Change(ASSIGNED_POD_ADD, None, new))]
-        waited = old is not None and (is_ours or old.status.nominated_node_name)
-        return [*placed, Withdraw(old)] if old is not None and waited else placed
+        if old is not None and (is_ours or old.status.nominated_node_name):
+            placed.append(Withdraw(old))
+        return placed
     if not is_ours:
         return _promised_by_others(old, new)
     if old is None:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
-from asched.core.framework.points import PostFilterPlugin, PreEnqueuePlugin
+from asched.core.framework.points import PreEnqueuePlugin
 from asched.core.framework.status import MISTAKES, SUCCESS, Status
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
@@ -39,18 +39,13 @@ class Gates:
         self._registered = {name: frozenset(p.registrations) for name, p in profiles.items()}
         #: those that make room as well, which is more than to take part in PostFilter
         self._makers = {
-            one.name
-            for plugins in self._plugins.values()
-            for one in plugins
-            if isinstance(one, PostFilterPlugin) and one.preempts
+            one.name for plugins in self._plugins.values() for one in plugins if one.preempts
         }
         #: by profile: those that tell for whom room is being made
         self._expectant = {
             name: [one for one in plugins if _tells_whom_it_expects(one)]
             for name, plugins in self._plugins.items()
         }
-        #: by profile and the plugin that gated last
-        self._orders: dict[tuple[str, str], Sequence[PreEnqueuePlugin]] = {}
         self._observer = observer
         self._counter_s = counter_s
 
@@ -100,8 +95,7 @@ class Gates:
         pod = queued.pod
         for plugin in self._in_turn(profile, queued.gated_by):
             try:
-                status = plugin.pre_enqueue(pod)
-                if status is SUCCESS or status.is_success:
+                if plugin.pre_enqueue(pod).is_success:
                     continue
             except MISTAKES as error:  # a plugin's bug gates its pod, the queue lives
                 self._observer.plugin_raised(plugin.name, "preEnqueue", error)
@@ -116,13 +110,7 @@ class Gates:
     def _in_turn(self, profile: str, gated_by: str) -> Sequence[PreEnqueuePlugin]:
         """The plugin that gated a pod last comes first."""
         plugins = self._plugins.get(profile, ())
-        if not gated_by:
-            return plugins
-        found = self._orders.get((profile, gated_by))
-        if found is None:
-            found = sorted(plugins, key=lambda plugin: plugin.name != gated_by)
-            self._orders[profile, gated_by] = found
-        return found
+        return sorted(plugins, key=lambda one: one.name != gated_by) if gated_by else plugins
 
     def _rejectors(self, gate: PreEnqueuePlugin, queued: QueuedPod, profile: str) -> frozenset[str]:
         """Who has to hear of what may help a pod that this gate refuses."""

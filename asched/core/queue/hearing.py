@@ -98,7 +98,7 @@ class Hearing:
             woken += of_class
             note(HEAR_STEPS)
             yield
-        if woken and gangs.are_tried:
+        if gangs.are_tried:
             gangs.complete(woken, self._places.get(getattr(change.new, "key", "")))
         for found, worth in woken:
             if isinstance(found, Equals):

@@ -196,7 +196,7 @@ class Judge:
         """Whether any plugin of any profile would be asked."""
         found = self._of_interest.get(trigger)
         if found is None:
-            found = self._of_interest[trigger] = trigger.is_wildcard or any(
+            found = self._of_interest[trigger] = any(
                 interest.asked(trigger)
                 for interests in (self._interests, self._extra_events)
                 for interest in interests.values()
@@ -218,7 +218,7 @@ class Judge:
             for group, one in told:
                 for concerns in one.concerns or ():
                     by_concern.setdefault(concerns, []).append(group.concerned)
-            is_open = trigger.is_wildcard or any(one.concerns is None for _, one in told)
+            is_open = any(one.concerns is None for _, one in told)
             who = tuple((concerns, tuple(some)) for concerns, some in by_concern.items())
             found = self._listeners[trigger] = Listeners(tuple(told), None if is_open else who)
         return found
@@ -253,7 +253,7 @@ class Judge:
         if group.gated_by and group.gated_by not in asked:
             return False
         everybody = (group.rejected_by, group.pending_on, group.also_blamed)
-        if asked and not all(map(asked.isdisjoint, everybody)):
+        if not all(map(asked.isdisjoint, everybody)):
             return True
         heard = self._interests.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
         return not heard.isdisjoint(group.also_blamed)

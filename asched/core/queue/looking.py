@@ -103,8 +103,6 @@ class Looking:
         """
         due = self._resting.due
         self.is_unfinished = False
-        if not len(due):
-            return
         for _ in range(LOOKS_MAX):
             equals = due.first(now_s)
             is_early = equals is None
@@ -115,7 +113,7 @@ class Looking:
                 return
             if is_early and not self._places.is_before_backoff(first):
                 return
-            if not is_early and not self._places.is_before_active(first):
+            if not self._places.is_before_active(first):
                 return
             if self._wake(equals, first, now_s, is_early=is_early):
                 return

@@ -216,4 +216,4 @@ def _rests(queued: QueuedPod) -> bool:
 
 
 def _is_held(queued: QueuedPod) -> bool:
-    return queued.group is not None and queued.is_gated
+    return queued.is_gated

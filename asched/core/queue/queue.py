@@ -157,20 +157,18 @@ class SchedulingQueue:
         return not self.places.unschedulable and not self.in_flight
 
     def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
-        """Wake every unschedulable pod that a change may help, or let its class be due; returns how
-        many pods and classes, as far as there was time.
+        """Wake every unschedulable pod that a change of an object may help, or let its class be
+        due; returns how many pods and classes, as far as there was time.
 
         A change that no plugin registered for costs one look-up. `except_uid` names a pod that
         shall not hear of it.
         """
+        if not self._judge.is_of_interest(change.trigger):
+            return 0
+        moved = 0
         # Of pods that left, gates hear even where nobody rests.
-        is_of_rest = bool(self.places.unschedulable) or change.trigger == ASSIGNED_POD_DELETE
-        if not (is_of_rest or self.in_flight) or not self._judge.is_of_interest(change.trigger):
-            return 0
-        if not is_of_rest:
-            self.in_flight.record(change)
-            return 0
-        moved = self._hearing.hear(change, now_s, except_uid, self.gangs)
+        if self.places.unschedulable or change.trigger == ASSIGNED_POD_DELETE:
+            moved = self._hearing.hear(change, now_s, except_uid, self.gangs)
         self.in_flight.record(change)
         return moved
 

@@ -108,7 +108,7 @@ class Waking:
             one.hears, one.profits = heard.hears, heard.profits
             one.held = self.gates.holding(key.profile, key.gated_by) if key.gated_by else ()
             # who is worth a look already, and no change could be worth more
-            passes_due = not key.pending_on and not except_uid
+            passes_due = not key.pending_on
             for equals in concerned:
                 note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if one.held else 0.0))
                 if equals.apart and not one.passes_by(equals.apart):
@@ -127,8 +127,7 @@ class Waking:
         may be news to itself, which no key tells.
         """
         classes = group.classes
-        is_for_all = change.trigger.is_wildcard or change.priority_at_most is not None
-        if is_for_all or concerns is None:
+        if change.priority_at_most is not None or concerns is None:
             return tuple(classes.values())
         return (yield from group.concerned.among(classes, concerns, offers))
 
@@ -136,7 +135,7 @@ class Waking:
         self, group: RejectorGroup, equals: Equals, one: Round
     ) -> Sequence[Woken]:
         pods, change = equals.in_turn, one.change
-        if group.key.gated_by or change.trigger.is_wildcard:
+        if group.key.gated_by:
             classes = equals.classes().values()
             return [found for alike in classes for found in self._of_class(group, alike, one)]
         limit = change.priority_at_most
@@ -191,15 +190,10 @@ class Waking:
         self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: Round
     ) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
-        if one.held and all(map(one.held.__contains__, pods)):
+        if all(map(one.held.__contains__, pods)):
             return []
-        if (
-            one.profits
-            or change.only_if_fits
-            or change.trigger.is_wildcard
-            or change.priority_at_most is not None
-            or one.except_uid
-        ):
+        asks_each = one.profits or change.only_if_fits or one.except_uid
+        if asks_each or change.priority_at_most is not None:
             free = filterfalse(one.held.__contains__, pods)
             return self._of_each(map(pods.__getitem__, free), one)
         return self._of_equals(group, pods, one)
@@ -233,7 +227,7 @@ class Waking:
 
     def _of_each(self, pods: Iterable[QueuedPod], one: Round) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
-        left = one.left
+        left, node_of = one.left, one.expecting.node_of
         priority_max = change.priority_at_most
         looks = one.profits or change.only_if_fits
         asked = one.looks.asked
@@ -247,16 +241,13 @@ class Waking:
             if looks and (is_nominated(queued) or queued.is_gated):
                 worth = self._worth(queued, one)
             else:
-                if shared is None or change.trigger.is_wildcard:
+                if shared is None:
                     shared = self._worth(queued, one)
                 worth = shared
-            unseen = one.looks.asked == asked and not change.trigger.is_wildcard
-            if worth is Worth.SKIP and unseen:
+            if worth is Worth.SKIP and one.looks.asked == asked:
                 break  # the hints, which the class shares, have said no
-            if worth is not Worth.SKIP and one.expecting:
-                node = one.expecting.node_of.get(queued.key)
-                if node is not None and node != left:
-                    worth = one.worth_elsewhere(queued)
+            if worth is not Worth.SKIP and node_of.get(queued.key, left) != left:
+                worth = one.worth_elsewhere(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
             elif one.looks.asked != asked:
@@ -275,7 +266,7 @@ class Waking:
 
     def _look(self, queued: QueuedPod, one: Round) -> Worth:
         """A gate that goes on to refuse the pod says so for less than a look costs."""
-        if queued.is_gated and self.gates.refuses(queued):
+        if self.gates.refuses(queued):
             one.looks.asked += 1
             return Worth.SKIP
         return one.looks.worth(queued)

@@ -20,32 +20,38 @@ from asched.core.queue.event_handlers import (
     Release,
     Step,
     Withdraw,
+    only_announces,
+    pod_triggers,
     steps,
 )
+from tests import builders
 from tests.core.queue.waiting import PROFILE, a_node, a_pod
 
 
-def told(todo: list[Step]) -> list[str]:
+def told(todo: list[Step], old: Record | None, new: Record | None) -> list[str]:
     """Steps as words: an announcement by its label and the versions it passes on."""
-    return [_word(step) for step in todo]
+    return [_word(step, old, new) for step in todo]
 
 
-def _word(step: Step) -> str:
+def _word(step: Step, old: Record | None, new: Record | None) -> str:
     match step:
         case Announce(change):
-            passes = "".join("on"[i] for i in (0, 1) if (change.old, change.new)[i] is not None)
+            passes = "o" * (change.old is not None) + "n" * (change.new is not None)
+            assert passes != "on" or (change.old, change.new) == (old, new)
             limit = change.priority_at_most
             return f"{change.trigger.label}/{passes}" + ("" if limit is None else f"<={limit}")
         case Enqueue(pod):
             return f"enqueue {pod.uid}"
-        case Refresh(_, new):
-            return f"refresh {new.uid}"
+        case Refresh(was, now):
+            assert (was, now) == (old, new)
+            return f"refresh {now.uid}"
         case Withdraw(pod):
             return f"withdraw {pod.uid}"
         case Release(pod):
             return f"release {pod.uid}"
-        case Promise(_, new):
-            return f"promise {new.uid} {new.status.nominated_node_name or 'nothing'}"
+        case Promise(was, now):
+            assert (was, now) == (old, new)
+            return f"promise {now.uid} {now.status.nominated_node_name or 'nothing'}"
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,27 @@ CASES = [
         assumed=True,
     ),
     Case(
+        "an assumed pod whose profile is gone gets its node",
+        web(**THEIRS),
+        web(node="n", **THEIRS),
+        ["AssignedPodAdd/n", "withdraw u"],
+        assumed=True,
+    ),
+    Case(
+        "an assumed pod whose profile is gone starts to end",
+        web(**THEIRS),
+        web(version=2, deleted="now", **THEIRS),
+        ["release u", "AssignedPodDelete/o"],
+        assumed=True,
+    ),
+    Case(
+        "an assumed pod whose profile is gone goes",
+        web(**THEIRS),
+        None,
+        ["withdraw u", "release u", "AssignedPodDelete/o"],
+        assumed=True,
+    ),
+    Case(
         "a pod was replaced by one of its name",
         web(node="n"),
         a_pod("web", uid="v"),
@@ -168,15 +195,14 @@ CASES = [
 def steps_of(
     kind: Kind, old: Record | None, new: Record | None, assumed: bool = False
 ) -> list[str]:
-    return told(
-        steps(
-            kind,
-            old,
-            new,
-            owns=lambda pod: pod.spec.scheduler_name == PROFILE,
-            is_assumed=lambda _: assumed,
-        )
+    found = steps(
+        kind,
+        old,
+        new,
+        owns=lambda pod: pod.spec.scheduler_name == PROFILE,
+        is_assumed=lambda _: assumed,
     )
+    return told(found, old, new)
 
 
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
@@ -202,6 +228,45 @@ def test_arrivals_are_announced_where_somebody_waits_for_them() -> None:
         )
 
         assert found[-1:] == last
+
+
+BIG, SMALL = (builders.a_pod().requests(cpu=cpu).build() for cpu in ("2", "1"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "labels"),
+    [
+        (BIG, SMALL, ["UnschedulablePodUpdatePodScaleDown"]),
+        (SMALL, BIG, ["UnschedulablePodUpdate"]),
+        (web(gates=["g"]), web(), ["UnschedulablePodUpdatePodSchedulingGatesEliminated"]),
+        (web(), web(gates=["g"]), ["UnschedulablePodUpdate"]),
+        (
+            web(node="n", gates=["g"]),
+            web(node="n"),
+            ["AssignedPodUpdatePodSchedulingGatesEliminated"],
+        ),
+    ],
+)
+def test_aspects_of_a_pod_that_changed(old: Pod, new: Pod, labels: list[str]) -> None:
+    assert [trigger.label for trigger in pod_triggers(old, new)] == labels
+    if new.spec.node_name:
+        assert steps_of(POD, old, new) == [f"{label}/on" for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "only"),
+    [
+        (POD, None, web(node="n"), True),
+        (POD, None, web(), False),
+        (POD, web(), web(node="n"), False),
+        (POD, web(node="n"), None, False),
+        (NODE, None, a_node("n"), False),
+    ],
+)
+def test_a_pod_that_appears_on_its_node_is_all_news_that_only_resting_pods_mind(
+    kind: Kind, old: Record | None, new: Record | None, only: bool
+) -> None:
+    assert only_announces(kind, old, new) is only
 
 
 def test_nodes() -> None:

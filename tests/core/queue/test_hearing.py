@@ -9,14 +9,26 @@ from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue import hearing
 from asched.core.queue import queue as queue_
+from asched.core.queue.backoff import Backoff
 from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Heard, Judge
+from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.core.queue.unschedulable import GroupKey
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
-from tests.core.queue.waiting import NODE_ADDED, Gate, Scene, a_pod, always
+from tests.core.queue.waiting import (
+    NODE_ADDED,
+    NODE_LABEL,
+    PROFILE,
+    VOLUME_ADDED,
+    Gate,
+    Scene,
+    a_pod,
+    always,
+    by_priority,
+)
 
 MANY = 40
 
@@ -40,6 +52,7 @@ def slices(one: Scene, steps: int) -> int:
     while one.queue.sliced:
         one.queue.sliced.budget.open(steps)
         one.queue.sliced.go_on()
+        assert one.queue.sliced.budget.left > -2 * WAKE_STEPS, "more than one part beyond it"
         took += 1
         assert took < 1_000, "it never ends"
     one.queue.sliced.budget.close()
@@ -130,6 +143,40 @@ def test_those_who_waited_too_long_move_in_slices() -> None:
     assert len(woken(one)) == MANY - 2
     assert one.witness.entered["active", "UnschedulableTimeout"] == MANY - 2
     assert "unschedulable" not in one.names()
+
+
+@pytest.fixture(name="looked_at")
+def overlooked_by_one_of_many() -> Scene:
+    """All are of a class, and one look has told of all who stands against them: Ports."""
+    one = Scene(class_key_of=lambda _: "all")
+    blamed = [frozenset({"Ports"}), None]
+    profile = QueueProfile(
+        by_priority,
+        {"Fit": [], "Ports": [Registration(VOLUME_ADDED)]},
+        extra_events={"Fit": [Registration(NODE_LABEL)]},
+        blame=lambda _pod, _left: blamed.pop(0),
+    )
+    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    for number in range(MANY):
+        one.add(a_pod(f"p{number:02d}"))
+        one.reject("Fit", now_s=1.0)
+    one.queue.sliced.budget.open(1)
+    assert one.move(NODE_LABEL, now_s=100.0) == 0
+    assert one.queue.sliced
+    return one
+
+
+def test_all_of_a_class_take_note_of_a_look_in_slices(looked_at: Scene) -> None:
+    assert slices(looked_at, 5) >= MANY / 5
+    assert {queued.also_blamed for queued in looked_at.queue.places.all()} == {frozenset({"Ports"})}
+
+
+def test_a_change_that_concerns_nobody_yet_waits_for_those_who_are_still_to_hear_of_another(
+    looked_at: Scene,
+) -> None:
+    looked_at.move(VOLUME_ADDED, now_s=100.0)
+    slices(looked_at, 20)
+    assert len(woken(looked_at)) == MANY
 
 
 def test_of_those_whose_backoff_ends_so_many_move_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

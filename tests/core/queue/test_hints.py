@@ -83,7 +83,8 @@ CASES = [
 
 
 def a_judge(witness: Witness | None = None) -> Judge:
-    return Judge({PROFILE: Interest(REGISTRATIONS)}, witness or Witness(), iter(range(99)).__next__)
+    counter_s = iter(range(5, 999)).__next__
+    return Judge({PROFILE: Interest(REGISTRATIONS)}, witness or Witness(), counter_s)
 
 
 def a_rejected(rejected_by: str, pending_on: str = "", name: str = "web") -> QueuedPod:
@@ -93,11 +94,30 @@ def a_rejected(rejected_by: str, pending_on: str = "", name: str = "web") -> Que
     return queued
 
 
+@pytest.mark.parametrize("shares", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
-def test_worth(case: Case) -> None:
+def test_worth(case: Case, shares: bool) -> None:
+    memo = Memo() if shares else None
     queued = a_rejected(case.rejected_by, case.pending_on)
+    queued.class_key = case.name
 
-    assert a_judge().worth(queued, Change(NODE_ADD, None, a_node("n"))) is case.worth
+    assert a_judge().worth(queued, Change(NODE_ADD, None, a_node("n")), memo) is case.worth
+
+
+@pytest.mark.parametrize(
+    ("rejected_by", "pending_on", "asked"),
+    [
+        ("Yes NoFunction", "", ["Yes"]),
+        ("No NoFunction", "", ["No", "NoFunction"]),
+        ("Yes NoFunction", "No", ["Yes", "No", "NoFunction"]),
+    ],
+)
+def test_nobody_is_asked_any_more_once_nothing_can_be_worth_more(
+    rejected_by: str, pending_on: str, asked: list[str]
+) -> None:
+    witness = Witness()
+    a_judge(witness).worth(a_rejected(rejected_by, pending_on), Change(NODE_ADD))
+    assert [plugin for plugin, *_ in witness.answers] == asked
 
 
 def test_a_wildcard_helps_everybody_it_is_meant_for() -> None:
@@ -126,6 +146,7 @@ def test_every_call_is_timed_and_an_error_is_told() -> None:
 
     assert witness.answers == [("Broken", "NodeAdd", "Error", 1)]
     assert witness.raised == [("Broken", "queueingHint", "ValueError('surprise')")]
+    assert witness.notes == ["asked for pod default/web on NodeAdd; told once"]
 
 
 def test_equal_pods_share_an_answer_for_one_change() -> None:
@@ -152,19 +173,21 @@ def test_who_may_hear() -> None:
     assert not may_hear(UNSCHEDULABLE_TIMEOUT, "Elsewhere", gated_by="Elsewhere")
     assert not may_hear(NODE_ADD, "Yes", "Elsewhere", gated_by="Elsewhere")
     assert may_hear(VOLUME_ADDED, "Yes", "Elsewhere", gated_by="Elsewhere")
+    unknown = GroupKey("unknown", frozenset({"No"}), frozenset(), "")
+    assert judge.may_hear(unknown, VOLUME_ADDED), "it is not left asleep"
 
 
 def test_a_change_nobody_registered_for_is_of_no_interest() -> None:
     judge = a_judge()
 
     assert judge.is_of_interest(NODE_LABEL)
-    assert judge.is_of_interest(UNSCHEDULABLE_TIMEOUT)
     assert not judge.is_of_interest(ASSIGNED_POD_ADD)
 
 
 TAINT = Registration(Trigger("Node", Action.UPDATE_NODE_TAINT))
 ADD = Registration(NODE_ADD)
 LABEL = Registration(NODE_LABEL)
+WILD = Registration(Trigger("*", Action.ALL))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +198,8 @@ LABEL = Registration(NODE_LABEL)
         ((LABEL,), (LABEL,)),
         ((ADD,), (ADD, TAINT)),
         ((ADD, TAINT), (ADD, TAINT)),
-        ((Registration(Trigger("*", Action.ALL)),), EVERYTHING),
+        ((WILD,), EVERYTHING),
+        ((WILD, ADD, LABEL), (*EVERYTHING, ADD, LABEL)),
         ((Registration(Trigger("Pod", Action.ADD)),), (Registration(Trigger("Pod", Action.ADD)),)),
     ],
 )
@@ -186,11 +210,13 @@ def test_what_registrations_amount_to(
 
 
 def test_watched_is_the_union_over_plugins_and_profiles() -> None:
-    union = watched([{"A": [ADD]}, {"B": [LABEL, Registration(VOLUME_ADDED)]}])
+    gone = Registration(Trigger("Pod", Action.DELETE))
+    union = watched([{"A": [ADD]}, {"B": [LABEL, Registration(VOLUME_ADDED)], "C": [gone]}])
 
     assert union == {
         "Node": Action.ADD | Action.UPDATE_NODE_LABEL,
         "PersistentVolume": Action.ADD,
+        "Pod": Action.DELETE,
     }
 
 
@@ -216,17 +242,6 @@ def test_an_error_of_a_hint_is_told_once_and_counted_always() -> None:
         errors[0] = ValueError(f"senseless {number}")
         judge.worth(queued, Change(NODE_ADD))
     assert len(witness.raised) == CAUSES_MAX
-
-
-def test_one_hint_of_several_for_what_is_overlooked_is_enough() -> None:
-    said = {"Fit": [Registration(NODE_LABEL, always(hint)) for hint in (Hint.SKIP, Hint.QUEUE)]}
-    judge = Judge({}, Witness(), lambda: 0.0, {PROFILE: Interest(said)})
-    queued = QueuedPod(a_pod("web"), 0.0)
-    queued.rejected_by = frozenset({"Fit"})
-    change = Change(NODE_LABEL, None, a_node("n"))
-    assert judge.profits(queued, change)
-    no = {"Fit": [Registration(NODE_LABEL, always(Hint.SKIP))] * 2}
-    assert not Judge({}, Witness(), lambda: 0.0, {PROFILE: Interest(no)}).profits(queued, change)
 
 
 def test_a_gated_pod_hears_what_its_gate_registered_for_alone() -> None:

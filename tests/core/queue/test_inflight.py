@@ -15,10 +15,14 @@ def start(in_flight: InFlight, name: str) -> str:
 
 
 def test_nothing_is_kept_for_nobody() -> None:
-    in_flight = InFlight()
+    in_flight = InFlight(changes_max=2)
 
     in_flight.record(ADDED)
 
+    assert list(in_flight.entries()) == []
+    in_flight.done(start(in_flight, "over"))
+    for _ in range(5):
+        in_flight.record(ADDED)
     assert list(in_flight.entries()) == []
 
 

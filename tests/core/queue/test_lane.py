@@ -1,10 +1,13 @@
 """Lanes: order, ties, and leaving from the middle."""
 
 import random
+from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asched.core.queue import lane as lane_
 from asched.core.queue.lane import SORTED_AT_ONCE, STALE_MIN, PodHeap
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import a_pod
@@ -97,6 +100,28 @@ def test_entries_are_thrown_out_only_where_many_are_stale() -> None:
     for queued in pods[: STALE_MIN + 1]:
         lane.discard(queued)
     assert len(lane._heap) == 3 * STALE_MIN
+
+
+def test_as_many_leave_as_stay_before_all_of_them_are_gone_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So all of n leave in a time that grows with n."""
+    gone_through = []
+    monkeypatch.setattr(lane_, "heapify", gone_through.append)
+    lane, pods = PodHeap(), [a_queued(str(number)) for number in range(16 * STALE_MIN)]
+    for queued in pods:
+        lane.push(queued, 0)
+    for queued in pods[: 8 * STALE_MIN]:
+        lane.discard(queued)
+    assert not gone_through
+
+
+@pytest.mark.parametrize("leave", [PodHeap.pop, PodHeap.empty])
+def test_nothing_is_kept_of_whoever_was_taken(leave: Callable[[PodHeap], object]) -> None:
+    lane = PodHeap()
+    lane.push(a_queued("a"), 1)
+    leave(lane)
+    assert lane._heap == []
 
 
 def test_everybody_leaves_in_order_and_may_come_back() -> None:

@@ -11,7 +11,6 @@ from asched.core.queue.gangs import Gangs
 from asched.core.queue.lane import PodHeap
 from asched.core.queue.looking import Look, Verdict
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from tests.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
 
 #: All backoffs are over by then.
@@ -42,6 +41,18 @@ class Rooms:
 
     def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
         return lambda _queued: left not in self.full
+
+
+class Picky(Rooms):
+    """Has room for these alone."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(is_of_class=False)
+        self.names = names
+
+    def __call__(self, queued: QueuedPod) -> Verdict | None:
+        self.places = queued.pod.metadata.name in self.names
+        return super().__call__(queued)
 
 
 def scene(look: Look, *gates: Gate, **more: object) -> Scene:
@@ -224,8 +235,9 @@ def test_due_and_active_pods_are_taken_in_one_order() -> None:
     one.move(NODE_ADDED, now_s=LATER_S)
 
     assert one.pop(LATER_S).pod.metadata.name == "high"
-    assert rooms.looked_at == ["high"]
-    assert taken(one, rooms) == ["middle", "low"]
+    assert one.pop(LATER_S).pod.metadata.name == "middle"
+    assert rooms.looked_at == ["high"], "nobody before its turn"
+    assert taken(one, rooms) == ["low"]
 
 
 def test_a_pod_that_becomes_another_while_it_is_due_is_woken() -> None:
@@ -275,6 +287,7 @@ def test_a_gate_in_the_way_of_the_first_lets_the_second_go() -> None:
 def test_so_many_looks_are_taken_at_once_and_the_others_in_the_next_turn() -> None:
     rooms = Rooms()
     one = scene(rooms)
+    assert not one.queue.looking.is_unfinished
     count = 2 * LOOKS_MAX + 1
     one.add(*(a_pod(f"p{n}", labels={"index": f"{n}"}) for n in range(count)))
     for _ in range(count):
@@ -405,6 +418,80 @@ def test_a_verdict_on_one_alone_that_is_new_to_it_is_told_by_an_attempt() -> Non
     assert other.witness.waiting_for == {"Fit": 0, "Ports": 2}
 
 
+def test_a_no_to_one_alone_keeps_nobody_else_from_its_turn() -> None:
+    one = scene(Picky("low"))
+    for name, priority in (("high", 9), ("low", 1)):
+        one.add(a_pod(name, priority=priority, labels={"index": name}))
+        one.reject("Fit", now_s=1.0)
+    one.move(NODE_ADDED, now_s=LATER_S)
+    assert one.pop(LATER_S).pod.metadata.name == "low"
+
+
+def at_backoff(rooms: Rooms, pending: str = "") -> Scene:
+    """One stands in backoff until 2; of one that rests and is due, it ends at 5."""
+    one = scene(rooms)
+    one.add(a_pod("late", labels={"index": "1"}))
+    for now_s in (1.0, 3.0):
+        one.reject("Fit", pending=pending.split(), now_s=now_s)
+        one.queue.activate([one.api["default/late"]] if now_s < 2 else [], now_s)
+    one.add(a_pod("early"), now_s=3.1)
+    queued = one.pop(3.2)
+    one.move(NODE_ADDED, now_s=3.2)
+    one.fail(queued, "Fit", now_s=3.2)
+    assert one.names() == {"backoff": ["early"], "unschedulable": ["late"]}
+    return one
+
+
+def test_whose_backoff_ends_first_goes_first_whether_it_is_due_or_stands_there() -> None:
+    rooms = Rooms(places=9)
+    one = at_backoff(rooms)
+    assert one.pop(3.3).pod.metadata.name == "early"
+    assert rooms.looked_at == []
+    assert one.pop(3.3).pod.metadata.name == "late"
+
+
+def test_who_need_not_back_off_goes_before_those_who_stand_there() -> None:
+    one = at_backoff(Rooms(places=9), pending="Ports")
+    one.move(VOLUME_ADDED, now_s=3.3)
+    assert one.pop(3.3).pod.metadata.name == "late"
+
+
+def test_who_is_not_to_hear_of_a_change_is_not_looked_at_for_it() -> None:
+    rooms = Rooms(places=9)
+    one = at_rest(rooms, count=2)
+    one.move(NODE_ADDED, now_s=LATER_S, except_uid="uid-a")
+    assert taken(one, rooms) == ["b"]
+    one.move(NODE_ADDED, now_s=LATER_S)
+    assert taken(one, rooms) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("rejectors", "pending", "also", "stays"),
+    [
+        ("Fit", "", "Taints", ({"Fit"}, {"Taints"})),
+        ("Fit", "Volumes", "Taints", ({"Fit"}, set())),
+        ("Ports", "", "Taints", ({"Ports"}, set())),
+    ],
+)
+def test_whom_a_pod_hears_from_after_a_no(
+    rejectors: str, pending: str, also: str, stays: tuple[set[str], set[str]]
+) -> None:
+    """As it rested if that tells it nothing; else as one of its class that was told the same."""
+    rooms = Rooms(rejectors)
+    one = scene(rooms)
+    one.add(a_pod("known"), a_pod("a"))
+    one.reject("Ports", now_s=1.0)
+    queued = one.reject("Fit", pending=pending.split(), now_s=1.0)
+    queued.also_blamed = frozenset({also})
+    one.queue.places.to_rest(queued)
+    one.move(NODE_ADDED, now_s=LATER_S)
+
+    assert one.queue.pop(LATER_S) is None
+    assert (queued.rejectors, queued.also_blamed) == stays
+    assert queued.group is not None
+    assert (queued.group.rejectors, queued.group.key.also_blamed) == stays
+
+
 def test_how_a_pod_came_to_be_active_is_told() -> None:
     for now_s, label in ((1.5, "PopFromBackoffQ"), (LATER_S, NODE_ADDED.label)):
         rooms = Rooms(places=1)
@@ -412,6 +499,7 @@ def test_how_a_pod_came_to_be_active_is_told() -> None:
         one.move(NODE_ADDED, now_s=now_s)
         assert one.pop(now_s).woken_by == NODE_ADDED.label
         assert one.witness.entered["active", label] == 1
+        assert ("backoff", NODE_ADDED.label) not in one.witness.entered
 
 
 def test_who_is_due_after_its_backoff_is_due_at_once_by_a_change_that_is_worth_it() -> None:
@@ -436,92 +524,8 @@ def test_equals_that_are_told_something_new_follow_in_slices() -> None:
     assert one.queue.pop(LATER_S) is None
     assert one.queue.sliced
     assert 1 < one.witness.waiting_for["Ports"] < 40
-    one.queue.delete(one.api["default/p38"])
+    one.queue.delete(one.api["default/p20"])
     one.queue.sliced.budget.close()
     one.queue.sliced.go_on()
 
     assert one.witness.waiting_for == {"Ports": 39, "Fit": 0}
-
-
-def left(one: Scene, node: str, **more: object) -> None:
-    gone = a_pod("gone", node=node)
-    one.queue.move(Change(ASSIGNED_POD_DELETE, gone, None, **more), LATER_S)
-
-
-def hears_of_departures(rooms: Rooms, **more: object) -> Scene:
-    one = Scene(
-        {"Fit": [Registration(ASSIGNED_POD_DELETE), Registration(NODE_ADDED)]},
-        class_key_of=lambda pod: str(sorted(pod.labels.items())),
-        look=rooms,
-        **more,
-    )
-    one.add(*(a_pod(name) for name in "abc"), a_pod("d", labels={"index": "d"}))
-    for number in range(4):
-        one.reject("Fit", now_s=1.0 + number)
-    return one
-
-
-def test_where_nobody_can_have_room_on_the_node_that_a_pod_left_nobody_is_looked_at() -> None:
-    rooms = Rooms()
-    rooms.full = {"n1"}
-    one = hears_of_departures(rooms)
-
-    left(one, "n1")
-    assert rooms.asked_about == [("a", "n1"), ("d", "n1")], "one of each class"
-    assert not one.queue.places.unschedulable.due
-    assert one.queue.looking.spared == 2
-    assert taken(one, rooms) == []
-    assert rooms.looked_at == []
-
-    left(one, "n2")
-    rooms.places = 2
-    assert taken(one, rooms) == ["a", "b"]
-    assert rooms.looked_at == ["a", "b", "c", "d"]
-
-
-def test_who_is_due_already_stays_so_whatever_another_departure_comes_to() -> None:
-    rooms = Rooms(places=1)
-    rooms.full = {"n1"}
-    one = hears_of_departures(rooms)
-
-    left(one, "n2")
-    rooms.asked_about.clear()
-    left(one, "n1")
-    assert rooms.asked_about == []
-    assert taken(one, rooms) == ["a"]
-
-
-def test_only_a_departure_that_is_nothing_more_is_asked_about() -> None:
-    """A node that came may suit anybody; of room that was only promised others may know more."""
-    for limits in ({"priority_at_most": 9}, {"only_if_fits": True}):
-        rooms = Rooms()
-        rooms.full = {"n1"}
-        one = hears_of_departures(rooms)
-        left(one, "n1", **limits)
-        left(one, "")
-        one.move(NODE_ADDED, now_s=LATER_S)
-        assert rooms.asked_about == [], limits
-
-
-def test_who_fits_now_because_of_something_that_nobody_heard_of_is_not_asked_about() -> None:
-    """It was looked at: what that found may be room on another node."""
-    rooms = Rooms(places=1)
-    rooms.full = {"n1"}
-    extra = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
-    one = Scene({"Fit": []}, class_key_of=lambda _: "all", look=rooms, extra_events=extra)
-    one.add(a_pod("a"))
-    one.reject("Fit", now_s=1.0)
-
-    left(one, "n1")
-    assert rooms.asked_about == []
-    assert taken(one, rooms) == ["a"]
-
-
-def test_a_queue_of_its_own_sees_everybody_whom_a_departure_wakes() -> None:
-    rooms = Rooms()
-    rooms.full = {"n1"}
-    one = hears_of_departures(rooms, active_queue=Own)
-
-    left(one, "n1")
-    assert rooms.asked_about == []
-    assert sorted(one.names()["active"]) == ["a", "b", "c", "d"]

@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.model.pod import Pod
-from asched.core.queue.lane import PodHeap
+from asched.core.queue.lane import SORTED_AT_ONCE, PodHeap
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import a_pod, by_priority
@@ -90,10 +90,14 @@ def test_of_equals_in_backoff_who_came_first_is_before() -> None:
     assert places.is_before_backoff(a_queued("early", 3, 0))
 
 
-def test_whoever_comes_to_rest_from_elsewhere_is_told_from_whoever_is_filed_anew() -> None:
+def test_whoever_comes_to_rest_from_elsewhere_is_told_from_whoever_is_filed_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     places, queued = SubQueues(by_priority), a_queued("web")
     assert places.to_rest(queued)
-    assert not places.to_rest(queued), "nothing has changed"
+    with monkeypatch.context() as patched:
+        patched.delattr(places.unschedulable.__class__, "refile")
+        assert not places.to_rest(queued), "nothing has changed"
     queued.rejected_by = frozenset({"Fit"})
     assert not places.to_rest(queued)
     (group,) = places.unschedulable.groups()
@@ -144,6 +148,15 @@ def test_everybody_is_listed_in_one_place() -> None:
     places.to_rest(pods["g"])
     assert [names(some) for some in places.listing()] == [["a"], ["b"], ["e"], ["u"], ["g"]]
     assert places.pending() == (1, 2, 1, 1)
+
+
+def test_a_long_lane_is_listed_in_steps() -> None:
+    places, count = SubQueues(by_priority), 4 * SORTED_AT_ONCE
+    for number in range(count):
+        places.into(a_queued(f"p{number}"), places.active)
+    name, steps = next(places.by_steps())
+    assert name == "active"
+    assert [queued is None for queued in steps] == [True] * 4 + [False] * count
 
 
 class OwnOrder(PodHeap):

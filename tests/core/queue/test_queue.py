@@ -146,7 +146,7 @@ def test_activation_skips_backoff_and_reaches_pods_in_flight() -> None:
     scene.reject("Ports", now_s=1.0)
     queued = scene.pop(1.0)
 
-    scene.queue.activate([unschedulable, flying, a_pod("stranger")], 1.1)
+    scene.queue.activate([a_pod("stranger"), flying, unschedulable], 1.1)
     assert scene.names() == {"active": ["unschedulable"]}
     scene.fail(queued, "Ports", now_s=1.2)
 

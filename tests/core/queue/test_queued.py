@@ -35,3 +35,9 @@ def test_who_stands_apart_from_its_like(
     for name, value in marks.items():
         setattr(queued, name, value)
     assert queued.stands_apart == apart
+
+
+def test_a_new_one_has_failed_never() -> None:
+    queued = QueuedPod(a_pod("web"), 1.5)
+    assert (queued.attempts, queued.unschedulable_count, queued.consecutive_errors) == (0, 0, 0)
+    assert queued.backoff_until_s is queued.initial_attempt_s is queued.lane is queued.group is None

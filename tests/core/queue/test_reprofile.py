@@ -132,15 +132,28 @@ def test_pods_behind_a_gate_are_grouped_as_the_new_configuration_tries_them():
 
 def test_whoever_is_due_is_tried_in_the_new_order():
     """Keys of the two orders cannot be compared."""
-    queue = a_queue("one")
+    queue = SchedulingQueue(
+        {"one": a_profile()},
+        Nominator({}.get),
+        class_key_of=lambda pod: pod.metadata.name,
+        look=lambda _queued: None,
+    )
     for name in "bac":
         reject(queue, of(name))
-    queue.move(Change(NODE_ADD[0].trigger, None, a_node("n").build()), NOW_S + 50)
+    change = Change(NODE_ADD[0].trigger, None, a_node("n").build())
+    queue.move(change, NOW_S + 50)
+    queue.tick(NOW_S + 50)
+    assert len(queue.places.unschedulable.due) == 3
     numbers = a_profile(lambda pod, _: ord(pod.metadata.name))
 
     reprofile(queue, {"one": numbers}, Backoff(), NOW_S + 60)
 
-    assert names(iter(lambda: queue.pop(NOW_S + 60), None)) == ["a", "b", "c"]
+    for later_s in (60, 90):
+        tried = list(iter(lambda at_s=NOW_S + later_s: queue.pop(at_s), None))
+        assert names(tried) == ["a", "b", "c"]
+        for queued in tried:
+            queue.return_failed(queued, queued.pod, ["Fit"], [], NOW_S + later_s)
+        queue.move(change, NOW_S + later_s + 20)
 
 
 def test_many_pods_move_over_in_slices_and_end_as_in_one_go():

@@ -1,5 +1,7 @@
 """Changes that hints overlook: whom they wake, and what is remembered of a look in vain."""
 
+from itertools import pairwise
+
 import pytest
 
 from asched.core.framework.expecting import Expecting
@@ -11,7 +13,8 @@ from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import LOOK_STEPS, LOOKS_MAX
 from asched.core.queue.unschedulable import RejectorGroup
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
+from asched.core.queue.waking import HELD_STEPS
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change, Trigger
 from tests.core.queue.waiting import (
     NODE_ADDED,
     NODE_LABEL,
@@ -21,8 +24,12 @@ from tests.core.queue.waiting import (
     Scene,
     a_node,
     a_pod,
+    always,
     by_priority,
 )
+
+POD_PLACED = Trigger("AssignedPod", Action.UPDATE_POD_LABEL)
+POD_MOVED = Trigger("AssignedPod", Action.UPDATE_POD_SCALE_DOWN)
 
 
 class Looked:
@@ -177,9 +184,10 @@ def test_a_gated_pod_hears_nothing_that_its_gate_does_not_overlook() -> None:
     assert look.asked == []
 
 
-def test_a_gate_that_goes_on_to_refuse_spares_its_pod_the_look() -> None:
+@pytest.mark.parametrize("by_class", [False, True])
+def test_a_gate_that_goes_on_to_refuse_spares_its_pod_the_look(by_class: bool) -> None:
     look, gate = Looked(), Gate("Gates")
-    one = scene(look)
+    one = scene(look, by_class=by_class)
     extra_events = {"Gates": [Registration(NODE_LABEL)]}
     profile = QueueProfile(by_priority, {}, (gate,), extra_events=extra_events, blame=look)
     one.queue.learn({PROFILE: profile}, Backoff(1, 10))
@@ -252,6 +260,56 @@ def test_whoever_gets_room_elsewhere_follows_a_departure_only_if_it_fits(
     assert all(q.also_blamed == {"Ports"} for q in unschedulable_now if q.stands_apart)
 
 
+def test_a_gated_pod_is_not_looked_at_for_those_who_rejected_it_before_its_gate_did() -> None:
+    look = Looked()
+    one = scene(look)
+    skip = Registration(NODE_LABEL, always(Hint.SKIP))
+    heard = {"Gates": [skip], "Fit": [Registration(NODE_ADDED)]}
+    extra_events = {"Fit": [Registration(NODE_LABEL)]}
+    gates = (Gate("Gates"),)
+    profile = QueueProfile(by_priority, heard, gates, extra_events=extra_events, blame=look)
+    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.add(a_pod("web"))
+    one.reject("Fit", now_s=1.0)
+    one.update(a_pod("web", version=2, gates=["Gates"]), 1.1)
+    one.move(NODE_ADDED, now_s=9.0)
+    assert one.names() == {"gated": ["web"]}
+    one.queue.places.get("default/web").pod = a_pod("web")  # though that is open by now
+
+    assert one.move(NODE_LABEL, now_s=9.1) == 0
+    assert look.asked == []
+
+
+def test_whoever_gets_room_elsewhere_is_looked_at_however_many_they_are() -> None:
+    """To wake them unseen would cost an attempt in vain for each pod that goes."""
+    names = [f"p{n}" for n in range(LOOKS_MAX + 2)]
+    look = Looked(**dict.fromkeys(names, "Fit"))
+    one_goes(look, MakingRoom(**dict.fromkeys(names, "n2")), *names, overlooked=False)
+    assert look.asked == names
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+def test_nobody_is_looked_at_for_a_departure_that_hints_call_of_no_use(by_class: bool) -> None:
+    look = Looked()
+    one = departed(look, MakingRoom(elsewhere="n2"), by_class=by_class, answer=Hint.SKIP)
+
+    assert sorted(one.names()["unschedulable"]) == ["elsewhere", "here", "nowhere"]
+    assert look.asked == []
+
+
+def test_who_does_not_fit_with_the_room_it_is_promised_elsewhere_is_looked_at_once() -> None:
+    look = Looked(a="Ports")
+    one = scene(look, by_class=True)
+    extra_events = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
+    gates = (MakingRoom(a="n2"),)
+    profile = QueueProfile(by_priority, {"Fit": []}, gates, extra_events=extra_events, blame=look)
+    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.add(a_pod("a", nominated="n2"))
+    one.reject("Fit", now_s=1.2)
+    one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1")), 1.3)
+    assert look.asked == ["a"]
+
+
 @pytest.mark.parametrize("by_class", [True, False])
 def test_nobody_is_looked_at_for_a_node_that_more_pods_will_leave(by_class: bool) -> None:
     look = Looked()
@@ -272,10 +330,11 @@ def test_a_departure_is_told_though_nobody_rests() -> None:
     assert gate.departed == ["gone"]
 
 
-def departed(look: Looked, gate: MakingRoom, *, by_class: bool) -> Scene:
+def departed(look: Looked, gate: MakingRoom, *, by_class: bool, answer: Hint = Hint.QUEUE) -> Scene:
     """Three pods rest, and one more leaves node n1."""
     one = scene(look, by_class=by_class)
-    heard = {"Fit": [Registration(ASSIGNED_POD_DELETE)], "Ports": [Registration(VOLUME_ADDED)]}
+    fit = Registration(ASSIGNED_POD_DELETE, always(answer))
+    heard = {"Fit": [fit], "Ports": [Registration(VOLUME_ADDED)]}
     one.queue.learn(
         {PROFILE: QueueProfile(by_priority, heard, (gate,), blame=look)}, Backoff(1, 10)
     )
@@ -354,9 +413,14 @@ class Holding(Gate):
 
 @pytest.mark.parametrize("held", ["", "a", "b", "ab"])
 def test_of_equal_pods_behind_a_gate_those_are_asked_about_whom_it_may_let_go(held: str) -> None:
+    def hint(pod: Pod, _old: object, _new: object) -> Hint:
+        hinted.append(pod.metadata.name)
+        return Hint.QUEUE
+
+    hinted: list[str] = []
     gate = Holding("a", "b")
     one = scene(Looked(), by_class=True)
-    heard = {"Gates": [Registration(NODE_ADDED)]}
+    heard = {"Gates": [Registration(NODE_ADDED, hint)]}
     one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
     one.add(a_pod("a"), a_pod("b"))
     gate.names = {f"default/{name}" for name in held}
@@ -367,3 +431,40 @@ def test_of_equal_pods_behind_a_gate_those_are_asked_about_whom_it_may_let_go(he
     free = [name for name in "ab" if name not in held]
     assert one.names().get("active", []) == free
     assert gate.asked == [f"default/{name}" for name in free]
+    assert len(hinted) == bool(free)
+
+
+@pytest.mark.parametrize(("held", "steps"), [("", 0.0), ("abcd", HELD_STEPS)])
+def test_whom_a_gate_may_hold_each_costs_a_little(held: str, steps: float) -> None:
+    """Thousands may have room promised behind one."""
+    gate = Holding(*"abcdefgh")
+    one = scene(Looked(), by_class=True)
+    heard = {"Gates": [Registration(NODE_ADDED, always(Hint.SKIP))]}
+    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
+    spent = []
+    for name in "abcdefgh":
+        one.add(a_pod(name, nominated="n"))
+        gate.names = {f"default/{name}" for name in held}
+        before = one.queue.sliced.budget.spent
+        one.move(NODE_ADDED, now_s=1.3)
+        spent.append(one.queue.sliced.budget.spent - before)
+        gate.names = {f"default/{name}" for name in "abcdefgh"}
+    assert [b - a for a, b in pairwise(spent)] == pytest.approx([steps] * 7, abs=1e-9)
+
+
+@pytest.mark.parametrize("trigger", [POD_PLACED, POD_MOVED])
+def test_gates_are_told_of_pods_that_left_and_of_nothing_else(trigger: Trigger) -> None:
+    """Whether anybody who rests minds or not."""
+    gate = MakingRoom()
+    one = scene(Looked())
+    triggers = {"Fit": POD_PLACED, "Ports": POD_MOVED, "Taints": ASSIGNED_POD_DELETE}
+    heard = {plugin: [Registration(heard)] for plugin, heard in triggers.items()}
+    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
+    one.add(a_pod("a"))
+    one.reject("Fit", now_s=1.0)
+    old = a_pod("old", node="n1")
+    one.queue.move(Change(trigger, old, a_pod("old", node="n1", version=2)), 1.1)
+    one.queue.move(Change(ASSIGNED_POD_DELETE), 1.2)
+    assert (gate.departed, one.witness.raised) == ([], [])
+    one.queue.move(Change(ASSIGNED_POD_DELETE, old), 1.3)
+    assert gate.departed == ["old"]

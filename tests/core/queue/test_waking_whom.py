@@ -7,7 +7,8 @@ import pytest
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
-from asched.core.queue.hints import Worth
+from asched.core.queue.gangs import Gangs
+from asched.core.queue.hints import Judge, Worth
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.waking import Waking
@@ -20,8 +21,10 @@ from tests.core.queue.waiting import (
     POD_RELABELLED,
     PROFILE,
     VOLUME_ADDED,
+    Scene,
     a_node,
     a_pod,
+    always,
     by_priority,
 )
 
@@ -29,6 +32,7 @@ HEARD, SOON, OVERLOOKED, NOTHING = (
     Change(trigger) for trigger in (NODE_ADDED, VOLUME_ADDED, NODE_LABEL, POD_RELABELLED)
 )
 IF_FITS = Change(NODE_ADDED, only_if_fits=True)
+BOTH = Change(NODE_ADDED)
 
 
 class Hints:
@@ -43,7 +47,7 @@ class Hints:
         return by_trigger.get(change.trigger, Worth.SKIP)
 
     def profits(self, _queued: QueuedPod, change: Change, *_memos: Any) -> bool:
-        return change is OVERLOOKED
+        return change is OVERLOOKED or change is BOTH
 
 
 class Missing:
@@ -100,6 +104,7 @@ def test_nothing_is_asked_any_more_once_nothing_can_be_worth_more() -> None:
         (OVERLOOKED, True, Worth.AFTER_BACKOFF, 1),
         (OVERLOOKED, False, Worth.SKIP, 1),
         (NOTHING, True, Worth.SKIP, 0),
+        (BOTH, False, Worth.AFTER_BACKOFF, 0),
     ],
 )
 def test_a_change_of_the_pod_itself_is_looked_at_if_hints_overlook_it(
@@ -161,9 +166,10 @@ def test_a_group_that_is_not_concerned_keeps_nothing_from_the_next_one() -> None
     assert unschedulable(one) == ["a", "c"]
 
 
-def test_hints_for_overlooked_changes_are_asked_where_the_others_say_no() -> None:
+@pytest.mark.parametrize("by_class", [False, True])
+def test_hints_for_overlooked_changes_are_asked_where_the_others_say_no(by_class: bool) -> None:
     look = Looked(web="Fit")
-    one = scene(look)
+    one = Scene(class_key_of=lambda pod: pod.metadata.name if by_class else None)
     skip = Registration(NODE_ADDED, lambda _pod, _old, _new: Hint.SKIP)
     extra_events = {"Fit": [Registration(NODE_ADDED)]}
     profile = QueueProfile(by_priority, {"Fit": [skip]}, extra_events=extra_events, blame=look)
@@ -214,3 +220,38 @@ def test_of_looks_in_vain_each_that_had_one_takes_note() -> None:
         one.reject("Fit", now_s=1.2)
     assert one.move(NODE_LABEL, now_s=1.3) == 1
     assert [q.also_blamed for q in one.queue.places.unschedulable] == [{"Ports"}] * 2
+
+
+@pytest.mark.parametrize("answer", [Hint.QUEUE, Hint.SKIP])
+def test_of_pods_that_hints_do_not_tell_apart_one_is_asked_about(
+    answer: Hint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands may be promised room, or have given it back."""
+    asked: list[QueuedPod] = []
+    worth = Judge.worth
+
+    def counted(self: Judge, queued: QueuedPod, *about: Any) -> Worth:
+        asked.append(queued)
+        return worth(self, queued, *about)
+
+    one = scene(Looked(), by_class=True)
+    fit = [Registration(NODE_ADDED, always(answer))]
+    one.queue.learn({PROFILE: QueueProfile(by_priority, {"Fit": fit})}, Backoff(1, 10))
+    one.add(*(a_pod(name, nominated="n") for name in "abcd"))
+    for _ in range(4):
+        one.reject("Fit", now_s=1.2)
+    monkeypatch.setattr(Judge, "worth", counted)
+    moved = one.move(NODE_ADDED, now_s=1.3, except_uid="uid-a")
+    assert (len(asked), moved) == (1, 3 if answer is Hint.QUEUE else 0)
+
+
+def test_of_a_gang_that_is_too_important_in_part_the_others_hear() -> None:
+    one = Scene(
+        {"Fit": [Registration(NODE_ADDED)]},
+        class_key_of=lambda pod: pod.priority,
+        gangs=Gangs(tries_groups=True),
+    )
+    one.add(*(a_pod(name, group="crew", priority=p) for name, p in (("a", 9), ("b", 0))))
+    for _ in "ab":
+        one.reject("Fit", now_s=1.0)
+    assert one.move(NODE_ADDED, now_s=9.0, priority_at_most=5) > 0

@@ -79,6 +79,7 @@ class Witness:
         self.answers: list[tuple[str, str, str, float]] = []
         self.complaints: list[str] = []
         self.raised: list[tuple[str, str, str]] = []
+        self.notes: list[str] = []
 
     def incoming(self, queue: str, label: str, queued: QueuedPod | None = None) -> None:
         self.entered[queue, label] += 1
@@ -94,6 +95,7 @@ class Witness:
 
     def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
         self.raised.append((plugin, point, repr(error)))
+        self.notes += getattr(error, "__notes__", ())
 
     def complaint(self, message: str) -> None:
         self.complaints.append(message)
