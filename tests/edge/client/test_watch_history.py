@@ -96,6 +96,7 @@ async def test_another_cluster_is_known_by_its_kube_system():
     world.steps.append(then(world, streams(("BOOKMARK", bookmark(30))), cluster="two"))
     said = await ends(world, NAMESPACE)
     assert "the uid of namespace kube-system was one, now it is two" in said
+    assert len(world.queries) == 3, "known once that stream has ended"
 
 
 async def test_an_event_out_of_order_is_no_other_history():
