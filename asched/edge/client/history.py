@@ -131,10 +131,8 @@ class History:
             if not self._asking:
                 checking.cancel()
 
-    def _checked(self, done: asyncio.Future[None]) -> None:
+    def _checked(self, _done: asyncio.Future[None]) -> None:
         self._checking = None
-        if not done.cancelled():
-            done.exception()  # whoever asked has it
 
     async def _check(self) -> None:
         """Consistent reads never lag; a version they do not reach was given by another history.

@@ -101,7 +101,6 @@ class Lister:
 
     def __init__(
         self,
-        kind: Kind,
         transport: StreamingTransport,
         kind_codec: KindCodec,
         path: Callable[[dict[str, str]], str],
@@ -109,7 +108,6 @@ class Lister:
         take: TakePart | None = None,
     ) -> None:
         self._take = take
-        self._kind = kind
         self._transport = transport
         self._codec = kind_codec
         self._path = path

@@ -63,9 +63,8 @@ class Poller:
         self.kind = kind
         self._put = put
         self._rng = rng
-        self._lister = Lister(
-            kind, transport, KindCodec(kind, log_malformed), lambda _query: kind.path, lambda: None
-        )
+        codec = KindCodec(kind, log_malformed)
+        self._lister = Lister(transport, codec, lambda _query: kind.path, lambda: None)
         self._has_past = hasattr(kind.record, "following")
         self._past = Past()
         self._complained = ""

@@ -67,11 +67,8 @@ class LineReader:
 
 def runs_backwards(before: str, after: str) -> bool:
     """Versions are numbers that only grow; anything else cannot be compared and passes."""
-    if not before or not after or before == after:
-        return False
-    if len(before) == len(after):
-        return after < before and before.isdigit() and after.isdigit()
-    return len(after) < len(before) and before.isdigit() and after.isdigit()
+    is_less = (len(after), after) < (len(before), before)
+    return is_less and before.isdigit() and after.isdigit()
 
 
 def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:

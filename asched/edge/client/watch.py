@@ -140,7 +140,7 @@ class Reflector:
         self._history.follow(kind, lambda: self._version)
         self.doubt = Doubt(kind, self._history, self.options.clock)
         heard, take = self.doubt.listening, parts_to(put, kind)
-        self._lister = Lister(kind, transport, self.codec, self._path, heard, take)
+        self._lister = Lister(transport, self.codec, self._path, heard, take)
         self._version = ""
         #: The connection broke: who answers next may be somebody else.
         self._is_shaken = False
@@ -381,7 +381,7 @@ class Reflector:
             return False
         self.spoken, self._version = found, ""
         self.codec = KindCodec(found, log_malformed, self._originals)
-        self._lister = Lister(found, self.transport, self.codec, self._path, self.doubt.listening)
+        self._lister = Lister(self.transport, self.codec, self._path, self.doubt.listening)
         self._history.follow(self.kind, lambda: self._version, found)
         return True
 

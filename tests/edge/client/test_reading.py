@@ -51,6 +51,10 @@ def test_a_line_without_end_is_given_up_at_the_bound(monkeypatch):
         ("100", "101", False),
         ("101", "100", True),
         ("abc", "abb", False),
+        ("abc", "10", False),
+        ("b1", "11", False),
+        ("11", "1-", False),
+        ("101", "1-", False),
     ],
 )
 def test_only_numbers_can_run_backwards(before, after, backwards):
@@ -76,4 +80,5 @@ def test_every_failure_has_a_line_of_its_own():
         )
     }
     assert len(texts) == 4
+    assert any("the credentials are not accepted (x)" in text for text in texts)
     assert all("pods" in text for text in texts)

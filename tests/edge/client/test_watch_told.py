@@ -97,18 +97,19 @@ async def test_the_client_waits_longer_for_a_stream_than_it_asked_it_to_live(mon
     monkeypatch.setattr(Reflector, "_path", noted)
     world = World(initial(), SPOKEN)
     async with living(world) as reflector:
-        waited = []
+        waited, enough = [], asyncio.Event()
         stream = reflector.transport.stream
 
         def timed(path, *, timeout_s):
             waited.append(timeout_s)
+            if len(waited) == 3:
+                enough.set()
             return stream(path, timeout_s=timeout_s)
 
         monkeypatch.setattr(reflector.transport, "stream", timed)
         del asked[:]
         world.steps, task = [initial(), SPOKEN], asyncio.ensure_future(reflector.run())
-        while len(waited) < 3:
-            await asyncio.sleep(0.01)
+        await enough.wait()
         task.cancel()
     assert asked[0] == LIST_STREAM_S
     assert waited[:2] == [one + STREAM_SLACK_S for one in asked[:2]]
