@@ -190,7 +190,17 @@ async def test_another_version_of_a_kind_is_listed_followed_and_asked_for(stream
         kinds = [fact.kind for fact in world.facts]
         assert kinds == [POD_GROUP, POD_GROUP_V1BETA1, POD_GROUP_V1BETA1]
         assert reflector._history._reached[POD_GROUP][0] is POD_GROUP_V1BETA1
-        assert isinstance(world.facts[-1].obj, reflector.codec.kind.record)
+        assert reflector.codec.kind is POD_GROUP_V1BETA1
+        assert reflector._lister._codec is reflector.codec
+
+
+async def test_a_list_that_is_denied_is_asked_for_in_the_version_that_is_there_now():
+    world = Several(initial(node("a", 1)), EXPIRED, initial(node("a", 1), version=12))
+    world.steps.insert(2, then(world, answers(404, "NotFound"), version=POD_GROUP_V1BETA1))
+    async with living(world, kind=POD_GROUP):
+        assert [fact.kind for fact in world.facts] == [POD_GROUP, POD_GROUP_V1BETA1]
+    assert world.failures == []
+    assert len(world.waits_s) == 1, "before the list, as of any"
 
 
 # --- who hears of it ------------------------------------------------------------------------------
