@@ -251,15 +251,44 @@ def test_a_pod_that_becomes_another_while_it_is_due_is_woken() -> None:
     assert taken(one, rooms) == ["c"]
 
 
-def test_a_pod_that_is_filed_anew_while_it_is_due_stays_due() -> None:
+@pytest.mark.parametrize(("names", "anew"), [("abc", "bc"), ("a", "a")])
+def test_a_pod_that_is_filed_anew_while_it_is_due_stays_due(names: str, anew: str) -> None:
     rooms = Rooms(places=3)
-    one = at_rest(rooms)
+    one = at_rest(rooms, count=len(names))
     one.move(NODE_ADDED, now_s=LATER_S)
 
-    for name in ("b", "c"):
+    for name in anew:
         one.update(a_pod(name, version=2), LATER_S)
 
-    assert taken(one, rooms) == ["a", "b", "c"]
+    assert taken(one, rooms) == list(names)
+
+
+def due_in_order(rooms: Rooms) -> Scene:
+    """Two that are equal, but for their priorities, and another between them; all are due."""
+    one = scene(rooms)
+    for name, priority in (("first", 9), ("last", 1), ("other", 5)):
+        one.add(a_pod(name, priority=priority, labels={"index": name} if priority == 5 else {}))
+        one.reject("Fit", now_s=1.0)
+    one.move(NODE_ADDED, now_s=LATER_S)
+    one.queue.tick(LATER_S)
+    return one
+
+
+def test_a_class_whose_first_pod_left_waits_for_the_turn_of_the_next() -> None:
+    one = due_in_order(Rooms(places=9))
+    one.queue.delete(one.api["default/first"])
+    assert one.pop(LATER_S).pod.metadata.name == "other"
+    for name in ("last", "other"):
+        one.queue.delete(one.api[f"default/{name}"])
+    assert len(one.queue.places.unschedulable.due) == 0
+    assert one.queue.places.unschedulable.groups() == ()
+
+
+def test_a_class_of_which_a_pod_becomes_the_first_has_that_one_s_turn() -> None:
+    one = due_in_order(Rooms(places=9))
+    one.queue.delete(one.api["default/first"])
+    one.update(a_pod("last", version=2, priority=7), LATER_S)
+    assert one.pop(LATER_S).pod.metadata.name == "last"
 
 
 def test_pods_that_have_room_promised_are_woken_each_for_itself() -> None:
@@ -416,6 +445,12 @@ def test_a_verdict_on_one_alone_that_is_new_to_it_is_told_by_an_attempt() -> Non
     other.move(NODE_ADDED, now_s=LATER_S)
     assert other.queue.pop(LATER_S) is None, "of the whole class the reason is known"
     assert other.witness.waiting_for == {"Fit": 0, "Ports": 2}
+    third = scene(Rooms("Ports"))
+    third.add(a_pod("known", labels={"index": "1"}), a_pod("new"))
+    third.reject("Ports", now_s=1.0)
+    third.reject("Fit", now_s=1.0)
+    third.move(NODE_ADDED, now_s=LATER_S)
+    assert third.pop(LATER_S).pod.metadata.name == "new", "of another class says nothing of it"
 
 
 def test_a_no_to_one_alone_keeps_nobody_else_from_its_turn() -> None:
