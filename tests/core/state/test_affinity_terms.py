@@ -99,6 +99,7 @@ def test_what_says_the_same_has_the_same_key_whoever_carries_it() -> None:
     assert one == terms(with_terms("a", require=[term("x")]).prefers_nodes()).key
     assert one != terms(with_terms("a", namespace="other", require=[term("x")])).key
     assert one != terms(with_terms("a", avoid=[term("x")])).key
+    assert terms(a_pod("a", "team")).key == terms(a_pod("b", "team")).key != one
 
 
 def test_many_terms_take_several_turns_and_none_is_compiled_twice() -> None:

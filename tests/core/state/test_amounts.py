@@ -34,8 +34,10 @@ def requested(cluster: Cluster, resource: str, row: int = 0) -> int:
 def test_sums_stay_at_the_largest_amount_and_come_back_exactly() -> None:
     cluster = a_cluster(a_node("n1"))
     pods = [a_huge("a"), a_huge("b", "7"), a_huge("c"), a_huge("d", "5Ei")]
-    show(cluster, *pods)
+    show(cluster, *pods, a_pod("e").requests({GPU: "1"}).on("n1"))
+    amounts = cluster.nodes.pod_amounts
     assert requested(cluster, "memory") == INT64_MAX
+    assert (len(amounts.beyond(0)), len(amounts.unlisted(0)), amounts.size) == (2, 1, 3)
     assert int(cluster.nodes.columns.read("nonzero")[1, 0]) == INT64_MAX
     assert recount(cluster) == []
 
@@ -43,7 +45,7 @@ def test_sums_stay_at_the_largest_amount_and_come_back_exactly() -> None:
         cluster.apply(Gone(POD, pod.build()))
         assert recount(cluster) == []
     assert requested(cluster, "memory") == 7
-    assert not cluster.nodes.pod_amounts.size
+    assert (amounts.size, dict(amounts.rows_beyond)) == (1, {})
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -72,7 +74,7 @@ def test_resources_that_only_pods_name_have_no_column() -> None:
     assert recount(cluster) == []
     for number in range(50):
         cluster.apply(Gone(POD, cluster.pods_seen[f"default/p{number}"]))
-    assert not cluster.nodes.pod_amounts.size
+    assert not cluster.nodes.pod_amounts._unlisted
 
 
 def test_a_resource_counts_as_soon_as_a_node_names_it_and_goes_with_the_last() -> None:

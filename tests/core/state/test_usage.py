@@ -34,6 +34,27 @@ def test_pods_that_come_and_go_are_counted_in_their_namespace() -> None:
     assert list(usage._by_namespace) == ["else"]
 
 
+def test_what_some_namespaces_use_together_is_kept_up_to_date() -> None:
+    usage = Usage({}).kept()
+    one, two = info("one", "a", cpu="1"), info("two", "b", cpu="2", memory="1Ki")
+    usage.move(one, 1)
+    for _ in range(2):
+        usage.count("a", counts=True)  # once, however often that is said
+    assert usage.together == {"cpu": 1000}
+    usage.move(two, 1)
+    assert usage.together == {"cpu": 1000}, "nobody counts the other one"
+    usage.count("b", counts=True)
+    assert usage.together == {"cpu": 3000, "memory": 1024}
+    usage.move(one, -1)
+    usage.move(one, 1)
+    for _ in range(2):
+        usage.count("b", counts=False)
+    assert usage.together == {"cpu": 1000}
+    usage.move(one, -1)
+    usage.move(two, -1)
+    assert usage.together == {}
+
+
 def test_a_namespace_of_pods_that_ask_for_nothing_takes_no_place() -> None:
     usage = Usage({}).kept()
     usage.move(info("idle"), 1)

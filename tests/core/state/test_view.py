@@ -109,6 +109,7 @@ NEAR = INT64_MAX - 10
         ([NEAR, 5], [11, 1], [INT64_MAX, 6]),
         ([NEAR, 5], [INT64_MAX, -7], [INT64_MAX, -2]),
         ([NEAR], [-5], [NEAR - 5]),
+        ([INT64_MAX, INT64_MAX], [0, 5], [INT64_MAX, INT64_MAX]),
         ([], [], []),
     ],
 )

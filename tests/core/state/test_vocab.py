@@ -62,6 +62,28 @@ def test_however_many_values_come_and_go_as_few_are_kept_as_live() -> None:
     assert len(vocab._free) <= 2
 
 
+def test_nothing_is_kept_of_values_that_nobody_holds() -> None:
+    vocab: Vocab[int] = Vocab(0)
+    for kept in ([], [-1]):
+        ids = [vocab.take(value) for value in (*kept, *range(1, 1_000))]
+        for id_ in ids[len(kept) :]:
+            vocab.release(id_)
+        assert (vocab.values, len(vocab._holders)) == ([0, *kept], len(kept) + 1)
+        vocab.release(vocab.take(-2))
+        assert len(vocab._free) <= 1
+
+
+def test_births_are_remembered_of_as_many_as_live() -> None:
+    vocab: Vocab[int] = Vocab(0)
+    for value in range(1, 1_001):
+        vocab.take(value)
+    before = vocab.end
+    for value in range(2_000, 2_500):
+        vocab.release(vocab.find(value - 1_999))
+        vocab.take(value)
+    assert len(list(vocab.births(before))) == 500, "and not all"
+
+
 def test_several_are_taken_at_once_and_nothing_is_held_of_none() -> None:
     vocab: Vocab[str] = Vocab("")
     red = vocab.take("red")
