@@ -345,7 +345,7 @@ class Shadow:
                     break
             else:
                 return finding
-        told = {**_first(finding), **neighbours.told(place, moved)}
+            told = {**_first(finding), **neighbours.told(place, moved)}  # not of itself
         return finding._replace(outcome=Outcome.LAG, details=told)
 
 

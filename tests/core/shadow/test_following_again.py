@@ -158,7 +158,7 @@ def test_what_came_much_later_is_taken_back(another: bool) -> None:
     """
     looking = Looking(*equal("n1", cpu="5"), *(n.labels(only="2") for n in equal("n2", cpu="4")))
     large, b = a_pod("a").requests(cpu="3", memory="3Gi"), small("b")
-    fill = [a_pod(f"f{k}").requests(cpu="500m").selects(only="2") for k in range(6)]
+    fill = [a_pod(f"f{k}").requests(cpu="500m", memory="1Gi").selects(only="2") for k in range(6)]
     odd = a_pod("odd").requests(cpu="10m")
     looking.waits(large, b, *fill, odd)
     for pod, node in ((b, "n2"), (large, "n1"), *((pod, "n2") for pod in fill)):
@@ -186,10 +186,18 @@ def test_a_pod_that_was_bound_long_after_it_was_refused_is_taken_back_once() -> 
     assert recount(looking.play.parts.cluster) == []
 
 
+LATER = [("b", "n3"), ("c", "n3"), ("d", "n3"), ("x", "n1")]
+
+
 @pytest.mark.usefixtures("few")
-def test_a_refusal_knew_of_the_next_binding_and_of_none_that_came_much_later() -> None:
-    """a took the last place on n2; long after it x took that on n1, and the pod itself is forced
-    there, too.
+@pytest.mark.parametrize(
+    "bound", [[("a", "n2"), *LATER, ("big", "n1")], [("big", "n1"), ("a", "n2")]]
+)
+def test_a_refusal_knew_of_the_next_bindings_and_of_none_that_came_much_later(
+    bound: list[tuple[str, str]],
+) -> None:
+    """a took the last place on n2; long after it x took that on n1. The pod itself is forced onto
+    n1 some time: of that its refusal knew nothing.
     """
     looking = Looking(*equal("n1", "n2", pods="1"), *equal("n3"))
     big = a_pod("big").requests(cpu="9")
@@ -199,10 +207,11 @@ def test_a_refusal_knew_of_the_next_binding_and_of_none_that_came_much_later() -
         "0/3 nodes are available: 1 Too many pods, 3 Insufficient cpu."
         + IN_VAIN.replace("0/1", "0/3").replace("1 Pre", "3 Pre"),
     )
-    for name, node in (("a", "n2"), ("b", "n3"), ("c", "n3"), ("d", "n3"), ("x", "n1")):
-        looking.waits(a_pod(name).requests(cpu="10m"))
-        looking.binds(a_pod(name).requests(cpu="10m"), node)
-    looking.binds(big, "n1")
+    for name, node in bound:
+        pod = big if name == "big" else a_pod(name).requests(cpu="10m")
+        if pod is not big:
+            looking.waits(pod)
+        looking.binds(pod, node)
     looking.later(BACKOFF_S)
     told = of(looking, "big")["details"]
     assert looking.found("unschedulable") == {"lag": 1}, looking.tally.told()
