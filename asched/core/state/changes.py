@@ -90,8 +90,6 @@ class Trigger(NamedTuple):
         """
         if self.is_wildcard:
             return True
-        if incoming.is_wildcard:
-            return False
         same = self.resource in (WILDCARD, incoming.resource) or (
             self.resource == POD.resource and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
         )

@@ -25,6 +25,7 @@ def test_a_reader_sees_what_came_after_its_cursor() -> None:
     assert log.since(cursor) == ["b"]
     assert log.since(log.end) == []
     assert log.since(-1) is None  # who never looked knows nothing
+    assert RowLog().last == (-1, 0), "no row, no aspect"
 
 
 def test_a_late_reader_is_told_to_start_afresh() -> None:
@@ -36,11 +37,24 @@ def test_a_late_reader_is_told_to_start_afresh() -> None:
     assert log.since(log.end - MAX // 2) == list(range(MAX // 2 + 1, MAX + 1))
 
 
-def test_a_log_that_forgets_sends_everybody_back() -> None:
+def test_a_log_may_be_shorter() -> None:
+    log: ChangeLog[int] = ChangeLog(6)
+    for number in range(100):
+        log.append(number)
+        assert len(log._entries) <= 6
+    assert log.since(log.end - 3) == [97, 98, 99]
+
+
+def test_a_log_that_forgets_sends_everybody_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_log, "BLOCK", 1)
     log = RowLog()
     log.add(3, 1)
+    assert log.rows(0, 1) == (3,)
+    assert log._blocks
     cursor = log.end
     log.forget()
+    assert not log._blocks
+    assert not log._found
     assert log.end != cursor
     assert (log.since(cursor), log.rows(cursor, 1), log.touched(cursor)) == (None, None, None)
     assert log.rows(log.end, 1) == ()
