@@ -168,6 +168,22 @@ def test_one_whose_own_binding_took_long_may_have_been_decided_before_all_seen_b
     assert all_of_them == ([f"a{number}" for number in range(7)], [])
 
 
+def test_that_it_took_long_is_tried_last_whatever_it_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighbours, "FAR", 1)
+    monkeypatch.setattr(neighbours, "DELAYS", (4, 8, 16))
+    scene = Scene()
+    for number in range(8):
+        scene.bound(f"a{number}", came=number, node=f"n{number % 3 + 1}")
+    one = scene.bound("one", came=8)
+    before = scene.orders(one, is_late=True)
+    assert before[-1] == ([f"a{number}" for number in range(8)], [])
+    assert len(before) == len({(tuple(after), tuple(sooner)) for after, sooner in before})
+    scene.neighbours.helped()
+    assert scene.orders(one, is_late=True) == before
+
+
 def test_the_nearest_of_many_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "TOLD_MAX", 2)
     scene = Scene()

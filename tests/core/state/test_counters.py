@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from asched.core.model.selector import Requirement, Selector, equality_selector
 from asched.core.state.counters import (
+    EVERYBODY,
     CounterKey,
     PodCounter,
     PodPredicate,
@@ -42,6 +43,32 @@ def test_predicates_hold_in_the_namespaces_that_all_of_them_name() -> None:
     counter = PodCounter(TallyLedger(NodeTable()), CounterKey(named, counts_terminating=True))
     own = {"app": "web", "tier": "t"}
     assert [counter.matches(labels(ns, **own)) for ns in "xyz"] == [False, True, False]
+
+
+def test_a_predicate_holds_where_namespace_and_selector_do() -> None:
+    here, anywhere = predicate(WEB, "x"), predicate(WEB)
+    found = [
+        [one.matches(labels(ns, app=app)) for ns, app in (("x", "web"), ("y", "web"), ("x", "db"))]
+        for one in (here, anywhere)
+    ]
+    assert found == [[True, False, False], [True, True, False]]
+    assert CounterKey((here, anywhere), counts_terminating=True).found_by is here
+    assert CounterKey((), counts_terminating=True).found_by is EVERYBODY
+
+
+def test_who_comes_before_all_are_found_is_counted_later_and_nobody_after_that() -> None:
+    counter = PodCounter(TallyLedger(NodeTable()), CounterKey((), counts_terminating=True))
+    early, late = labels(app="early"), labels(app="late")
+    assert not counter.is_filling
+    counter.finding = iter(())
+    assert counter.is_filling
+    assert counter.puts_off(early)
+    counter.finding = None
+    assert (counter.puts_off(late), counter.puts_off(early)) == (False, True)
+    assert counter.is_filling
+    assert list(counter.uncounted) == [early]
+    counter.uncounted.clear()
+    assert not counter.is_filling
 
 
 def test_the_index_names_each_candidate_once() -> None:

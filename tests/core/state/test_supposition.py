@@ -1,5 +1,7 @@
 """What is supposed of a cluster is so while it is supposed, and leaves nothing behind."""
 
+from functools import partial
+
 import pytest
 
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME
@@ -129,6 +131,16 @@ def test_an_object_is_supposed_whatever_version_of_ours_is_assumed(is_assumed: b
     with cluster.supposing().seen(kind, PersistentVolume(ObjectMeta(name="new"))):
         assert cluster.get(kind, "new") is not None
     assert cluster.get(kind, "new") is None
+
+
+def test_what_others_keep_is_taken_back_in_its_turn() -> None:
+    cluster, undone = two_nodes(), list[str]()
+    with cluster.supposing() as suppose:
+        for name in ("first", "second", "third"):
+            suppose.also(partial(undone.append, name))
+        suppose.back()
+        assert (undone, len(suppose)) == (["third"], 2)
+    assert undone == ["third", "second", "first"]
 
 
 def test_what_fails_while_it_is_supposed_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

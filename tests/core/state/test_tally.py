@@ -171,3 +171,12 @@ def test_random_moves_add_up(seed: int) -> None:
             assert by_zone(nodes, tally) == sums
         assert tally.total == sum(counts)
         assert [tally.at(row) for row in range(len(counts))] == counts
+
+
+def test_a_domain_grows_as_far_as_its_label_has_values_by_then() -> None:
+    nodes, tally = a_tally("z0")
+    assert by_zone(nodes, tally) == {"z0": 0}
+    for number in range(1, 200):
+        nodes.put(a_node(f"n{number}", f"zone=z{number}"))
+    tally.move(199, 1)
+    assert {zone: pods for zone, pods in by_zone(nodes, tally).items() if pods} == {"z199": 1}
