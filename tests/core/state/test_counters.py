@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import pytest
+
 from asched.core.model.selector import Requirement, Selector, equality_selector
 from asched.core.state.counters import (
     EVERYBODY,
@@ -9,6 +11,8 @@ from asched.core.state.counters import (
     PodCounter,
     PodPredicate,
     SelectorIndex,
+    TermCounter,
+    TermKey,
     TermKind,
     term_keys,
 )
@@ -54,6 +58,37 @@ def test_a_predicate_holds_where_namespace_and_selector_do() -> None:
     assert found == [[True, False, False], [True, True, False]]
     assert CounterKey((here, anywhere), counts_terminating=True).found_by is here
     assert CounterKey((), counts_terminating=True).found_by is EVERYBODY
+
+
+@pytest.mark.parametrize(
+    ("namespace", "team", "app", "speaks"),
+    [
+        ("x", "a", "web", True),
+        ("y", "b", "web", True),
+        ("y", "a", "web", False),
+        ("x", "a", "db", False),
+        ("y", "b", "db", False),
+    ],
+)
+def test_a_term_speaks_of_pods_in_its_namespaces_and_in_those_it_selects(
+    namespace: str, team: str, app: str, speaks: bool
+) -> None:
+    ledger = TallyLedger(NodeTable())
+    for selector, says in ((equality_selector({"team": "b"}), speaks), (None, speaks)):
+        key = TermKey(TermKind.REQUIRED_AFFINITY, ZONE, WEB, frozenset("x"), selector, 0)
+        found = TermCounter(ledger, key).speaks_of(labels(namespace, app=app), {"team": team})
+        assert found is (says and (selector is not None or namespace == "x"))
+
+
+def test_an_index_knows_how_many_it_cannot_tell_apart() -> None:
+    index: SelectorIndex[str] = SelectorIndex()
+    assert index.deepest == 0
+    for name, selector, namespace in (("a", WEB, "x"), ("b", DB, "x"), ("c", HAS_TIER, "x")):
+        index.add(frozenset(namespace), selector, name)
+    assert index.deepest == 1
+    for name in ("d", "e"):
+        index.add(None, HAS_TIER, name)
+    assert index.deepest == 2
 
 
 def test_who_comes_before_all_are_found_is_counted_later_and_nobody_after_that() -> None:

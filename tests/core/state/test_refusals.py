@@ -66,8 +66,29 @@ def test_what_is_long_past_is_forgotten_and_there_are_never_too_many(nodes: Node
         refusals.note(f"owner-{number}", "n1", 1000.0)
     assert len(refusals) == PAIRS_MAX
     assert refusals.note("late", "n1", 1000.0 + HOLD_S + FORGET_S) == HOLD_S
-    assert len(refusals) == 1
+    assert len(refusals) == len(refusals._by_owner) == 1
     assert not refusals.rows(owned("p", "owner-60").build(), 1001.0)
+
+
+@pytest.mark.parametrize(("after_s", "hold_s"), [(-0.1, 2 * HOLD_S), (0.0, HOLD_S)])
+def test_a_refusal_long_after_the_last_one_is_the_first_again(
+    nodes: NodeTable, after_s: float, hold_s: float
+) -> None:
+    refusals = Refusals(nodes)
+    assert (refusals.are_none, refusals.overlaps, refusals.refused) == (True, 0, 0)
+    refusals.note("web", "n1", 1000.0)
+    assert not refusals.are_none
+    assert refusals.note("web", "n1", 1000.0 + HOLD_S + FORGET_S + after_s) == hold_s
+
+
+def test_nothing_is_left_of_the_highest_level_after_a_minute_and_a_half(nodes: NodeTable) -> None:
+    refusals = Refusals(nodes)
+    for _ in range(10):
+        refusals.clash("n1", None, 1000.0)
+    info = PodClasses().info_of(a_pod("p").build())
+    for seconds, left in ((3 * HALF_S - 1, 1), (3 * HALF_S, 0)):
+        refusals.crowded(info, lambda _: True, 1000.0 + seconds)
+        assert refusals.contested == left
 
 
 def refused(world: World, name: str, owner: str = "web") -> None:
@@ -172,6 +193,17 @@ def test_a_pod_that_room_was_made_for_takes_it() -> None:
     promised = pod("promised", cpu=6)
     promised["status"] = {"nominatedNodeName": "n1"}
     assert world.schedule(promised).node == "n1"
+
+
+def test_strangers_are_counted_by_node_as_long_as_it_is_known(nodes: NodeTable) -> None:
+    refusals, info = Refusals(nodes), PodClasses().info_of(a_pod("p").build())
+    for row, name in ((0, "n1"), (0, "n1"), (1, "n2"), (-1, "n9")):
+        info.row, info.node_name = row, name
+        refusals.stranger(info, 1000.0)
+    assert [refusals.strangers(name) for name in ("n1", "n2", "n9")] == [2, 1, 0]
+    assert (refusals.overlaps, refusals.contested) == (0, 0), "we placed nothing there"
+    refusals.node_goes("n1")
+    assert [refusals.strangers(name) for name in ("n1", "n2")] == [0, 1]
 
 
 def test_a_node_made_anew_is_contested_by_nobody() -> None:
