@@ -206,6 +206,19 @@ def test_strangers_are_counted_by_node_as_long_as_it_is_known(nodes: NodeTable) 
     assert [refusals.strangers(name) for name in ("n1", "n2")] == [0, 1]
 
 
+def test_clashes_are_counted_by_their_kind(nodes: NodeTable) -> None:
+    refusals, info = Refusals(nodes), PodClasses().info_of(a_pod("p").build())
+    info.row, info.node_name = 0, "n1"
+    refusals.stranger(info, 1.0)  # early on the clock of a simulation
+    refusals.chosen("n1", 1000.0)
+    for seconds in (OVERLAP_S - 1, OVERLAP_S):
+        refusals.stranger(info, 1000.0 + seconds)
+    assert (refusals.overlaps, refusals.refused) == (1, 0)
+    for _ in range(2):
+        refusals.clash("n2", info, 1000.0)
+    assert (refusals.overlaps, refusals.refused) == (1, 2)
+
+
 def test_a_node_made_anew_is_contested_by_nobody() -> None:
     cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
     cluster.apply(Seen(NODE, n1))
