@@ -63,7 +63,9 @@ def test_who_waits_would_start_soon() -> None:
     cluster = Cluster()
     info = cluster.classes.info_of(a_pod().spec(activeDeadlineSeconds=100).build())
 
-    assert Ends(cluster).of(info, NOW_S) == End(NOW_S + START_S + 100 + GRACE_S, is_hard=True)
+    ends = Ends(cluster)
+    for now_s in (NOW_S, NOW_S + 0.7 * START_S):
+        assert ends.of(info, now_s) == End(now_s + START_S + 100 + GRACE_S, is_hard=True)
 
 
 def test_who_is_placed_and_has_not_started_does_not_move_with_every_look() -> None:
@@ -159,6 +161,15 @@ def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
 
     assert ends.of(like, NOW_S) == End(BEGAN_S + 104, is_hard=False)
     assert ends.of(running(cluster, a_pod("other").requests(cpu="1")), NOW_S) is None
+
+
+def test_nothing_is_kept_where_nobody_learns() -> None:
+    cluster = Cluster()
+    ends = Ends(cluster)
+    for _ in range(2 * SAMPLES_MIN):
+        ends.ended(running(cluster, a_pod()), NOW_S)
+    ends.learns = True
+    assert ends.of(running(cluster, a_pod()), NOW_S) is None
 
 
 def test_who_was_deleted_early_teaches_nothing() -> None:

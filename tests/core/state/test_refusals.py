@@ -219,6 +219,17 @@ def test_clashes_are_counted_by_their_kind(nodes: NodeTable) -> None:
     assert (refusals.overlaps, refusals.refused) == (1, 2)
 
 
+def test_only_of_rows_that_would_do_it_is_told_that_they_are_crowded() -> None:
+    table = NodeTable()
+    table.put(a_node("n1").allocatable(cpu="8", pods="110").build())
+    refusals, classes = Refusals(table), PodClasses()
+    refusals.clash("n1", classes.info_of(a_pod("theirs").requests(cpu="1").build()), 1000.0)
+    for cpu, crowded in (("7", []), ("7500m", [0])):
+        info = classes.info_of(a_pod("p").requests(cpu=cpu).build())
+        assert refusals.crowded(info, lambda _: True, 1000.0) == crowded
+        assert refusals.crowded(info, lambda _: False, 1000.0) == []
+
+
 def test_a_node_made_anew_is_contested_by_nobody() -> None:
     cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
     cluster.apply(Seen(NODE, n1))
