@@ -11,6 +11,7 @@ from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.looking import Verdict
 from asched.core.queue.profile import QueueProfile
+from asched.core.queue.round import unknown_room
 from asched.core.state.changes import Action, Change, Trigger
 from tests.core.queue.waiting import (
     NODE_ADDED,
@@ -118,6 +119,8 @@ def test_who_becomes_another_while_it_is_due_backs_off_as_after_any_update() -> 
 
         def may_help(self, _queued: object, _left: str) -> bool:
             return True
+
+        room_left = staticmethod(unknown_room)
 
     one = Scene(HEARS, class_key_of=lambda pod: str(pod.labels), look=Full())
     one.add(a_pod("a"))

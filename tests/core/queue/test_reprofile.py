@@ -10,6 +10,7 @@ from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.reprofile import reprofile
+from asched.core.queue.round import unknown_room
 from asched.core.state.changes import Action, Change, Trigger
 from asched.core.state.nominated import Nominator
 from tests.builders import a_node, a_pod
@@ -130,13 +131,22 @@ def test_pods_behind_a_gate_are_grouped_as_the_new_configuration_tries_them():
         assert {queued.gang for queued in queue.places.unschedulable} == {gang}
 
 
+class Unknowing:
+    """Only attempts tell."""
+
+    room_left = staticmethod(unknown_room)
+
+    def __call__(self, _queued):
+        return None
+
+
 def test_whoever_is_due_is_tried_in_the_new_order():
     """Keys of the two orders cannot be compared."""
     queue = SchedulingQueue(
         {"one": a_profile()},
         Nominator({}.get),
         class_key_of=lambda pod: pod.metadata.name,
-        look=lambda _queued: None,
+        look=Unknowing(),
     )
     for name in "bac":
         reject(queue, of(name))
