@@ -66,7 +66,8 @@ class Intake:
 
     def __bool__(self) -> bool:
         """Whether something is not wholly known yet, or not all have heard of it."""
-        return bool(self._backlog or self._begun or self._context.queue.sliced)
+        context = self._context
+        return bool(self._backlog or self._begun or context.queue.sliced or context.cluster.news)
 
     @property
     def may_decide(self) -> bool:
@@ -86,14 +87,28 @@ class Intake:
             if self._begun is not None and not sliced:
                 self._go_on(self._begun)
             return has_work
+        news = self._context.cluster.news
+        if news:
+            self._tell_news()
+            if sliced:
+                return has_work
         for fact, listed in self._backlog.turn():
             if isinstance(fact, Answer):
                 self._answer(fact)
+                if news:
+                    self._tell_news()
             else:
                 self._go_on(self._take_in(fact, listed))
             if sliced.budget.left <= 0:
                 break
         return has_work
+
+    def _tell_news(self) -> None:
+        """What the API has answered with is known as if the watch had told."""
+        news = self._context.cluster.news
+        sights = [Sight(*one) for one in news]
+        news.clear()
+        self._go_on(self._follow(sights))
 
     def _go_on(self, begun: Iterator[None]) -> None:
         self._begun = None if next(begun, _DONE) is _DONE else begun

@@ -95,7 +95,8 @@ class Gates:
         pod = queued.pod
         for plugin in self._in_turn(profile, queued.gated_by):
             try:
-                if plugin.pre_enqueue(pod).is_success:
+                status = plugin.pre_enqueue(pod)
+                if status is SUCCESS or status.is_success:  # the former spares a call for each pod
                     continue
             except MISTAKES as error:  # a plugin's bug gates its pod, the queue lives
                 self._observer.plugin_raised(plugin.name, "preEnqueue", error)

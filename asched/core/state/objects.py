@@ -33,6 +33,8 @@ class Objects:
         self.journal = Journal()
         #: which of them changed, in order
         self.object_log = ObjectLog()
+        #: (kind, version before, version now) of what the API answered with, until all have heard
+        self.news: list[tuple[Kind, Any, Any]] = []
 
     def get(self, kind: Kind, key: str) -> Any:
         """The newest version of an object, an assumed one included; None if there is none."""
@@ -114,6 +116,15 @@ class Objects:
         self.journal.note(kind, key, self.get(kind, key))
         self._assumed_objects.setdefault(kind.resource, {})[key] = obj
         self._touch(kind, key)
+
+    def answered(self, kind: Kind, obj: Record) -> None:
+        """The same of a version that the API has answered with: those who wait are to hear of it
+        now, however late the watch is.
+        """
+        before = self.get(kind, _metadata(obj).key)
+        self.assume_object(kind, obj)
+        if self.get(kind, _metadata(obj).key) is obj and before != obj:
+            self.news.append((kind, before, obj))
 
     def restore_object(self, kind: Kind, key: str) -> None:
         """Go back to the version the API told."""

@@ -242,8 +242,10 @@ class ClaimBinding:
         return known if isinstance(known, ResourceClaim) and known.uid == uid else None
 
     def _settle(self, claim: ResourceClaim) -> ResourceClaim:
-        """The API has the claim: it speaks for itself from now on."""
-        self._cluster.assume_object(RESOURCE_CLAIM, claim)
+        """The API has the claim: it speaks for itself from now on. Pods that share it may wait for
+        that.
+        """
+        self._cluster.answered(RESOURCE_CLAIM, claim)
         self._ledger.catch_up_with_claims()
         self._ledger.release(claim.uid, claim.metadata.key)
         return claim

@@ -56,7 +56,7 @@ def _undo(
         answer = yield cancel_reservation(claim, pod.uid)
         if isinstance(answer, Done) and answer.obj is not None:
             # Before the watch tells: the next attempt must not take it for reserved.
-            cluster.assume_object(RESOURCE_CLAIM, decode(ResourceClaim, answer.obj))
+            cluster.answered(RESOURCE_CLAIM, decode(ResourceClaim, answer.obj))
         elif isinstance(answer, Refused | Unknown):
             problems.append(f"unreserve claim {claim.metadata.key}: {answer.message}")
     if extended is not None:
