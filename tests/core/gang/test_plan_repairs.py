@@ -8,7 +8,34 @@ import pytest
 
 from asched.core.gang import plan as plans
 from asched.core.gang.plan import patterns
-from tests.core.gang.test_plan import a_problem, ended
+from asched.core.gang.problem import Problem
+from tests.core.gang.test_plan import a_problem, by_prices, ended, fits
+
+
+def nearly_full(rows: int, top: int, seed: int) -> Problem:
+    """Four classes, so many of each on a row at most; all rows differ, and a fiftieth of their room
+    is to spare.
+    """
+    rng = random.Random(seed)
+    needs = [[rng.randint(2, 9), rng.randint(2, 9)] for _ in range(4)]
+    held = np.array([[rng.randint(0, top) for _ in needs] for _ in range(rows)])
+    counts = (held.sum(axis=0) * 49 // 50).tolist()
+    return a_problem(tuple(counts), needs, (held @ needs).T.tolist())
+
+
+@pytest.mark.parametrize("patterns_max", [plans.PATTERNS_MAX, 300])
+@pytest.mark.parametrize(("rows", "top"), [(60, 9), (150, 3)])
+def test_places_are_found_that_take_nearly_all_room(
+    rows: int, top: int, patterns_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By some patterns, too. Rounding alone does not find all of these."""
+    monkeypatch.setattr(plans, "PATTERNS_MAX", patterns_max)
+    for seed in range(8):
+        problem = nearly_full(rows, top, seed)
+        plan = by_prices(problem)
+        assert isinstance(plan, list), seed
+        assert fits(problem, plan)
+
 
 #: Of 7, pods of 3 and of 2.
 SEVEN = [[2, 0], [1, 2], [0, 3]]
