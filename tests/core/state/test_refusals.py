@@ -230,6 +230,57 @@ def test_only_of_rows_that_would_do_it_is_told_that_they_are_crowded() -> None:
         assert refusals.crowded(info, lambda _: False, 1000.0) == []
 
 
+@pytest.mark.parametrize(
+    ("clashes", "there", "crowded"),
+    [
+        (1, 6, False),
+        (1, 7, True),
+        (2, 5, False),
+        (2, 6, True),
+        (3, 5, False),
+        (3, 6, True),
+        (0, 6, False),
+        (0, 7, True),
+    ],
+)
+def test_places_for_pods_are_left_as_room_is(clashes: int, there: int, crowded: bool) -> None:
+    """For as many as the level says, a quarter of the node's eight at most."""
+    table = NodeTable()
+    table.put(a_node("n1").allocatable(cpu="8", pods="8").build())
+    table.columns.write["pod_count"][0] = there
+    refusals, info = Refusals(table), PodClasses().info_of(a_pod("p").build())
+    for _ in range(clashes):
+        refusals.clash("n1", None, 1000.0)
+    if not clashes:
+        info.row, info.node_name = 0, "n1"
+        refusals.chosen("n1", 1000.0)
+        refusals.stranger(info, 1000.0)
+    assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
+
+
+@pytest.mark.parametrize(
+    ("asked", "crowded"),
+    [
+        ({"cpu": "0"}, False),
+        ({"cpu": "1m"}, True),
+        ({"example.com/a": "1"}, False),
+        ({"example.com/a": "1", "example.com/z": "1"}, True),
+        ({"example.com/z": "1", "example.com/a": "1"}, True),
+    ],
+)
+def test_only_what_a_pod_asks_for_and_nodes_have_is_left_room_of(
+    asked: dict[str, str], crowded: bool
+) -> None:
+    """The node has more placed than it offers, of CPU and of z."""
+    table, classes = NodeTable(), PodClasses()
+    table.put(a_node("n1").allocatable({"example.com/z": "1"}, cpu="8", pods="99").build())
+    table.columns.write["requested"][:, 0] = 9000
+    refusals = Refusals(table)
+    refusals.clash("n1", None, 1000.0)
+    info = classes.info_of(a_pod("p").requests(asked).build())
+    assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
+
+
 def test_a_node_made_anew_is_contested_by_nobody() -> None:
     cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
     cluster.apply(Seen(NODE, n1))
