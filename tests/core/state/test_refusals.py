@@ -248,13 +248,15 @@ def test_places_for_pods_are_left_as_room_is(clashes: int, there: int, crowded: 
     table = NodeTable()
     table.put(a_node("n1").allocatable(cpu="8", pods="8").build())
     table.columns.write["pod_count"][0] = there
-    refusals, info = Refusals(table), PodClasses().info_of(a_pod("p").build())
+    whole = a_pod("p").requests(cpu="8").build()  # of what nobody else asked for, nothing is left
+    refusals, info = Refusals(table), PodClasses().info_of(whole)
     for _ in range(clashes):
         refusals.clash("n1", None, 1000.0)
     if not clashes:
-        info.row, info.node_name = 0, "n1"
+        theirs = PodClasses().info_of(a_pod("theirs").build())
+        theirs.row, theirs.node_name = 0, "n1"
         refusals.chosen("n1", 1000.0)
-        refusals.stranger(info, 1000.0)
+        refusals.stranger(theirs, 1000.0)
     assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
 
 
@@ -295,6 +297,7 @@ def test_no_more_nodes_are_remembered_than_there_is_room_for(nodes: NodeTable) -
     for number in range(CONTESTED_MAX + 10):
         refusals.clash(f"n{number}", None, 1000.0)
     assert refusals.contested == CONTESTED_MAX
+    assert next(iter(refusals._contested)) == "n10", "the oldest are forgotten"
     info = PodClasses().info_of(a_pod("p").build())
     assert refusals.crowded(info, lambda _: True, 1000.0 + HALF_S * 4) == []
     assert refusals.contested == 0
