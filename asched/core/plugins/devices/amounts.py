@@ -4,15 +4,16 @@ Where a node does not offer a resource that a device class stands for, it offers
 devices that the class selects, and as many are taken as some claim holds. Unlike the allocator,
 the count knows nothing of incomplete pools, taints or shared counters.
 
-Cost    one walk over the slices after each change of slices, classes or nodes, one over the
-        allocated claims after each change of claims; and only if a scorer is configured with such
-        a resource and a pod requests it.
+Cost    one walk over the slices and what is held after each change of slices, classes or nodes, the
+        devices of a claim after each change of it; and only if a scorer is configured with such a
+        resource and a pod requests it.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/
         resource_allocation.go
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from asched.core.dra import pools as building
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.framework.points import I64
-from asched.core.model.claim import DeviceClass
+from asched.core.model.claim import DeviceClass, ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.state.cluster import Cluster
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from asched.core.dra.pools import ReadySlice
 
 Rows = npt.NDArray[np.int64]
+
+NONE: "Final[frozenset[DeviceId]]" = frozenset()
 
 
 class Served(NamedTuple):
@@ -51,7 +54,11 @@ class DeviceTally:
         self._slices: dict[str, ReadySlice] = {}
         self._remembered = SelectorAnswers()
         self._served: dict[str, tuple[Hashable, Served]] = {}
-        self._taken: dict[str, tuple[Hashable, I64]] = {}
+        #: what is taken of that, as long as it is offered
+        self._taken: dict[str, tuple[Served, I64]] = {}
+        self._cursor = -1
+        self._of_claim: dict[str, frozenset[DeviceId]] = {}  # that holds any
+        self._held: Counter[DeviceId] = Counter()  # by how many claims
 
     def stamp(self, names: Iterable[str]) -> Hashable:
         """Moves whenever the amounts of one of these resources may have."""
@@ -89,26 +96,46 @@ class DeviceTally:
         return served
 
     def _take(self, name: str, served: Served) -> I64:
-        stamp = (*self._served_stamp, self._cluster.epoch_of(RESOURCE_CLAIM))
+        self._follow_claims()
         known = self._taken.get(name)
-        if known is not None and known[0] == stamp:
+        if known is not None and known[0] is served:
             return known[1]
         taken = np.zeros_like(served.offered)
-        for device in self._held():
+        for device in self._held:
             if device in served.rows_of:
                 taken[served.rows_of[device]] += 1
-        self._taken[name] = (stamp, taken)
+        self._taken[name] = (served, taken)
         return taken
 
-    def _held(self) -> "set[DeviceId]":
-        """Devices that allocated claims hold, alone or shared; admin access holds nothing."""
-        return {
-            devices.DeviceId(result.driver, result.pool, result.device)
-            for claim in self._cluster.all(RESOURCE_CLAIM).values()
-            if claim.status.allocation is not None
-            for result in claim.status.allocation.devices.results or ()
-            if not result.admin_access
-        }
+    def _follow_claims(self) -> None:
+        log = self._cluster.object_log
+        if self._cursor == log.end:
+            return
+        entries = log.since(self._cursor)
+        self._cursor = log.end
+        if entries is None:
+            changed = {*self._of_claim, *self._cluster.all(RESOURCE_CLAIM)}
+        else:
+            changed = {key for resource, key in entries if resource == RESOURCE_CLAIM.resource}
+        for key in changed:
+            before = self._of_claim.pop(key, NONE)
+            now = _held_by(self._cluster.get(RESOURCE_CLAIM, key))
+            if now:
+                self._of_claim[key] = now
+            for device in before - now:
+                self._held[device] -= 1
+                if not self._held[device]:
+                    del self._held[device]
+                    self._count(device, -1)
+            for device in now - before:
+                self._held[device] += 1
+                if self._held[device] == 1:
+                    self._count(device, 1)
+
+    def _count(self, device: "DeviceId", more: int) -> None:
+        for served, taken in self._taken.values():
+            if device in served.rows_of:
+                taken[served.rows_of[device]] += more
 
     def _devices(self) -> "Iterator[tuple[ReadyDevice, DevicePlace]]":
         """Every published device with the place that decides who sees it."""
@@ -145,3 +172,14 @@ def _is_selected(device: "ReadyDevice", device_class: DeviceClass) -> bool:
         )
     except CelError:
         return False
+
+
+def _held_by(claim: ResourceClaim | None) -> "frozenset[DeviceId]":
+    """Devices that an allocated claim holds, alone or shared; admin access holds nothing."""
+    if claim is None or claim.status.allocation is None:
+        return NONE
+    return frozenset(
+        devices.DeviceId(result.driver, result.pool, result.device)
+        for result in claim.status.allocation.devices.results or ()
+        if not result.admin_access
+    )

@@ -1,9 +1,13 @@
 """Devices that stand for an extended resource, as the scorers count them."""
 
+import msgspec
+import pytest
+
 from asched.core.config import args as config
-from asched.core.model.claim import ResourceClaim
+from asched.core.model.claim import ResourceClaim, ResourceSlice
 from asched.core.model.decode import decode
-from asched.core.model.kinds import RESOURCE_CLAIM
+from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.plugins.devices import amounts
 from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.fit import NodeResourcesFit
@@ -126,3 +130,60 @@ def test_fit_scores_devices_where_no_plugin_offers_the_resource() -> None:
     pod = pending(cluster, a_pod().requests({GPU: "1"}))
 
     assert plugin.score(pod, all_rows(cluster), None).tolist() == [50, 50, 0]
+
+
+def test_a_device_is_taken_once_whoever_holds_it_and_until_nobody_does() -> None:
+    cluster = three_nodes([a_slice("p0", 2, nodeName="n0"), a_slice("all", 1, allNodes=True)])
+    tally = DeviceTally(cluster, Delegation(cluster))
+
+    def taken(*facts: Seen | Gone) -> list[int]:
+        for fact in facts:
+            cluster.apply(fact)
+        found = tally(GPU, all_rows(cluster))[1].tolist()
+        assert found == counted(cluster)[1], "as counted anew"
+        return found
+
+    first, second = (decode(ResourceClaim, a_claim("p0", "d0")) for _ in range(2))
+    second = msgspec.structs.replace(
+        second, metadata=msgspec.structs.replace(second.metadata, name="again", uid="again")
+    )
+    moved = decode(
+        ResourceClaim, {**a_claim("all", "d0"), "metadata": a_claim("p0", "d0")["metadata"]}
+    )
+    assert taken(Seen(RESOURCE_CLAIM, first)) == [1, 0, 0]
+    assert taken(Seen(RESOURCE_CLAIM, second)) == [1, 0, 0], "the same device"
+    assert taken(Seen(RESOURCE_CLAIM, moved)) == [2, 1, 1]
+    assert taken(Gone(RESOURCE_CLAIM, second)) == [1, 1, 1]
+    more = decode(ResourceSlice, a_slice("p1", 1, nodeName="n1"))
+    held = decode(ResourceClaim, a_claim("p1", "d0"))
+    assert taken(Seen(RESOURCE_CLAIM, held)) == [1, 1, 1], "nobody offers it yet"
+    assert taken(Seen(RESOURCE_SLICE, more)) == [1, 2, 1]
+    free = decode(ResourceClaim, {"metadata": a_claim("p1", "d0")["metadata"]})
+    assert taken(Seen(RESOURCE_CLAIM, free)) == [1, 1, 1]
+    assert taken(Gone(RESOURCE_CLAIM, moved)) == [0, 0, 0]
+
+
+def test_a_change_of_a_claim_costs_as_much_as_that_claim_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    claims = [a_claim("p0", f"d{number}") for number in range(100)]
+    cluster = three_nodes([a_slice("p0", 128, nodeName="n0")], claims)
+    tally = DeviceTally(cluster, Delegation(cluster))
+    assert tally(GPU, all_rows(cluster))[1].tolist() == [100, 0, 0]
+    read = []
+    held_by = amounts._held_by
+    monkeypatch.setattr(amounts, "_held_by", lambda claim: read.append(claim) or held_by(claim))
+    cluster.apply(Seen(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", "d100"))))
+    assert tally(GPU, all_rows(cluster))[1].tolist() == [101, 0, 0]
+    assert len(read) == 1
+
+
+def test_who_has_missed_too_much_reads_all_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = three_nodes([a_slice("p0", 3, nodeName="n0")], [a_claim("p0", "d0")])
+    tally = DeviceTally(cluster, Delegation(cluster))
+    assert tally(GPU, all_rows(cluster))[1].tolist() == [1, 0, 0]
+    cluster.apply(Gone(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", "d0"))))
+    for device in ("d1", "d2"):
+        cluster.apply(Seen(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", device))))
+    monkeypatch.setattr(type(cluster.object_log), "since", lambda _self, _cursor: None)
+    assert tally(GPU, all_rows(cluster))[1].tolist() == [2, 0, 0]
