@@ -45,6 +45,38 @@ _ANY: Final = ("any",)
 OF_DEVICES: Final = Concerns(lambda _: _ANY, lambda old, _: _ANY if _names_devices(old) else ())
 
 
+def _claims_sought(pod: Pod) -> list[tuple[str, str]]:
+    """The claims that it names, and itself, if one is made for it: whoever makes that names it as
+    the owner, which is asked of such a claim before it can be used.
+    """
+    namespace = pod.metadata.namespace
+    return [
+        ("claim", f"{namespace}/{one.resource_claim_name}")
+        if one.resource_claim_name is not None
+        else ("owner", pod.uid)
+        for one in pod.spec.resource_claims or ()
+    ]
+
+
+def _claims_offered(
+    old: ResourceClaim | None, new: ResourceClaim
+) -> tuple[tuple[str, str], ...] | None:
+    if _is_deallocated(old, new):  # its devices are there for everybody
+        return None
+    owner = new.metadata.controller
+    own = (("owner", owner.uid),) if owner is not None else ()
+    return (("claim", new.metadata.key), *own)
+
+
+def _is_deallocated(old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    was_allocated = old is not None and old.status.allocation is not None
+    return was_allocated and new.status.allocation is None
+
+
+#: Thousands of pods may wait for claims that are made for them, one after the other.
+OF_CLAIMS: Final = Concerns(_claims_sought, _claims_offered)
+
+
 class ClaimHints:
     """The hint functions; they read the cluster as it is after the change."""
 
@@ -59,7 +91,7 @@ class ClaimHints:
         generated = Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return (
             Registration(Trigger(NODE.resource, node)),
-            Registration(Trigger(RESOURCE_CLAIM.resource, appeared), self.claim_changed),
+            Registration(Trigger(RESOURCE_CLAIM.resource, appeared), self.claim_changed, OF_CLAIMS),
             Registration(Trigger(POD.resource, generated), self.pod_changed),
             Registration(Trigger(DEVICE_CLASS.resource, appeared)),
             Registration(Trigger(RESOURCE_SLICE.resource, appeared)),
@@ -102,7 +134,7 @@ class ClaimHints:
             claims = claims_of(pod, self._cluster)
         except ClaimError:
             return Hint.SKIP
-        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        if _is_deallocated(old, new):
             return Hint.QUEUE
         if all(claim.uid != new.uid for claim in claims):
             return Hint.SKIP

@@ -8,9 +8,12 @@ from msgspec import structs
 from asched.core.framework.points import Hint
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
-from asched.core.model.kinds import POD
-from asched.core.plugins.devices.hints import OF_DEVICES, ClaimHints
+from asched.core.model.kinds import POD, RESOURCE_CLAIM
+from asched.core.model.pod import Pod, PodStatus
+from asched.core.plugins.devices.hints import OF_CLAIMS, OF_DEVICES, ClaimHints
+from asched.core.state.facts import Seen
 from tests import builders
+from tests.core.cycle.playbook import Play
 from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
 
 WAITING = a_claim_object("c")
@@ -97,3 +100,68 @@ def test_a_pod_hears_of_the_end_of_a_claim_that_an_attempt_of_its_own_left() -> 
 
     assert hints.claim_gone(a_pod(), decode(ResourceClaim, left), None) is Hint.QUEUE
     assert hints.claim_gone(a_pod(name="q"), decode(ResourceClaim, left), None) is Hint.SKIP
+
+
+def owned(name: str, pod: str, **status: Any) -> dict[str, Any]:
+    """A claim that was made for a pod."""
+    owner = {"kind": "Pod", "name": pod, "uid": f"uid-{pod}", "controller": True}
+    return a_claim_object(name, metadata={"ownerReferences": [owner]}, **status)
+
+
+NAMING = a_pod("c", name="names")
+UNMADE = structs.replace(a_pod("m", name="p", template=True), status=PodStatus())
+MADE = a_pod("m", name="p", template=True)
+SOMEBODY_ELSES = a_pod("m", name="q", template=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "concerned"),
+    [
+        (None, WAITING, [NAMING]),
+        (WAITING, ALLOCATED, [NAMING]),
+        (None, OTHER, []),
+        (None, owned("m", "p"), [UNMADE, MADE]),
+        (None, owned("c", "p"), [NAMING, UNMADE, MADE]),
+        (OTHER_ALLOCATED, OTHER, None),
+    ],
+)
+def test_whom_a_claim_concerns_is_told_by_its_name_and_its_owner(
+    old: dict[str, Any] | None, new: dict[str, Any], concerned: list[Pod] | None
+) -> None:
+    """Of all others the hint says that they need not be tried."""
+    world = DraWorld(WAITING, new)
+    before, after = decode(ResourceClaim, old) if old else None, decode(ResourceClaim, new)
+    offered = OF_CLAIMS.offered(before, after)
+    if concerned is None:
+        assert offered is None
+        return
+    assert offered is not None
+    for pod in (NAMING, UNMADE, MADE, SOMEBODY_ELSES, a_pod(gpu="1")):
+        is_concerned = not set(OF_CLAIMS.sought(pod) or ()).isdisjoint(offered)
+        assert is_concerned == (pod in concerned)
+        if not is_concerned:
+            assert ClaimHints(world.cluster).claim_changed(pod, before, after) is Hint.SKIP
+
+
+@pytest.mark.parametrize("count", [5, 50])
+def test_of_pods_that_wait_for_claims_each_is_asked_when_its_own_is_there(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Pod] = []
+    real = ClaimHints.claim_changed
+
+    def counted(self: ClaimHints, pod: Pod, old: Any, new: Any) -> Hint:
+        asked.append(pod)
+        return real(self, pod, old, new)
+
+    monkeypatch.setattr(ClaimHints, "claim_changed", counted)
+    play = Play(builders.a_node("n1"))
+    for number in range(count):
+        pod = a_pod(f"m{number}", name=f"p{number}", template=True)
+        spec = structs.replace(pod.spec, scheduler_name="default-scheduler")
+        play.see(structs.replace(pod, spec=spec))
+    for number in range(count):
+        claim = decode(ResourceClaim, owned(f"m{number}", f"p{number}"))
+        play.turn(Seen(RESOURCE_CLAIM, claim))
+    assert {pod.metadata.name for pod in asked} == {f"p{number}" for number in range(count)}
+    assert len(asked) <= 2 * count
