@@ -85,7 +85,7 @@ class Machine:
 
     def __init__(self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX) -> None:
         self.context = context
-        context.promise = start_times.promise
+        context.promise = lambda *of: start_times.promise(*of)  # noqa: PLW0108 - a late module
         self.is_active = True
         self.limit: TurnLimit = TimeLimit(context.counter_s)
         self.bindings = 0

@@ -29,6 +29,8 @@ NESTED_MAX: Final = 100
 #: Keys that occur twice: merge keys can multiply them.
 TWICE_MAX: Final = 1000
 NESTED: Final = "nested too deeply"
+#: The same in the words of libyaml, which reads ahead, and has a bound since PyYAML 6.0.4.
+_LIBYAML_NESTED: Final = "exceeded maximum nesting depth"
 #: What Python says of numbers of thousands of digits speaks of Python.
 DIGITS: Final = "a number has too many digits"
 #: libyaml reads tabs between words as Go does; the pure parser is stricter, yet does.
@@ -153,7 +155,10 @@ class _YamlReader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            text = f"yaml: line {line}: {error.problem or error.context}"
+            problem = error.problem or error.context
+            text = f"yaml: line {line}: {problem}"
+            if problem == _LIBYAML_NESTED:
+                text = f"yaml: {NESTED}"
             raise _UnreadableError(text, (line, column)) from error
         except yaml.YAMLError as error:
             raise _UnreadableError(f"yaml: {str(error).splitlines()[0]}", (1, 1)) from error
