@@ -256,7 +256,9 @@ class VolumeBinding(
         return (
             Registration(Trigger(STORAGE_CLASS.resource, both), after.after_class_changed),
             Registration(
-                Trigger(PERSISTENT_VOLUME_CLAIM.resource, both), after.after_claim_changed
+                Trigger(PERSISTENT_VOLUME_CLAIM.resource, both),
+                after.after_claim_changed,
+                after.OF_OWN_CLAIMS,
             ),
             Registration(Trigger(PERSISTENT_VOLUME.resource, both)),
             Registration(Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)),

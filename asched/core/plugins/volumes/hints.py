@@ -8,7 +8,7 @@ from typing import Final
 from asched.core.framework.points import Concerns, Hint
 from asched.core.model.migration import MIGRATED_PLUGINS
 from asched.core.model.pod import Pod
-from asched.core.model.storage import storage_of, uses_claim
+from asched.core.model.storage import claim_use, storage_of, uses_claim
 from asched.core.model.volume import (
     CsiDriver,
     CsiNode,
@@ -66,6 +66,16 @@ def volumes_are_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
 _ANY: Final = ("any",)
 #: The same, told of a change without any pod that waits.
 OF_CLAIMS: Final = Concerns(lambda _: _ANY, lambda old, _: _ANY if storage_of(old).claims else ())
+
+
+def _claims_sought(pod: Pod) -> list[str]:
+    """Keys of the claims that its volumes name, and of those that are made for it."""
+    uses = [claim_use(pod, volume) for volume in pod.spec.volumes or ()]
+    return [use.key for use in uses if use is not None]
+
+
+#: A claim is of use to those that name it: thousands may wait for one each.
+OF_OWN_CLAIMS: Final = Concerns(_claims_sought, lambda _, new: (new.metadata.key,))
 
 
 def _moved(csi_node: CsiNode) -> str:

@@ -51,6 +51,7 @@ from asched.core.model.storage import (
 )
 from asched.core.model.volume import CsiNode, PersistentVolumeClaim, VolumeAttachment
 from asched.core.plugins.latest import Latest
+from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -193,7 +194,9 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
             Registration(Trigger(CSI_NODE.resource, added)),
             Registration(Trigger(CSI_NODE.resource, Action.UPDATE), after_csi_node_updated),
             Registration(Trigger(POD.resource, Action.DELETE), after_pod_deleted),
-            Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, added), after_claim_added),
+            Registration(
+                Trigger(PERSISTENT_VOLUME_CLAIM.resource, added), after_claim_added, OF_OWN_CLAIMS
+            ),
             Registration(
                 Trigger(VOLUME_ATTACHMENT.resource, Action.DELETE), after_attachment_deleted
             ),

@@ -39,6 +39,7 @@ from asched.core.model.storage import (
 )
 from asched.core.model.volume import PersistentVolumeClaim
 from asched.core.plugins.latest import Latest
+from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -158,7 +159,11 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
         return (
             Registration(Trigger(POD.resource, Action.DELETE), after_pod_deleted, OF_VOLUMES),
             Registration(Trigger(NODE.resource, Action.ADD)),
-            Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD), after_claim_added),
+            Registration(
+                Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD),
+                after_claim_added,
+                OF_OWN_CLAIMS,
+            ),
         )
 
     def extra_events(self) -> Sequence[Registration]:

@@ -42,6 +42,7 @@ from asched.core.model.storage import (
 )
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from asched.core.plugins.latest import Latest
+from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -153,7 +154,9 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
         return (
             Registration(Trigger(STORAGE_CLASS.resource, Action.ADD), after_class_added),
             Registration(Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, both), after_claim_changed),
+            Registration(
+                Trigger(PERSISTENT_VOLUME_CLAIM.resource, both), after_claim_changed, OF_OWN_CLAIMS
+            ),
             Registration(Trigger(PERSISTENT_VOLUME.resource, both), after_volume_changed),
         )
 
