@@ -1,6 +1,6 @@
 """Where a waiting pod and a change have no key in common, the hint says Skip: nobody asks it."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -9,10 +9,20 @@ import pytest
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.gang.holding import Shortages
+from asched.core.model.claim import ResourceClaim, ResourceClaimStatus
 from asched.core.model.decode import decode
-from asched.core.model.kinds import COSCHEDULING_GROUP, NAMESPACE, NODE, POD, POD_GROUP
+from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+)
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.model.volume import PersistentVolumeClaim
 from asched.core.model.workload import CoschedulingGroup, Namespace, PodGroup
 from asched.core.plugins import IN_TREE
 from asched.core.state.changes import Action
@@ -75,10 +85,22 @@ def test_whom_no_key_concerns_the_hint_would_let_rest(
     random = Random(f"{name}{seed}")
     waiting = [_pod(random, f"waiting-{n}").build() for n in range(PODS)]
     others = [_pod(random, f"other-{n}").on("n1") for n in range(PODS)]
-    of_nodes = told.trigger.resource == NODE.resource
-    changes: list[tuple[Any, Any]] = (
-        _node_changes(random) if of_nodes else _changes(random, told.trigger.action, others)
-    )
+    changes: list[tuple[Any, Any]]
+    if told.trigger.resource == NODE.resource:
+        changes = _node_changes(random)
+    elif told.trigger.resource == PERSISTENT_VOLUME_CLAIM.resource:
+        changes = [(None, decode(PersistentVolumeClaim, one)) for one in _claims("pqr")]
+    elif told.trigger.resource == RESOURCE_CLAIM.resource:
+        claims = [decode(ResourceClaim, one) for one in _claims("rst")]
+        for one in claims:
+            cluster.apply(Seen(RESOURCE_CLAIM, one))
+        changes = [(None, one) for one in claims]
+        if random.random() < 0.5:
+            freed = random.choice(claims)
+            status = decode(ResourceClaimStatus, {"allocation": {"devices": {"results": []}}})
+            changes.append((msgspec.structs.replace(freed, status=status), freed))
+    else:
+        changes = _changes(random, told.trigger.action, others)
     _no_key_hides_whom_the_hint_wakes(told, waiting, changes)
 
 
@@ -153,6 +175,13 @@ def _changes(
             ends = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
             made.append((pod, msgspec.structs.replace(pod, metadata=ends)))
     return made
+
+
+def _claims(names: str) -> Iterator[dict[str, Any]]:
+    for team in NAMESPACES:
+        for name in names:
+            uid = f"{team}-{name}"
+            yield {"metadata": {"name": name, "namespace": team, "uid": uid}}
 
 
 def _node_changes(random: Random) -> list[tuple[Node | None, Node]]:
