@@ -34,6 +34,7 @@ from asched.core.model.kinds import (
     RESOURCE_SLICE,
 )
 from asched.core.model.pod import Pod
+from asched.core.state.change_log import Reader
 from asched.core.state.cluster import Cluster
 from asched.core.state.gradual import FEW
 from asched.core.state.pod_groups import group_key
@@ -60,7 +61,7 @@ class DeviceLedger:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.budget = cluster.budget
-        self._cursor = -1
+        self._changes = Reader(cluster.object_log)
         self._behind: dict[tuple[str, str], None] = {}  # changed, and not taken in yet
         self._uids: dict[str, str] = {}  # claim key -> uid as entered
         self._in_flight: dict[str, InFlight] = {}
@@ -101,16 +102,12 @@ class DeviceLedger:
             self._take(resource, key)
 
     def _note_changes(self) -> None:
-        log = self._cluster.object_log
-        if self._cursor == log.end:
-            return
-        entries = log.since(self._cursor)
-        self._cursor = log.end
+        entries = self._changes.news()
         if entries is None:
             self._note_all()
-            return
-        resources = {kind.resource for kind in _KINDS}
-        self._behind.update(dict.fromkeys(entry for entry in entries if entry[0] in resources))
+        elif entries:
+            resources = {kind.resource for kind in _KINDS}
+            self._behind.update(dict.fromkeys(entry for entry in entries if entry[0] in resources))
 
     def _note_all(self) -> None:
         claims, slices = self._cluster.all(RESOURCE_CLAIM), self._cluster.all(RESOURCE_SLICE)

@@ -48,6 +48,24 @@ class ChangeLog(Generic[E]):
         return self._entries[cursor - self._base :] if cursor >= self._base else None
 
 
+class Reader(Generic[E]):
+    """One who follows a log from entry to entry."""
+
+    __slots__ = ("_cursor", "_log")
+
+    def __init__(self, log: ChangeLog[E]) -> None:
+        self._log = log
+        self._cursor = -1
+
+    def news(self) -> Sequence[E] | None:
+        """What came since the last time; None if that is not known any more, as at first."""
+        log, cursor = self._log, self._cursor
+        if cursor == log.end:
+            return ()
+        self._cursor = log.end
+        return log.since(cursor)
+
+
 class RowLog(ChangeLog[tuple[int, int]]):
     """(row, aspects) of rows that changed; aspects are those of `nodes.Aspect`, as plain integers
     (members of an enum are slow to combine).

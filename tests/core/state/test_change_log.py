@@ -7,7 +7,7 @@ import random
 import pytest
 
 from asched.core.state import change_log
-from asched.core.state.change_log import ChangeLog, RowLog
+from asched.core.state.change_log import ChangeLog, Reader, RowLog
 
 MAX = 40
 
@@ -133,3 +133,21 @@ def test_answers_are_kept_until_the_next_entry_and_so_many_at_most() -> None:
     assert log.rows(9, 7) is log.rows(9, 7)
     log.add(3, 2)
     assert (log.rows(9, 1), sorted(log.rows(9, 3) or ())) == ((9,), [3, 9])
+
+
+def test_who_follows_a_log_hears_each_entry_once_or_that_it_missed_some() -> None:
+    log: ChangeLog[int] = ChangeLog()
+    reader = Reader(log)
+    assert reader.news() is None, "it knows nothing yet"
+    assert list(reader.news() or ()) == []
+    log.append(1)
+    log.append(2)
+    assert reader.news() == [1, 2]
+    assert list(reader.news() or ()) == []
+    for number in range(MAX + 1):
+        log.append(number)
+    assert reader.news() is None
+    log.forget()
+    assert reader.news() is None
+    log.append(3)
+    assert reader.news() == [3]

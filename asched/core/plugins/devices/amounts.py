@@ -26,6 +26,7 @@ from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass, ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins.resources.delegation import Delegation
+from asched.core.state.change_log import Reader
 from asched.core.state.cluster import Cluster
 from asched.core.state.view import NodeView
 
@@ -56,7 +57,7 @@ class DeviceTally:
         self._served: dict[str, tuple[Hashable, Served]] = {}
         #: what is taken of that, as long as it is offered
         self._taken: dict[str, tuple[Served, I64]] = {}
-        self._cursor = -1
+        self._changes = Reader(cluster.object_log)
         self._of_claim: dict[str, frozenset[DeviceId]] = {}  # that holds any
         self._held: Counter[DeviceId] = Counter()  # by how many claims
 
@@ -108,11 +109,7 @@ class DeviceTally:
         return taken
 
     def _follow_claims(self) -> None:
-        log = self._cluster.object_log
-        if self._cursor == log.end:
-            return
-        entries = log.since(self._cursor)
-        self._cursor = log.end
+        entries = self._changes.news()
         if entries is None:
             changed = {*self._of_claim, *self._cluster.all(RESOURCE_CLAIM)}
         else:

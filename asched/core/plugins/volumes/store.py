@@ -15,6 +15,7 @@ from asched.core.model.storage import volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.candidates import Needs, VolumeCandidates
 from asched.core.plugins.volumes.topology import Reach
+from asched.core.state.change_log import Reader
 from asched.core.state.cluster import Cluster
 
 #: Kinds of claims whose shelves are kept. A guess: few classes, sizes and modes wait at one time.
@@ -29,7 +30,7 @@ class VolumeStore:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.reach = cluster.singleton(Reach)
-        self._cursor = -1
+        self._changes = Reader(cluster.object_log)
         self._by_class: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         self._named: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)
         self._places: dict[str, tuple[str, tuple[str, str] | None]] = {}
@@ -54,11 +55,7 @@ class VolumeStore:
         return [v for v in self._named.get(key, {}).values() if is_made_for(v, claim)]
 
     def _follow(self) -> None:
-        log = self._cluster.object_log
-        if self._cursor == log.end:
-            return
-        entries = log.since(self._cursor)
-        self._cursor = log.end
+        entries = self._changes.news()
         if entries is None:
             self._by_class.clear()
             self._named.clear()

@@ -156,9 +156,8 @@ class _YamlReader:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             problem = error.problem or error.context
-            text = f"yaml: line {line}: {problem}"
-            if problem == _LIBYAML_NESTED:
-                text = f"yaml: {NESTED}"
+            is_nested = problem == _LIBYAML_NESTED
+            text = f"yaml: {NESTED}" if is_nested else f"yaml: line {line}: {problem}"
             raise _UnreadableError(text, (line, column)) from error
         except yaml.YAMLError as error:
             raise _UnreadableError(f"yaml: {str(error).splitlines()[0]}", (1, 1)) from error
