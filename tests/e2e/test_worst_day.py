@@ -5,7 +5,6 @@ The long one is `python -m tests.e2e.worst_day`; docs/reliability.md has what ca
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -45,11 +44,14 @@ async def echo() -> AsyncIterator[tuple[int, list[bytes]]]:
     got: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
+        try:
             while line := await reader.readline():
                 got.append(line)
                 writer.write(line)
-        writer.close()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=1 << 20)
     yield server.sockets[0].getsockname()[1], got

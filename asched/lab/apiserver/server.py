@@ -13,6 +13,7 @@ answers and the sockets themselves await.
 import asyncio
 import base64
 import logging
+import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -48,6 +49,10 @@ log = logging.getLogger(__name__)
 FUTURE_WAIT_S: Final = 3.0
 #: Seconds open connections get to end when the server stops.
 SHUTDOWN_S: Final = 1.0
+#: Rounds of the loop from a connection's being accepted to the first step of what serves it.
+ACCEPT_ROUNDS: Final = 4
+#: Connections that wait to be accepted.
+BACKLOG: Final = 1024
 #: Bytes a request body may have; what etcd takes.
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 
@@ -85,6 +90,7 @@ class ApiServer:
         self.authority = b""
         self._pace = pace
         self._runner: web.ServerRunner | None = None
+        self._listening: list[socket.socket] = []
         self._watches: set[Watch] = set()
 
     async def start(
@@ -106,9 +112,12 @@ class ApiServer:
         server = web.Server(self._answer, access_log=None, handler_cancellation=True, logger=log)
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        self._listening = [listening]
+        site = web.SockSite(self._runner, listening, ssl_context=context, backlog=BACKLOG)
         await site.start()
-        bound_port = self._runner.addresses[0][1]
+        bound_port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if context else 'http'}://{shown}:{bound_port}"
         bootstrap.fill(self.ctx, port=bound_port, authority=self.authority.decode())
@@ -136,6 +145,7 @@ class ApiServer:
         for watch in tuple(self._watches):
             watch.end()
         if self._runner is not None:
+            await accept_no_more(*self._listening)
             await self._runner.cleanup()
             self._runner = None
 
@@ -276,6 +286,17 @@ class ApiServer:
         if fault is not None and fault.action == "expire_watch":
             watch.expire()
         return fault
+
+
+async def accept_no_more(*listening: socket.socket) -> None:
+    """To be called before a server closes: whoever asyncio had accepted, and not yet attached to
+    a server that closes, would stay open and be closed by nobody.
+    """
+    loop = asyncio.get_running_loop()
+    for sock in listening:
+        loop.remove_reader(sock.fileno())
+    for _ in range(ACCEPT_ROUNDS):
+        await asyncio.sleep(0)
 
 
 async def _bookmarks(watch: Watch) -> None:

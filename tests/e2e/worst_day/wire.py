@@ -16,6 +16,8 @@ from enum import Enum
 from random import Random
 from typing import Final, Self
 
+from asched.lab.apiserver.server import accept_no_more
+
 CHUNK: Final = 1 << 16
 LINGER_NEVER: Final = struct.pack("ii", 1, 0)  # close sends RST
 
@@ -60,6 +62,7 @@ class Wire:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await accept_no_more(*self._listening.sockets)
         self._listening.close()
         for writer in list(self._writers):
             _reset(writer)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from asched.lab.apiserver.server import accept_no_more
+
 
 @dataclass
 class Seen:
@@ -157,6 +159,7 @@ async def scripted(handler: Handler, tls: ssl.SSLContext | None = None):
     try:
         yield made
     finally:
+        await accept_no_more(*server.sockets)
         server.close()
         for task in list(tasks):
             task.cancel()

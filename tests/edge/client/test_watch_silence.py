@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from asched.edge.client import aio, pace, watch
+from asched.edge.client import fast, pace, watch
 from asched.edge.client.errors import DeadlineExceeded, TransportError
 from asched.edge.client.pace import Company
 from asched.edge.client.rate import TokenBucket
@@ -148,7 +148,7 @@ async def test_streams_that_break_before_they_speak_are_opened_again_without_a_l
 
 
 async def test_an_answer_without_an_end_to_its_header_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(aio, "HEADER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(fast, "HEADER_TIMEOUT_S", 0.05)
     world = World(headless, initial(node("a", 1)), headless, streams(("ADDED", node("b", 11))))
     async with living(world):
         assert world.told == [("a",), "+b@11"]

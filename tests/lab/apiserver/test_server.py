@@ -1,8 +1,11 @@
 """The server as a whole: ways in, ways to load it, and what it hands out."""
 
+import asyncio
+import socket
 import ssl
 
 import pytest
+import uvloop
 import yaml
 
 from asched.lab.apiserver.call import User
@@ -238,3 +241,25 @@ async def test_custom_kinds_are_kept_as_sent_beside_others_of_their_plural() -> 
             assert (await client.get(CUSTOM_GROUPS))[0] == 404
     finally:
         await server.stop()
+
+
+@pytest.mark.parametrize("rounds", range(6))
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_whoever_comes_while_it_stops_is_not_left_hanging(loop, rounds: int) -> None:
+    async def stopped() -> bytes:
+        server = ApiServer()
+        await server.start()
+        port = int(server.url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as late:
+            late.setblocking(False)
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            await server.stop()
+            await asyncio.sleep(0)
+            try:
+                return late.recv(1)
+            except ConnectionResetError:
+                return b""
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(stopped()) == b""
