@@ -100,3 +100,59 @@ def test_the_bind_mode_runs_the_scheduler_as_a_process(config: str, capsys) -> N
     assert "bind mode" in out
     assert "decide mode" not in out
     assert any(line.startswith("Tiny/few/namespace-1  ") for line in out.splitlines())
+
+
+def test_devices_of_pods_that_went_are_free_for_those_that_come(tmp_path: Path) -> None:
+    """There are two devices, and two pods at a time want one each, again and again."""
+    wanted = {"name": "one", "exactly": {"deviceClassName": "test-class"}}
+    container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "x"}]}}
+    claims = [{"name": "x", "resourceClaimTemplateName": "template"}]
+    files = {
+        "class.yaml": {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "test-class"},
+            "spec": {},
+        },
+        "template.yaml": {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "template"},
+            "spec": {"spec": {"devices": {"requests": [wanted]}}},
+        },
+        "pod.yaml": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "pod-"},
+            "spec": {"containers": [container], "resourceClaims": claims},
+        },
+    }
+    for name, manifest in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump(manifest))
+    driver = {"driverName": "driver", "nodes": "*", "maxClaimsPerNode": 2}
+    pods = {
+        "opcode": "createPods",
+        "namespace": "test",
+        "count": 2,
+        "steadyState": True,
+        "duration": "1s",
+        "podTemplatePath": "pod.yaml",
+        "collectMetrics": True,
+    }
+    case = {
+        "name": "Again",
+        "workloadTemplate": [
+            {"opcode": "createNodes", "count": 1},
+            {"opcode": "createResourceDriver", **driver},
+            {"opcode": "createAny", "templatePath": "class.yaml"},
+            {"opcode": "createAny", "templatePath": "template.yaml", "namespace": "test"},
+            pods,
+        ],
+        "workloads": [{"name": "bound", "params": {}}],
+    }
+    config, out = tmp_path / "config.yaml", tmp_path / "o.json"
+    config.write_text(yaml.safe_dump([case]))
+    assert main(["bench", "--config", str(config), "--mode", "bind", "--json", str(out)]) == 0
+    items = json.loads(out.read_text())["dataItems"]
+    (found,) = [one for one in items if one["labels"]["Metric"] == "SchedulingThroughput"]
+    assert int(found["labels"]["pods"]) > 2

@@ -5,7 +5,7 @@ stands in a parsed template is shared between the objects made of it and never c
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from asched import names
@@ -198,3 +198,13 @@ def merged(target: Any, patch: Any) -> Any:
         else:
             result[key] = merged(result.get(key), value)
     return result
+
+
+def claims_of(pod: JsonObject) -> Iterator[str]:
+    """Names of the claims that were made for a pod and end with it."""
+    status = pod.get("status") or {}
+    for entry in status.get("resourceClaimStatuses") or ():
+        yield entry.get("resourceClaimName", "")
+    extended = status.get("extendedResourceClaimStatus") or {}
+    if extended:
+        yield extended.get("resourceClaimName", "")

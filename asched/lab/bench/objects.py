@@ -8,7 +8,7 @@ What only a kubelet or a controller would do happens at once, where a run needs 
 are gone unless a finalizer holds them, and claims go with the pod that owns them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from asched.lab.apiserver.resources import BY_KIND, find
 from asched.lab.bench.manifests import (
     JsonObject,
     Names,
+    claims_of,
     in_namespace,
     merged,
     named,
@@ -167,18 +168,9 @@ class Objects:
         facts = self._told(_table(plural), obj, gone=True)
         if plural == "pods":
             self._gone_pods.append(f"{namespace}/{name}")
-            for claim in self._claims_of(obj):
+            for claim in claims_of(obj):
                 facts += self._drop("resourceclaims", namespace, claim)
         return facts
-
-    def _claims_of(self, pod: JsonObject) -> Iterator[str]:
-        """Claims that were made for a pod and end with it."""
-        status = pod.get("status") or {}
-        for entry in status.get("resourceClaimStatuses") or ():
-            yield entry.get("resourceClaimName", "")
-        extended = status.get("extendedResourceClaimStatus") or {}
-        if extended:
-            yield extended.get("resourceClaimName", "")
 
     # --- what the scheduler does -----------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from asched.lab.bench import metrics, stand_ins
@@ -139,8 +140,8 @@ class OpRunner:
             await stand_ins.make_claims(self.world, made)
 
     async def _remove_pods(self, namespace: str, selector: Mapping[str, str] | None) -> None:
-        for name in self._selected(namespace, selector):
-            await self.world.delete("pods", namespace, name)
+        left = self._selected(namespace, selector)
+        await self.world.many([partial(self.world.delete, "pods", namespace, n) for n in left])
 
     def _selected(self, namespace: str, selector: Mapping[str, str] | None) -> list[str]:
         return self.world.pods.names(namespace, selector)

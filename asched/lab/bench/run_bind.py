@@ -14,7 +14,8 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from asched.lab.bench import histograms
 from asched.lab.bench.api import PODS_PATH, Api, resource_of
 from asched.lab.bench.manifests import (
     JsonObject,
+    claims_of,
     in_namespace,
     named,
     scheduled_by,
@@ -62,6 +64,8 @@ class BindWorld(World):
         self._server = server
         self._tasks: list[asyncio.Task[None]] = []
         self._made: list[tuple[str, str, str]] = []
+        #: (namespace, name) of claims whose pods are gone
+        self._claims_left: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._usage_before: Mapping[str, float] = {}
         self._priorities: set[int] = set()
         self._metrics_url = ""
@@ -84,6 +88,7 @@ class BindWorld(World):
         world = cls(api, folder, server)
         try:
             world._tasks.append(asyncio.create_task(world._watch()))
+            world._tasks.append(asyncio.create_task(world._drop_claims()))
             await world._start_scheduler(prepared, kubeconfig)
         except BaseException:
             await world.close()
@@ -168,6 +173,9 @@ class BindWorld(World):
         if plural == "pods":
             self.pods.deleted(f"{namespace}/{name}")
 
+    async def many(self, steps: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
+        return await self.api.many(steps)
+
     async def listed(self, plural: str, namespace: str = "") -> list[JsonObject]:
         return await self.api.listed(find(plural), namespace)
 
@@ -177,6 +185,8 @@ class BindWorld(World):
             key = f"{metadata.get('namespace')}/{metadata.get('name')}"
             if kind == "DELETED":
                 self.pods.deleted(key)
+                for name in claims_of(pod):
+                    self._claims_left.put_nowait((metadata["namespace"], name))
             elif kind in ("ADDED", "MODIFIED"):
                 if pod["spec"].get("nodeName"):
                     self.pods.scheduled(key, self.now_s)
@@ -185,6 +195,21 @@ class BindWorld(World):
                     for condition in pod.get("status", {}).get("conditions") or ()
                 ):
                     self.pods.attempted(key)
+
+    async def _drop_claims(self) -> None:
+        """Those that pods leave behind, as the resource claim and the garbage controllers do."""
+        left = self._claims_left
+        while True:
+            claims = [await left.get(), *(left.get_nowait() for _ in range(left.qsize()))]
+            await self.api.many([partial(self._drop_claim, *claim) for claim in claims])
+
+    async def _drop_claim(self, namespace: str, name: str) -> None:
+        claims = find("resourceclaims")
+        await self.api.delete(claims, namespace, name)
+        with contextlib.suppress(WorkloadFailedError):  # gone, where nothing protects it
+            unused = {"status": {"allocation": None, "reservedFor": None}}
+            await self.api.patch(claims, namespace, name, unused, "status")
+            await self.api.patch(claims, namespace, name, {"metadata": {"finalizers": None}})
 
     # --- time ------------------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@
 They write through the world, so both modes get the same objects.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final
 
 from asched.core.dra.cel.errors import CelError
@@ -92,26 +93,38 @@ class BoundVolumes:
 async def make_claims(world: World, pods: Sequence[JsonObject]) -> None:
     """Claims of pods that name a claim template, and the pods' statuses that name the claims."""
     templates: dict[tuple[str, str], JsonObject] = {}
+    steps = []
     for pod in pods:
         wanted = [
             entry
             for entry in pod["spec"].get("resourceClaims") or ()
             if entry.get("resourceClaimTemplateName")
         ]
-        if not wanted:
-            continue
-        metadata = pod["metadata"]
-        namespace = metadata["namespace"]
-        statuses = []
         for entry in wanted:
-            key = (namespace, entry["resourceClaimTemplateName"])
+            key = (pod["metadata"]["namespace"], entry["resourceClaimTemplateName"])
             if key not in templates:
                 templates[key] = await _template(world, *key)
-            name = world.names.suffixed(f"{metadata['name']}-{entry['name']}-")
-            await world.create([_claim(templates[key], pod, entry["name"], name)], namespace)
-            statuses.append({"name": entry["name"], "resourceClaimName": name})
-        body = {"status": {"resourceClaimStatuses": statuses}}
-        await world.patch("pods", namespace, metadata["name"], body, "status")
+        if wanted:
+            steps.append(partial(_make_claims_of, world, pod, wanted, templates))
+    await world.many(steps)
+
+
+async def _make_claims_of(
+    world: World,
+    pod: JsonObject,
+    wanted: Iterable[JsonObject],
+    templates: Mapping[tuple[str, str], JsonObject],
+) -> None:
+    metadata = pod["metadata"]
+    namespace = metadata["namespace"]
+    statuses = []
+    for entry in wanted:
+        template = templates[namespace, entry["resourceClaimTemplateName"]]
+        name = world.names.suffixed(f"{metadata['name']}-{entry['name']}-")
+        await world.create([_claim(template, pod, entry["name"], name)], namespace)
+        statuses.append({"name": entry["name"], "resourceClaimName": name})
+    body = {"status": {"resourceClaimStatuses": statuses}}
+    await world.patch("pods", namespace, metadata["name"], body, "status")
 
 
 async def _template(world: World, namespace: str, name: str) -> JsonObject:
@@ -197,6 +210,7 @@ async def allocate_claims(world: World, namespace: str) -> None:
         for slice_ in await world.listed("resourceslices")
         for device in slice_["spec"].get("devices") or ()
     ]
+    steps = []
     for claim in await world.listed("resourceclaims", namespace):
         requests = claim["spec"]["devices"]["requests"]
         exactly = requests[0].get("exactly") or {}
@@ -211,13 +225,10 @@ async def allocate_claims(world: World, namespace: str) -> None:
         if device_class is None or at is None:
             raise ValueError(f"no device is left for claim {claim['metadata']['name']}")
         spec, device = free.pop(at)
-        await world.patch(
-            "resourceclaims",
-            namespace,
-            claim["metadata"]["name"],
-            {"status": {"allocation": _allocation(requests[0]["name"], spec, device)}},
-            "status",
-        )
+        body = {"status": {"allocation": _allocation(requests[0]["name"], spec, device)}}
+        name = claim["metadata"]["name"]
+        steps.append(partial(world.patch, "resourceclaims", namespace, name, body, "status"))
+    await world.many(steps)
 
 
 def _selects(selectors: list[JsonObject], spec: JsonObject, device: JsonObject) -> bool:

@@ -66,6 +66,10 @@ class World(ABC):
     async def delete(self, plural: str, namespace: str, name: str) -> None:
         """Delete an object; one that is gone already is no error."""
 
+    async def many(self, steps: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
+        """Do all of them, one after the other unless the world can do several at a time."""
+        return [await step() for step in steps]
+
     @abstractmethod
     async def listed(self, plural: str, namespace: str = "") -> list[JsonObject]:
         """All objects of a kind, in one namespace or in all."""
