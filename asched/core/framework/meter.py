@@ -71,6 +71,15 @@ class Meter:
         self._mark_s = self.counter_s()
         self._aside_s = 0.0
 
+    def pause(self) -> tuple[float, float]:
+        """Others have their turn: how far the attempt has come, for `resume`."""
+        return self.counter_s() - self._mark_s, self._aside_s
+
+    def resume(self, so_far: tuple[float, float]) -> None:
+        """It goes on from there."""
+        passed_s, self._aside_s = so_far
+        self._mark_s = self.counter_s() - passed_s
+
     def pre_filtered(self, asked: tuple[str, ...], status: str) -> None:
         """PreFilter ended the attempt."""
         self.observer.evaluated("PreFilter", self.profile, asked, 1)

@@ -34,10 +34,7 @@ from asched.core.framework.rejections import Rejections
 from asched.core.framework.results.active_plugins import ActivePlugins
 from asched.core.framework.results.class_cache import ClassCache
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import (
-    NominatedPods,
-    RefusedRows,
-)
+from asched.core.framework.results.nominated_filter import NominatedPods, RefusedRows
 from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks
 from asched.core.framework.results.sampling import Sampler
 from asched.core.framework.status import Code, PointError, Status, failure
@@ -127,6 +124,7 @@ class Runner:
             decision = yield from self._on_nominated(pod, state, nominated, within)
             if decision is not None:
                 return decision
+            state = self.cache.state_of(pod)  # an extender may have been asked
             state.end_on_errors(pod)
         chain = self._extenders
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
@@ -140,13 +138,12 @@ class Runner:
         elif within is not None or len(refused.rows):
             feasible = self._feasible(state, refused, within)
             count = int(np.count_nonzero(feasible))
+        judged = self.cluster.nodes.count if outcome.rows is None else len(outcome.rows)
         if meter is not None:
-            rows = outcome.rows
-            judged = self.cluster.nodes.count if rows is None else len(rows)
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             return self.rejection(pod, state, refused.told, within=within)
-        if self._sampler.is_on and few is None:
+        if self._sampler.is_on:
             among = mask.mask if feasible is None else feasible
             sample = self._sampler.sample(among, count, self.cluster.nodes.count)
             if sample is not None:
@@ -187,38 +184,37 @@ class Runner:
         after each answer the rows are judged again, and what was granted counts if it still fits.
         """
         assert self._extenders is not None
-        meter = self._meter
-        outcome = state.outcome
-        by_nominated = self.nominated_pods.refused(pod, state)
-        asked = self._feasible(state, by_nominated, within)
-        asked_count = int(np.count_nonzero(asked))
-        sample = self._sampler.sample(asked, asked_count, self.cluster.nodes.count)
+        meter, outcome = self._meter, state.outcome
+        now = Fitting(pod, state, self.cluster, self.nominated_pods)
+        asked, refused = now.rows(within), now.refused.told
+        count = int(np.count_nonzero(asked))
+        judged = self.cluster.nodes.count if outcome.rows is None else len(outcome.rows)
+        sample = self._sampler.sample(asked, count, self.cluster.nodes.count)
         if sample is not None:
-            asked, asked_count = sample, int(np.count_nonzero(sample))
-        granted, refused, turned_away = asked, by_nominated.told, False
-        if asked_count and self._extenders.has_filter:
-            granted, no = yield from self._extenders.filter(pod, asked)
-            turned_away = int(np.count_nonzero(granted)) != asked_count
-            now = self.fitting(pod)
+            asked, count = sample, int(np.count_nonzero(sample))
+        granted, turned_away = asked, False
+        if count and self._extenders.has_filter:
+            asking = self._extenders.filter(pod, asked)
+            (granted, no), now = yield from self._answered(pod, asking, spares=False)
+            turned_away = int(np.count_nonzero(granted)) != count
             granted = now.rows(granted)
             refused = {**now.refused.told, **no}
-        count = int(np.count_nonzero(granted))
+            count = int(np.count_nonzero(granted))
         if meter is not None:
-            rows = outcome.rows
-            judged = self.cluster.nodes.count if rows is None else len(rows)
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             blamed = frozenset((names.EXTENDER,)) if turned_away else frozenset()
-            return self.rejection(pod, state, refused, blamed, within)
+            return self.rejection(pod, now.state, refused, blamed, within)
         extra = None
         if count > 1 and self._extenders.has_prioritize:
             before = list(self.cluster.nodes.node_at)
-            extra = yield from self._extenders.prioritize(pod, granted)
-            now = self.fitting(pod)
+            scoring = self._extenders.prioritize(pod, granted)
+            extra, now = yield from self._answered(pod, scoring, spares=False)
             granted = now.rows(self._same(granted, before))
             count = int(np.count_nonzero(granted))
             if count == 0:
-                return self.rejection(pod, state, now.refused.told, within=within)
+                return self.rejection(pod, now.state, now.refused.told, within=within)
+        state = now.state
         if count == 1:
             return self._decision(state, int(np.argmax(granted)), 1, None)
         is_all = np.array_equal(granted, state.feasible)
@@ -229,9 +225,22 @@ class Runner:
             more = np.zeros(len(granted), dtype=np.int64)
             more[: len(extra)] = extra
             ranking = np.where(granted, ranking + more, NOT_FEASIBLE)
-        peaks = Peaks(np.where(granted, ranking, NOT_FEASIBLE))
-        row = peaks.choose(0 if self._fixes_ties else seed)
+        row = Peaks(ranking).choose(0 if self._fixes_ties else seed)
         return self._decision(state, row, count, int(ranking[row]))
+
+    def _answered(
+        self, pod: PodInfo, asking: Generator[Effect, Answer, Any], *, spares: bool
+    ) -> Generator[Effect, Answer, tuple[Any, Fitting]]:
+        """What an extender says, and where the pod fits by then. Nobody is charged with the time
+        that takes, in which others use the meter.
+        """
+        meter = self._meter
+        so_far = meter.pause() if meter is not None else (0.0, 0.0)
+        said = yield from asking
+        now = self.fitting(pod, spares=spares)
+        if meter is not None:
+            meter.resume(so_far)
+        return said, now
 
     def _same(self, granted: Mask, before: Sequence[Node | None]) -> Mask:
         """The rows that have not gone to another node since."""
@@ -316,7 +325,7 @@ class Runner:
     def nominated_node(self, pod: PodInfo) -> str:
         """Where the pod was nominated to, in memory or as written; "" if nowhere."""
         written = pod.pod.status.nominated_node_name
-        return self._nominator.node_of(pod.pod.metadata.uid) or written or ""
+        return self._nominator.node_of(pod.pod.metadata.uid) or written
 
     def _on_nominated(
         self, pod: PodInfo, state: ClassState, node: str, within: Mask | None
@@ -335,11 +344,13 @@ class Runner:
         if self._extenders is not None and self._extenders.has_filter and self.consults(pod):
             only = np.zeros(len(state.feasible), dtype=np.bool_)
             only[row] = True
-            granted, _ = yield from self._extenders.filter(pod, only)
+            asking = self._extenders.filter(pod, only)
+            (granted, _), now = yield from self._answered(pod, asking, spares=True)
             if not granted.any():
                 self._extenders.note_in_vain(pod)
-            if not self.fitting(pod).rows(granted).any():
+            if not now.rows(granted).any():
                 return None
+            state = now.state
         return self._decision(state, row, 1, None)
 
     def _feasible(self, state: ClassState, refused: RefusedRows, within: Mask | None) -> Mask:

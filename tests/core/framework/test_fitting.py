@@ -5,9 +5,11 @@ import pytest
 
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import run_alone
-from asched.core.model.kinds import POD
+from asched.core.framework.status import PointError
+from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_slice, asks
 from tests.core.framework.test_second_look import a_runner
 
 NODES = (
@@ -54,6 +56,24 @@ def test_a_row_is_judged_as_it_is_supposed_to_be() -> None:
     with cluster.supposing().gone(cluster.pods_on(0).values(), 0):
         assert fitting.status_on(0) is None
     assert fitting.status_on(0).reasons == ("Insufficient cpu",)
+
+
+def test_a_filter_that_fails_somewhere_is_an_error_unless_that_is_spared() -> None:
+    runner = a_runner(*NODES)
+    cluster = runner.cluster
+    broken = a_claim(asks(f"device.attributes['{DRIVER}'].missing == 1"))
+    for kind, thing in (
+        (RESOURCE_CLAIM, broken),
+        (DEVICE_CLASS, a_class()),
+        (RESOURCE_SLICE, a_slice("a")),
+    ):
+        cluster.apply(Seen(kind, thing))
+    wanted = [{"name": "c", "resourceClaimName": "c"}]
+    pod = cluster.classes.info_of(a_pod(namespace="d").spec(resourceClaims=wanted).build())
+    with pytest.raises(PointError, match="no such key: missing"):
+        runner.fitting(pod)
+    spared = runner.fitting(pod, spares=True)
+    assert not spared.rows()[cluster.nodes.row_of["n1"]]
 
 
 def test_rows_may_be_restricted_by_a_mask_from_before_a_node_came() -> None:

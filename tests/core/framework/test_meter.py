@@ -115,3 +115,27 @@ def test_the_time_taken_aside_is_told_once() -> None:
         ("Filter", 1.0),
     ]
     assert not ears.plugins, "nothing was sampled"
+
+
+def test_while_it_pauses_others_measure_and_no_time_passes() -> None:
+    meter, ears, watch = a_meter()
+
+    def plugin():
+        watch.now_s += 2
+        return PreFilterResult()
+
+    meter.begin()
+    meter.call_aside("Mine", "PreFilter", plugin)
+    watch.now_s += 3
+    so_far = meter.pause()
+    watch.now_s += 100
+    meter.begin()
+    meter.call_aside("Others", "PreFilter", plugin)
+    meter.filtered((), (), 0)
+    watch.now_s += 100
+    ears.points.clear()
+    meter.resume(so_far)
+    watch.now_s += 4
+    meter.filtered((), (), 0)
+
+    assert ears.points == [("PreFilter", "Success", 2.0), ("Filter", "Success", 7.0)]

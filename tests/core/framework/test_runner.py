@@ -141,3 +141,32 @@ def test_a_part_of_the_cluster_is_read_again_where_somebody_may_have_written_to_
     mine.flags.writeable = False
     other = mine.copy()
     assert [found(mine), found(mine), found(np.roll(other, 1)), found(mine)].count("n2") == 3
+
+
+class Counted(np.ndarray):
+    """Counts how often its rows are looked for."""
+
+    looks = 0
+
+    def nonzero(self) -> tuple[np.ndarray, ...]:
+        Counted.looks += 1
+        return np.asarray(self).nonzero()
+
+
+def test_a_part_that_nobody_can_write_to_is_read_once_and_again_when_nodes_came() -> None:
+    parts = Parts.fresh()
+    runner = build_runners(default_configuration("s"), parts)["s"]
+    for number in range(8):
+        parts.cluster.apply(Seen(NODE, a_node(f"n{number}").build()))
+    pod = pending(parts.cluster, a_pod())
+    mine = np.zeros(10, dtype=np.bool_).view(Counted)
+    mine[[2, 9]] = True
+    mine.flags.writeable = False
+    found = [run_alone(runner.schedule(pod, seed, mine)) for seed in range(5)]
+    assert {(one.node, one.feasible) for one in found} == {("n2", 1)}
+    assert Counted.looks == 1
+    for name in ("n8", "n9"):
+        parts.cluster.apply(Seen(NODE, a_node(name).build()))
+    found = [run_alone(runner.schedule(pod, seed, mine)) for seed in range(40)]
+    assert {(one.node, one.feasible) for one in found} == {("n2", 2), ("n9", 2)}
+    assert Counted.looks == 2

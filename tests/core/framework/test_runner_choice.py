@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Pause
@@ -24,7 +25,7 @@ from asched.core.framework.status import (
     unschedulable,
 )
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Gone, Seen
+from asched.core.state.facts import Done, Gone, Seen
 from asched.core.state.pods import PodInfo
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending
 from tests.core.cycle.playbook import Play
@@ -36,9 +37,9 @@ OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "o",
 class Scene:
     """Twelve nodes of four CPUs; of `n0` three are taken, so that it is the worst."""
 
-    def __init__(self, *plugins: Any, nodes: int = NODES) -> None:
+    def __init__(self, *plugins: Any, nodes: int = NODES, **config: Any) -> None:
         named = [a_node(f"n{i}").allocatable(cpu="4", memory="8Gi", pods="9") for i in range(nodes)]
-        self.play = Play(*named, plugins=plugins)
+        self.play = Play(*named, plugins=plugins, **config)
         self.play.machine.is_active = False
         self.cluster = self.play.parts.cluster
         self.context = self.play.machine.context
@@ -136,6 +137,21 @@ def test_where_only_one_node_is_left_nothing_is_ranked() -> None:
     scene.see(vip.spec(schedulerName="other"))
     one = scene.node(a_pod().requests(cpu="2"))
     assert (one.node, one.feasible, one.score) == ("n7", 1, None), "n2 is promised"
+
+
+def test_where_a_part_of_the_nodes_is_to_be_scored_no_more_are() -> None:
+    """Never fewer than a hundred; the next pod's begin behind them, also within a part."""
+    scene = Scene(nodes=404, percentageOfNodesToScore=1)
+    drawn = [scene.node(a_pod(), seed) for seed in range(3)]
+    assert {one.feasible for one in drawn} == {100}
+    assert [one.row // 100 for one in drawn] == [0, 1, 2]
+    names = [f"n{i}" for i in range(101)]
+    few = scene.node(a_pod(), 0, scene.rows(*names))
+    assert (few.node in names, few.feasible) == (True, 100)
+    half = Scene(nodes=404, percentageOfNodesToScore=50)
+    half.see(*(a_node(f"n{i}").labels(disk="ssd") for i in range(220)))
+    assert half.node(a_pod().selects(disk="ssd")).feasible == 202, "half of all, not of these"
+    assert half.node(a_pod()).feasible == 202
 
 
 @pytest.mark.parametrize(
@@ -242,6 +258,55 @@ def test_words_of_those_who_make_no_room_are_joined_and_the_last_promise_stays()
     )
     assert told.status.reasons[-2:] == ("no", "nor here")
     assert (told.status.code, told.nomination.node) == (Code.UNSCHEDULABLE, "")
+
+
+def test_who_makes_room_may_yield_effects_and_nothing_else() -> None:
+    """Nobody is there to answer effects here; that they come out tells as much."""
+
+    def steps(effect: Any) -> Any:
+        yield effect
+
+    with pytest.raises(PointError, match=r"Pause.* needs an answer"):
+        post_filtered(a_room("A", lambda: steps(Pause())))
+    with pytest.raises(PointError, match='running postFilter plugin "A": answered 7 '):
+        post_filtered(a_room("A", lambda: steps(7)))
+
+
+def test_what_goes_on_after_the_attempt_may_yield_effects_and_nothing_else() -> None:
+    def steps() -> Any:
+        yield Pause()
+        yield "no effect"
+
+    assert post_filtered(a_room("A", made(SUCCESS))).background is None
+    later = post_filtered(a_room("A", PostFilterResult(SUCCESS, background=steps()))).background
+    assert later is not None
+    assert isinstance(next(later), Pause)
+    with pytest.raises(PointError, match="where an effect is expected"):
+        later.send(Done(0))
+
+
+@pytest.mark.parametrize(
+    ("alike", "idle", "is_so"),
+    [
+        ((), (), True),
+        ((True, True), (), True),
+        ((True, False), (), False),
+        ((True, False), ("P1",), True),
+        ((True, False), ("P0",), False),
+        ((False, False), ("P1",), False),
+    ],
+)
+def test_equals_are_treated_alike_where_all_who_make_room_do_or_have_nothing_to_do(
+    alike: tuple[bool, ...], idle: tuple[str, ...], is_so: bool
+) -> None:
+    rooms = [a_room(f"P{at}", made(SUCCESS)) for at in range(len(alike))]
+    for room, each in zip(rooms, alike, strict=True):
+        room.treats_equals_alike = each
+    mine = {"enabled": [{"name": room.name} for room in rooms], "disabled": [{"name": "*"}]}
+    profile = {"schedulerName": "default-scheduler", "plugins": {"postFilter": mine}}
+    scene = Scene(*rooms, profiles=[profile])
+    active = scene.runner.cache.state_of(scene.pod(a_pod())).active_plugins
+    assert scene.runner.treats_equals_alike(replace(active, idle=frozenset(idle))) == is_so
 
 
 def test_an_answer_that_means_nothing_here_is_an_error_that_names_its_plugin() -> None:
