@@ -145,7 +145,7 @@ class Runner:
             return self.rejection(pod, state, refused.told, within=within)
         if self._sampler.is_on:
             among = mask.mask if feasible is None else feasible
-            sample = self._sampler.sample(among, count, self.cluster.nodes.count)
+            sample = self._sampler.sample(among, count, judged)
             if sample is not None:
                 feasible, count = sample, int(np.count_nonzero(sample))
         if count == 1 and few is not None:
@@ -189,7 +189,7 @@ class Runner:
         asked, refused = now.rows(within), now.refused.told
         count = int(np.count_nonzero(asked))
         judged = self.cluster.nodes.count if outcome.rows is None else len(outcome.rows)
-        sample = self._sampler.sample(asked, count, self.cluster.nodes.count)
+        sample = self._sampler.sample(asked, count, judged)
         if sample is not None:
             asked, count = sample, int(np.count_nonzero(sample))
         granted, turned_away = asked, False

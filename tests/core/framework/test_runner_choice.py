@@ -27,7 +27,7 @@ from asched.core.framework.status import (
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Done, Gone, Seen
 from asched.core.state.pods import PodInfo
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
 from tests.core.cycle.playbook import Play
 
 NODES = 12
@@ -148,10 +148,12 @@ def test_where_a_part_of_the_nodes_is_to_be_scored_no_more_are() -> None:
     names = [f"n{i}" for i in range(101)]
     few = scene.node(a_pod(), 0, scene.rows(*names))
     assert (few.node in names, few.feasible) == (True, 100)
+    narrowed = a_pod().requires_nodes(*(term(fields=[f"metadata.name In {n}"]) for n in names))
     half = Scene(nodes=404, percentageOfNodesToScore=50)
     half.see(*(a_node(f"n{i}").labels(disk="ssd") for i in range(220)))
     assert half.node(a_pod().selects(disk="ssd")).feasible == 202, "half of all, not of these"
     assert half.node(a_pod()).feasible == 202
+    assert half.node(narrowed).feasible == 100, "a half of those that are looked at, at least 100"
 
 
 @pytest.mark.parametrize(

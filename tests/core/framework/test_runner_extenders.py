@@ -21,7 +21,7 @@ from asched.core.plugins import IN_TREE
 from asched.core.state.facts import Answer, Done, Gone, Seen
 from asched.core.state.pods import PodInfo
 from asched.edge.host.assemble import Parts, build_runners, known_points
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
 
 ALL = ("n0", "n1", "n2", "n3")
@@ -454,3 +454,8 @@ def test_they_see_no_more_nodes_than_are_to_be_scored() -> None:
     assert [asked for _, asked in table.asked] == [names[:120], names[120:]]
     scene.see(*(a_node(name).labels(disk="ssd") for name in names[:130]))
     assert scene.node(a_pod().selects(disk="ssd")).feasible == 120, "half of all, not of these"
+    only = a_pod().requires_nodes(*(term(fields=[f"metadata.name In {n}"]) for n in names[:150]))
+    narrow = Table(keeps=tuple(names))
+    scene = Scene(narrow, *(a_node(n) for n in names), config={"percentageOfNodesToScore": 50})
+    assert scene.node(only).feasible == 100
+    assert narrow.asked == [("filter", names[:100])], "half of 150 is fewer than a hundred"
