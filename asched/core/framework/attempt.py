@@ -154,7 +154,7 @@ class Rejection:
     @derived
     def absent_count(self) -> int:
         """Nodes that PreFilter ruled out before any filter looked at them."""
-        if self.looked_at is None or self.pre_filter is not None:
+        if self.looked_at is None:
             return 0
         return int(np.count_nonzero(self.live & ~self.looked_at))
 
@@ -181,8 +181,8 @@ class Rejection:
     def _blamed(self, *, pending: bool) -> frozenset[str]:
         by_filters = {
             status.plugin
-            for status, count in self.statuses()
-            if count and (status.code is Code.PENDING) is pending and status.plugin
+            for status, _ in self.statuses()
+            if (status.code is Code.PENDING) is pending and status.plugin
         }
         return frozenset(by_filters) | (frozenset() if pending else self._pre_filter_plugins)
 

@@ -73,6 +73,8 @@ def test_who_waits_for_something_outside_is_told_apart() -> None:
     assert (fit.unschedulable_plugins, fit.pending_plugins) == ({"Fit"}, frozenset())
     waits = rejection(i32(2), i32(2), pre_filter_plugins=frozenset({"Early"}))
     assert (waits.unschedulable_plugins, waits.pending_plugins) == ({"Early"}, {"Taints"})
+    held_off = rejection(i32(0), i32(0), overrides={0: unresolvable("held off")})
+    assert held_off.unschedulable_plugins == frozenset(), "that is no plugin's word"
 
 
 def test_only_rows_that_eviction_could_help_are_candidates() -> None:
@@ -101,10 +103,16 @@ def test_rows_that_were_not_looked_at_are_told_by_pre_filter() -> None:
     assert one.status_at(0) is not None
     looked = rejection(i32(1, 1), i32(7, 7), looked_at=mask(1, 0))
     assert told(looked) == {"Fit: lack 7": [0]}
+    assert looked.status_at(1) is None, "whatever a filter said of it"
+    assert (looked.reason_counts(), len(looked.summary())) == ({"lack 7": 1}, 1), "no word of it"
+    all_of_them = rejection(i32(1), i32(7), looked_at=mask(1), absent=absent)
+    assert all_of_them.reason_counts() == {"lack 7": 1}
+    assert len(all_of_them.summary()) == 1
 
 
 def test_a_row_that_fits_has_no_status() -> None:
     assert rejection(i32(0), i32(0)).status_at(0) is None
+    assert told(rejection(i32(0, 1), i32(0, 7))) == {"Fit: lack 7": [1]}
 
 
 def test_a_rejection_of_pre_filter_speaks_for_all_nodes() -> None:
