@@ -2,7 +2,17 @@
 
 import pytest
 
-from asched.core.framework.effects import Bind, Effect, PatchPodStatus, Pause, PodRef, WaitFor
+from asched.core.framework.effects import (
+    Bind,
+    Effect,
+    PatchPodStatus,
+    Pause,
+    PodRef,
+    WaitFor,
+    Whole,
+    Wholes,
+)
+from asched.core.model import kinds
 
 POD = PodRef(namespace="default", name="p", uid="u")
 
@@ -24,3 +34,11 @@ def test_others_have_their_turn_while_an_answer_is_waited_for(
     effect: Effect, *, lets_others: bool
 ) -> None:
     assert effect.lets_others == lets_others
+
+
+def test_what_stands_for_objects_says_which() -> None:
+    one, more = Whole(kinds.POD, "default/p", "u"), Wholes(kinds.NODE, ("n1", "n2"))
+    assert (one.kind, one.key, one.uid) == (kinds.POD, "default/p", "u")
+    assert Whole(kinds.POD, "default/p").uid == "", "any"
+    assert (more.kind, more.keys) == (kinds.NODE, ("n1", "n2"))
+    assert (repr(one), repr(more)) == ("Whole(Pod, 'default/p')", "Wholes(Node, ('n1', 'n2'))")

@@ -1,6 +1,6 @@
 """Choosing among placements: weights, ties, and what plugins get wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ def test_weights_decide() -> None:
     light = PlacementScorer(Table(a=90, b=10), 1)
     assert chosen(light) == 0
     assert chosen(light, PlacementScorer(Table(a=10, b=50), 3)) == 1  # 120 against 160
+    assert chosen(light, PlacementScorer(Table(a=10, b=60), 2)) == 1  # 110 against 130
 
 
 def test_placements_that_take_the_same_pods_are_scored_as_if_each_had_been_tried() -> None:
@@ -118,6 +119,13 @@ def test_the_seed_decides_between_equals() -> None:
             (
                 'applying score defaultWeights on PlacementScore plugins: plugin "Table" returns'
                 " an invalid score 101, it should in the range of [0, 100] after normalizing"
+            ),
+        ),
+        (
+            Table(a=0, b=-1),
+            (
+                'applying score defaultWeights on PlacementScore plugins: plugin "Table" returns'
+                " an invalid score -1, it should in the range of [0, 100] after normalizing"
             ),
         ),
     ],
@@ -171,7 +179,52 @@ def test_amounts_are_summed_over_each_part_in_one_pass(
     assert divisions.of(placements) is parts
     by_row = np.array([[1, 2, 4, 4], [10, 20, 40, 40]], dtype=np.int64)
     assert (None if parts is None else parts.sums(by_row).tolist()) == sums
+    if parts is not None and sums is not None:
+        assert parts.sums(by_row[0]).tolist() == sums[0]
+        assert parts.sums(by_row[None]).tolist() == [sums]
     assert divisions.of([EVERYWHERE]) is None
+
+
+def test_each_row_has_its_part_or_none() -> None:
+    masks = [np.arange(7) == 4, np.arange(7) % 3 == 2, np.arange(7) == 0]
+    parts = Divisions(Cluster()).of([Placement("", mask) for mask in masks])
+    assert parts is not None
+    assert parts.owner(8).tolist() == [2, -1, 1, -1, 0, 1, -1, -1]
+
+
+class Counted(list[Placement]):
+    """Counts how often somebody goes through them."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Placement]:
+        self.looks += 1
+        return super().__iter__()
+
+
+def test_who_asks_about_the_same_placements_again_has_nobody_go_through_them() -> None:
+    """Those asked about last and those before them, in turns; another one takes an old one's
+    place.
+    """
+    one, two, three = (Counted([Placement("", np.arange(8) == at)]) for at in range(3))
+    divisions = Divisions(Cluster())
+    for asked in (one, two, one, two, one):
+        assert divisions.of(asked) is not None
+    assert (one.looks, two.looks) == (1, 1)
+    for asked in (three, two, one):
+        divisions.of(asked)
+    assert (three.looks, two.looks, one.looks) == (1, 1, 2)
+
+
+def test_placements_that_begin_or_end_alike_are_not_taken_for_one_another() -> None:
+    a, b, c = (np.arange(8) == at for at in range(3))
+    divisions = Divisions(Cluster())
+    found = [
+        divisions.of([Placement("", mask) for mask in masks])
+        for masks in ((a, b), (a,), (a, c), (b, c), (a, b, c))
+    ]
+    orders = [None if one is None else one.order.tolist() for one in found]
+    assert orders == [[0, 1], [0], [0, 2], [1, 2], [0, 1, 2]]
 
 
 def test_parts_of_a_few_sets_of_placements_are_known_while_they_are_small(monkeypatch) -> None:
@@ -182,6 +235,12 @@ def test_parts_of_a_few_sets_of_placements_are_known_while_they_are_small(monkey
         True
     ] * KNOWN_MAX
     assert divisions.of(sets[0]) is not first[0]
+    monkeypatch.setattr(placements, "BYTES_MAX", 16)
+    small = divisions.of(sets[2])
+    pair = [Placement("", np.arange(8) == 7)]
+    divisions.of(pair)
+    assert [masks[0] is pair[0].rows for masks, _ in divisions._known] == [True, False]
+    assert divisions._known[1][1] is not small, "that is how far they go, and no further"
     monkeypatch.setattr(placements, "BYTES_MAX", 8)
     large = divisions.of([*sets[1], Placement("", np.arange(8) == 7)])
     assert len(divisions._known) == 1
