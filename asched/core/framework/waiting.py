@@ -101,8 +101,8 @@ class WaitingPod:
 
 
 def _go_seconds(seconds: float) -> str:
-    """A duration as Go prints it, to the millisecond: `1m30s`, `1.5s`, `20ms`."""
-    if seconds < 1:
+    """A duration as Go prints it, to the millisecond: `1m30s`, `1.5s`, `20ms`, `0s`."""
+    if 0 < seconds < 1:
         return f"{seconds * 1000:g}ms"
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)

@@ -69,6 +69,12 @@ def test_a_rejection_by_pre_filter_ends_the_attempt():
     meter.pre_filtered(("Mine",), Code.UNSCHEDULABLE.text)
 
     assert ears.points == [("PreFilter", "Unschedulable", 1.0)]
+    assert ears.asked == [("PreFilter", ("Mine",), 1)]
+    watch.now_s += 50
+    meter.begin()
+    watch.now_s += 3
+    meter.pre_filtered((), Code.ERROR.text)
+    assert ears.points[1:] == [("PreFilter", "Error", 3.0)]
 
 
 def test_single_plugins_are_timed_in_one_attempt_of_ten():
@@ -83,6 +89,20 @@ def test_single_plugins_are_timed_in_one_attempt_of_ten():
         assert meter.call("Mine", "PreFilter", plugin, 2).status.code is Code.SKIP
 
     assert ears.plugins == [("Mine", "PreFilter", "Skip", 2.0)] * 3
+
+
+def test_the_first_that_is_timed_is_the_tenth():
+    meter, ears, _ = a_meter()
+    meter.call_aside("Mine", "PreFilter", PreFilterResult)
+    for _ in range(SAMPLE_EVERY):
+        assert not ears.plugins
+        meter.begin()
+        meter.call_aside("Mine", "PreFilter", PreFilterResult)
+        meter.call("Mine", "Filter", list)
+    assert ears.plugins == [
+        ("Mine", "PreFilter", "Success", 0.0),
+        ("Mine", "Filter", "Success", 0.0),
+    ]
 
 
 def test_the_time_taken_aside_is_told_once() -> None:
@@ -124,6 +144,7 @@ def test_while_it_pauses_others_measure_and_no_time_passes() -> None:
         watch.now_s += 2
         return PreFilterResult()
 
+    watch.now_s = 7
     meter.begin()
     meter.call_aside("Mine", "PreFilter", plugin)
     watch.now_s += 3
