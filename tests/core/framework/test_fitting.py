@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.results.nominated_filter import HELD_OFF
 from asched.core.framework.runner import run_alone
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.state.facts import Seen
-from tests.builders import PodBuilder, a_node, a_pod
+from asched.core.state.facts import Gone, Seen
+from tests.builders import PodBuilder, a_node, a_pod, term
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_slice, asks
 from tests.core.framework.test_second_look import a_runner
 
@@ -56,6 +57,49 @@ def test_a_row_is_judged_as_it_is_supposed_to_be() -> None:
     with cluster.supposing().gone(cluster.pods_on(0).values(), 0):
         assert fitting.status_on(0) is None
     assert fitting.status_on(0).reasons == ("Insufficient cpu",)
+
+
+def test_where_pre_filter_says_no_by_now_it_fits_nowhere_and_no_promise_matters() -> None:
+    """It did a moment ago, and what was found of rows then says nothing any more."""
+    runner = a_runner(*NODES, waiting=PROMISED)
+    cluster = runner.cluster
+    claim = a_claim(asks())
+    for kind, thing in (
+        (RESOURCE_CLAIM, claim),
+        (DEVICE_CLASS, a_class()),
+        (RESOURCE_SLICE, a_slice("a", nodeName="n1")),
+        (RESOURCE_SLICE, a_slice("b", nodeName="n2", pool="n2")),
+    ):
+        cluster.apply(Seen(kind, thing))
+    wanted = [{"name": "c", "resourceClaimName": "c"}]
+    owner = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "o", "controller": True}
+    pod = a_pod(namespace="d").requests(cpu="1").metadata(ownerReferences=[owner])
+    pod.spec(resourceClaims=wanted)
+    info = cluster.classes.info_of(pod.build())
+    fits = runner.fitting(info)
+    assert (fits.count, fits.rows().tolist()) == (1, [True, False, False])
+    assert {row: told.message for row, told in fits.in_words().items()} == {1: "Insufficient cpu"}
+    cluster.refusals.note("o", "n1", cluster.wall_clock_s)
+    assert runner.fitting(info).refused.told[0] == HELD_OFF
+    cluster.apply(Gone(RESOURCE_CLAIM, claim))
+    fits = runner.fitting(info)
+    assert fits.rejection is not None
+    assert (fits.count, fits.rows().any(), len(fits.refused.rows)) == (0, False, 0)
+    assert fits.in_words() == {}
+    assert fits.status_on(0) == fits.rejection
+
+
+def test_a_row_that_pre_filter_rules_out_is_told_so() -> None:
+    runner = a_runner(*NODES, waiting=PROMISED)
+    only = a_pod().requires_nodes(term(fields=["metadata.name In n2"])).requests(cpu="1")
+    fits = runner.fitting(runner.cluster.classes.info_of(only.build()))
+    told = [fits.status_on(row) for row in range(3)]
+    assert [one and one.message for one in told] == [
+        "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+        "Insufficient cpu",
+        "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+    ]
+    assert fits.status_on(1, heeds_promises=False) is None
 
 
 def test_a_filter_that_fails_somewhere_is_an_error_unless_that_is_spared() -> None:
