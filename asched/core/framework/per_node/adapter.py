@@ -352,7 +352,7 @@ def methods_of(cls: type[Any]) -> list[str]:
 def adapt(cls: type[Any], name: str) -> type[PerNode]:
     """The plugin class for a plain class. Raises UnusablePluginError."""
     found = methods_of(cls)
-    if not any(METHODS[method][0] for method in found):
+    if not found:
         wanted = ", ".join(METHODS)
         raise UnusablePluginError(f"{cls.__name__} has none of the methods {wanted}")
     for needed, by in (("score", "pre_score"), ("score", "normalize_scores")):

@@ -60,6 +60,8 @@ def test_where_it_runs_or_is_on_its_way_to() -> None:
     cluster.assume(info, "n1")
     assert Pod(info.pod, info).node_name == "n1"
     assert pod_of(a_pod().on("n2")).node_name == "n2"
+    bound = a_pod("bound").on("n2")
+    assert Pod(bound.build(), pending(cluster, bound)).node_name == "n2", "as it says itself"
 
 
 def test_state_is_that_of_the_attempt() -> None:
@@ -93,6 +95,16 @@ def test_a_node_tells_what_it_offers_and_what_is_taken() -> None:
     cluster.assume(pending(cluster, a_pod("b").requests(cpu="4")), "n1")
     assert node.cpu_free == -1.0, "it is a window"
     assert node.pod_count == 2
+
+
+def test_what_no_node_has_any_more_is_not_offered() -> None:
+    """The axis of resources keeps the places of those that are gone."""
+    many = a_node("large").allocatable({f"odd.com/{i}": "1" for i in range(12)})
+    cluster = a_cluster(LARGE, many)
+    cluster.apply(Gone(NODE, many.build()))
+    raw = cluster.nodes.node_at[0]
+    assert raw is not None
+    assert Node(cluster, 0, raw).allocatable == {"cpu": 4000, "memory": 1 << 20, GPU: 2}
 
 
 def test_what_no_node_names_is_asked_for_all_the_same() -> None:
