@@ -128,6 +128,9 @@ def _rejected(
 ) -> Generator[Effect, Answer, Next]:
     """No node: try to make room, then give the pod back to the queue under its rejectors."""
     result = yield from make_room(context, attempt, rejection)
+    if is_pointless(context, attempt):
+        yield from skip(context, attempt)
+        return None
     if result is not None and result.victims:
         context.observer.preempting(len(result.victims))
     why = rejected(rejection, result)
@@ -143,9 +146,11 @@ def _rejected(
 def make_room(
     context: SchedulerContext, attempt: Attempt, rejection: Rejection
 ) -> Generator[Effect, Answer, PostFilterResult | None]:
-    """Ask the PostFilter plugins; None if there are none."""
+    """Ask the PostFilter plugins; None if there are none, or the pod went while an extender was
+    asked: nobody has to go for it then.
+    """
     runner = attempt.runner
-    if not runner.profile.post_filters:
+    if not runner.profile.post_filters or is_pointless(context, attempt):
         return None
     state = runner.cache.state_of(attempt.info)
     trial = runner.trial(state, context.waiting, context.seed + attempt.id, context.now_s)
@@ -155,6 +160,12 @@ def make_room(
         trial = replace(trial, in_placements=in_placements, is_of_group=is_of_group)
     started_s = context.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
+    if is_pointless(context, attempt):
+        if result.withdraw is not None:
+            result.withdraw()
+        if result.background is not None:
+            result.background.close()
+        return None
     if any(plugin.preempts for plugin in runner.profile.post_filters):
         context.observer.preemption_tried()
     context.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
