@@ -290,8 +290,7 @@ class Topology:
             self._budget.charge(min(len(left), at_once) / per_step)
             for label_set in list(islice(left, at_once)):
                 population = self._populations.of(label_set)
-                weight = 0 if population is None else counter.weight_of(label_set)
-                if population is not None and weight:
+                if population is not None and (weight := counter.weight_of(label_set)):
                     for row, number in population.staying.items():
                         counter.move(row, number * weight)
                     if counter.key.counts_terminating:

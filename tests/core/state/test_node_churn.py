@@ -67,6 +67,7 @@ def test_names_that_come_and_go_leave_nothing() -> None:
             **sizes(cluster.nodes),
             "tally": len(cluster.counter(COUNTED).domain(HOST)),
             "domains": len(cluster.counter(COUNTED)._domains),
+            "keys of domains": len(cluster.topology._ledger.keys),
         }
     assert recount(cluster) == []
     for name, size in at[599].items():
