@@ -245,7 +245,6 @@ class Cluster(Objects):
             stays = (
                 info.node_name == pod.spec.node_name
                 and info.pod.is_terminating == pod.is_terminating
-                and info.pod.priority == pod.priority
             )
             if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
                 if info.row >= 0 and (moved := self.classes.moved(info.pod, pod)):
@@ -395,6 +394,7 @@ def _holds_as_much(old: PodClass, new: PodClass) -> bool:
         return True
     return (
         old.key.startswith(new.key) | new.key.startswith(old.key)
+        and old.told == new.told
         and old.accounted == new.accounted
         and old.accounted_nonzero == new.accounted_nonzero
     )

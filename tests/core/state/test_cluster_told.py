@@ -218,3 +218,29 @@ def test_who_came_to_a_node_without_us_is_counted_once_and_while_it_is_that_node
     cluster.apply(Gone(NODE, a_node("n1").build()))
     see(cluster, a_node("n1"))
     assert (cluster.refusals.strangers("n1"), cluster.refusals.contested) == (0, 0)
+
+
+def test_what_rules_read_of_a_placed_pod_counts_as_it_comes_changes_and_goes() -> None:
+    """Whoever keeps anything by row, like when its pods end, hears of each."""
+    cluster = a_cluster(a_node("n1"))
+    cluster.classes.tell_apart_by(("says",))
+    cluster.classes.tell_apart_by_deadlines()
+    see(cluster, web().on("n1"))
+
+    def tells(**spec: Any) -> PodBuilder:
+        return web().on("n1").spec(**spec)
+
+    for version in (
+        tells(activeDeadlineSeconds=9),
+        tells(activeDeadlineSeconds=8).metadata(annotations={"says": "a"}),
+        tells(activeDeadlineSeconds=8).metadata(annotations={"says": "a"}).status(phase="Running"),
+        tells().metadata(annotations={"says": "b"}),
+        tells(),
+    ):
+        cursor, before = cluster.nodes.log.end, cluster.placed["uid-web"].cls.told
+        see(cluster, version)
+        told = cluster.placed["uid-web"].cls.told
+        rows = [row for row, _ in cluster.nodes.log.since(cursor) or ()]
+        assert told == cluster.classes.class_of(version.build()).told
+        assert bool(rows) is (told != before)
+        assert recount(cluster) == []
