@@ -314,7 +314,6 @@ class Cluster(Objects):
         self.usage.move(info, 1)
         row = self.nodes.row_of.get(node_name)
         if row is None:
-            info.row = -1
             self._orphans.setdefault(node_name, {})[uid] = info
         else:
             self._place(info, row)

@@ -315,7 +315,6 @@ class NodeTable:
         for name in sorted(before - after):
             id_ = resources.find(name)
             if resources.release(id_):
-                self.columns.write["allocatable"][id_ - 1] = 0
                 self.pod_amounts.unlist(name, id_ - 1)
 
     def _write_images(self, row: int, old: Node | None, node: Node) -> None:

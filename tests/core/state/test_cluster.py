@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NODE, POD, POD_GROUP, POD_GROUP_V1BETA1
+from asched.core.model.kinds import NODE, POD, POD_GROUP, POD_GROUP_V1BETA1, Kind
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.state.audit import recount
-from asched.core.state.cluster import CannotAssumeError, Cluster
+from asched.core.state.cluster import CannotAssumeError, Cluster, Sight
 from asched.core.state.facts import Gone, Listed, Seen, WallClock
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
@@ -42,6 +42,7 @@ def moved(cluster: Cluster, cursor: int) -> list[tuple[int, int]]:
 def test_a_pending_pod_counts_nowhere() -> None:
     cluster = a_cluster(a_node("n1"), pods=[web()])
     assert (cpu(cluster), cluster.placed, list(cluster.pods_seen)) == ((0, 0), {}, ["default/web"])
+    assert not cluster.is_supposed
 
 
 def test_an_assumed_pod_counts_and_its_confirmation_counts_nothing_more() -> None:
@@ -112,6 +113,15 @@ def test_new_labels_of_a_placed_pod_are_logged_as_that() -> None:
     assert moved(cluster, cursor) == [(0, POD_LABELS)]
     assert cluster.placed["uid-web"].cls.label_set.labels == {"a": "b"}
     assert recount(cluster) == []
+
+
+def test_what_a_pod_asks_for_is_summed_once_whatever_labels_it_gets() -> None:
+    cluster = a_cluster(a_node("n1"), pods=[web().on("n1")])
+    info = cluster.placed["uid-web"]
+    accounted = info.cls.accounted
+    see(cluster, web().on("n1").labels(a="b"))
+    assert info.cls.label_set.labels == {"a": "b"}
+    assert info.cls.accounted is accounted
 
 
 def test_a_start_matters_to_victims_alone() -> None:
@@ -188,10 +198,11 @@ def test_what_rules_do_not_read_is_told_to_nobody() -> None:
         metadata = {"name": "crew", "namespace": "default", "uid": "u"}
         return decode(PodGroup, {"metadata": metadata, "spec": spec, "status": status})
 
-    assert len(cluster.apply(Seen(POD_GROUP, group(1)))) == 1
-    assert cluster.apply(Seen(POD_GROUP, group(1, "Scheduled"))) == []
-    assert len(cluster.apply(Seen(POD_GROUP, group(2, "Scheduled")))) == 1
-    assert len(cluster.apply(Gone(POD_GROUP, group(2)))) == 1
+    first, other, last = group(1), group(1, "Scheduled"), group(2, "Scheduled")
+    assert cluster.apply(Seen(POD_GROUP, first)) == [Sight(POD_GROUP, None, first)]
+    assert cluster.apply(Seen(POD_GROUP, other)) == []
+    assert cluster.apply(Seen(POD_GROUP, last)) == [Sight(POD_GROUP, other, last)]
+    assert cluster.apply(Gone(POD_GROUP, last)) == [Sight(POD_GROUP, last, None)]
     assert cluster.apply(Gone(POD_GROUP, group(2))) == []
 
 
@@ -218,6 +229,22 @@ def test_of_a_list_only_what_differs_counts() -> None:
     )
     assert sorted(names(sights)) == [("", "new"), ("1", ""), ("1", "newer")]
     assert sorted(cluster.pods_seen) == ["default/new", "default/newer", "default/same"]
+
+
+@pytest.mark.parametrize("kind", [NODE, POD])
+def test_each_object_of_a_list_is_a_step_be_it_one_that_is_known(kind: Kind) -> None:
+    def one(name: str, version: str) -> Any:
+        built = a_node(name) if kind is NODE else a_pod(name)
+        return built.metadata(resourceVersion=version).build()
+
+    cluster = a_cluster()
+    for name in ("a", "b", "c"):
+        cluster.apply(Seen(kind, one(name, "1")))
+    listed = one("a", "1"), one("b", "2"), one("c", "1"), one("d", "1")
+    steps = list(cluster.relist(Listed(kind, listed)))
+
+    assert [step and step.new.metadata.name for step in steps][-4:] == [None, "b", None, "d"]
+    assert len(steps) == 4 + (1 if kind is NODE else 2), "looked at, and pods sorted, in one step"
 
 
 def test_in_a_list_the_same_version_of_another_object_is_another_object() -> None:

@@ -175,6 +175,29 @@ def test_a_version_that_says_more_of_a_pod_counts_as_before() -> None:
     assert recount(cluster) == []
 
 
+def test_what_a_status_tells_of_counts_be_it_no_amount_of_cpu_or_nothing_of_it() -> None:
+    """Whoever asks for none is scored with 100m and 200Mi, and who asks for nothing with that."""
+
+    def told(requests: dict[str, str]) -> dict[str, Any]:
+        return {"containerStatuses": [{"name": "c0", "resources": {"requests": requests}}]}
+
+    cluster = a_cluster(a_node("n1"), pods=[a_pod("silent").on("n1"), web().on("n1")])
+    read = cluster.nodes.columns.read
+    see(cluster, web().on("n1").status(**told({"cpu": "1", "ephemeral-storage": "5"})))
+    assert read("requested")[:3, 0].tolist() == [1000, 0, 5]
+    assert read("nonzero")[:, 0].tolist() == [1100, 400 << 20]
+    see(cluster, a_pod("silent").on("n1").status(**told({"cpu": "0", "memory": "0"})))
+    assert read("requested")[:3, 0].tolist() == [1000, 0, 5]
+    assert read("nonzero")[:, 0].tolist() == [1000, 200 << 20]
+
+
+def test_a_start_on_a_node_that_nobody_knows_moves_no_row() -> None:
+    cluster = a_cluster(a_node("n1"), pods=[web().on("unknown")])
+    cursor = cluster.nodes.log.end
+    see(cluster, web().on("unknown").status(startTime="2026-01-01T00:00:00Z"))
+    assert cluster.nodes.log.end == cursor
+
+
 def test_an_orphan_that_goes_is_waited_for_no_longer() -> None:
     cluster = a_cluster(pods=[web("a").on("n1"), web("b").on("n1")])
     cluster.apply(Gone(POD, web("a").on("n1").build()))

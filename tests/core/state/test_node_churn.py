@@ -158,6 +158,7 @@ def test_rows_of_nodes_that_went_are_given_back() -> None:
 
     assert cluster.nodes.height == len(cluster.nodes.node_at) == len(cluster._rows) == 30
     assert cluster.nodes.columns.capacity == ROWS_MIN
+    assert not cluster.nodes._free
     assert {array.shape[-1] for array in cluster.nodes.columns.write.values()} == {ROWS_MIN}
     assert len(cluster.nodes.label_column("zone").ids) == ROWS_MIN
     assert cluster.nodes.log.since(before) is None
