@@ -88,8 +88,6 @@ class Trigger(NamedTuple):
         """Whether an incoming trigger is of interest to this registration (runtime reference
         1.6).
         """
-        if self.is_wildcard:
-            return True
         same = self.resource in (WILDCARD, incoming.resource) or (
             self.resource == POD.resource and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
         )

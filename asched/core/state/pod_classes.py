@@ -301,7 +301,7 @@ def _resize_key(pod: Pod) -> bytes:
     told = [
         (s.name, s.resources, s.allocated_resources)
         for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if s.resources is not None or s.allocated_resources is not None
+        if s.resources is not None  # without these, nobody counts what is allocated
     ]
     if not told and status.resources is None:
         return b""

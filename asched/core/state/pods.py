@@ -47,7 +47,7 @@ class LabelSet:
 
 def _asks_for_both(container: Container) -> bool:
     """Whether a container asks for cpu and memory, be it for nothing of them."""
-    asked = container.resources.requests if container.resources else None
+    asked = container.resources.requests
     return asked is not None and requests.CPU in asked and requests.MEMORY in asked
 
 

@@ -39,6 +39,7 @@ def test_amounts_that_cannot_be_read_count_nowhere() -> None:
         (a_pod().requests(cpu="2"), (2000, 200 << 20)),
         (a_pod().requests(memory="1Ki"), (100, 1024)),
         (a_pod().requests(cpu="2", memory="1Ki").container(), (2100, 1024 + (200 << 20))),
+        (a_pod().spec(containers=[]), (0, 0)),
     ],
 )
 def test_silent_containers_count_by_default_for_scoring(
@@ -57,13 +58,13 @@ def test_an_overhead_is_lost_by_the_node_and_scored() -> None:
 
 
 def test_ports_are_those_of_containers_and_sidecars() -> None:
-    pod = a_pod().host_port(80).host_port(443, "UDP", "10.0.0.1")
+    pod = a_pod().host_port(1).host_port(443, "UDP", "10.0.0.1")
     pod.first["ports"].append({"containerPort": 9})
     pod.init(sidecar=True).init()
     for port, container in zip((81, 82), pod.json["spec"]["initContainers"], strict=True):
         container["ports"] = [{"containerPort": 1, "hostPort": port}]
     assert a_class(pod).host_ports == (
-        ("0.0.0.0", "TCP", 80),
+        ("0.0.0.0", "TCP", 1),
         ("10.0.0.1", "UDP", 443),
         ("0.0.0.0", "TCP", 81),
     )
@@ -146,6 +147,24 @@ def test_sidecars_of_a_pod_count_as_its_containers_do() -> None:
     assert a_class(pod).scoring_nonzero == (2000, 2048)
     of_pod = a_pod().requests(asked).spec(resources={"requests": {"cpu": "5", "memory": "9Ki"}})
     assert a_class(of_pod).accounted_nonzero == (5000, 9216), "what the pod as a whole asks for"
+
+
+@pytest.mark.parametrize(
+    ("asked", "scored"), [({"cpu": "1", "memory": "1Ki"}, (1000, 1024)), ({}, (100, 200 << 20))]
+)
+def test_a_waiting_pod_is_scored_by_what_its_containers_ask_for_alone(
+    asked: dict[str, str], scored: tuple[int, int]
+) -> None:
+    """Upstream's scorers look neither at the pod as a whole nor at a resize: one that is placed
+    counts with both.
+    """
+    of_pod = a_pod("one").requests(asked).spec(resources={"requests": {"cpu": "5", "memory": "9"}})
+    told = {"name": "c0", "resources": {"requests": {"cpu": "7", "memory": "11"}}}
+    resized = a_pod("two").requests(asked).on("n1").status(containerStatuses=[told])
+    assert a_class(of_pod).scoring_nonzero == scored
+    assert a_class(resized).scoring_nonzero == scored
+    assert a_class(of_pod).accounted_nonzero == (5000, 9)
+    assert a_class(resized).accounted_nonzero == (7000, 1024 if asked else 11)
 
 
 def test_large_pods_are_charged_by_their_size_and_small_ones_are_not() -> None:

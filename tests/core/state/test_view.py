@@ -96,6 +96,9 @@ def test_a_supposed_view_differs_in_what_pods_ask_for_and_their_number() -> None
     assert view.requested(slice(0, 2)).tolist() == [[500, 0], [1, 1026]]
     assert view.pod_count.tolist() == [1, 1]
     assert view.allocatable(0).tolist() == [4000, 8000]
+    most = SupposedView(view.table, view.rows, more.astype(object) * 10**30, np.array([1, -1]))
+    assert most.requested(0).tolist() == [INT64_MAX, -INT64_MAX]
+    assert most.requested(0).dtype == np.int64
 
 
 NEAR = INT64_MAX - 10
@@ -110,6 +113,7 @@ NEAR = INT64_MAX - 10
         ([NEAR, 5], [INT64_MAX, -7], [INT64_MAX, -2]),
         ([NEAR], [-5], [NEAR - 5]),
         ([INT64_MAX, INT64_MAX], [0, 5], [INT64_MAX, INT64_MAX]),
+        ([INT64_MAX, 5], [1, 1], [INT64_MAX, 6]),
         ([], [], []),
     ],
 )
@@ -126,3 +130,4 @@ def test_numbers_of_any_size_are_kept_within_64_bits() -> None:
     found = with_more(np.array([1, 1, 1], dtype=np.int64), more)
     assert found.tolist() == [INT64_MAX, -INT64_MAX, 8]
     assert found.dtype == np.int64
+    assert with_more(np.array([1], dtype=np.int64), more[2:]).dtype == np.int64

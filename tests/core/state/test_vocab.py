@@ -5,6 +5,7 @@ import random
 import numpy as np
 
 from asched.core.state.vocab import BIRTHS_MIN, Vocab, with_room
+from tests.weigh import growth, weigh
 
 
 def test_an_id_lasts_until_its_last_holder_gives_it_back() -> None:
@@ -58,6 +59,17 @@ def test_however_many_values_come_and_go_as_few_are_kept_as_live() -> None:
         if number >= 3:
             vocab.release(vocab.find(f"v{number - 3}"))
     assert len(vocab) <= 5
+
+
+def test_many_values_that_went_leave_nothing() -> None:
+    vocab: Vocab[int] = Vocab(0)
+    vocab.release(vocab.take(1))
+    before = weigh(vocab)
+    many = [vocab.take(value) for value in range(1, BIRTHS_MIN // 2)]
+    for id_ in many:
+        vocab.release(id_)
+    assert growth(before, weigh(vocab)).keys() <= {"entries of list", "int"}
+    assert growth(before, weigh(vocab))["entries of list"] == len(many), "births"
     assert len(vocab._births) <= BIRTHS_MIN
     assert len(vocab._free) <= 2
 
