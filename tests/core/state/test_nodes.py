@@ -198,8 +198,9 @@ def test_nodes_with_a_resource_of_their_own_each_have_amounts_copied_a_few_times
     table, count = NodeTable(), 400
     for number in range(count):
         table.put(a_node(f"n{number}").allocatable({f"example.com/r{number}": "3"}).build())
+        places = len(table.columns.read("allocatable"))
+        assert places <= max(RESOURCES_FEW, 1.5 * (number + 4))
     assert made[0] <= RESOURCES_FEW + 10
-    assert len(table.columns.read("allocatable")) <= 2 * count
     for number in range(count):
         place = table.find_resource(f"example.com/r{number}")
         assert table.columns.read("allocatable")[place].nonzero()[0].tolist() == [number]

@@ -142,21 +142,22 @@ def test_a_trial_takes_what_never_counted() -> None:
 
 
 def test_a_counter_first_asked_for_in_a_trial_does_not_outlive_it() -> None:
-    world = World(a_node("n1"), a_pod("p", "app=web", node="n1", terminating=True))
-    info = next(iter(world.cluster.pods_on(0).values()))
+    pods = [a_pod(f"p{n}", f"app=web own={n}", node="n1", terminating=True) for n in range(2)]
+    world = World(a_node("n1"), *pods)
+    infos = list(world.cluster.pods_on(0).values())
 
-    with world.cluster.supposing().gone([info], 0):
+    with world.cluster.supposing().gone(infos, 0):
         made = world.cluster.counter(key("app=web", terminating=False))
         world.cluster.counter(key("tier", terminating=False))
 
-    assert made.is_dropped
     left = made.total
-    world.see(a_pod("q", "app=web", node="n1"))
-    assert made.total == left, "it moves with nobody any more"
+    assert made.is_dropped
+    world.see(a_pod("q", "app=web own=0", node="n1"))
     anew = world.cluster.counter(key("app=web", terminating=False))
     assert anew.rows().tolist() == [1]
-    world.see(a_pod("r", "app=web", node="n1"))
+    world.see(a_pod("r", "app=web own=1", node="n1"))
     assert anew.rows().tolist() == [2]
+    assert made.total == left, "it moves with nobody any more"
 
 
 def test_a_failing_trial_is_undone() -> None:
@@ -218,7 +219,7 @@ def test_the_least_used_counters_go_and_say_so(
 def test_counters_that_count_nothing_go_unless_asked_for_lately(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of eight, the half that was asked for last stays."""
+    """Of eight or more, the four that were asked for last stay."""
     monkeypatch.setattr(topology, "IDLE_MAX", 8)
     world = World(a_node("n1"))
     asked = world.cluster.counter(key("app=asked"))
@@ -229,6 +230,14 @@ def test_counters_that_count_nothing_go_unless_asked_for_lately(
         known.append(len(world.cluster.topology._counters))
     assert known == [2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8, 5]
     assert not asked.is_dropped
+    pods = [a_pod(f"p{n}", f"app=busy{n}", node="n1") for n in range(20)]
+    world.see(*pods)
+    busy = [world.cluster.counter(key(f"app=busy{n}")) for n in range(20)]
+    world.lose(*pods)
+    for number in range(8):
+        world.cluster.counter(key(f"app=b{number}"))
+    assert [counter.is_dropped for counter in busy] == [True] * 20
+    assert len(world.cluster.topology._counters) <= 8
     check(world)
 
 
