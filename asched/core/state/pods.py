@@ -129,9 +129,9 @@ class PodClass:
         """What a node loses to such a pod, a resize in place included; what nobody counts is left
         out, and so is everything if an amount cannot be read.
         """
-        simple = self.is_simple
+        resized = self.tells_of_resize  # else the status of the example is its own affair
         try:
-            amounts = self.requests if simple else requests.accounted_requests(self.example)
+            amounts = requests.accounted_requests(self.example) if resized else self.requests
         except QuantityError:
             return {}
         fixed = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
@@ -143,7 +143,8 @@ class PodClass:
         try:
             if self.is_simple:
                 return self.scoring_nonzero
-            return requests.scoring_requests(self.example, pod_level=True, resized=True)
+            resized = self.tells_of_resize
+            return requests.scoring_requests(self.example, pod_level=True, resized=resized)
         except QuantityError:
             return 0, 0
 

@@ -167,6 +167,19 @@ def test_a_waiting_pod_is_scored_by_what_its_containers_ask_for_alone(
     assert a_class(resized).accounted_nonzero == (7000, 1024 if asked else 11)
 
 
+def test_what_equal_pods_hold_is_no_affair_of_the_status_of_one_that_has_no_node() -> None:
+    """Like that of a running pod which somebody asks about as if it were waiting."""
+    cluster = a_cluster(a_node("n1"))
+    told = {"name": "c0", "resources": {"requests": {"cpu": "2", "memory": "9"}}}
+    asked = {"cpu": "1", "memory": "5"}
+    runs = a_pod("runs").requests(asked).on("n1").status(containerStatuses=[told]).build()
+    first = cluster.classes.info_of(runs.on("")).cls
+    assert first is a_class(a_pod("waits").requests(asked), cluster)
+    assert first.accounted == {"cpu": 1000, "memory": 5}
+    assert first.accounted_nonzero == (1000, 5)
+    assert cluster.classes.info_of(runs).cls.accounted == {"cpu": 2000, "memory": 9}
+
+
 def test_large_pods_are_charged_by_their_size_and_small_ones_are_not() -> None:
     cluster = a_cluster()
     small = a_class(a_pod(), cluster)
