@@ -23,7 +23,7 @@ from asched.core.model.selector import Requirement, together
 I32 = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
-#: More than any selector may need.
+#: A bit beyond all that a selector may need: however many labels bar it, it does not carry over.
 BARRED: Final = 1 << 24
 NOBODY: Final[I32] = np.zeros(0, dtype=np.int32)
 
@@ -62,8 +62,8 @@ class _Key:
         """A label with this key is there."""
         lacking[self._array("Exists", "", self.needing)] -= 1
         lacking[self._array("In", value, self.accepting.get(value))] -= 1
-        lacking[self._array("DoesNotExist", "", self.barring_any)] += BARRED
-        lacking[self._array("NotIn", value, self.barring.get(value))] += BARRED
+        lacking[self._array("DoesNotExist", "", self.barring_any)] |= BARRED
+        lacking[self._array("NotIn", value, self.barring.get(value))] |= BARRED
 
     def _array(self, operator: str, value: str, numbers: Sequence[int] | None) -> I32:
         if not numbers:

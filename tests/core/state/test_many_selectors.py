@@ -33,6 +33,23 @@ def test_each_says_what_it_says_alone(seed: int) -> None:
         assert many.matching(labels).tolist() == [one.matches(labels) for one in selectors]
 
 
+@pytest.mark.parametrize("count", [2, 128, 256, 300])
+def test_one_that_is_barred_by_many_labels_at_once_does_not_hold(count: int) -> None:
+    """A tenant may write hundreds of requirements, and as many labels."""
+    keys = [f"k{number}" for number in range(count)]
+    absent = tuple(Requirement(key, "DoesNotExist", frozenset()) for key in keys)
+    other = tuple(Requirement(key, "NotIn", frozenset(("v",))) for key in keys)
+    needs = (*absent, Requirement("a", "Exists", frozenset()))
+    many = ManySelectors()
+    for selector in (absent, other, needs, absent[:-1]):
+        many.add(selector)
+
+    labels = dict.fromkeys((*keys, "a"), "v")
+    assert many.matching(labels).tolist() == [False] * 4
+    assert many.matching({keys[-1]: "v"}).tolist() == [False, False, False, True]
+    assert many.matching({"a": "v"}).tolist() == [True] * 4
+
+
 def test_one_that_is_added_later_is_asked_too() -> None:
     many = ManySelectors()
     many.add((Requirement("a", "In", frozenset("v")),))
