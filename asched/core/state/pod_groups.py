@@ -231,7 +231,7 @@ class PodGroups:
     def let_go(self, key: str) -> tuple[str, ...]:
         """Nobody of a group is held any more; the uids of those who were."""
         group = self._groups.get(key)
-        if group is None or not group.held:
+        if group is None:
             return ()
         held = tuple(group.held)
         group.held.clear()
