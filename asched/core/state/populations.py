@@ -39,10 +39,9 @@ Sets = LabelSet | dict[LabelSet, None]
 class Population:
     """Where the pods of one label set are: row to number, those that terminate apart."""
 
-    __slots__ = ("label_set", "staying", "terminating")
+    __slots__ = ("staying", "terminating")
 
-    def __init__(self, label_set: LabelSet) -> None:
-        self.label_set = label_set
+    def __init__(self) -> None:
         self.staying: dict[int, int] = {}
         self.terminating: dict[int, int] = {}
 
@@ -119,7 +118,7 @@ class Populations:
         inside = self._inside[namespace]
         population = inside.get(label_set)
         if population is None:
-            population = inside[label_set] = Population(label_set)
+            population = inside[label_set] = Population()
             for key in self._known_keys.get(namespace, ()):
                 self._entries += _add(self._by_value[namespace, key], key, label_set)
             self._cut()
@@ -192,8 +191,6 @@ class Populations:
             )
             self._drop(asked)
             self._known_keys[namespace].remove(key)
-            if not self._known_keys[namespace]:
-                del self._known_keys[namespace]
 
     def _drop(self, asked: tuple[str, str]) -> None:
         del self._by_value[asked]
