@@ -34,6 +34,12 @@ def test_held_room_counts_as_taken_until_it_is_dropped() -> None:
     assert not cluster.holds
 
 
+def test_scorers_see_of_held_room_what_is_held_and_no_more() -> None:
+    """A pod that requests nothing counts as if it used something; a hold without pods does not."""
+    assert HeldAmounts({"cpu": 500}).accounted_nonzero == (500, 0)
+    assert HeldAmounts({"memory": 7, "x.com/gpu": 1}).accounted_nonzero == (0, 7)
+
+
 def test_a_held_pod_counts_wherever_pods_count_but_is_nobody_to_evict() -> None:
     cluster = a_cluster(a_node("n1").labels({"kubernetes.io/hostname": "n1"}))
     to_come = a_pod("to-come").labels(app="x").host_port(80).requests(cpu="1")
@@ -189,15 +195,20 @@ def test_deadlines_are_swept_only_once_most_are_nobodys_and_stay_in_order() -> N
     holds = a_cluster(a_node("n1")).holds
     for number in range(200):
         holds.put(f"stays-{number}", [], until_s=(number * 37) % 101)
-    kept = holds._deadlines
+    for number in range(0, 200, 3):
+        holds.put(f"stays-{number}", [], until_s=(number * 53) % 101)
+    kept, most = holds._deadlines, 0
     for at in range(1_000, 2_000):
         holds.put("restless", [], until_s=at)
-        assert len(holds._deadlines) <= SWEEP_FROM + 2 * 201 + 1
+        most = max(most, len(holds._deadlines))
         if at < 1_150:
             assert holds._deadlines is kept, "sweeping each time would cost all, each time"
+    assert most == SWEEP_FROM + 2 * 201 + 1
+    until_s = {hold.owner: hold.until_s for hold in holds}
     for now_s in range(101):
-        due = [f"stays-{n}" for n in range(200) if (n * 37) % 101 == now_s]
+        due = [owner for owner, at in until_s.items() if at == now_s]
         assert sorted(holds.expired(now_s)) == sorted(due)
+        assert (holds.next_deadline_s or 0) > now_s
 
 
 @pytest.mark.parametrize("seed", range(20))

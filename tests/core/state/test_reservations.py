@@ -280,6 +280,9 @@ def test_who_kept_an_answer_asks_again_once_for_each_moment_that_turns_it() -> N
 
 def test_whatever_is_reserved_or_given_up_lets_everybody_ask_again() -> None:
     scene = Scene()
+    before = scene.cluster.counts
+    scene.ledger.tick()
+    assert scene.cluster.counts == before, "nothing is reserved"
     for change in (scene.reserve, partial(scene.ledger.drop, "gang")):
         before = scene.cluster.counts, scene.ledger.version
         change()
@@ -343,6 +346,24 @@ def test_rows_whose_node_went_keep_nobody_off() -> None:
     with scene.cluster.supposing() as suppose:
         suppose.there((guest,), 1)
         assert scene.codes(endless("a")) == [0, 1]
+
+
+def test_what_is_left_is_looked_at_again_only_where_something_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each pod asks each reservation."""
+    scene, looked = Scene(), []
+    one = scene.reserve(cpus={"n1": 1, "n2": 2})
+    free_at = scene.ledger.free_at
+    monkeypatch.setattr(
+        scene.ledger, "free_at", lambda row, at_s: looked.append(row) or free_at(row, at_s)
+    )
+    scene.ledger.left(one)
+    assert looked == [0, 1]
+    scene.cluster.apply(Seen(POD, endless("there", cpu="2").on("n2").build()))
+    for _ in range(3):
+        assert scene.ledger.left(one).amounts[CPU].tolist() == [3000, 0]
+        assert looked == [0, 1, 1]
 
 
 def test_what_is_left_follows_nodes_that_go_and_come_back() -> None:
