@@ -70,9 +70,9 @@ class Objects:
         """Store a version of which no rule reads what is new; False if one may."""
         if kind.resource not in RULED_BY_SPEC:
             return False
-        key, store = obj.metadata.key, self._objects.get(kind.resource)
-        old: Any = store.get(key) if store else None
-        if store is None or old is None or _may_matter(old, obj):
+        key, store = obj.metadata.key, self._objects.get(kind.resource, {})
+        old: Any = store.get(key)
+        if old is None or _may_matter(old, obj):
             return False
         store[key] = obj
         return True

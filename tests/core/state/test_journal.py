@@ -87,6 +87,26 @@ def test_only_so_many_bytes_are_kept(monkeypatch: Any) -> None:
     assert keys(journal) == ["e", "c", "b"], "what was undone takes nothing"
 
 
+def test_what_there_was_not_before_takes_no_bytes(monkeypatch: Any) -> None:
+    monkeypatch.setattr(journals, "BYTES_MAX", 0)
+    journal = Journal()
+    journal.note(SERVICE, "a", None)
+    journal.note(SERVICE, "b", None)
+    assert [step.size for step in journal.since(0)] == [0, 0]
+
+
+def test_more_can_be_undone_than_is_remembered() -> None:
+    """A supposition may be longer than the journal: it is taken back all the same."""
+    journal = Journal(steps_max=2)
+    for name in "abcde":
+        journal.note(SERVICE, name, None)
+    journal.back_to(1)
+    assert keys(journal, journal.end) == []
+    assert not journal.remembers(1), "what led there is not known"
+    journal.note(SERVICE, "f", None)
+    assert keys(journal, journal.end - 1) == ["f"]
+
+
 def test_what_was_undone_is_forgotten() -> None:
     journal = Journal()
     for name in ("a", "b", "c"):
