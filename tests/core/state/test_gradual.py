@@ -33,6 +33,13 @@ def test_every_part_is_made_once_and_in_order(parts: int) -> None:
     assert slices == (1 if parts <= FEW else -(-parts // CHUNK))
 
 
+@pytest.mark.parametrize("parts", [FEW, FEW + 1])
+def test_of_few_parts_the_budget_does_not_hear(parts: int) -> None:
+    budget = Budget()
+    Gradual(budget, range(parts), str, steps=2.0).all()
+    assert budget.spent == (0.0 if parts == FEW else 2.0 * parts)
+
+
 def test_a_part_that_cannot_be_made_is_tried_again_by_whoever_asks_again() -> None:
     asked = []
 

@@ -1,14 +1,24 @@
 """Pods with many terms: one counter for all, one tally for all, and nothing left when they go."""
 
+from random import Random
 from typing import Any
+
+import pytest
 
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.state.affinity_terms import AffinityTerm
+from asched.core.model.selector import Selector
+from asched.core.state import many_terms
+from asched.core.state.affinity_terms import AffinityTerm, TermsOf
+from asched.core.state.budget import Budget
+from asched.core.state.counters import PodPredicate, TermCounter, TermKind, term_keys
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.gradual import FEW
-from tests.builders import a_node, a_pod
+from asched.core.state.many_terms import Counting, ManyCarried, ManyTerms
+from asched.core.state.pods import LabelSet
+from asched.core.state.tally import TallyLedger
+from tests.builders import a_cluster, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
 MANY = 40 * FEW
@@ -164,3 +174,144 @@ def test_terms_with_keys_of_no_node_speak_of_nobody_until_a_node_has_the_key() -
         play.turn(Seen(NODE, a_node(f"n{i}").labels(zone=f"z{i}").build()))
     settle(play)
     assert play.node_of("uid-kept off")
+
+
+KINDS = (
+    ("podAffinity", "required"),
+    ("podAntiAffinity", "required"),
+    ("podAffinity", "preferred"),
+    ("podAntiAffinity", "preferred"),
+)
+
+
+def a_selector(rng: Random) -> dict[str, Any]:
+    if rng.random() < 0.5:
+        return {"matchLabels": {rng.choice("ab"): rng.choice("vw")}} if rng.random() < 0.8 else {}
+    operator = rng.choice(("In", "NotIn", "Exists", "DoesNotExist"))
+    one: dict[str, Any] = {"key": rng.choice("abc"), "operator": operator}
+    if operator.endswith("In"):
+        one["values"] = rng.sample("vwx", rng.randint(1, 2))
+    return {"matchExpressions": [one]}
+
+
+def any_terms(rng: Random, count: int) -> TermsOf:
+    """Of any kind, with any key, looking anywhere; some without a selector match nothing."""
+    written: dict[str, dict[str, list[Any]]] = {"podAffinity": {}, "podAntiAffinity": {}}
+    for _ in range(count):
+        stanza, how = rng.choice(KINDS)
+        one: dict[str, Any] = {"topologyKey": rng.choice(("zone", "rack", "none"))}
+        if rng.random() < 0.9:
+            one["labelSelector"] = a_selector(rng)
+        if rng.random() < 0.4:
+            one["namespaces"] = rng.sample(("red", "blue", "n3"), rng.randint(1, 2))
+        if rng.random() < 0.3:
+            one["namespaceSelector"] = a_selector(rng)
+        if how == "preferred":
+            one = {"weight": rng.randint(1, 100), "podAffinityTerm": one}
+        written[stanza].setdefault(how + SPREAD, []).append(one)
+    return TermsOf(a_pod("p", "red").spec(affinity=written).build(), Budget())
+
+
+def any_labels(rng: Random, number: int) -> LabelSet:
+    namespace = rng.choice(("red", "blue", *(f"n{i}" for i in range(9))))
+    return LabelSet(
+        number, namespace, {k: rng.choice("vwx") for k in rng.sample("abcd", rng.randrange(5))}
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_terms_that_are_carried_together_speak_as_each_would_alone(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_terms, "NAMESPACES_MAX", 3)
+    rng, cluster = Random(seed), a_cluster(a_node("n0").labels(zone="z", rack="r"))
+    written, ledger = any_terms(rng, rng.randint(1, 30)), TallyLedger(cluster.nodes)
+    many = ManyCarried(ledger, Budget(), written)
+    alone = [TermCounter(ledger, key) for key in term_keys(written.all())]
+    of_namespaces: dict[str, dict[str, str]] = {}
+    for number in range(40):
+        label_set = any_labels(rng, number)
+        namespace = of_namespaces.setdefault(label_set.namespace, any_labels(rng, 0).labels)
+        expected: dict[tuple[TermKind, str], list[int]] = {}
+        for one in alone:
+            if one.key.topology_key != "none" and one.speaks_of(label_set, namespace):
+                expected.setdefault((one.key.kind, one.key.topology_key), []).append(one.key.weight)
+        found = {(s.kind, s.topology_key): s for s in many.spoken(label_set, namespace)}
+        assert {key: (s.number, s.weight) for key, s in found.items()} == {
+            key: (len(weights), sum(weights)) for key, weights in expected.items()
+        }
+        assert all(spoken.tally is many for spoken in found.values())
+        assert len(many._inside) <= 3
+
+
+def test_which_keys_nodes_have_is_asked_once_until_a_node_brings_or_takes_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thousands of terms may have a key of their own."""
+    cluster, asked = a_cluster(a_node("n0").labels(zone="z")), []
+    written = TermsOf(a_pod("p").spec(**apart(3)).build(), Budget())
+    many = ManyCarried(TallyLedger(cluster.nodes), Budget(), written)
+    is_carried = cluster.nodes.is_carried
+    monkeypatch.setattr(
+        type(cluster.nodes), "is_carried", lambda _, key: asked.append(key) or is_carried(key)
+    )
+    label_set = LabelSet(0, "default", {"app": "app1"})
+    for _ in range(3):
+        assert [spoken.number for spoken in many.spoken(label_set, {})] == [1]
+    assert asked == ["zone"]
+    cluster.apply(Gone(NODE, a_node("n0").build()))
+    assert not list(many.spoken(label_set, {}))
+
+
+@pytest.mark.parametrize("counting", Counting)
+@pytest.mark.parametrize("seed", range(15))
+def test_pods_count_by_many_terms_as_by_each_alone(
+    seed: int, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Required terms weigh one each, preferred ones what they say, those that match nobody none."""
+    monkeypatch.setattr(many_terms, "LABEL_SETS_MAX", 7)
+    rng, cluster = Random(seed), a_cluster()
+    groups = any_terms(rng, rng.randint(2, 6)).all()
+    terms = [term for group in groups for term in group]
+
+    def predicate(term: AffinityTerm) -> PodPredicate | None:
+        if term.selector is None:
+            return None
+        return PodPredicate(None if term.namespace_selector else term.namespaces, term.selector)
+
+    many = ManyTerms(Budget(), terms, predicate, counting)
+    counter = many.make(TallyLedger(cluster.nodes))
+    assert counter.is_weighed == (counting is Counting.WEIGHTS)
+    for number in rng.choices(range(12), k=40):
+        label_set = any_labels(Random(number), number)
+        holds = [one is not None and one.matches(label_set) for one in map(predicate, terms)]
+        expected = {
+            Counting.ANY: any(holds),
+            Counting.ALL: all(holds),
+            Counting.WEIGHTS: sum(
+                term.weight or 1 for term, is_held in zip(terms, holds, strict=True) if is_held
+            ),
+        }[counting]
+        assert counter.weight_of(label_set) == expected
+        assert counter.matches(label_set) == bool(expected)
+        assert len(many._weights_of) <= 7
+
+
+def test_of_terms_that_all_have_to_match_one_that_matches_nobody_is_enough() -> None:
+    terms = TermsOf(a_pod("p").spec(**apart(2)).build(), Budget()).all().required_anti_affinity
+    everybody = PodPredicate(None, Selector(()))
+    for held, counts in (((True, True), 1), ((True, False), 0), ((False, True), 0)):
+        holds = dict(zip(terms, held, strict=True))
+        many = ManyTerms(
+            Budget(), terms, lambda one, h=holds: everybody if h[one] else None, Counting.ALL
+        )
+        counter = many.make(TallyLedger(a_cluster().nodes))
+        assert counter.weight_of(LabelSet(0, "red", {})) == counts
+
+
+def test_the_budget_hears_of_each_term_that_is_looked_at() -> None:
+    budget = Budget()
+    terms = TermsOf(a_pod("p").spec(**apart(MANY)).build(), Budget()).all().required_anti_affinity
+    many = ManyTerms(budget, terms, lambda _: None, Counting.ANY, steps=2.0)
+    many.make(TallyLedger(a_cluster().nodes))
+    assert budget.spent == (many_terms.TERM_STEPS + 2.0) * MANY
