@@ -59,11 +59,8 @@ class Reader(Generic[E]):
 
     def news(self) -> Sequence[E] | None:
         """What came since the last time; None if that is not known any more, as at first."""
-        log, cursor = self._log, self._cursor
-        if cursor == log.end:
-            return ()
-        self._cursor = log.end
-        return log.since(cursor)
+        cursor, self._cursor = self._cursor, self._log.end
+        return self._log.since(cursor)
 
 
 class RowLog(ChangeLog[tuple[int, int]]):

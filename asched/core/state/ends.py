@@ -155,7 +155,7 @@ def _max_exec_s(metadata: ObjectMeta) -> float:
 def _like(info: PodInfo) -> Hashable:
     """Pods of a namespace with owners of one kind that run the same image in as much room."""
     pod = info.pod
-    owner, containers = pod.metadata.controller, pod.spec.containers or ()
+    owner, containers = pod.metadata.controller, pod.spec.containers
     image = containers[0].image if containers else ""
     kind = owner.kind if owner is not None else ""
     return pod.metadata.namespace, kind, image, tuple(sorted(info.cls.accounted.items()))

@@ -156,8 +156,6 @@ class Refusals:
         """Which of the feasible rows are contested, and would not keep the room that is
         to be left if the pod went there.
         """
-        if not self._contested:
-            return []
         found, over = [], []
         for name, known in self._contested.items():
             level = known.level_at(now_s)
@@ -183,7 +181,7 @@ class Refusals:
         allocatable, requested = read("allocatable"), read("requested")
         for name, asked in pod.cls.accounted.items():
             index = self._nodes.find_resource(name)
-            if index is None or not asked:
+            if index is None:
                 continue
             offered = allocatable.item(index, row)
             left = min(count * amounts.get(name, 0), offered // HEADROOM_PART)

@@ -161,6 +161,8 @@ def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
 
     assert ends.of(like, NOW_S) == End(BEGAN_S + 104, is_hard=False)
     assert ends.of(running(cluster, a_pod("other").requests(cpu="1")), NOW_S) is None
+    ends.learns = False
+    assert ends.of(like, NOW_S) is None, "no profile asks for it any more"
 
 
 def test_nothing_is_kept_where_nobody_learns() -> None:

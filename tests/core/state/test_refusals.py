@@ -283,6 +283,34 @@ def test_only_what_a_pod_asks_for_and_nodes_have_is_left_room_of(
     assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
 
 
+def test_room_is_left_for_the_largest_of_the_strangers_by_resource(nodes: NodeTable) -> None:
+    nodes.put(a_node("n1").allocatable(cpu="8", memory="16Gi", pods="99").build())
+    refusals, classes = Refusals(nodes), PodClasses()
+    for name, asked in (("a", {"cpu": "500m"}), ("b", {"memory": "1Gi"}), ("c", {"cpu": "250m"})):
+        theirs = classes.info_of(a_pod(name).requests(asked).build())
+        theirs.row, theirs.node_name = 0, "n1"
+        refusals.chosen("n1", 1000.0)
+        refusals.stranger(theirs, 1000.0)
+    for asked, crowded in (
+        ({"cpu": "7500m", "memory": "15Gi"}, False),
+        ({"cpu": "7501m"}, True),
+        ({"memory": f"{(15 << 30) + 1}"}, True),
+    ):
+        info = classes.info_of(a_pod("p").requests(asked).build())
+        assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
+
+
+def test_nodes_that_are_unknown_or_contested_no_more_keep_nobody_off(nodes: NodeTable) -> None:
+    """Whatever else there is or is not on them."""
+    refusals, classes = Refusals(nodes), PodClasses()
+    info = classes.info_of(a_pod("p").requests(cpu="1000").build())
+    refusals.clash("nobody-knows-it", None, 1000.0)
+    assert refusals.crowded(info, lambda _: True, 1000.0) == []
+    refusals.clash("n1", None, 1000.0)
+    assert refusals.crowded(info, lambda _: True, 1000.0) == [0]
+    assert refusals.crowded(info, lambda _: True, 1000.0 + HALF_S * 4) == []
+
+
 def test_a_node_made_anew_is_contested_by_nobody() -> None:
     cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
     cluster.apply(Seen(NODE, n1))
