@@ -42,6 +42,12 @@ def test_all_predicates_must_match() -> None:
     assert not counter.matches(labels("y", app="web", tier="t"))
 
 
+def test_a_counter_that_nobody_has_used_yet_is_the_first_to_go() -> None:
+    """Its first use may end before all pods are counted: then it stays, to be asked again."""
+    ledger = TallyLedger(NodeTable())
+    assert PodCounter(ledger, CounterKey((), counts_terminating=True)).used == 0
+
+
 def test_predicates_hold_in_the_namespaces_that_all_of_them_name() -> None:
     named = (predicate(WEB, "x", "y"), predicate(HAS_TIER, "y", "z"))
     counter = PodCounter(TallyLedger(NodeTable()), CounterKey(named, counts_terminating=True))

@@ -128,6 +128,9 @@ def test_an_object_is_supposed_whatever_version_of_ours_is_assumed(is_assumed: b
         assert cluster.told(kind, "pv").status.phase == "supposed"
     assert cluster.told(kind, "pv").status.phase == "told"
     assert cluster.get(kind, "pv").status.phase == ("assumed" if is_assumed else "told")
+    epoch = cluster.epoch
+    cluster.restore_object(kind, "pv")
+    assert (cluster.epoch > epoch) is is_assumed, "else there is no version of ours"
     with cluster.supposing().seen(kind, PersistentVolume(ObjectMeta(name="new"))):
         assert cluster.get(kind, "new") is not None
     assert cluster.get(kind, "new") is None

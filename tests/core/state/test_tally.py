@@ -127,6 +127,9 @@ def test_nothing_of_a_label_that_nobody_asked_for_is_news() -> None:
     tally.forget(ZONE)
     tally.domain(ZONE)
     tally.relabel(1, ZONE)  # an empty row
+    for number in range(9):
+        assert not tally.domain(f"tenants-{number}").any(), "no node has that label"
+    assert tally._ledger.keys == {ZONE}
     assert (tally.version, tally.log.end) == (version, end)
 
 
