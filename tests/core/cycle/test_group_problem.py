@@ -8,6 +8,10 @@ from asched.core.cycle import group_problem
 from asched.core.cycle.group_board import GroupBoard
 from asched.core.cycle.group_problem import CLASSES_MIN, RULES_MAX, Description, described
 from asched.core.gang.domains import Rule
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NAMESPACE
+from asched.core.model.workload import Namespace
+from asched.core.state.facts import Seen
 from asched.core.state.pods import HostPort
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members
@@ -104,6 +108,44 @@ def test_terms_about_others_of_the_group_are_rules(kind: str, told: str) -> None
     zones = rule.domains.tolist()
     assert zones[0] == zones[1] != zones[2]
     assert 0 not in zones
+
+
+@pytest.mark.parametrize(
+    ("where", "is_about_them"),
+    [
+        ({}, True),
+        ({"namespaces": ["other"]}, False),
+        ({"namespaces": ["other", "default"]}, True),
+        ({"namespaceSelector": {}}, True),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, True),
+        ({"namespaceSelector": {"matchLabels": {"team": "b"}}}, False),
+        ({"namespaceSelector": {"matchLabels": {"team": "b"}}, "namespaces": ["default"]}, True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_terms_are_about_the_group_where_they_look_into_its_namespace(
+    kind: str, where: dict[str, Any], is_about_them: bool
+) -> None:
+    """A pod of another namespace may be told by the same labels: that ties no two of these."""
+    affinity = affine(kind, "web")
+    affinity[kind]["requiredDuringSchedulingIgnoredDuringExecution"][0].update(where)
+    namespace = decode(Namespace, {"metadata": {"name": "default", "labels": {"team": "a"}}})
+    scene = GroupScene(*ZONES)
+    scene.cluster.apply(Seen(NAMESPACE, namespace))
+    group = scene.group(*(web(name, affinity=affinity) for name in "ab"))
+    found = described(GroupBoard(scene.context, group, 2, None, 10_000))
+    assert found is not None
+    assert [rule.about for rule in found.rules] == [{0}] * is_about_them
+
+
+def test_terms_and_spread_without_a_selector_are_about_nobody() -> None:
+    term = {"topologyKey": ZONE}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    even = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    pods = [web(name, affinity=near, topologySpreadConstraints=[even]) for name in "ab"]
+    (rule,) = rules(*pods, placed=(a_pod("x").labels(app="web").on("n0"),))
+    assert (rule.kind, rule.about) == ("even", frozenset())
+    assert not rule.there.any()
 
 
 def test_terms_about_nobody_of_the_group_are_none() -> None:

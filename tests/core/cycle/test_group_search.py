@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cycle.group_search import Searches
+from asched.core.cycle.group_search import PODS_MAX, Searches
 from asched.core.framework.effects import DeletePod, MarkVictim, Patch
 from asched.core.gang.search import SPENT
 from asched.core.model.decode import decode
@@ -118,6 +118,30 @@ def test_gangs_of_a_profile_that_counts_no_resources_are_searched_for() -> None:
 
     assert not names
     assert "there is no place for it: all" in said[-1]
+
+
+def test_a_gang_whose_pods_are_to_be_near_another_namespace_s_is_not_tied_to_one_zone() -> None:
+    """So many are planned only, and the small ones among them fill more than a zone."""
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "namespaces": ["other"]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "topologyKey": "zone"}]}
+    nodes = [
+        a_node(f"n{number}").labels(zone="ab"[number % 2]).allocatable(cpu="10", pods="100")
+        for number in range(32)
+    ]
+    play = Play(*nodes, **GANGS)
+    for name, node in (("there", "n0"), ("and-there", "n1")):
+        play.see(a_pod(name, "other").labels(app="web").on(node))
+    small = [
+        a_member(f"small-{n}").labels(app="web").spec(affinity={"podAffinity": required})
+        for n in range(PODS_MAX + 10)
+    ]
+    large = [a_member(f"zlarge-{n}", cpu="10").labels(app="web") for n in range(6)]
+    play.turn(*(Seen(POD, pod.build()) for pod in (*small, *large)))
+    play.turn(Seen(POD_GROUP, a_group(min_count=len(small) + len(large))))
+
+    _, names, said = to_the_end(play)
+
+    assert len(names) == len(small) + len(large), said
 
 
 def test_a_search_that_ends_in_nothing_known_costs_half_the_next_time() -> None:
