@@ -259,7 +259,7 @@ class AnswerBook:
         if touched is None or changed is None:
             return None
         rows.update(row for row, aspects in changed if aspects & _NODE_ASPECTS)
-        for pool_id in dict.fromkeys(touched):
+        for pool_id in dict.fromkeys((device.driver, device.pool) for device in touched):
             names = ledger.inventory.nodes_of(pool_id)
             if names is None:
                 return None

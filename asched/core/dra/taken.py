@@ -2,8 +2,8 @@
 shared.
 
 A device held with admin access counts nowhere. A claim is entered under its uid and can be
-replaced or given back; `log` tells which pools were touched, so that only their nodes are looked
-at again.
+replaced or given back; `log` tells which devices were touched, so that only the nodes of their
+pools are looked at again.
 """
 
 from fractions import Fraction
@@ -15,7 +15,7 @@ from asched.core.model.quantity import parse
 from asched.core.state.change_log import ChangeLog
 
 if TYPE_CHECKING:
-    from asched.core.dra.devices import DeviceId, PoolId
+    from asched.core.dra.devices import DeviceId
 
 Capacity = dict[str, Fraction]
 
@@ -27,7 +27,7 @@ class Taken:
         self.devices: dict[DeviceId, int] = {}  # held alone; how many claims say so
         self.shared: dict[DeviceId, int] = {}  # shares handed out
         self.capacity: dict[DeviceId, Capacity] = {}
-        self.log: ChangeLog[PoolId] = ChangeLog()
+        self.log: ChangeLog[DeviceId] = ChangeLog()
         self._claims: dict[str, AllocationResult] = {}
 
     def put(self, uid: str, allocation: AllocationResult | None) -> None:
@@ -60,7 +60,7 @@ class Taken:
                 del counts[device]
             if result.share_id is not None:
                 self._move_capacity(device, result.consumed_capacity or {}, sign)
-            self.log.append((result.driver, result.pool))
+            self.log.append(device)
 
     def _move_capacity(
         self, device: "DeviceId", used: dict[str, str | int | float], sign: int

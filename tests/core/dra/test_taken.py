@@ -54,11 +54,11 @@ def test_shares_add_up_and_leave_no_trace() -> None:
     assert not taken.is_used(A)
 
 
-def test_the_log_names_touched_pools_and_is_silent_for_equal_allocations() -> None:
+def test_the_log_names_touched_devices_and_is_silent_for_equal_allocations() -> None:
     taken = Taken()
     taken.put("x", held("a"))
     end = taken.log.end
     taken.put("x", held("a"))
     assert taken.log.since(end) == []
     taken.put("x", held("a", pool="q"))
-    assert taken.log.since(end) == [(DRIVER, NODE), (DRIVER, "q")]
+    assert taken.log.since(end) == [DeviceId(DRIVER, NODE, "a"), DeviceId(DRIVER, "q", "a")]

@@ -1,30 +1,30 @@
 """Extended resources served by devices, as the resource scorers count them.
 
 Where a node does not offer a resource that a device class stands for, it offers as many as it sees
-devices that the class selects, and as many are taken as some claim holds. Unlike the allocator,
-the count knows nothing of incomplete pools, taints or shared counters.
+devices that the class selects, and as many are taken as some claim holds, alone or shared, be its
+allocation still in flight. Unlike the allocator, the count knows nothing of incomplete pools,
+taints or shared counters.
 
-Cost    one walk over the slices and what is held after each change of slices, classes or nodes, the
-        devices of a claim after each change of it; and only if a scorer is configured with such a
-        resource and a pod requests it.
+Cost    one walk over the slices after each change of slices, classes or nodes, the devices of a
+        claim after each change of it; and only if a scorer is configured with such a resource and a
+        pod requests it.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/
-        resource_allocation.go
+        resource_allocation.go; dynamicresources/dra_manager.go (GatherAllocatedState)
 """
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.dra import devices
 from asched.core.dra import pools as building
 from asched.core.dra.cel.errors import CelError
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.framework.points import I64
-from asched.core.model.claim import DeviceClass, ResourceClaim
-from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.claim import DeviceClass
+from asched.core.model.kinds import RESOURCE_SLICE
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.state.change_log import Reader
 from asched.core.state.cluster import Cluster
@@ -36,14 +36,33 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.int64]
 
-NONE: "Final[frozenset[DeviceId]]" = frozenset()
-
 
 class Served(NamedTuple):
     """What devices offer of one resource, by row, and on which rows each of them counts."""
 
     offered: I64
     rows_of: "dict[DeviceId, Rows]"
+
+
+class Counted:
+    """How many of what is offered are taken, int64 by row."""
+
+    __slots__ = ("_devices", "amounts", "served")
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.amounts = np.zeros_like(served.offered)
+        self._devices: set[DeviceId] = set()  # those that count
+
+    def note(self, device: "DeviceId", *, is_used: bool) -> None:
+        rows = self.served.rows_of.get(device)
+        if rows is None or is_used == (device in self._devices):
+            return
+        self.amounts[rows] += 1 if is_used else -1
+        if is_used:
+            self._devices.add(device)
+        else:
+            self._devices.remove(device)
 
 
 class DeviceTally:
@@ -56,16 +75,16 @@ class DeviceTally:
         self._remembered = SelectorAnswers()
         self._served: dict[str, tuple[Hashable, Served]] = {}
         #: what is taken of that, as long as it is offered
-        self._taken: dict[str, tuple[Served, I64]] = {}
-        self._changes = Reader(cluster.object_log)
-        self._of_claim: dict[str, frozenset[DeviceId]] = {}  # that holds any
-        self._held: Counter[DeviceId] = Counter()  # by how many claims
+        self._taken: dict[str, Counted] = {}
+        self._ledger = cluster.singleton(DeviceLedger)
+        self._changes = Reader(self._ledger.taken.log)
 
     def stamp(self, names: Iterable[str]) -> Hashable:
         """Moves whenever the amounts of one of these resources may have."""
         if not any(name in self._delegation.classes for name in names):
             return 0
-        return (*self._served_stamp, self._cluster.epoch_of(RESOURCE_CLAIM))
+        self._ledger.catch_up_with_claims()
+        return (*self._served_stamp, self._ledger.taken.log.end)
 
     def __call__(self, name: str, nodes: NodeView) -> tuple[I64, I64]:
         device_class = self._delegation.classes.get(name)
@@ -97,42 +116,25 @@ class DeviceTally:
         return served
 
     def _take(self, name: str, served: Served) -> I64:
-        self._follow_claims()
+        self._follow()
         known = self._taken.get(name)
-        if known is not None and known[0] is served:
-            return known[1]
-        taken = np.zeros_like(served.offered)
-        for device in self._held:
-            if device in served.rows_of:
-                taken[served.rows_of[device]] += 1
-        self._taken[name] = (served, taken)
-        return taken
+        if known is None or known.served is not served:
+            known = self._taken[name] = Counted(served)
+            for device in served.rows_of:
+                known.note(device, is_used=self._ledger.taken.is_used(device))
+        return known.amounts
 
-    def _follow_claims(self) -> None:
+    def _follow(self) -> None:
+        """Count what claims, those in flight among them, have taken or given back."""
+        self._ledger.catch_up_with_claims()
         entries = self._changes.news()
         if entries is None:
-            changed = {*self._of_claim, *self._cluster.all(RESOURCE_CLAIM)}
-        else:
-            changed = {key for resource, key in entries if resource == RESOURCE_CLAIM.resource}
-        for key in changed:
-            before = self._of_claim.pop(key, NONE)
-            now = _held_by(self._cluster.get(RESOURCE_CLAIM, key))
-            if now:
-                self._of_claim[key] = now
-            for device in before - now:
-                self._held[device] -= 1
-                if not self._held[device]:
-                    del self._held[device]
-                    self._count(device, -1)
-            for device in now - before:
-                self._held[device] += 1
-                if self._held[device] == 1:
-                    self._count(device, 1)
-
-    def _count(self, device: "DeviceId", more: int) -> None:
-        for served, taken in self._taken.values():
-            if device in served.rows_of:
-                taken[served.rows_of[device]] += more
+            self._taken.clear()
+            return
+        for device in dict.fromkeys(entries):
+            is_used = self._ledger.taken.is_used(device)
+            for taken in self._taken.values():
+                taken.note(device, is_used=is_used)
 
     def _devices(self) -> "Iterator[tuple[ReadyDevice, DevicePlace]]":
         """Every published device with the place that decides who sees it."""
@@ -169,14 +171,3 @@ def _is_selected(device: "ReadyDevice", device_class: DeviceClass) -> bool:
         )
     except CelError:
         return False
-
-
-def _held_by(claim: ResourceClaim | None) -> "frozenset[DeviceId]":
-    """Devices that an allocated claim holds, alone or shared; admin access holds nothing."""
-    if claim is None or claim.status.allocation is None:
-        return NONE
-    return frozenset(
-        devices.DeviceId(result.driver, result.pool, result.device)
-        for result in claim.status.allocation.devices.results or ()
-        if not result.admin_access
-    )

@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from asched.core.config import args as config
+from asched.core.dra.ledger import DeviceLedger
+from asched.core.dra.taken import Taken
 from asched.core.model.claim import ResourceClaim, ResourceSlice
 from asched.core.model.decode import decode
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.plugins.devices import amounts
 from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.fit import NodeResourcesFit
@@ -171,8 +172,8 @@ def test_a_change_of_a_claim_costs_as_much_as_that_claim_holds(
     tally = DeviceTally(cluster, Delegation(cluster))
     assert tally(GPU, all_rows(cluster))[1].tolist() == [100, 0, 0]
     read = []
-    held_by = amounts._held_by
-    monkeypatch.setattr(amounts, "_held_by", lambda claim: read.append(claim) or held_by(claim))
+    is_used = Taken.is_used
+    monkeypatch.setattr(Taken, "is_used", lambda t, one: read.append(one) or is_used(t, one))
     cluster.apply(Seen(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", "d100"))))
     assert tally(GPU, all_rows(cluster))[1].tolist() == [101, 0, 0]
     assert len(read) == 1
@@ -187,3 +188,29 @@ def test_who_has_missed_too_much_reads_all_claims(monkeypatch: pytest.MonkeyPatc
         cluster.apply(Seen(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", device))))
     monkeypatch.setattr(type(cluster.object_log), "since", lambda _self, _cursor: None)
     assert tally(GPU, all_rows(cluster))[1].tolist() == [2, 0, 0]
+
+
+def test_what_is_in_flight_is_taken_until_it_is_given_back_or_the_claim_says_so() -> None:
+    """As in `GatherAllocatedState`: pods that come in a burst see each other's devices."""
+    cluster = three_nodes([a_slice("p0", 2, nodeName="n0")])
+    tally, ledger = DeviceTally(cluster, Delegation(cluster)), cluster.singleton(DeviceLedger)
+    claim = decode(ResourceClaim, a_claim("p0", "d1"))
+    assert claim.status.allocation is not None
+    seen = [tally.stamp([GPU])]
+
+    def taken() -> list[int]:
+        seen.append(tally.stamp([GPU]))
+        assert seen[-1] != seen[-2]
+        return tally(GPU, all_rows(cluster))[1].tolist()
+
+    ledger.reserve(claim.uid, claim.status.allocation)
+    assert taken() == [1, 0, 0]
+    ledger.release(claim.uid)
+    assert taken() == [0, 0, 0]
+    ledger.reserve(claim.uid, claim.status.allocation)
+    assert taken() == [1, 0, 0]
+    cluster.apply(Seen(RESOURCE_CLAIM, claim))
+    ledger.release(claim.uid, claim.metadata.key)
+    assert tally(GPU, all_rows(cluster))[1].tolist() == [1, 0, 0]
+    cluster.apply(Gone(RESOURCE_CLAIM, claim))
+    assert taken() == [0, 0, 0]
