@@ -148,6 +148,7 @@ def test_where_a_part_of_the_nodes_is_to_be_scored_no_more_are() -> None:
     names = [f"n{i}" for i in range(101)]
     few = scene.node(a_pod(), 0, scene.rows(*names))
     assert (few.node in names, few.feasible) == (True, 100)
+    assert scene.node(a_pod()).row // 100 == 1, "behind those of the part"
     narrowed = a_pod().requires_nodes(*(term(fields=[f"metadata.name In {n}"]) for n in names))
     half = Scene(nodes=404, percentageOfNodesToScore=50)
     half.see(*(a_node(f"n{i}").labels(disk="ssd") for i in range(220)))
