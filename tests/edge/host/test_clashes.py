@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from asched.core.model.kinds import POD
-from asched.core.state.facts import Fact, Gone
+from asched.core.cycle.orders import KubeletRefused
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.facts import Fact, Gone, Seen
+from asched.edge.client.errors import NotFound
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.watch import Reflector
-from asched.edge.host.clashes import QUEUE_MAX, Clashes, is_refusal
+from asched.edge.host.clashes import QUEUE_MAX, Clashes, End, Meta, Status, is_refusal
 from asched.lab.apiserver.server import ApiServer
-from tests.builders import a_pod
+from tests.builders import PodBuilder, a_node, a_pod
 from tests.patience import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -142,6 +144,108 @@ async def test_no_more_wait_to_be_read_than_there_is_room_for() -> None:
         for number in range(QUEUE_MAX + 50):  # nobody gets a turn meanwhile
             hear(Gone(POD, a_pod(f"p{number}").on("n1").build()))
         assert world.clashes._suspects.qsize() == QUEUE_MAX
+
+
+# --- one read after the other --------------------------------------------------------------------
+
+
+class Ends:
+    """A session that answers every read alike, or with something that is raised."""
+
+    def __init__(self, uid: str) -> None:
+        self.end = End(Meta(uid), Status("Failed", "OutOfcpu", "no room"))
+        self.raises: list[Exception] = []
+        self.paths: list[str] = []
+
+    async def get_as(self, path: str, _: type[End]) -> End:
+        self.paths.append(path)
+        if self.raises:
+            raise self.raises.pop()
+        return self.end
+
+
+async def put_for(ends: Ends, *facts: Fact) -> tuple[list[Fact], list[tuple[str, str]]]:
+    """What is put, and counted, where these are heard of and looked into."""
+    put: list[Fact] = []
+    refused: list[tuple[str, str]] = []
+    clashes = Clashes(
+        ends,  # type: ignore[arg-type]
+        owns=lambda _: True,
+        may_act=lambda: True,
+        refused=lambda reason, whose: refused.append((reason, whose)),
+    )
+    hear = clashes.hearing(put.append)
+    for fact in facts:
+        hear(fact)
+    running = asyncio.ensure_future(clashes.run())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not running.done(), "it goes on whatever one read says"
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return put, refused
+
+
+def on_n1(name: str = "web") -> PodBuilder:
+    return a_pod(name).on("n1").spec(schedulerName="mine")
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "uid-of-rs"}
+
+
+@pytest.mark.parametrize("is_controlled", [True, False])
+async def test_the_machine_is_told_who_was_refused_where_and_whose_it_is(
+    is_controlled: bool,
+) -> None:
+    pod = on_n1().metadata(ownerReferences=[{**OWNER, "controller": is_controlled}]).build()
+    ends = Ends(pod.uid)
+    put, refused = await put_for(ends, Gone(POD, pod))
+    assert put == [
+        Gone(POD, pod),
+        KubeletRefused(
+            namespace="default",
+            name="web",
+            uid=pod.uid,
+            owner="uid-of-rs" if is_controlled else "",
+            node="n1",
+            reason="OutOfcpu",
+            reporter="mine",
+        ),
+    ]
+    assert refused == [("OutOfcpu", "ours")]
+    assert ends.paths == [f"{PODS}/web"]
+
+
+async def test_another_pod_of_the_same_name_says_nothing_of_this_one() -> None:
+    gone = Gone(POD, on_n1().build())
+    assert await put_for(Ends("of the next one"), gone) == ([gone], [])
+
+
+async def test_a_pod_that_cannot_be_read_any_more_keeps_nobody_from_being_read() -> None:
+    first, second = on_n1("first").build(), on_n1("second").build()
+    ends = Ends(second.uid)
+    ends.raises.append(NotFound(404, "gone", "NotFound"))
+    _, refused = await put_for(ends, Gone(POD, first), Gone(POD, second))
+    assert ends.paths == [f"{PODS}/first", f"{PODS}/second"]
+    assert refused == [("OutOfcpu", "ours")]
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        Seen(POD, on_n1().build()),
+        Gone(NODE, a_node("n1").build()),
+        Gone(POD, a_pod("web").build()),
+        Gone(POD, on_n1().status(phase="Running").build()),
+        Gone(POD, on_n1().status(phase="Pending", startTime="2026-01-01T00:00:00Z").build()),
+        Gone(POD, on_n1().metadata(deletionTimestamp="2026-01-01T00:00:00Z").build()),
+    ],
+    ids=["there still", "a node", "placed nowhere", "ran", "began", "deleted in good order"],
+)
+async def test_what_cannot_have_been_refused_is_not_read(fact: Fact) -> None:
+    ends = Ends("uid-web")
+    assert await put_for(ends, fact) == ([fact], [])
+    assert ends.paths == []
 
 
 @pytest.mark.parametrize(
