@@ -146,6 +146,19 @@ def test_who_leads_says_so_once_and_renews(world: World) -> None:
     assert world.campaign.predecessor() is None
 
 
+def test_who_stands_for_a_lease_says_so_and_that_it_does_not_lead(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "asched.leader")
+    assert b'leader_election_master_status{name="asched"} 0.0' in world.metrics.render()
+    world.held_by("b")
+    world.start()
+    world.until(1.0)
+    (line,) = [record for record in caplog.records if record.msg.startswith("Attempting")]
+    assert vars(line)["lock"] == "kube-system/asched"
+    assert world.status == 0.0
+
+
 def test_a_leader_of_whom_nobody_hears_ends_at_its_fence(world: World) -> None:
     """Requests end there, too, and with them the belief in a server that does not answer."""
     task = world.leads(1.0)
@@ -163,7 +176,9 @@ def test_a_leader_of_whom_nobody_hears_ends_at_its_fence(world: World) -> None:
     assert world.server.asked[-1] == ("event", fence_s)
 
 
-def test_one_who_lost_the_lease_to_another_says_that_it_stopped(world: World) -> None:
+def test_one_who_lost_the_lease_to_another_says_that_it_stopped(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     task = world.leads(1.0)
     world.held_by("b")
     world.until(RETRY_S + RENEW_S + 1.0)
@@ -171,6 +186,9 @@ def test_one_who_lost_the_lease_to_another_says_that_it_stopped(world: World) ->
     assert [message for message, _, _ in world.server.announced][1:] == ["a stopped leading"]
     assert world.metric("leader_election_slowpath_total") == 0.0, "it renewed nothing"
     assert world.server.spec["holderIdentity"] == "b"
+    assert world.status == 0.0
+    (line,) = [record for record in caplog.records if record.msg == "Leaderelection lost"]
+    assert (line.levelno, vars(line)["lock"]) == (logging.ERROR, "kube-system/asched")
 
 
 def test_a_leader_whose_loop_stands_still_is_not_well_once_others_should_lead(
@@ -312,6 +330,7 @@ def test_who_may_not_give_it_back_or_finds_nothing_stops_at_once(
     task = world.start(world.campaign.hand_on(world.server, is_settled=True))
     world.until(1.0)
     assert task.done()
+    assert task.exception() is None
     assert len(world.server.asked) == asked + 1
     warned = [record.msg for record in caplog.records]
     assert ("Failed to release lock" in warned) == (error is not None)
