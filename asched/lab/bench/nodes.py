@@ -55,7 +55,7 @@ class NodeMaker:
         labels = {**(metadata.get("labels") or {}), HOSTNAME_LABEL: metadata["name"]}
         metadata["labels"] = labels
         if self._workload.declared_features:
-            features = [f"Feature{i}" for i in range(self._workload.declared_features)]
+            features = sorted(f"Feature{i}" for i in range(self._workload.declared_features))
             node["status"] = {**(node.get("status") or {}), "declaredFeatures": features}
         return node
 
