@@ -20,7 +20,6 @@ from asched.core.model.kinds import NAMESPACE
 from asched.core.model.requests import PODS
 from asched.core.model.selector import Selector, compile_selector, matches
 from asched.core.model.workload import Namespace
-from asched.core.state.affinity_terms import AffinityTerm
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import LabelSet, PodInfo
 
@@ -156,23 +155,18 @@ def _wishes(board: GroupBoard) -> Iterator[_Wish]:
     for c in range(len(board.counts)):
         cls = board.example(c).cls
         inside = cls.label_set.namespace
+        namespace: Namespace | None = board.cluster.get(NAMESPACE, inside)
+        labels = namespace.metadata.labels if namespace is not None else None
         for term in cls.terms.required_affinity:
-            if _looks_into(inside, term, board.cluster):
+            if term.looks_into(inside, labels):
                 yield _Wish(c, "together", term.selector, term.topology_key)
         for term in cls.terms.required_anti_affinity:
-            if _looks_into(inside, term, board.cluster):
+            if term.looks_into(inside, labels):
                 yield _Wish(c, "apart", term.selector, term.topology_key)
         for spread in cls.example.spec.topology_spread_constraints or ():
             if spread.when_unsatisfiable == DO_NOT_SCHEDULE:
                 selector = compile_selector(spread.label_selector)
                 yield _Wish(c, "even", selector, spread.topology_key, spread.max_skew)
-
-
-def _looks_into(name: str, term: AffinityTerm, cluster: Cluster) -> bool:
-    """Whether a term is about pods of a namespace."""
-    namespace: Namespace | None = cluster.get(NAMESPACE, name)
-    labels = namespace.metadata.labels if namespace is not None else None
-    return name in term.namespaces or matches(term.namespace_selector, labels)
 
 
 class _Placed:

@@ -1,12 +1,13 @@
 """The pod affinity terms of a pod, compiled as far as there is time."""
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
 
 from asched.core.model.pod import Pod, PodAffinityTerm, WeightedPodAffinityTerm
-from asched.core.model.selector import Selector, compile_selector
+from asched.core.model.selector import Selector, compile_selector, matches
 from asched.core.state.budget import Budget
 from asched.core.state.gradual import Gradual
 
@@ -27,6 +28,10 @@ class AffinityTerm(NamedTuple):
     namespaces: frozenset[str]
     namespace_selector: Selector | None
     weight: int = 0
+
+    def looks_into(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        """Whether it is about pods of a namespace that has these labels."""
+        return namespace in self.namespaces or matches(self.namespace_selector, labels)
 
 
 class AffinityTerms(NamedTuple):

@@ -86,10 +86,7 @@ def _matches(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
 def _speaks_of(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
     """Whether a term of another pod matches the waiting one."""
     namespace = pod.metadata.namespace
-    inside = namespace in term.namespaces or (
-        term.namespace_selector is not None
-        and term.namespace_selector.matches(namespaces.labels_of(namespace))
-    )
+    inside = term.looks_into(namespace, namespaces.labels_of(namespace))
     return inside and term.selector is not None and term.selector.matches(pod.labels)
 
 

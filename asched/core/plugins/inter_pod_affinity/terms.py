@@ -188,7 +188,5 @@ class Speakers:
 
 def term_matches(term: AffinityTerm, namespace: str, labels: Labels) -> bool:
     """Whether a term matches a pod, with its namespace selector judged on no labels (hints do)."""
-    inside = namespace in term.namespaces or (
-        term.namespace_selector is not None and term.namespace_selector.matches(NO_LABELS)
-    )
+    inside = term.looks_into(namespace, NO_LABELS)
     return inside and term.selector is not None and term.selector.matches(labels)
