@@ -1,7 +1,10 @@
 """Seeded choices: equal seeds choose alike, consecutive ones evenly."""
 
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Callable
+from itertools import groupby, pairwise
+
+import pytest
 
 from asched.core.framework.results.draw import draw, draw_above, draw_again, scattered
 
@@ -22,6 +25,15 @@ def test_consecutive_seeds_are_spread_evenly() -> None:
     for choose in (draw, draw_again, above):
         counts = Counter(choose(seed, 4) for seed in range(4000))
         assert all(900 < count < 1100 for count in counts.values())
+
+
+@pytest.mark.parametrize("choose", [draw, draw_again, above])
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
+def test_consecutive_seeds_do_not_keep_to_one_choice(
+    choose: Callable[[int, int], int], count: int
+) -> None:
+    chosen = (choose(seed, count) for seed in range(20_000))
+    assert max(sum(1 for _ in run) for _, run in groupby(chosen)) <= 6
 
 
 def test_the_second_choice_is_another_one() -> None:
@@ -45,14 +57,14 @@ def test_choices_by_counters_are_as_those_of_coins() -> None:
 
 def test_recordings_of_other_versions_find_the_same_choices() -> None:
     """The first one looks at the upper half of a product modulo 2^64, the second at the bits from
-    the eighth on.
+    the sixteenth on.
     """
     golden = (2**64 * 618_033_988_749_894_848 // 10**18) | 1
     for seed in (0, 1, 2, 77, 2**40):
         product = seed * 0x9E3779B97F4A7C15 % 2**64
         assert abs(golden - 0x9E3779B97F4A7C15) < 2**14, "2^64 by the golden ratio"
         assert draw(seed, 1000) == product // 2**32 % 1000
-        assert draw_again(seed, 1000) == product // 2**8 % 2**24 % 1000
+        assert draw_again(seed, 1000) == product // 2**16 % 2**24 % 1000
 
 
 def test_single_numbers_are_scattered_as_splitmix64_does_from_zero() -> None:
