@@ -100,7 +100,8 @@ class InFlight:
         oldest = next(iter(self._markers.values()))[0]
         while self._changes and self._changes[0][0] < oldest:
             self._changes.popleft()
-        self._look_for_idleness()
+        if oldest < self._lost_position:  # else nobody missed too much
+            self._look_for_idleness()
 
     def entries(self) -> Iterator[QueuedPod | Change]:
         """Markers and changes in their order, oldest first; for listings."""
