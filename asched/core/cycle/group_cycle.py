@@ -87,8 +87,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         outcome = yield from search_if_due(context, group, outcome)
     if group.is_coscheduled:
         refuse_if_short(context, group, outcome)
-    now_s = context.counter_s()
-    context.observer.group_algorithm_ran(now_s - started_s)
+    context.observer.group_algorithm_ran(context.counter_s() - started_s)
     follows: Next = []
     blamed, pause_s, told = NOBODY, 0.0, ""
     is_scheduled = outcome.result is Result.SCHEDULED
@@ -102,9 +101,8 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     for tried in outcome.tried:
         if budget.left <= 0:
             yield Pause(is_alone=True)
-            now_s = context.counter_s()
         budget.note(TELL_STEPS)
-        tried.attempt.started_s = now_s - tried.duration_s
+        tried.attempt.started_s = context.counter_s() - tried.duration_s
         if tried.background is not None or tried.withdraw is not None or tried.victims:
             background = _background(context, outcome, tried)
             if background is not None:

@@ -165,12 +165,15 @@ def _wishes(board: GroupBoard) -> Iterator[_Wish]:
                 yield _Wish(c, "apart", term.selector, term.topology_key)
         for spread in cls.example.spec.topology_spread_constraints or ():
             if spread.when_unsatisfiable == DO_NOT_SCHEDULE:
-                selector = compile_selector(spread.label_selector)
+                keys, labels = spread.match_label_keys or (), cls.label_set.labels
+                selector = compile_selector(spread.label_selector, keys, labels)
                 yield _Wish(c, "even", selector, spread.topology_key, spread.max_skew)
 
 
 class _Placed:
-    """Rows of placed pods by what they are labelled with, collected once somebody asks."""
+    """Rows of placed pods that stay, by what they are labelled with, collected once somebody
+    asks.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -181,7 +184,7 @@ class _Placed:
         if self._rows is None:
             self._rows = {}
             for info in self._cluster.placed.values():
-                if info.row >= 0:
+                if info.row >= 0 and not info.pod.is_terminating:
                     labels = info.cls.label_set
                     rows = self._rows.setdefault(labels.namespace, defaultdict(list))
                     rows[labels].append(info.row)

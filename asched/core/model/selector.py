@@ -10,6 +10,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/labels/s
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -140,13 +141,17 @@ def integer(text: str) -> int | None:
     return number if -_INT64 <= number < _INT64 else None
 
 
-def compile_selector(selector: LabelSelector | None) -> Selector | None:
-    """None stays None (matches nothing). Raises ValueError for an operator that does not exist."""
+def compile_selector(
+    selector: LabelSelector | None, keys: Iterable[str] = (), labels: Labels | None = None
+) -> Selector | None:
+    """None stays None (matches nothing). With `matchLabelKeys`, others must have what a pod with
+    these labels has of them. Raises ValueError for an operator that does not exist.
+    """
     if selector is None:
         return None
-    parts = [
-        Requirement(k, "In", frozenset((v,))) for k, v in (selector.match_labels or {}).items()
-    ]
+    own = {key: labels[key] for key in keys if key in labels} if labels else {}
+    equal = chain((selector.match_labels or {}).items(), own.items())
+    parts = [Requirement(key, "In", frozenset((value,))) for key, value in equal]
     parts.extend(map(_label_requirement, selector.match_expressions or ()))
     return Selector(_in_order(parts))
 

@@ -202,6 +202,10 @@ def test_hard_spread_counts_who_is_there_already() -> None:
         a_pod("z").labels(app="other").on("n2"),
         a_pod("else", "team").labels(app="web").on("n2"),
         a_pod("lost").labels(app="web").on("gone"),
+        a_pod("leaving")
+        .labels(app="web")
+        .on("n2")
+        .metadata(deletionTimestamp="2026-01-01T00:00:00Z"),
     )
     pods = [web(name, topologySpreadConstraints=spread()) for name in "ab"]
     nodes = (*ZONES, room("without a zone"))
@@ -211,6 +215,20 @@ def test_hard_spread_counts_who_is_there_already() -> None:
     assert rule.there[rule.domains].tolist() == [2, 2, 0, 0]
     assert rule.there[0] == 0
     assert rules(web("a", topologySpreadConstraints=spread("ScheduleAnyway"))) == []
+
+
+def test_hard_spread_is_about_pods_that_have_what_its_label_keys_name() -> None:
+    there = (
+        a_pod("x").labels(app="web", version="1").on("n0"),
+        a_pod("y").labels(app="web", version="2").on("n2"),
+    )
+    (one,) = spread()
+    keyed = [{**one, "matchLabelKeys": ["version", "no such label"]}]
+    new = [web(n, topologySpreadConstraints=keyed).labels(version="2") for n in "ab"]
+    old = web("c").labels(version="1")
+    (rule,) = of(*new, old, nodes=ZONES, placed=there).rules
+    assert rule.about == {0}
+    assert rule.there[rule.domains].tolist() == [0, 0, 1]
 
 
 def test_a_class_that_fits_nowhere_just_now_is_hoped_for_where_it_may_ever_go() -> None:

@@ -19,7 +19,6 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.pod import Pod, TopologySpreadConstraint
 from asched.core.model.selector import (
     Labels,
-    Requirement,
     Selector,
     compile_selector,
     matches,
@@ -112,7 +111,7 @@ def compiling(
         keys = (written.match_label_keys or ()) if has_keys else ()
         if len(keys) > FEW:
             budget.note(len(keys) / KEYS_PER_STEP)
-        selector = _with_label_keys(compile_selector(written.label_selector), keys, pod)
+        selector = compile_selector(written.label_selector, keys, pod.labels)
         return _compiled(written, selector, gates)
 
     own = [c for c in pod.spec.topology_spread_constraints or () if c.when_unsatisfiable == action]
@@ -148,11 +147,3 @@ def _compiled(
         selector=selector,
         compares_taints=gates["TaintTolerationComparisonOperators"],
     )
-
-
-def _with_label_keys(selector: Selector | None, keys: Sequence[str], pod: Pod) -> Selector | None:
-    if selector is None:
-        return None
-    labels = pod.labels
-    own = [Requirement(key, "In", frozenset((labels[key],))) for key in keys if key in labels]
-    return selector.merged(Selector(tuple(own))) if own else selector
