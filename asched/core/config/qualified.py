@@ -82,10 +82,3 @@ def label_value_faults(value: str) -> list[str]:
     if not re.fullmatch(_VALUE, value):
         faults.append(_VALUE_TEXT)
     return faults
-
-
-def is_extended_resource(name: str) -> bool:
-    """A resource of nobody's namespace but the vendor's: `example.com/gpu`."""
-    if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
-        return False
-    return not qualified_name_faults(f"requests.{name}")

@@ -34,6 +34,7 @@ from asched.core.config.v1 import (
     SchedulerConfiguration,
 )
 from asched.core.config.validate_args import CHECKS
+from asched.core.model.requests import is_extended
 
 PERCENT_MAX: Final = 100
 #: In-tree plugins of older versions that v1 refuses by name, except inside multiPoint.
@@ -225,6 +226,6 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
 
 def _managed_resource(path: Path, name: str) -> list[Problem]:
     faults = [invalid(path, name, text) for text in qualified.qualified_name_faults(name)]
-    if faults or qualified.is_extended_resource(name):
+    if faults or is_extended(name):
         return faults
     return [invalid(path, name, "is an invalid extended resource name")]

@@ -29,8 +29,13 @@ DEFAULT_MEMORY: Final = str(200 * 1024 * 1024)
 _NANO: Final = 10**9
 _UNITS: Final = (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 _NATIVE_PREFIX: Final = "kubernetes.io/"
-_QUALIFIED: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_LENGTH_MAX: Final = 63
+#: A DNS subdomain and a name behind it.
+_QUALIFIED: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+    r"/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
+_DOMAIN_LENGTH_MAX: Final = 253
+_NAME_LENGTH_MAX: Final = 63
 
 #: Resource name to billionths.
 Exact = dict[str, int]
@@ -62,15 +67,15 @@ def written(resource: str, amount: int) -> str:
 
 
 def is_extended(name: str) -> bool:
-    """A device or other resource of somebody's own: has a domain, and not Kubernetes' own."""
-    if "/" not in name or _NATIVE_PREFIX in name or name.startswith("requests."):
+    """A device or other resource of somebody's own: has a domain, and not Kubernetes' own.
+
+    Its name must be good for a quota, which writes `requests.` before it.
+    """
+    if _NATIVE_PREFIX in name or name.startswith("requests."):
         return False
     prefix, _, rest = f"requests.{name}".partition("/")
-    return (
-        len(rest) <= _LENGTH_MAX
-        and _QUALIFIED.fullmatch(rest) is not None
-        and 0 < len(prefix) <= 253
-    )
+    is_short = len(prefix) <= _DOMAIN_LENGTH_MAX and len(rest) <= _NAME_LENGTH_MAX
+    return is_short and _QUALIFIED.fullmatch(name) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -79,7 +84,7 @@ def is_scalar(name: str) -> bool:
     return (
         is_extended(name)
         or name.startswith(("hugepages-", "attachable-volumes-"))
-        or ("/" in name and _NATIVE_PREFIX in name)
+        or _NATIVE_PREFIX in name
     )
 
 
@@ -203,7 +208,6 @@ def _resized_requests(pod: Pod) -> dict[str, Exact]:
     told = {
         s.name: s
         for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if s.resources is not None or s.allocated_resources is not None
     }
     infeasible = _is_infeasible(pod)
     effective: dict[str, Exact] = {}
@@ -235,10 +239,7 @@ def _pod_level(pod: Pod, *, resized: bool) -> Exact:
 
     The status raises or replaces amounts of resources the specification names; it adds none.
     """
-    resources = pod.spec.resources
-    if resources is None or not resources.requests:
-        return {}
-    wanted = {n: a for n, a in _exact(resources).items() if _is_pod_level(n)}
+    wanted = {n: a for n, a in _exact(pod.spec.resources).items() if _is_pod_level(n)}
     if resized and pod.status.resources is not None:
         effective = {} if _is_infeasible(pod) else dict(wanted)
         _raise(effective, _exact(pod.status.resources))

@@ -1,7 +1,6 @@
 import pytest
 
 from asched.core.config.qualified import (
-    is_extended_resource,
     label_value_faults,
     qualified_name_faults,
     subdomain_faults,
@@ -39,17 +38,3 @@ def test_values_may_be_empty_and_end_after_63_bytes() -> None:
 def test_subdomains_end_after_253_bytes() -> None:
     assert subdomain_faults(".".join(["a" * 49] * 5)) == []
     assert subdomain_faults("a" * 254) == ["must be no more than 253 bytes"]
-
-
-@pytest.mark.parametrize(
-    ("name", "extended"),
-    [
-        ("example.com/gpu", True),
-        ("cpu", False),
-        ("kubernetes.io/x", False),
-        ("node.kubernetes.io/x", False),
-        ("requests.example.com/x", False),
-    ],
-)
-def test_an_extended_resource_belongs_to_a_vendor(name: str, extended: bool) -> None:
-    assert is_extended_resource(name) is extended
