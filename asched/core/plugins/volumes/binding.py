@@ -169,8 +169,6 @@ class VolumeBinding(
         return PreFilterResult(data=claims)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
-        if not data.bound and not data.delayed:
-            return np.zeros(nodes.size, dtype=np.int32)
         return choose(self._cluster, data, nodes).codes
 
     def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
@@ -179,12 +177,13 @@ class VolumeBinding(
     # --- score -----------------------------------------------------------------------------------
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
-        return PreFilterResult(SKIP if self._points is None else SUCCESS, data=self._claims(pod))
+        return PreFilterResult(SKIP if self._points is None else SUCCESS)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        if self._points is None or isinstance(data, Status) or not data.delayed:
+        claims = self._claims(pod)  # PreScore may not be enabled
+        if self._points is None or isinstance(claims, Status) or not claims.delayed:
             return np.zeros(nodes.size, dtype=np.int64)
-        return volume_scoring.storage_scores(choose(self._cluster, data, nodes), self._points)
+        return volume_scoring.storage_scores(choose(self._cluster, claims, nodes), self._points)
 
     # --- reserve and bind ------------------------------------------------------------------------
 

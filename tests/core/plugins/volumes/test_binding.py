@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import UtilizationShapePoint, VolumeBindingArgs
-from asched.core.framework.choices import Choices
-from asched.core.framework.effects import Patch, WaitFor
 from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
-from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
-from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from asched.core.framework.points import IDLE
+from asched.core.framework.status import SKIP, Code, Status, failure, unresolvable
+from asched.core.plugins.volumes import hints
 from asched.core.plugins.volumes.binding import REASONS, VolumeBinding
 from asched.core.plugins.volumes.choice import Reject
-from asched.core.state.facts import Done, TimedOut
+from tests.heard import heard
 from tests.volume_builders import (
     ZONE,
     a_capacity,
     a_claim,
     a_class,
     a_cluster,
+    a_csi_node,
     a_driver,
     a_node,
     a_pod,
@@ -26,9 +26,9 @@ from tests.volume_builders import (
     judge,
     rejected,
     see,
-    view_of,
 )
 
+EBS = "kubernetes.io/aws-ebs"
 UNREACHABLE, UNBINDABLE, NO_ROOM, NO_VOLUME = (REASONS[bit].text for bit in Reject)
 WAITING = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
 SHAPE = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
@@ -137,6 +137,102 @@ def test_a_pod_without_claims_is_left_alone() -> None:
     assert judge(VolumeBinding(None, cluster), cluster, a_pod("p")) == SKIP
 
 
+# --- whose answers are shared, and how long they hold --------------------------------------------
+
+#: Pods by what becomes of their claims, in `of_all_kinds`.
+PLAIN, LOST, BOUND, DELAYED = (
+    a_pod("plain"), a_pod("lost", "none"), a_pod("bound", "b"), a_pod("delayed", "d")
+)  # fmt: skip
+
+
+def of_all_kinds(*more: Any) -> Any:
+    zonal = [a_volume(name, reach={ZONE: ["a"]}) for name in ("pv-a", "pv-b")]
+    bound = [a_claim("a", volume="pv-a"), a_claim("b", volume="pv-b")]
+    return a_world(*zonal, *bound, a_claim("d", cls="dyn"), a_claim("e", cls="dyn"), *more)
+
+
+def test_pods_without_claims_share_all_and_bound_ones_whose_volumes_are_reached_alike() -> None:
+    cluster = of_all_kinds()
+    plugin = VolumeBinding(None, cluster)
+
+    def keys(pod: Any) -> tuple[Any, Any]:
+        info = cluster.classes.info_of(pod)
+        return plugin.share_key(info), plugin.verdict_key(info)
+
+    assert keys(PLAIN)[0] is IDLE
+    assert len({keys(pod)[0] for pod in (PLAIN, LOST, BOUND, DELAYED)}) == 4
+    assert keys(BOUND)[1] == keys(a_pod("q", "a"))[1] != keys(a_pod("q", "a", "d"))[1]
+    for pod in (LOST, DELAYED):
+        assert keys(pod)[0] == keys(pod)[1] != keys(BOUND)[1]
+    assert keys(DELAYED)[1] != keys(a_pod("q", "e"))[1]
+
+
+def test_who_chooses_volumes_heeds_pods_that_leave_and_the_order_in_which_they_come() -> None:
+    cluster = of_all_kinds()
+    plugin = VolumeBinding(None, cluster)
+    for pod in (PLAIN, LOST, BOUND, DELAYED):
+        info = cluster.classes.info_of(pod)
+        assert plugin.chooses(info) is (pod is DELAYED)
+        assert plugin.is_order_free(info) is (pod is not DELAYED)
+        assert plugin.is_blind_for(info) is (pod is not DELAYED)
+
+
+def a_disk(name: str, **spec: Any) -> Any:
+    """A volume of a plugin that moved to CSI on some nodes, where its zones read otherwise."""
+    old = "failure-domain.beta.kubernetes.io/zone"
+    return a_volume(name, awsElasticBlockStore={"volumeID": name}, reach={old: ["a"]}, **spec)
+
+
+@pytest.mark.parametrize(
+    ("claims", "seen", "holds"),
+    [
+        ("b", [a_class("dyn", "other"), a_volume("free", cls="dyn")], True),
+        ("b", [a_csi_node("n1", moved=EBS)], True),
+        ("m", [a_csi_node("n1", moved=EBS)], False),
+        ("bm", [a_csi_node("n1", moved=EBS)], False),
+        ("b", [a_volume("pv-b", reach={ZONE: ["b"]})], False),
+        ("d", [a_class("now", "csi")], False),
+        ("d", [a_volume("free", cls="dyn")], False),
+        ("d", [a_driver("csi", capacity=True)], False),
+        ("d", [a_capacity("cap", "dyn", "1Gi", {})], False),
+        ("d", [a_claim("d", cls="dyn", version="2", size="2Gi")], False),
+        ("d", [a_claim("e", cls="dyn", version="2", size="2Gi")], True),
+        ("x", [a_claim("x", cls="dyn")], False),
+        ("x", [a_claim("e", cls="dyn", version="2")], True),
+    ],
+)
+def test_an_answer_holds_until_something_moves_that_it_was_made_from(
+    claims: str, seen: list[Any], holds: bool
+) -> None:
+    cluster = of_all_kinds(a_disk("pv-m"), a_claim("m", volume="pv-m"))
+    plugin, info = VolumeBinding(None, cluster), cluster.classes.info_of(a_pod("p", *claims))
+    before = plugin.stamp(info, None)
+
+    see(cluster, *seen)
+
+    assert (plugin.stamp(info, None) == before) is holds
+
+
+def test_what_it_listens_to() -> None:
+    plugin = VolumeBinding(None, a_cluster())
+
+    assert heard(plugin.registrations()) == {
+        "storage.k8s.io/StorageClass: Add, Update": hints.after_class_changed,
+        "PersistentVolumeClaim: Add, Update": (hints.after_claim_changed, hints.OF_OWN_CLAIMS),
+        "PersistentVolume: Add, Update": None,
+        "Node: Add, UpdateNodeLabel": None,
+        "storage.k8s.io/CSINode: Add, Update": hints.after_csi_node_changed,
+        "storage.k8s.io/CSIDriver: Update": hints.after_csi_driver_changed,
+        "storage.k8s.io/CSIStorageCapacity: Add, Update": hints.after_capacity_changed,
+    }
+    assert heard(plugin.extra_events()) == {
+        "storage.k8s.io/StorageClass: Delete, Update": None,
+        "storage.k8s.io/CSINode: Delete, Update": None,
+        "storage.k8s.io/CSIDriver: Delete, Update": None,
+        "Pod: Delete": (hints.volumes_are_free, hints.OF_CLAIMS),
+    }
+
+
 # --- node by node --------------------------------------------------------------------------------
 
 
@@ -226,132 +322,14 @@ def test_with_the_gate_the_fuller_storage_scores_less() -> None:
     assert score(cluster, a_pod("p"), VolumeBindingArgs(shape=SHAPE)) == [0, 0]
 
 
-# --- reserve and bind ----------------------------------------------------------------------------
-
-
-def reserved(cluster: Any, plugin: VolumeBinding, pod: Any, node: str) -> Any:
-    info = cluster.classes.info_of(pod)
-    see(cluster, pod)
-    assert plugin.reserve(info, node, None) == SUCCESS
-    return info
-
-
-def test_bound_claims_leave_nothing_to_do() -> None:
-    cluster = a_world(a_volume("pv"), a_claim("c", volume="pv"))
-    plugin = VolumeBinding(None, cluster)
-
-    info = reserved(cluster, plugin, a_pod("p", "c"), "n1")
-
-    assert plugin.pre_bind_pre_flight(info, "n1") == SKIP
-
-
-def test_what_is_reserved_is_gone_for_the_next_pod_until_it_is_given_back() -> None:
-    cluster = a_world(
-        a_volume("pv", cls="local"), a_claim("c", cls="local"), a_claim("d", cls="local")
+def test_what_is_scored_without_the_first_halves() -> None:
+    """PreFilter and PreScore can be disabled alone; nodes without storage that is known get 0."""
+    cluster = of_all_kinds(
+        a_driver("csi", capacity=True), a_capacity("cap", "dyn", "4Gi", {ZONE: "a"})
     )
-    plugin = VolumeBinding(None, cluster)
-
-    info = reserved(cluster, plugin, a_pod("p", "c"), "n1")
-
-    assert rejected(plugin, cluster, a_pod("q", "d")) == {"n1", "n2"}
-    plugin.unreserve(info, "n1")
-    plugin.unreserve(info, "n1")
-    assert rejected(plugin, cluster, a_pod("q", "d")) == set()
-    assert plugin.pre_bind_pre_flight(info, "n1") == SKIP
-
-
-def test_another_volume_than_the_smallest_is_reserved_where_it_is_asked_for() -> None:
-    volumes = [a_volume(f"pv{n}", cls="local", size=f"{n}Gi") for n in (1, 2)]
-    cluster = a_world(*volumes, a_claim("c", cls="local"))
-    plugin, pod = VolumeBinding(None, cluster), a_pod("p", "c")
-    info, choices = cluster.classes.info_of(pod), cluster.singleton(Choices)
-    see(cluster, pod)
-    assert plugin.choices(info, "n1", None) == 2
-
-    for number, volume in enumerate(("pv1", "pv2")):
-        choices.insist(pod.uid, "n1", {plugin.name: number})
-        assert plugin.reserve(info, "n1", None) == SUCCESS
-        assert plugin.chosen(info) == (("PersistentVolume", volume),)
-        plugin.unreserve(info, "n1")
-        choices.drop(pod.uid)
-    choices.insist(pod.uid, "n1", {plugin.name: 2})
-    assert not plugin.reserve(info, "n1", None).is_success
-
-
-def test_a_volume_is_written_and_waited_for() -> None:
-    free = a_volume("pv", cls="local", version="7")
-    cluster = a_world(free, a_claim("c", cls="local", version="3"))
-    plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_s=5), cluster)
-    info = reserved(cluster, plugin, a_pod("p", "c"), "n1")
-    assert plugin.pre_bind_pre_flight(info, "n1") == SUCCESS
-
-    late = plugin.pre_bind(info, "n1")
-    patch = next(late)
-    assert isinstance(patch, Patch)
-    assert (patch.kind, patch.name) == (PERSISTENT_VOLUME, "pv")
-    assert patch.body == {
-        "metadata": {
-            "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"},
-            "resourceVersion": "7",
-        },
-        "spec": {
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "namespace": "default",
-                "name": "c",
-                "uid": "uid-c",
-                "resourceVersion": "3",
-            }
-        },
-    }
-    wait = late.send(Done(0, {"metadata": {"resourceVersion": "8"}}))
-    assert isinstance(wait, WaitFor)
-    assert wait.timeout_s == 5
-    assert not wait.ready()
-    see(cluster, a_volume("pv", cls="local", version="8", claim=("c", "uid-c")))
-    assert not wait.ready()
-    see(cluster, a_claim("c", cls="local", volume="pv", version="9"))
-    assert wait.ready()
-    with pytest.raises(StopIteration) as ended:
-        late.send(Done(0))
-    assert ended.value.value == SUCCESS
-
-
-def test_a_node_is_selected_and_waiting_for_the_provisioner_can_take_too_long() -> None:
-    cluster = a_world(a_claim("c", cls="dyn", version="3"))
-    plugin = VolumeBinding(None, cluster)
-    failures = heard_in(cluster)
-    info = reserved(cluster, plugin, a_pod("p", "c"), "n2")
-
-    late = plugin.pre_bind(info, "n2")
-    patch = next(late)
-    assert isinstance(patch, Patch)
-    assert (patch.kind, patch.namespace, patch.name) == (PERSISTENT_VOLUME_CLAIM, "default", "c")
-    assert patch.body == {
-        "metadata": {
-            "annotations": {"volume.kubernetes.io/selected-node": "n2"},
-            "resourceVersion": "3",
-        }
-    }
-    wait = late.send(Done(0, {"metadata": {"resourceVersion": "4"}}))
-    assert isinstance(wait, WaitFor)
-    assert wait.timeout_s == 600
-    with pytest.raises(StopIteration) as ended:
-        late.send(TimedOut(0))
-    assert ended.value.value == failure("binding volumes: context deadline exceeded")
-    assert failures == ["bind"]
-    plugin.unreserve(info, "n2")
-    assert rejected(plugin, cluster, a_pod("q", "c")) == set()
-
-
-def test_a_reservation_looks_at_its_own_node_alone() -> None:
-    cluster = a_world(a_volume("pv", cls="zonal", reach={ZONE: ["b"]}), a_claim("c", cls="zonal"))
-    plugin = VolumeBinding(None, cluster)
-    info = reserved(cluster, plugin, a_pod("p", "c"), "n1")
-
-    patch = next(plugin.pre_bind(info, "n1"))
-
-    assert isinstance(patch, Patch)
-    assert patch.kind is PERSISTENT_VOLUME_CLAIM  # in zone a the volume has to be made
-    assert view_of(cluster, "n1").size == 1
+    view = cluster.view()
+    for pod in (PLAIN, LOST, BOUND, DELAYED):
+        info = cluster.classes.info_of(pod)
+        for args, points in ((None, 0), (VolumeBindingArgs(shape=SHAPE), 75)):
+            scores = VolumeBinding(args, cluster).score(info, view, None)
+            assert scores.tolist() == [points if pod is DELAYED else 0, 0]
