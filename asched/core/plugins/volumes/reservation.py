@@ -113,14 +113,13 @@ def bind_volume(
     if ref is None or not is_made_for(volume, claim) or ref.uid != claim.metadata.uid:
         ref = PERSISTENT_VOLUME_CLAIM.reference(claim.metadata)
         spec["claimRef"] = msgspec.to_builtins(ref)
-    changes: dict[str, Any] = {}
-    if annotations:
-        changes["annotations"] = annotations
     body: dict[str, Any] | None = None
-    if annotations or spec:
-        body = {"metadata": {**changes, "resourceVersion": metadata.resource_version}}
-        if spec:
-            body["spec"] = spec
+    if spec:  # without it there are no annotations
+        changes = {"annotations": annotations} if annotations else {}
+        body = {
+            "metadata": {**changes, "resourceVersion": metadata.resource_version},
+            "spec": spec,
+        }
     bound = msgspec.structs.replace(
         volume,
         metadata=_annotated(metadata, annotations),
@@ -216,8 +215,6 @@ class Check:
             self.problem = f"pod does not exist any more: {gone}"
             return True
         bound = [self._is_bound(write, key, node) for write, key in self._reservation.bindings]
-        if self.problem:
-            return True
         made = [self._is_made(write, node) for write in self._reservation.provisions]
         return bool(self.problem) or (all(bound) and all(made))
 
