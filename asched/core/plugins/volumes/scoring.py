@@ -44,7 +44,7 @@ def storage_scores(choice: Choice, points_by_percent: I64) -> I64:
     is_static: Mask = np.zeros(size, dtype=np.bool_)
     for match in choice.matches:
         is_static |= match.found
-    classes: dict[tuple[bool, str], _Class] = defaultdict(lambda: _Class(size))
+    classes: dict[str, _Class] = defaultdict(lambda: _Class(size))
     for match in choice.matches:
         _add_match(classes, match)
     for making in choice.makings:
@@ -52,7 +52,7 @@ def storage_scores(choice: Choice, points_by_percent: I64) -> I64:
         if capacity is None:
             continue
         rows = making.needed & making.provision.roomy & ~is_static
-        entry = classes[False, claim_class(making.claim)]
+        entry = classes[claim_class(making.claim)]
         entry.used |= rows
         _add(entry.requested_bytes, rows, np.int64(whole(storage_request(making.claim) or 0)))
         entry.capacity_bytes[rows] = capacity[rows]
@@ -66,18 +66,19 @@ def storage_scores(choice: Choice, points_by_percent: I64) -> I64:
     return scores
 
 
-def _add_match(classes: dict[tuple[bool, str], _Class], match: Match) -> None:
+def _add_match(classes: dict[str, _Class], match: Match) -> None:
     requested_bytes = whole(storage_request(match.claim) or 0)
-    sizes = [whole((v.spec.capacity or {}).get(STORAGE, 0)) for v in match.volumes]
+    sizes = np.array(
+        [whole((v.spec.capacity or {}).get(STORAGE, 0)) for v in match.volumes], dtype=np.int64
+    )
     names = [volume.spec.storage_class_name for volume in match.volumes]
     for name in dict.fromkeys(names):
-        of_class = np.array([*(other == name for other in names), False], dtype=np.bool_)
+        of_class = np.array([other == name for other in names])
         rows = of_class[match.ranks] & (match.ranks != NONE)
-        entry = classes[True, name]
+        entry = classes[name]
         entry.used |= rows
         _add(entry.requested_bytes, rows, np.int64(requested_bytes))
-        found = np.array([*sizes, 0], dtype=np.int64)[match.ranks[rows]]
-        _add(entry.capacity_bytes, rows, found)
+        _add(entry.capacity_bytes, rows, sizes[match.ranks[rows]])
 
 
 def _add(amounts: I64, rows: Mask, more: I64 | np.int64) -> None:

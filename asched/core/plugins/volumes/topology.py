@@ -147,9 +147,8 @@ def allowed(nodes: NodeView, terms: tuple[TopologyTerm, ...] | None) -> Mask:
     found: Mask = np.zeros(nodes.size, dtype=np.bool_)
     for term in terms:
         wanted = term.match_label_expressions or ()
-        if wanted and all(expression.values for expression in wanted):
-            expressions = tuple(Requirement(e.key, "In", frozenset(e.values or ())) for e in wanted)
-            found |= match_term(nodes, NodeTerm(expressions, (), broken=False))
+        expressions = tuple(Requirement(e.key, "In", frozenset(e.values or ())) for e in wanted)
+        found |= match_term(nodes, NodeTerm(expressions, (), broken=False))
     return found
 
 

@@ -1,14 +1,26 @@
 """Other volumes than the smallest: all that leave others something else, and none twice."""
 
+import msgspec
 import pytest
 
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes import alternatives as room
-from asched.core.plugins.volumes.alternatives import alternatives
+from asched.core.plugins.volumes.alternatives import TRY_STEPS, alternatives
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims
 from asched.core.state.cluster import Cluster
-from tests.volume_builders import ZONE, a_claim, a_class, a_cluster, a_node, a_volume, view_of
+from tests.volume_builders import (
+    ZONE,
+    a_capacity,
+    a_claim,
+    a_class,
+    a_cluster,
+    a_driver,
+    a_node,
+    a_volume,
+    see,
+    view_of,
+)
 
 
 def local(*volumes: PersistentVolume, provisioner: str = "none") -> Cluster:
@@ -31,12 +43,15 @@ def found(
     for choice in choices:
         volumes = [match.volume_at(0) for match in choice.matches]
         named.append([volume.metadata.name if volume else "" for volume in volumes])
-        making = [one.claim.metadata.name for one in choice.makings if one.needed[0]]
+        making = [one.claim.metadata.name for one in choice.makings]
+        assert all(one.needed.tolist() == [True] for one in choice.makings)
+        assert all(one.provision.possible.all() for one in choice.makings)
         missing = [m.claim.metadata.name for m in choice.matches if m.volume_at(0) is None]
         assert making == missing
     return named, are_all
 
 
+SELECTED = a_claim("selected", cls="late", selected="n1")
 ONE, TWO = a_claim("one", cls="late"), a_claim("two", cls="late", size="2Gi")
 
 
@@ -66,10 +81,87 @@ def test_what_no_volume_is_left_for_is_made() -> None:
     assert found(local(pv("only", "2Gi"), pv("small")), ONE, TWO) == ([["small", "only"]], True)
 
 
+def test_what_cannot_be_made_where_no_volume_is_left_is_no_choice() -> None:
+    volumes = pv("only", "2Gi"), pv("small")
+    elsewhere = a_class("late", "csi", topologies=[{ZONE: ["b"]}])
+    for obstacle in (elsewhere, a_driver("csi", capacity=True)):
+        cluster = local(*volumes, provisioner="csi")
+        see(cluster, obstacle)
+        assert found(cluster, ONE, TWO) == ([["small", "only"]], True)
+    see(cluster, a_capacity("k", "late", "2Gi", {}))
+    assert found(cluster, ONE, TWO) == ([["small", "only"], ["only", ""]], True)
+
+
+def test_claims_whose_node_was_selected_have_volumes_made_in_every_choice() -> None:
+    cluster = local(pv("big", "3Gi"), pv("small"), provisioner="csi")
+    first = choose(cluster, PodClaims(delayed=(SELECTED, ONE)), view_of(cluster, "n1"))
+
+    choices, _ = alternatives(cluster, first, view_of(cluster, "n1"), 10)
+
+    assert [len(choice.matches) for choice in choices] == [1, 1]
+    for choice in choices:
+        assert [making.claim for making in choice.makings] == [SELECTED]
+
+
+@pytest.mark.parametrize("zone", ["a", "b"])
+def test_a_claim_for_which_a_volume_was_made_takes_no_other(zone: str) -> None:
+    """Where it cannot be reached, one is made."""
+    own = a_volume("own", cls="late", reach={ZONE: [zone]}, claim=("one", "uid-one"))
+    cluster = local(own, pv("big", "3Gi"), pv("small", "2Gi"), provisioner="csi")
+
+    one = "own" if zone == "a" else ""
+    assert found(cluster, ONE, TWO) == ([[one, "small"], [one, "big"]], True)
+
+
+def test_without_any_volume_all_are_made() -> None:
+    assert found(local(provisioner="csi"), ONE, TWO) == ([["", ""]], True)
+
+
+def test_modes_tell_volumes_apart_and_those_that_are_not_told_do_not() -> None:
+    volumes = [
+        a_volume(f"v{n}", cls="late", modes=modes)
+        for n, modes in enumerate((["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"]))
+    ]
+    assert found(local(*volumes), ONE) == ([["v0"], ["v1"]], True)
+    claim = a_claim("any", cls="late", modes=())
+    bare = [
+        msgspec.structs.replace(v, spec=msgspec.structs.replace(v.spec, access_modes=None))
+        for v in volumes
+    ]
+    assert found(local(*bare), claim) == ([["v0"]], True)
+
+
+def test_what_was_looked_at_is_noted_in_the_budget() -> None:
+    cluster = local(*(pv(f"v{n}", f"{n + 1}Gi") for n in range(5)))
+    found(cluster, ONE)
+    assert cluster.budget.spent == TRY_STEPS * 5
+    found(cluster, ONE, TWO, most=100)  # beside each of five four for the second
+    assert cluster.budget.spent == TRY_STEPS * (5 + 5 + 5 * 4)
+
+
+@pytest.mark.parametrize(("limit", "are_all"), [(4, False), (5, True), (6, True)])
+def test_whether_they_are_all_is_known_if_so_many_volumes_were_enough(
+    limit: int, are_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = local(*(pv(f"v{n}", f"{n + 1}Gi") for n in range(5)))
+    monkeypatch.setattr(room, "VOLUMES_MAX", limit)
+
+    assert found(cluster, ONE) == ([[f"v{n}"] for n in range(5)], are_all)
+
+
+def test_the_first_choice_remains_if_there_was_no_time_for_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = local(pv("big", "3Gi"), pv("small"))
+    monkeypatch.setattr(room, "VOLUMES_MAX", 0)
+
+    assert found(cluster, ONE, TWO) == ([["small", "big"]], False)
+
+
 def test_it_ends_after_as_many_as_are_wanted_and_after_so_much_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = local(*(pv(f"v{n}", f"{n + 1}Gi") for n in range(5)))
     assert found(cluster, ONE, most=2) == ([["v0"], ["v1"]], False)
     monkeypatch.setattr(room, "VOLUMES_MAX", 2)
-    assert not found(cluster, ONE)[1]
+    assert found(cluster, ONE) == ([["v0"], ["v1"], ["v2"]], False)

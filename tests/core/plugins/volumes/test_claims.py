@@ -65,4 +65,6 @@ def test_an_in_tree_volume_is_read_as_its_driver_does_where_it_has_moved() -> No
 
 def test_an_in_tree_volume_without_zones_needs_no_second_reading() -> None:
     assert affinity_of(a_volume("pv", **DISK)).is_anywhere
-    assert affinity_of(a_volume("pv", labels={ZONE: "a"}, **DISK)).plugin == EBS
+    zonal = affinity_of(a_volume("pv", labels={ZONE: "a"}, **DISK))
+    assert (zonal.required, zonal.plugin) == (None, EBS)
+    assert not zonal.is_anywhere  # on nodes where the plugin has moved

@@ -68,6 +68,24 @@ def test_room(capacity: Any, roomy: list[int]) -> None:
     assert judged(a_class("s", "csi"), a_driver("csi", capacity=True), capacity)[1] == roomy
 
 
+def test_every_capacity_is_looked_at_and_the_first_by_name_that_has_room_is_told() -> None:
+    capacities = [
+        a_capacity("a", "other", "9Gi", {}),
+        a_capacity("b", "s", "1Gi", {}),
+        a_capacity("c", "s", None, {ZONE: "a"}, largest="2Gi"),
+        a_capacity("d", "s", "8Gi", {}),
+        a_capacity("e", "s", "9Gi", {}),
+    ]
+    driver = a_driver("csi", capacity=True)
+    cluster = a_cluster(*NODES, a_class("s", "csi"), driver, *reversed(capacities))
+
+    found = provision(cluster, CLAIM, cluster.view())
+
+    assert found.roomy.all()
+    assert found.capacity_bytes is not None
+    assert found.capacity_bytes.tolist() == [0, 8 << 30]
+
+
 def test_a_claim_that_asks_for_nothing_always_has_room() -> None:
     claim = a_claim("c", cls="s", size=None)
 
