@@ -100,10 +100,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
         return self._in_use(pod) > 0
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        missing, exclusive = self._exclusive(pod)
-        if missing or not exclusive:
-            return missing
-        return self._in_use(pod)
+        return self._exclusive(pod).missing or self._in_use(pod)
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         missing, _ = self._exclusive(pod)

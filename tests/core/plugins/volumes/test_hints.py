@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from asched.core.framework.points import Hint
+from asched.core.model.decode import decode
 from asched.core.model.kinds import PERSISTENT_VOLUME_CLAIM
+from asched.core.model.pod import Pod
 from asched.core.plugins.volumes import hints as after
 from asched.core.plugins.volumes import limits, restrictions, zone
 from asched.core.state.facts import Seen
@@ -20,7 +22,10 @@ from tests.volume_builders import (
     a_pod,
 )
 
+IN_A = a_class("s", topologies=[{"zone": ["a"]}])
 POD = a_pod("p", "c", ephemeral=["e"], disks=[{"csi": {"driver": "csi"}}])
+#: `spec.volumes` is not told at all.
+WITHOUT = decode(Pod, {"metadata": {"name": "without", "namespace": "default"}, "spec": {}})
 
 
 @pytest.mark.parametrize(
@@ -29,6 +34,9 @@ POD = a_pod("p", "c", ephemeral=["e"], disks=[{"csi": {"driver": "csi"}}])
         (None, a_class("s"), Hint.QUEUE),
         (a_class("s"), a_class("s", topologies=[{"zone": ["a"]}]), Hint.QUEUE),
         (a_class("s"), a_class("s", "csi"), Hint.SKIP),
+        (IN_A, a_class("s", "csi", topologies=[{"zone": ["a"]}]), Hint.SKIP),
+        (IN_A, a_class("s", topologies=[{"zone": ["b"]}]), Hint.QUEUE),
+        (IN_A, a_class("s"), Hint.QUEUE),
     ],
 )
 def test_classes(old: Any, new: Any, hint: Hint) -> None:
@@ -57,11 +65,14 @@ def test_csi_nodes() -> None:
         (a_driver("csi", capacity=True), a_driver("csi", capacity=False), Hint.QUEUE),
         (a_driver("csi", capacity=True), a_driver("csi"), Hint.QUEUE),
         (a_driver("csi"), a_driver("csi", capacity=True), Hint.SKIP),
+        (a_driver("csi"), a_driver("csi", capacity=False), Hint.SKIP),
+        (a_driver("csi", capacity=True), a_driver("csi", capacity=True), Hint.SKIP),
         (a_driver("other", capacity=True), a_driver("other"), Hint.SKIP),
     ],
 )
 def test_drivers_of_inline_volumes(old: Any, new: Any, hint: Hint) -> None:
     assert after.after_csi_driver_changed(POD, old, new) is hint
+    assert after.after_csi_driver_changed(WITHOUT, old, new) is Hint.SKIP
 
 
 @pytest.mark.parametrize(
@@ -91,7 +102,7 @@ def test_whom_a_pod_that_goes_concerns_is_told_as_the_hint_says(gone: Any) -> No
 def test_whom_a_claim_concerns_is_told_by_its_name(name: str, namespace: str) -> None:
     """Of all others each hint about claims says that they need not be tried."""
     claim = a_claim(name, namespace=namespace)
-    for pod in (POD, a_pod("q", ephemeral=["e"]), a_pod("plain")):
+    for pod in (POD, a_pod("q", ephemeral=["e"]), a_pod("plain"), WITHOUT):
         asked = [after.after_claim_changed, zone.after_claim_changed]
         asked += [limits.after_claim_added, restrictions.after_claim_added]
         hints = {hint(pod, None, claim) for hint in asked}

@@ -5,19 +5,14 @@ from typing import Any
 import pytest
 
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.framework.points import Hint
+from asched.core.framework.points import IDLE
 from asched.core.framework.status import Code, Status, failure, unresolvable
+from asched.core.model.kinds import CSI_DRIVER, CSI_NODE
 from asched.core.plugins.volumes.limits import (
     TOO_MANY,
     NodeVolumeLimits,
-    after_attachment_deleted,
-    after_claim_added,
-    after_csi_node_updated,
-    after_pod_deleted,
-    detached,
 )
 from asched.core.state.cluster import Cluster
-from tests.poison.counted import counted
 from tests.volume_builders import (
     a_claim,
     a_class,
@@ -187,43 +182,105 @@ def test_with_scaling_a_driver_may_insist_on_being_installed() -> None:
     assert judge(NodeVolumeLimits(cluster), cluster, pod) == {}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "hint"),
-    [
-        ({"a": 1}, {"a": 2}, Hint.QUEUE),
-        ({"a": 2}, {"a": 1, "b": 1}, Hint.QUEUE),
-        ({"a": 2}, {"a": 1}, Hint.SKIP),
-        ({"a": 2}, {"a": None}, Hint.SKIP),
-        ({"a": 2}, {}, Hint.SKIP),
-        ({"a": None}, {"a": 0}, Hint.SKIP),
-    ],
-)
-def test_a_csi_node_helps_if_some_limit_grew(old: Any, new: Any, hint: Hint) -> None:
-    assert after_csi_node_updated(a_pod("p"), a_csi_node("n", old), a_csi_node("n", new)) is hint
+SCALING = {**DEFAULT_GATES, "VolumeLimitScaling": True}
 
 
-def test_a_pod_helps_if_it_went_from_a_node_with_volumes() -> None:
-    waiting = a_pod("p", "c")
-
-    assert after_pod_deleted(waiting, a_pod("gone", "x", node="n"), None) is Hint.QUEUE
-    assert after_pod_deleted(waiting, a_pod("gone", ephemeral=["e"], node="n"), None) is Hint.QUEUE
-    file = a_pod("gone", disks=[{"azureFile": {}}], node="n")
-    assert after_pod_deleted(waiting, file, None) is Hint.QUEUE
-    assert after_pod_deleted(waiting, a_pod("gone", "x"), None) is Hint.SKIP
-    assert after_pod_deleted(waiting, a_pod("gone", node="n"), None) is Hint.SKIP
+def told(driver: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, (f"{driver} CSI driver is not installed on the node",))
 
 
-def test_claims_and_attachments_help_those_who_use_them() -> None:
-    direct, made = a_pod("p", "c"), a_pod("p", ephemeral=["e"])
-    ebs = a_pod("p", disks=[{"awsElasticBlockStore": {"volumeID": "vol-1"}}])
-    attachment = an_attachment("va", "n", EBS, "pv")
+def test_of_drivers_that_are_not_installed_the_first_is_told_whatever_the_limits() -> None:
+    volumes = [o for n, name in enumerate(("a", "b", "c"), 5) for o in a_pair(n, driver=name)]
+    cluster = a_cluster(
+        a_node("bare"), a_node("some"), a_node("full"),
+        a_csi_node("some", {"a": None, "b": 5}), a_csi_node("full", {"a": 0}),
+        a_driver("a"), a_driver("b", insists=True), a_driver("c", insists=True), *volumes,
+    )  # fmt: skip
+    plugin = NodeVolumeLimits(cluster, SCALING)
 
-    assert after_claim_added(made, None, a_claim("p-e")) is Hint.QUEUE
-    assert after_claim_added(direct, None, a_claim("d")) is Hint.SKIP
-    assert after_attachment_deleted(direct, attachment, None) is Hint.QUEUE
-    assert after_attachment_deleted(made, attachment, None) is Hint.SKIP
-    assert after_attachment_deleted(ebs, attachment, None) is Hint.QUEUE
-    assert after_attachment_deleted(ebs, an_attachment("v", "n", "x", "pv"), None) is Hint.SKIP
+    assert judge(plugin, cluster, a_pod("p", "c5", "c6", "c7")) == {
+        "bare": told("b"), "some": told("c"), "full": told("b")
+    }  # fmt: skip
+    assert judge(plugin, cluster, a_pod("p", "c5")) == {"full": TOO_MANY.status}
+    assert judge(plugin, cluster, a_pod("p", "c7")) == dict.fromkeys(
+        ("bare", "some", "full"), told("c")
+    )
+    see(cluster, *a_pair(8, driver="nobody knows it"))
+    assert judge(plugin, cluster, a_pod("p", "c8")) == {}
+
+
+def test_each_driver_of_a_pod_has_a_limit_of_its_own() -> None:
+    cluster = a_world(1, *a_pair(7, driver="a"), *a_pair(8, driver="z"))
+    plugin = NodeVolumeLimits(cluster)
+
+    assert rejected(plugin, cluster, a_pod("p", "c7", "c8", "c0")) == set()
+    assert rejected(plugin, cluster, a_pod("p", "c7", "c8", "c0", "c1")) == {"n1"}
+
+
+def test_what_is_followed_for_it() -> None:
+    assert NodeVolumeLimits(a_cluster()).kinds == ()
+    assert set(NodeVolumeLimits(a_cluster(), SCALING).kinds) == {CSI_DRIVER, CSI_NODE}
+
+
+def test_a_claim_that_cannot_be_counted_is_an_error_only_if_it_exists() -> None:
+    cluster = a_world(1, a_claim("p-e"))
+    plugin = NodeVolumeLimits(cluster)
+    for pod, is_error in ((a_pod("p", "nope"), False), (a_pod("p", ephemeral=["e"]), True)):
+        info = cluster.classes.info_of(pod)
+        codes = plugin.filter(info, cluster.view(), None)
+        assert codes.all()
+        assert (codes >= plugin.errors_from).all() == is_error
+
+
+def test_a_code_that_outlived_its_claims_is_an_error() -> None:
+    cluster = a_world(1)
+    plugin, info = NodeVolumeLimits(cluster), cluster.classes.info_of(a_pod("p", "late"))
+    (code,) = plugin.filter(info, cluster.view(), None).tolist()
+    see(cluster, a_claim("late"))
+
+    assert plugin.explain(info, code) == failure("the pod's volumes changed meanwhile")
+
+
+def test_who_shares_an_answer() -> None:
+    """Volumes that nobody uses yet count by their number; those in use are known by name."""
+    others = [*a_pair(7, driver="other"), a_pod("user", "c0", node="n1")]
+    cluster = a_world(2, *others)
+    plugin = NodeVolumeLimits(cluster)
+    broken = a_pod("p", "c1", disks=[{"awsElasticBlockStore": {"volumeID": "aws://zone/disk"}}])
+    pods = {
+        "": a_pod("p", disks=[{"iscsi": {"iqn": "q"}}]),
+        **{names: a_pod("p", *names.split()) for names in ("c1", "c2", "c1 c2", "c2 c3")},
+        **{names: a_pod("p", *names.split()) for names in ("c7", "c1 c7", "c0", "c0 c1", "none")},
+        "broken": broken,
+    }
+    infos = {name: cluster.classes.info_of(pod) for name, pod in pods.items()}
+    shares = {name: plugin.share_key(info) for name, info in infos.items()}
+    verdicts = {name: plugin.verdict_key(info) for name, info in infos.items()}
+
+    assert shares[""] is verdicts[""] is IDLE
+    assert len(set(shares.values())) == len(pods)
+    assert verdicts["c1"] == verdicts["c2"]
+    assert verdicts["c1 c2"] == verdicts["c2 c3"]
+    assert len({verdicts[name] for name in ("c1", "c1 c2", "c7", "c1 c7")}) == 4
+    for name in ("c0", "c0 c1", "none", "broken"):
+        assert verdicts[name] == shares[name]
+    assert plugin.stamp(infos[""], None) is None
+    before = plugin.stamp(infos["c1"], None)
+    see(cluster, a_volume("pv2", csi=("csi", "elsewhere")))
+    assert plugin.stamp(infos["c1"], None) == before
+    see(cluster, a_volume("pv1", csi=("csi", "elsewhere")))
+    assert plugin.stamp(infos["c1"], None) != before
+
+
+def test_nobody_is_counted_where_no_driver_of_the_pod_has_a_limit() -> None:
+    cluster = a_world(1, *a_pair(7, driver="free"))
+    plugin = NodeVolumeLimits(cluster)
+    blind = {
+        names: plugin.is_blind_for(cluster.classes.info_of(a_pod("p", *names.split())))
+        for names in ("", "c7", "c0", "c0 c7")
+    }
+
+    assert blind == {"": True, "c7": True, "c0": False, "c0 c7": False}
 
 
 def test_a_limit_that_changes_is_heard() -> None:
@@ -235,55 +292,3 @@ def test_a_limit_that_changes_is_heard() -> None:
     see(cluster, a_csi_node("n1", {"csi": 2}))
 
     assert rejected(plugin, cluster, pod) == set()
-
-
-def test_what_decides_how_claims_count_is_overlooked_by_hints() -> None:
-    used = a_pod("runs", "c2", node="n")
-    cluster = a_cluster(a_node("n"), a_class("s"), *a_pair(1), *a_pair(2), used)
-    told = {
-        registration.trigger.resource: registration.hint
-        for registration in NodeVolumeLimits(cluster).extra_events()
-    }
-    waiting = a_pod("p", "c1")
-    about_volume = told["PersistentVolume"]
-    assert about_volume is not None
-
-    assert about_volume(waiting, a_volume("pv1"), None) is Hint.QUEUE, "its own"
-    assert about_volume(waiting, a_volume("pv2"), None) is Hint.QUEUE, "that of a placed pod"
-    assert about_volume(waiting, a_volume("pv3"), None) is Hint.SKIP
-    assert told["Node"] is None
-    assert told["storage.k8s.io/CSINode"] is None
-
-
-def test_an_attachment_that_goes_helps_claims_made_for_the_pod_too() -> None:
-    gone = an_attachment("a", "csi", "n", "pv1")
-    assert detached(a_pod("p", ephemeral=["e"]), gone, None) is Hint.QUEUE
-    assert detached(a_pod("p"), gone, None) is Hint.SKIP
-
-
-def of_claims(claims: int, disks: int = 0) -> Any:
-    """A waiting pod with so many volumes."""
-    names = [f"c{number}" for number in range(claims)]
-    return a_pod("p", *names, disks=[{"rbd": {"image": f"i{n}"}} for n in range(disks)])
-
-
-@pytest.mark.parametrize("hint", [detached, after_attachment_deleted])
-def test_an_attachment_that_goes_costs_no_look_at_thousands_of_volumes(hint: Any) -> None:
-    """Each waiting pod is asked about each attachment that goes."""
-    gone = an_attachment("a", "csi", "n", "pv1")
-    waiting = of_claims(2000)
-    with counted() as cost:
-        assert hint(waiting, gone, None) is Hint.QUEUE
-    assert cost.calls < 20
-    waiting = of_claims(0, disks=2000)
-    with counted() as cost:
-        assert hint(waiting, gone, None) is Hint.SKIP
-    assert cost.calls < 10 * 2000
-
-
-def test_a_claim_that_comes_is_looked_for_by_its_name() -> None:
-    waiting = of_claims(2000)
-    with counted() as cost:
-        assert after_claim_added(waiting, None, a_claim("c1999")) is Hint.QUEUE
-        assert after_claim_added(waiting, None, a_claim("other")) is Hint.SKIP
-    assert cost.calls < 20
