@@ -115,18 +115,21 @@ class Tiers:
         self._parents: dict[str, set[str]] = {}
         self._tiers = sorted({one.spec.tier for one in self._by_name.values()}, reverse=True)
         self._tiers = self._tiers[-LEVELS_MAX:]
+        self._named: dict[str, int] = {}  # any HyperNode may name its tier, and none needs to
         for name in sorted(self._by_name):
             self._read(name)
         self._above: dict[str, frozenset[str]] = {}
-        named = {one.spec.tier: one.spec.tier_name for one in self._by_name.values()}
-        self.names = tuple(named[tier] or str(tier) for tier in self._tiers)
+        first = {tier: name for name, tier in reversed(self._named.items())}
+        self.names = tuple(first.get(tier) or str(tier) for tier in self._tiers)
 
     def level_of(self, name: str) -> int | None:
         """By number or name of the tier."""
         if name in self.names:
             return self.names.index(name)
-        is_number = name.isascii() and name.isdigit() and len(name) < 10
-        return self._tiers.index(int(name)) if is_number and int(name) in self._tiers else None
+        tier = self._named.get(name)
+        if tier is None and name.isascii() and name.isdigit() and len(name) < 10:
+            tier = int(name)
+        return self._tiers.index(tier) if tier in self._tiers else None
 
     def path(self, node: Node) -> Path:
         held_by = set(self._exact.get(node.name, ()))
@@ -143,7 +146,10 @@ class Tiers:
         return tuple(found)
 
     def _read(self, name: str) -> None:
-        for member in self._by_name[name].spec.members or ():
+        spec = self._by_name[name].spec
+        if spec.tier_name:
+            self._named.setdefault(spec.tier_name, spec.tier)
+        for member in spec.members or ():
             selector = member.selector
             exact = selector.exact_match.name if selector.exact_match is not None else ""
             if member.type == "Node":
