@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
-from asched.core.model.requests import CPU, is_extended
+from asched.core.model.requests import is_extended
 from asched.hardware.network.mates import Mates, MatesByGroup
 from asched.hardware.network.sources import HYPER_NODE, KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from asched.hardware.network.tree import NOWHERE, Mask, Shares, Tree
@@ -205,7 +205,8 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
 
     def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
         """Unlike any other: the level, and how little is left of what the group needs most."""
-        level = self._tree.source.level_of(assignments.placement.name.partition("=")[0])
+        # the name of a tier may have any character, that of a domain has no "="
+        level = self._tree.source.level_of(assignments.placement.name.rpartition("=")[0])
         rank = 0 if level is None or assignments.placement.rows is None else level + 1
         nodes = self._cluster.nodes
         resource = self._scarce(assignments)
@@ -217,11 +218,11 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
 
     def _scarce(self, assignments: Assignments) -> int:
         """The resource that the group's pods ask for, devices before CPU."""
-        for info, _ in assignments.pods[:1]:
-            for name in sorted(info.cls.requests):
-                at = self._cluster.nodes.find_resource(name)
-                if name != CPU and is_extended(name) and at is not None:
-                    return at
+        classes = {info.cls for info, _ in assignments.pods}
+        for name in sorted({n for cls in classes for n, amount in cls.requests.items() if amount}):
+            at = self._cluster.nodes.find_resource(name)
+            if is_extended(name) and at is not None:
+                return at
         return 0
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int]:
@@ -256,14 +257,13 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         found = np.zeros(nodes.size, dtype=np.float64)
         here = self._tree.domains[:, nodes.row_numbers()]
         weights = [FADES ** (height - 1 - level) for level in range(height)]
-        for level, weight in enumerate(weights):
+        for level, weight in enumerate(weights):  # the last of its points is for no domain
             if mates is not None:
                 points = np.zeros(len(self._tree.paths[level]) + 1, dtype=np.float64)
                 counts = mates.counts[level]
                 points[list(counts)] = np.array(list(counts.values())) * 100 / mates.total
             else:
                 points = np.append(self._shares.points[level], 0).astype(np.float64)
-            points[-1] = 0.0  # in no domain
             found += weight * points[here[level]]
         total = sum(weights) or 1.0
         return np.floor(found / total + 1e-9).astype(np.int64)

@@ -96,7 +96,6 @@ class Shares(ByRow[None]):
         self._of_row: I64 = np.zeros((2, 0), dtype=np.int64)
         self._domains: I32 = tree.domains
         self._sums: list[I64] = []
-        self._made_with = -1
         #: by level, 0..100 for each domain
         self.points: list[I64] = []
         self.version = 0
