@@ -81,7 +81,7 @@ def qos_of(pod: Pod) -> QoS:
     spec = pod.spec
     if spec.resources is not None:
         requests, limits = _positive(spec.resources.requests), _positive(spec.resources.limits)
-        is_guaranteed = not spec.resources.limits or limits.keys() >= {CPU, MEMORY}
+        is_guaranteed = limits.keys() >= {CPU, MEMORY}
     else:
         requests, limits, is_guaranteed = {}, {}, True
         for container in (*(spec.containers or ()), *(spec.init_containers or ())):
