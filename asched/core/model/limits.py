@@ -1,7 +1,7 @@
 """What a pod may use at most: the sum of its containers' limits, or more while it starts.
 
 Like requests (`requests.py`), apart from one thing: overhead is added only to resources that are
-limited at all, because an unlimited resource stays unlimited.
+limited at all, because an unlimited resource stays unlimited. A limit of nothing is none.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/resource/helpers.go
         (PodLimits)
@@ -35,7 +35,7 @@ def exact_limits(pod: Pod) -> dict[str, int]:
         total[name] = max(total.get(name, 0), limit)
     total.update(_limits(spec.resources))
     for name, amount in (spec.overhead or {}).items():
-        if name in total:
+        if total.get(name):
             total[name] += nano(amount)
     return total
 

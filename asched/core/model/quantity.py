@@ -21,7 +21,8 @@ INT64_MAX: Final = 2**63 - 1
 Quantity = str | int | float
 
 _FORM: Final = re.compile(
-    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)|[eE]([+-]?\d+))?"
+    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)|[eE]([+-]?\d+))?",
+    re.ASCII,
 )
 _SCALE: Final[dict[str, Fraction]] = {
     "": Fraction(1),

@@ -18,7 +18,8 @@ from asched.core.model.meta import LabelSelector, LabelSelectorRequirement, Reco
 
 Labels = Mapping[str, str]
 
-_INTEGER: Final = re.compile(r"[+-]?\d+")
+#: A label value has no more than 63 characters, and Python reads no number of thousands of digits.
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}")
 _INT64: Final = 2**63
 #: Operators that a label which is not there meets.
 _MEETS_ABSENT: Final = frozenset(("NotIn", "DoesNotExist"))
@@ -39,9 +40,9 @@ class Requirement(NamedTuple):
         """Whether a label with this value (None: absent) meets the requirement."""
         match self.operator:
             case "In":
-                return value is not None and value in self.values
+                return value in self.values
             case "NotIn":
-                return value is None or value not in self.values
+                return value not in self.values
             case "Exists":
                 return value is not None
             case "DoesNotExist":
@@ -209,7 +210,7 @@ class NodeTerm(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        return not self.expressions and not self.fields and not self.broken
+        return not self.expressions and not self.fields
 
     def matches(self, name: str, labels: Labels) -> bool:
         if self.broken or self.is_empty:

@@ -66,6 +66,9 @@ def test_what_each_operator_accepts(requirement: Requirement, accepted: list[Any
         ("5.0", None),
         ("", None),
         (" 5", None),
+        ("٣", None),  # an Arabic three
+        ("0" * 62 + "5", 5),
+        ("9" * 5_000, None),
     ],
 )
 def test_a_label_is_a_number_of_64_bits_or_none(text: str, number: int | None) -> None:
@@ -78,6 +81,8 @@ def test_all_requirements_of_a_label_selector_hold() -> None:
     )
     assert matches(selector, {"app": "web", "x": ""})
     assert not matches(selector, {"app": "web"})
+    assert not matches(selector, {"app": "db", "x": ""})
+    assert not matches(selector, {"x": ""})
     assert not matches(selector, {"app": "web", "x": "", "tier": "db"})
     assert not matches(selector, None)
 
@@ -109,6 +114,9 @@ def test_who_writes_the_same_in_another_order_has_the_same() -> None:
     assert one.merged(equality_selector({"a": "1"})) == one
     both = equality_selector({"a": "1"}).merged(equality_selector({"b": "2"}))
     assert both == one
+    two = [written("a", "NotIn", "2"), written("a", "In", "1", "3")]
+    orders = [compile_selector(LabelSelector(None, tuple(some))) for some in (two, two[::-1])]
+    assert orders[0] == orders[1]
     assert Selector((need("a", "In", "1"),)) == equality_selector({"a": "1"})
 
 
@@ -165,6 +173,10 @@ def test_expressions_and_fields_of_a_term_hold() -> None:
     assert not both.matches("n2", {"zone": "a"})
     assert not both.matches("n1", {"zone": "b"})
     assert not both.is_empty
+    two = compile_term(term(written("zone", "In", "a"), written("disk", "Exists")))
+    assert not two.is_empty
+    assert two.matches("n1", {"zone": "a", "disk": ""})
+    assert not two.matches("n1", {"zone": "a"})
     assert not compile_term(term(fields=[NAME])).is_empty
 
 
@@ -179,8 +191,10 @@ def test_expressions_and_fields_of_a_term_hold() -> None:
         term(written("k", "Gt", "1", "2")),
         term(written("k", "Lt")),
         term(written("k", "Near", "1")),
+        term(written("k", "Gt", "9" * 5_000)),  # of a wish the API server checks no values
         term(fields=[written("metadata.uid", "In", "n1")]),
         term(fields=[written("metadata.name", "Exists")]),
+        term(fields=[written("metadata.name", "Gt", "1")]),
         term(fields=[written("metadata.name", "In", "n1", "n2")]),
         term(fields=[NAME, written("metadata.name", "In")]),
     ],
