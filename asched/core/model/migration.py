@@ -136,7 +136,7 @@ def translated_affinity(volume: "PersistentVolume", moved: Moved) -> NodeSelecto
         zones = _zones((volume.metadata.labels or {}).get(zone_key, ""))
         if zones:
             required = _narrowed(required, moved.topology_key, zones)
-    if region_key == names.LABEL_BETA_REGION and _values(required, region_key):
+    if _values(required, region_key):
         required = _renamed(required, region_key, names.LABEL_REGION)
     return required
 

@@ -122,7 +122,7 @@ def uses_claim(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bo
         direct = volume.persistent_volume_claim
         if direct is not None and direct.claim_name == name:
             return True
-        is_made = ephemeral and direct is None and volume.ephemeral is not None
+        is_made = ephemeral and volume.ephemeral is not None
         if is_made and f"{pod.metadata.name}-{volume.name}" == name:
             return True
     return False

@@ -119,6 +119,11 @@ def test_who_may_use_a_claim() -> None:
     crowd = [{"resource": "pods", "name": str(i), "uid": str(i)} for i in range(RESERVED_FOR_MAX)]
     full = decode(ResourceClaim, {**CLAIM, "status": {"reservedFor": crowd}})
     assert not full.is_reservable
+    assert full.is_reserved_for("0")
+    assert full.is_reserved_for(str(RESERVED_FOR_MAX - 1))
+    free = decode(ResourceClaim, {**CLAIM, "status": {}})
+    assert free.is_reservable
+    assert not free.is_reserved_for("pu")
 
 
 def test_an_allocation_can_be_tried_on() -> None:

@@ -6,9 +6,12 @@ import pytest
 
 from asched.core.model.migration import (
     AZURE,
+    CINDER,
     EBS,
+    PORTWORX,
     CsiVolume,
     MigrationError,
+    Moved,
     inline_volume,
     is_inline_migratable,
     migrated_plugins,
@@ -23,6 +26,17 @@ from tests.volume_builders import a_csi_node, a_pod, a_volume
 ZONE, BETA = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
 DISK = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"required": {"nodeSelectorTerms": list(terms)}}
+
+
+ON_N = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
+EMPTY = required({"matchExpressions": [{"key": ZONE, "operator": "Exists"}]})
+SOME_REGION = required({"matchExpressions": [{"key": BETA_REGION, "operator": "Exists"}]})
+OLD_NODE = {EBS.topology_key: "a", BETA_REGION: "r"}
+FIELDS = required({"matchFields": ON_N})
 
 
 def reaches(selector: Any, labels: dict[str, str]) -> bool:
@@ -41,6 +55,7 @@ def inline(**disk: Any) -> Any:
         ({"awsElasticBlockStore": {"volumeID": "vol-1"}}, CsiVolume(EBS.driver, "vol-1")),
         ({"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}}, CsiVolume(EBS.driver, "vol-1")),
         ({"awsElasticBlockStore": {"volumeID": "aws:///vol-1"}}, CsiVolume(EBS.driver, "vol-1")),
+        ({"awsElasticBlockStore": {"volumeID": "disk-7"}}, CsiVolume(EBS.driver, "disk-7")),
         (
             {"gcePersistentDisk": {"pdName": "d"}},
             CsiVolume("pd.csi.storage.gke.io", "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"),
@@ -57,7 +72,9 @@ def test_inline_disks(disk: dict[str, Any], expected: CsiVolume) -> None:
 
 def test_other_volumes_have_not_moved() -> None:
     assert not is_inline_migratable(inline(rbd={"image": "i"}))
-    assert inline_volume(inline(vsphereVolume={})) is None
+    for kind in ("vsphereVolume", "azureFile"):
+        assert is_inline_migratable(inline(**{kind: {}}))
+        assert inline_volume(inline(**{kind: {}})) is None
     with pytest.raises(MigrationError, match="invalid format"):
         inline_volume(inline(awsElasticBlockStore={"volumeID": "aws://z/x/vol-1"}))
 
@@ -79,11 +96,30 @@ def test_a_gce_volume_is_named_after_its_zones(labels: Any, middle: str) -> None
     )
 
 
-@pytest.mark.parametrize("zones", ["eu-west-a__us-east-b", "eu-a__eu-b"])
+@pytest.mark.parametrize("zones", ["eu-west-a__us-east-b", "eu-a__eu-b", "eu-west-a__eu-west"])
 def test_a_gce_volume_in_several_regions_is_not_counted(zones: str) -> None:
     volume = a_volume("pv", labels={ZONE: zones}, gcePersistentDisk={"pdName": "d"})
 
     assert volume_source(volume) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "moved", "handle"),
+    [
+        (DISK, EBS, "vol-1"),
+        ({"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}}, EBS, "vol-1"),
+        ({"azureDisk": {"diskName": "n", "diskURI": "/x"}}, AZURE, "/x"),
+        ({"cinder": {"volumeID": "v"}}, CINDER, "v"),
+        ({"portworxVolume": {"volumeID": "p"}}, PORTWORX, "p"),
+    ],
+    ids=str,
+)
+def test_volumes_that_moved_are_counted_under_their_driver(
+    source: dict[str, Any], moved: Moved, handle: str
+) -> None:
+    volume = a_volume("pv", **source)
+    assert plugin_of(volume) is moved
+    assert volume_source(volume) == CsiVolume(moved.driver, handle)
 
 
 def test_a_csi_volume_is_what_it_says_and_others_are_not_counted() -> None:
@@ -113,11 +149,62 @@ def test_a_node_tells_what_has_moved() -> None:
             True,
         ),
         (
+            a_volume("pv", labels={ZONE: "a"}, reach={"disk": ["x"]}, **DISK),
+            {EBS.topology_key: "a"},
+            False,
+        ),
+        (
             a_volume("pv", reach={BETA: ["a"], BETA_REGION: ["r"]}, **DISK),
             {EBS.topology_key: "a", REGION: "r"},
             True,
         ),
         (a_volume("pv", **DISK), {}, True),
+        # GA labels before those of beta, wherever they are
+        (a_volume("pv", labels={ZONE: "a", BETA: "b"}, **DISK), {EBS.topology_key: "a"}, True),
+        (a_volume("pv", labels={BETA: "b"}, **DISK), {EBS.topology_key: "b"}, True),
+        (
+            a_volume("pv", labels={BETA: "b"}, reach={ZONE: ["a"]}, **DISK),
+            {EBS.topology_key: "a"},
+            True,
+        ),
+        # a region is renamed where zones are those of beta
+        (
+            a_volume("pv", reach={ZONE: ["a"], BETA_REGION: ["r"]}, **DISK),
+            {EBS.topology_key: "a", REGION: "r"},
+            False,
+        ),
+        (
+            a_volume("pv", reach={BETA: ["a"], REGION: ["r"]}, **DISK),
+            {EBS.topology_key: "a", REGION: "r"},
+            True,
+        ),
+        (
+            a_volume("pv", labels={BETA: "a"}, reach={BETA_REGION: ["r"]}, **DISK),
+            {REGION: "r"},
+            False,
+        ),
+        (a_volume("pv", reach={BETA_REGION: ["r"]}, **DISK), {BETA_REGION: "r"}, True),
+        (a_volume("pv", labels={BETA: "a"}, nodeAffinity=SOME_REGION, **DISK), OLD_NODE, True),
+        # a key without values is no zone, and the label counts
+        (
+            a_volume("pv", labels={ZONE: "a"}, nodeAffinity=EMPTY, **DISK),
+            {ZONE: "x", EBS.topology_key: "a"},
+            True,
+        ),
+        (a_volume("pv", labels={ZONE: "a"}, nodeAffinity=EMPTY, **DISK), {ZONE: "x"}, False),
+        (
+            a_volume("pv", labels={ZONE: "a"}, nodeAffinity=EMPTY, **DISK),
+            {EBS.topology_key: "a"},
+            False,
+        ),
+        # fields stay, alone or beside a zone
+        (a_volume("pv", labels={ZONE: "a"}, nodeAffinity=FIELDS, **DISK), {}, False),
+        (
+            a_volume("pv", labels={ZONE: "a"}, nodeAffinity=FIELDS, **DISK),
+            {EBS.topology_key: "a"},
+            True,
+        ),
+        (a_volume("pv", nodeAffinity={"required": {}}, **DISK), {}, False),
     ],
 )
 def test_zones_become_the_drivers_own_topology(volume: Any, labels: Any, matches: bool) -> None:
@@ -128,3 +215,15 @@ def test_azure_disks_keep_their_zones() -> None:
     volume = a_volume("pv", reach={ZONE: ["a"]}, azureDisk={"diskURI": "/x"})
 
     assert reaches(translated_affinity(volume, AZURE), {ZONE: "a"})
+
+
+def test_each_term_of_a_volume_is_translated() -> None:
+    """Also one that names no zone, beside one that does."""
+    zone = {"key": ZONE, "operator": "In", "values": ["a"]}
+    disk = {"key": "disk", "operator": "Exists"}
+    affinity = required({"matchExpressions": [disk]}, {"matchExpressions": [zone]}, {})
+    translated = translated_affinity(a_volume("pv", nodeAffinity=affinity, **DISK), EBS)
+
+    assert reaches(translated, {"disk": ""})
+    assert reaches(translated, {EBS.topology_key: "a"})
+    assert not reaches(translated, {ZONE: "a"})

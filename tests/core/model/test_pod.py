@@ -11,6 +11,8 @@ from tests.builders import PodBuilder, a_pod
 def test_what_a_pod_does_not_say_has_a_default() -> None:
     pod = a_pod("web", "team").build()
     assert (pod.key, pod.priority, pod.labels, pod.is_terminating) == ("team/web", 0, {}, False)
+    assert a_pod().priority(7).build().priority == 7
+    assert a_pod().labels(a="b").build().labels == {"a": "b"}
     assert a_pod().metadata(deletionTimestamp="2026-01-01T00:00:00Z").build().is_terminating
     assert pod.on("n1").spec.node_name == "n1"
     assert pod.spec.node_name == ""
@@ -81,7 +83,13 @@ def test_what_a_rule_reads_makes_one(other: PodBuilder) -> None:
 
 
 def test_volumes_that_are_named_after_the_pod_tell_pods_apart() -> None:
-    assert key(a_pod("a").spec(**volumes(EPHEMERAL))) != key(a_pod("b").spec(**volumes(EPHEMERAL)))
+    claim = {"name": "c", "persistentVolumeClaim": {"claimName": "c"}}
+
+    def keys(*listed: dict[str, Any]) -> set[bytes]:
+        return {key(a_pod(name).spec(**volumes(*listed))) for name in "ab"}
+
+    assert len(keys(EPHEMERAL)) == len(keys(claim, EPHEMERAL)) == len(keys(EPHEMERAL, claim)) == 2
+    assert len(keys(claim)) == 1
 
 
 def test_a_pod_may_be_looked_at_with_the_labels_of_another() -> None:

@@ -33,4 +33,5 @@ def test_a_condition_is_found_by_its_type() -> None:
     assert found is not None
     assert found.status == "False"
     assert saying().condition("Failed") is None
+    assert ProvisioningRequest().condition("Failed") is None
     assert ProvisioningRequest().stage is Stage.UNDECIDED

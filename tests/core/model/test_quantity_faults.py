@@ -3,22 +3,29 @@
 import msgspec
 import pytest
 
-from asched.core.model.kinds import CSI_STORAGE_CAPACITY, NODE, PERSISTENT_VOLUME
+from asched.core.model.kinds import (
+    CSI_STORAGE_CAPACITY,
+    NODE,
+    PERSISTENT_VOLUME,
+    RESOURCE_SLICE,
+)
 from asched.core.model.requests import is_scaled_down
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 
-BROKEN = {
-    NODE: b'{"status": {"allocatable": {"cpu": "4", "memory": "lots"}}}',
-    PERSISTENT_VOLUME: b'{"spec": {"capacity": {"storage": "1..5Gi"}}}',
-    CSI_STORAGE_CAPACITY: b'{"capacity": "1Gi", "maximumVolumeSize": "--1"}',
-}
+BROKEN = [
+    (NODE, b'{"status": {"allocatable": {"cpu": "4", "memory": "lots"}}}'),
+    (PERSISTENT_VOLUME, b'{"spec": {"capacity": {"storage": "1..5Gi"}}}'),
+    (CSI_STORAGE_CAPACITY, b'{"capacity": "1Gi", "maximumVolumeSize": "--1"}'),
+    (RESOURCE_SLICE, b'{"spec": {"devices": [{"capacity": {"memory": {"value": "x"}}}]}}'),
+    (RESOURCE_SLICE, b'{"spec": {"sharedCounters": [{"counters": {"c": {"value": "x"}}}]}}'),
+]
 
 
-@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.name)
-def test_an_object_with_a_broken_amount_is_malformed(kind) -> None:
+@pytest.mark.parametrize(("kind", "written"), BROKEN)
+def test_an_object_with_a_broken_amount_is_malformed(kind, written) -> None:
     with pytest.raises(msgspec.ValidationError, match="is not a number with an optional suffix"):
-        msgspec.json.decode(BROKEN[kind], type=kind.record)
+        msgspec.json.decode(written, type=kind.record)
 
 
 def test_a_placed_pod_whose_amounts_cannot_be_read_counts_as_a_pod() -> None:

@@ -30,4 +30,5 @@ def test_times_are_written_in_whole_seconds() -> None:
 
 def test_a_micro_time_has_six_digits() -> None:
     assert micro_time(1_700_000_000 * NS_PER_SECOND) == "2023-11-14T22:13:20.000000Z"
+    assert micro_time(999_999_999) == "1970-01-01T00:00:00.999999Z"
     assert micro_time(1_700_000_000 * NS_PER_SECOND + 1_999) == "2023-11-14T22:13:20.000001Z"
