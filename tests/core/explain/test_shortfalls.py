@@ -5,9 +5,13 @@ from asched.core.explain.shortfalls import (
     missing_on,
     missing_shares,
     taints_in_the_way,
+    untolerated,
 )
+from asched.core.explain.words import spelt
 from asched.core.model.requests import written
 from tests.builders import a_cluster, a_node, a_pod, pending
+
+CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
 
 
 def test_what_no_node_has_enough_of_is_told_with_the_most_that_one_has() -> None:
@@ -41,6 +45,14 @@ def test_a_full_node_misses_a_place_and_an_overdrawn_one_no_more_than_all() -> N
     assert missing_shares(cluster, info).tolist() == [2.0]
 
 
+def test_where_nobody_has_heard_of_a_resource_all_of_it_is_missing() -> None:
+    cluster = a_cluster(a_node("n1").allocatable(cpu="1"))
+    info = pending(cluster, a_pod().requests({"example.com/gpu": "2"}))
+    assert missing_on(cluster, info, 0) == {"example.com/gpu": {"asked": "2", "free": "0"}}
+    assert missing_shares(cluster, info).tolist() == [1.0]
+    assert missing_everywhere(a_cluster(), info) == []
+
+
 def test_as_much_as_is_left_is_enough_and_less_than_nothing_is_nothing() -> None:
     cluster = a_cluster(
         a_node("n1").allocatable(cpu="3", memory="1Gi", pods="2"),
@@ -60,11 +72,10 @@ def test_as_much_as_is_left_is_enough_and_less_than_nothing_is_nothing() -> None
 
 
 def test_a_cordon_that_is_written_as_a_taint_as_well_keeps_off_once() -> None:
-    cordon = "node.kubernetes.io/unschedulable:NoSchedule"
     cluster = a_cluster(
-        a_node("n1").cordoned().taints(cordon), a_node("n2").cordoned(), a_node("n3").taints(cordon)
+        a_node("n1").cordoned().taints(CORDON), a_node("n2").cordoned(), a_node("n3").taints(CORDON)
     )
-    assert taints_in_the_way(cluster, pending(cluster, a_pod())) == [{"taint": cordon, "nodes": 3}]
+    assert taints_in_the_way(cluster, pending(cluster, a_pod())) == [{"taint": CORDON, "nodes": 3}]
 
 
 def test_taints_are_told_by_how_many_nodes_have_them() -> None:
@@ -74,6 +85,12 @@ def test_taints_are_told_by_how_many_nodes_have_them() -> None:
         a_node("n3").cordoned(),
         a_node("n4").taints("spot:NoSchedule"),
     )
+    for name, wanted in (("n2", "gpu:NoExecute"), ("n3", CORDON)):
+        node = cluster.nodes.node_at[cluster.nodes.row_of[name]]
+        assert node is not None
+        found = untolerated(node, a_pod().tolerates("team=a:NoSchedule").build())
+        assert [spelt(taint) for taint in found] == [wanted]
+        assert untolerated(node, a_pod().build())
     info = pending(cluster, a_pod().tolerates("spot:NoSchedule"))
     assert taints_in_the_way(cluster, info) == [
         {"taint": "team=a:NoSchedule", "nodes": 2},
