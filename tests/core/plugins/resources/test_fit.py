@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from asched.core.config import args as config
+from asched.core.framework.order_free import POD_PLACE
+from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
@@ -24,7 +27,9 @@ from tests.builders import (
     all_rows,
     pending,
 )
+from tests.heard import heard
 
+GI = 1 << 30
 GPU = "example.com/gpu"
 U, UAU = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
@@ -127,11 +132,13 @@ def test_filter(case: Case) -> None:
         ("by group", config.NodeResourcesFitArgs(ignored_resource_groups=("example.com",)), False),
         ("another group", config.NodeResourcesFitArgs(ignored_resource_groups=("example",)), True),
         ("only names with a domain", config.NodeResourcesFitArgs(ignored_resources=("cpu",)), True),
+        ("no huge pages", config.NodeResourcesFitArgs(ignored_resources=("hugepages-2Mi",)), True),
     ],
 )
 def test_ignored_resources(name: str, args: config.NodeResourcesFitArgs, rejected: bool) -> None:
     cluster = a_cluster(small())
-    wanted = {GPU: "1"} if "cpu" not in args.ignored_resources else {"cpu": "5"}
+    native = {"cpu": "5", "hugepages-2Mi": "2Mi"}
+    wanted = {n: native[n] for n in args.ignored_resources if n in native} or {GPU: "1"}
     pod = pending(cluster, a_pod().requests(wanted))
 
     codes = NodeResourcesFit(args, cluster).filter(pod, all_rows(cluster), None)
@@ -168,6 +175,64 @@ def test_the_stamp_moves_with_classes_only_for_pods_that_name_such_a_resource() 
 
     assert plugin.stamp(plain, None) == before[0]
     assert plugin.stamp(greedy, None) != before[1]
+
+
+def test_pods_share_an_answer_by_what_they_ask_for_unless_others_are_scored() -> None:
+    cluster = a_cluster(small())
+    alike = [pending(cluster, a_pod(n).requests(cpu="1").labels(app=n)) for n in "ab"]
+    other = pending(cluster, a_pod("c").requests(cpu="2"))
+    default = NodeResourcesFit(None, cluster)
+    assert len({default.share_key(pod) for pod in alike}) == 1
+    assert default.share_key(other) != default.share_key(alike[0])
+    for resources in ((("cpu", 1), (GPU, 1)), ((GPU, 1),)):
+        more = NodeResourcesFit(strategy(config.LEAST_ALLOCATED, *resources), cluster)
+        assert len({more.share_key(pod) for pod in (*alike, other)}) == 3
+
+
+def test_what_a_pod_takes_of_a_row_and_when_the_order_matters() -> None:
+    """Devices may serve what a class stands for: then nothing is sure."""
+    cluster = a_cluster(small().allocatable({GPU: "2"}))
+    plugin = NodeResourcesFit(None, cluster)
+    place = cluster.nodes.find_resource
+    plain = pending(cluster, a_pod("a").requests(cpu="1", ephemeral_storage="1Gi"))
+    greedy = pending(cluster, a_pod("b").requests({GPU: "2", "example.com/nic": "1"}))
+
+    assert plugin.takes(plain) == {POD_PLACE: 1, place("cpu"): 1000, place("ephemeral-storage"): GI}
+    assert plugin.takes(greedy) == {POD_PLACE: 1, place(GPU): 2}
+    assert plugin.is_order_free(plain)
+    assert plugin.is_order_free(greedy)
+    add_device_class(cluster)
+    assert plugin.takes(greedy) == {POD_PLACE: 1}
+    assert plugin.is_order_free(plain)
+    assert not plugin.is_order_free(greedy)
+
+
+@pytest.mark.parametrize(
+    ("args", "listens"),
+    [
+        ({}, False),
+        ({"ignored_resources": (GPU,)}, True),
+        ({"ignored_resource_groups": ("example.com",)}, True),
+    ],
+)
+def test_what_it_listens_to(args: dict[str, Any], listens: bool) -> None:
+    """More where something is ignored, which hints do not do."""
+    plugin = NodeResourcesFit(config.NodeResourcesFitArgs(**args), a_cluster())
+
+    assert set(heard(plugin.registrations())) == {
+        "Pod: Delete, UpdatePodScaleDown",
+        "Node: Add, UpdateNodeAllocatable",
+        "resource.k8s.io/DeviceClass: Add, Update",
+    }
+    assert set(heard(plugin.extra_events())) == (
+        {"Node: Add, UpdateNodeAllocatable"} if listens else set()
+    )
+    for hint, _ in heard(plugin.extra_events()).values():
+        told = [
+            hint(a_pod().requests(asked).build(), None, small().build())
+            for asked in ({GPU: "1"}, {"example.org/other": "1"})
+        ]
+        assert told == [Hint.QUEUE, Hint.SKIP]
 
 
 def test_more_resources_than_there_are_bits_are_still_told() -> None:
@@ -283,9 +348,14 @@ def test_an_unknown_strategy_is_refused() -> None:
         NodeResourcesFit(strategy("Random"), Cluster())
 
 
-def test_a_curve_without_corners_is_refused() -> None:
+@pytest.mark.parametrize("ratio", [None, config.RequestedToCapacityRatio(())])
+def test_a_curve_without_corners_is_refused(ratio: config.RequestedToCapacityRatio | None) -> None:
+    kind = config.REQUESTED_TO_CAPACITY_RATIO
+    args = config.NodeResourcesFitArgs(
+        scoring_strategy=config.ScoringStrategy(kind, config.CPU_AND_MEMORY, ratio)
+    )
     with pytest.raises(ValueError, match="shape must not be empty"):
-        NodeResourcesFit(strategy(config.REQUESTED_TO_CAPACITY_RATIO), Cluster())
+        NodeResourcesFit(args, Cluster())
 
 
 def add_device_class(cluster: Cluster) -> None:
