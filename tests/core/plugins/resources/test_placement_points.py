@@ -15,13 +15,15 @@ from tests.builders import a_cluster, a_node, a_pod, pending
 from tests.contract.worlds import World, a_world, changes
 
 GPU = "example.com/gpu"
+#: Of the last no node has heard.
+MORE = (GPU, "ephemeral-storage", "example.com/none")
 RESOURCES = tuple(config.ResourceSpec(name, weight) for name, weight in (("cpu", 1), ("memory", 3)))
 
 
 def points_of(cluster: Cluster) -> PlacementPoints:
     """As the plugin has them, with an extended resource."""
     strategy = config.ScoringStrategy(
-        config.LEAST_ALLOCATED, (*RESOURCES, config.ResourceSpec(GPU, 2))
+        config.LEAST_ALLOCATED, (*RESOURCES, *(config.ResourceSpec(name, 2) for name in MORE))
     )
     args = config.NodeResourcesFitArgs(scoring_strategy=strategy)
     return NodeResourcesFit(args, cluster)._placement_points
@@ -40,7 +42,7 @@ def test_parts_are_told_what_each_is_told_by_itself(seed: int) -> None:
     world, random = a_world(seed), Random(seed)
     parts, height = placements(world, random), world.cluster.nodes.height
     points = points_of(world.cluster)
-    sizes = [{"cpu": "1"}, {"cpu": "300m", "memory": "1Gi", GPU: "1"}]
+    sizes = [{"cpu": "1"}, {"cpu": "300m", "memory": "1Gi", GPU: "1"}, {MORE[2]: "1"}]
     gangs = [
         tuple((pending(world.cluster, a_pod(f"g{at}-{n}").requests(asked)), "") for n in range(2))
         for at, asked in enumerate(sizes)
@@ -52,6 +54,54 @@ def test_parts_are_told_what_each_is_told_by_itself(seed: int) -> None:
         candidates = [Assignments(one, pods) for one in parts]
         wanted = [points.of(one) for one in candidates]
         assert points.of_parts(candidates) == wanted == points.of_parts(Alike(parts, pods))
+
+
+@pytest.mark.parametrize("offered", [2, 40, 60, 100, 1024, 3072, 7168])
+def test_amounts_of_which_a_hundredfold_is_beyond_64_bits_are_compared_all_the_same(
+    offered: int,
+) -> None:
+    """By the rule: a hundred times what is held of what is offered, floored; here of memory alone,
+    in PiB. Parts whose sums are beyond 64 bits are not told together.
+    """
+    memory, half = f"{offered}Pi", f"{offered // 2}Pi"
+    nodes = [a_node(f"n{n}").offering_only(cpu="4", memory=memory, pods="9") for n in range(6)]
+    held = [a_pod(f"h{n}").requests(memory=half).on(f"n{n}") for n in (0, 2, 3)]
+    cluster = a_cluster(*nodes, pods=held)
+    parts = [Placement(str(at), np.arange(6) // 3 == at) for at in range(2)]
+    strategy = config.ScoringStrategy(config.LEAST_ALLOCATED, (config.ResourceSpec("memory", 1),))
+    args = config.NodeResourcesFitArgs(scoring_strategy=strategy)
+    points = NodeResourcesFit(args, cluster)._placement_points
+    pods = ((pending(cluster, a_pod("come").requests(memory="1Pi")), ""),)
+    candidates = [Assignments(one, pods) for one in parts]
+    expected = [(count * (offered // 2) + 1) * 100 // (3 * offered) for count in (2, 1)]
+
+    assert [points.of(one) for one in candidates] == expected
+    assert points.of_parts(candidates) == (expected if offered <= 1024 else None)
+
+
+def test_parts_that_share_nodes_are_not_told_at_once() -> None:
+    cluster = a_cluster(a_node("n1"), a_node("n2"))
+    pods = ((pending(cluster, a_pod("a")), ""),)
+    parts = [Placement(str(at), np.arange(2) >= at) for at in range(2)]
+    assert points_of(cluster).of_parts([Assignments(one, pods) for one in parts]) is None
+
+
+def test_the_kinds_of_gangs_that_were_asked_about_last_are_kept() -> None:
+    cluster = a_cluster(a_node("n1"), a_node("n2"))
+    parts = [Placement(str(at), np.arange(2) == at) for at in range(2)]
+    points = points_of(cluster)
+
+    def ask(number: int) -> None:
+        pods = ((pending(cluster, a_pod("p").requests(cpu=f"{number + 1}m")), ""),)
+        points.of_parts([Assignments(one, pods) for one in parts])
+
+    for number in range(placement_points.POINTS_MAX):
+        ask(number)
+    first, second = list(points._points)[:2]
+    ask(0)
+    ask(placement_points.POINTS_MAX)
+    assert first in points._points
+    assert second not in points._points
 
 
 def test_pods_that_differ_from_part_to_part_are_not_told_at_once() -> None:
