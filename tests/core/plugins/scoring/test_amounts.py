@@ -26,6 +26,26 @@ def test_fixed_resources_always_count_and_others_if_requested() -> None:
     assert not wanted.is_default
 
 
+def test_one_of_a_resource_is_enough_to_count() -> None:
+    assert scored([ResourceSpec(GPU)], {GPU: 1}).names == (GPU,)
+    assert scored([ResourceSpec(GPU)], {}).names == ()
+    assert scored([ResourceSpec("cpu")], {}).plain == (0,)
+
+
+def test_fixed_resources_are_never_served_by_devices_and_storage_has_no_defaults() -> None:
+    held = a_pod().requests(ephemeral_storage="1Gi").on("n1")
+    offered = a_node("n1").offering_only(ephemeral_storage="4Gi", memory="1Gi", pods="9")
+    cluster = a_cluster(offered, pods=[held])
+
+    def devices(name: str, nodes: NodeView) -> tuple[Amounts, Amounts]:
+        raise AssertionError(name)
+
+    names = ("cpu", "memory", "ephemeral-storage")
+    for nonzero, requested in ((True, [100, 200 << 20, 1 << 30]), (False, [0, 0, 1 << 30])):
+        amounts = node_amounts(all_rows(cluster), names, devices, nonzero=nonzero)
+        assert [array[:, 0].tolist() for array in amounts] == [requested, [0, 1 << 30, 4 << 30]]
+
+
 def test_cpu_and_memory_take_the_short_way_with_the_same_amounts() -> None:
     held = a_pod().requests(cpu="1").on("n2")
     cluster = a_cluster(a_node("n1").allocatable(cpu="2"), a_node("n2"), pods=[held])

@@ -1,5 +1,7 @@
 """Balance before and after, on numbers."""
 
+from math import sqrt
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -8,7 +10,9 @@ from asched.core.plugins.scoring.as_floats import AMOUNT_MAX
 from asched.core.plugins.scoring.balanced_allocation import (
     balance,
     balance_of_two,
+    balance_one,
     balanced_allocation,
+    balanced_allocation_one,
 )
 
 I64 = npt.NDArray[np.int64]
@@ -48,6 +52,40 @@ def test_the_two_that_are_offered_are_compared_whichever_they_are() -> None:
     requested, amounts = column(0, 5, 0), column(75, 5, 50)
 
     assert balanced_allocation(requested, amounts, column(100, 0, 100)).tolist() == [68]
+
+
+def by_the_rule(requested: list[int], allocatable: list[int]) -> int:
+    """A hundredfold of 1 less the deviation of the shares in use, of what a node offers."""
+    shares = [min(1.0, h / o) for h, o in zip(requested, allocatable, strict=True) if o]
+    if len(shares) < 2:
+        return 100
+    if len(shares) == 2:
+        return int((1 - abs(shares[0] - shares[1]) / 2) * 100)
+    mean, squares = 0.0, 0.0
+    for share in shares:
+        mean += share
+    mean /= len(shares)
+    for share in shares:
+        squares += (share - mean) * (share - mean)
+    return int((1 - sqrt(squares / len(shares))) * 100)
+
+
+@pytest.mark.parametrize("resources", [1, 2, 3, 4])
+def test_many_nodes_together_and_each_alone_are_scored_by_the_rule(resources: int) -> None:
+    random = np.random.default_rng(resources)
+    shape = (resources, 300)
+    requested, allocatable = random.integers(0, 12, shape), random.integers(0, 10, shape)
+    amounts = random.integers(1, 6, (resources, 1))
+    points = balanced_allocation(requested, amounts, allocatable).tolist()
+    for node, found in enumerate(points):
+        held, offered = requested[:, node].tolist(), allocatable[:, node].tolist()
+        more = amounts[:, 0].tolist()
+        with_pod = [have + amount for have, amount in zip(held, more, strict=True)]
+        gain = by_the_rule(with_pod, offered) - by_the_rule(held, offered)
+        assert found == 50 + (50 + gain) // 2
+        if resources == 2 and all(offered):
+            assert balanced_allocation_one(held, more, offered) == found
+            assert balance_one(held, offered) == by_the_rule(held, offered)
 
 
 @pytest.mark.parametrize("most", [3, 9, 4000, 1 << 30, AMOUNT_MAX])

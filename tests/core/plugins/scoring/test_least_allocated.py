@@ -1,12 +1,14 @@
 """LeastAllocated beside its mirror image, on numbers."""
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from asched.core.plugins.scoring.balanced_allocation import balanced_allocation
-from asched.core.plugins.scoring.least_allocated import least_allocated
-from asched.core.plugins.scoring.most_allocated import most_allocated
+from asched.core.plugins.scoring.least_allocated import least_allocated, least_allocated_one
+from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
 from asched.core.plugins.scoring.requested_to_capacity_ratio import requested_to_capacity_ratio
 
 I64 = npt.NDArray[np.int64]
@@ -36,6 +38,41 @@ def test_least_and_most(
 ) -> None:
     assert least_allocated(column(*requested), column(*allocatable), WEIGHTS).tolist() == [least]
     assert most_allocated(column(*requested), column(*allocatable), WEIGHTS).tolist() == [most]
+
+
+def by_the_rule(
+    requested: list[int], allocatable: list[int], weights: list[int], *, is_free: bool
+) -> int:
+    """The share that is free, or that is used, of each resource; floored, and so is their mean."""
+    parts = []
+    for held, offered, weight in zip(requested, allocatable, weights, strict=True):
+        if offered:
+            used = min(held, offered)
+            parts.append((weight, (offered - used if is_free else used) * 100 // offered))
+    total = sum(weight for weight, _ in parts)
+    return sum(weight * points for weight, points in parts) // total if total else 0
+
+
+@pytest.mark.parametrize("resources", [1, 2, 3])
+def test_many_nodes_together_and_each_alone_are_scored_by_the_rule(resources: int) -> None:
+    random = np.random.default_rng(resources)
+    shape = (resources, 200)
+    requested, allocatable = random.integers(0, 12, shape), random.integers(0, 10, shape)
+    weights = random.integers(1, 5, resources)
+    for kernel, alone, is_free in (
+        (least_allocated, least_allocated_one, True),
+        (most_allocated, most_allocated_one, False),
+    ):
+        points = kernel(requested, allocatable, weights).tolist()
+        for node, found in enumerate(points):
+            amounts = requested[:, node].tolist(), allocatable[:, node].tolist(), weights.tolist()
+            assert found == alone(*amounts) == by_the_rule(*amounts, is_free=is_free)
+
+
+@pytest.mark.parametrize("alone", [least_allocated_one, most_allocated_one])
+def test_each_resource_has_one_amount_of_each(alone: Callable[..., int]) -> None:
+    with pytest.raises(ValueError, match="argument"):
+        alone((1, 2), (3, 4), (1,))
 
 
 def test_weights_count() -> None:

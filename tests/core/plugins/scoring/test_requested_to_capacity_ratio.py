@@ -2,6 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from asched.core.config.args import UtilizationShapePoint
 from asched.core.plugins.scoring.requested_to_capacity_ratio import (
@@ -44,6 +45,35 @@ def test_resources_without_points_leave_the_ratio() -> None:
     ).tolist() == [50]
     assert requested_to_capacity_ratio(column(0, 0), column(9, 9), WEIGHTS, rising).tolist() == [0]
     assert requested_to_capacity_ratio(column(7, 0), column(0, 9), WEIGHTS, rising).tolist() == [0]
+
+
+def test_a_curve_has_as_many_corners_as_one_likes_and_ends_at_the_last() -> None:
+    points = curve(shape((10, 2), (20, 8), (40, 4), (60, 4)))
+
+    assert points[[0, 10, 15, 20, 30, 40, 50, 60, 61, 100]].tolist() == [
+        20, 20, 50, 80, 60, 40, 40, 40, 40, 40
+    ]  # fmt: skip
+    assert len(points) == 101
+
+
+@pytest.mark.parametrize(
+    ("requested", "allocatable", "points"),
+    [
+        ((0, 5), (0, 10), 50),  # what is not offered has no points, though empty ones have
+        ((0, 0), (0, 0), 0),
+        ((0, 0), (1, 1), 100),
+        ((1, 1), (1, 2), 50),  # the full one has no points and leaves the mean
+        ((1, 0), (2, 1), 75),
+        ((99, 50), (100, 100), 26),  # (1 + 50) / 2, rounded half up
+    ],
+)
+def test_along_a_falling_curve_the_empty_have_most(
+    requested: tuple[int, ...], allocatable: tuple[int, ...], points: int
+) -> None:
+    falling = curve(shape((0, 10), (100, 0)))
+    amounts = column(*requested), column(*allocatable)
+
+    assert requested_to_capacity_ratio(*amounts, WEIGHTS, falling).tolist() == [points]
 
 
 def test_a_ratio_is_rounded_half_up() -> None:

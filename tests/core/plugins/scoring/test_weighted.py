@@ -37,12 +37,14 @@ def test_two_resources_that_all_offer_take_a_shorter_way_to_the_same(seed: int) 
     most = (9, 4000, 1 << 30, AMOUNT_MAX)[seed]
     offered = random.integers(1, most, (2, 500), endpoint=True)
     held = random.integers(0, most, (2, 500), endpoint=True)
-    asked, weights = random.integers(0, most, 2), random.integers(1, 100, 2, endpoint=True)
+    asked = random.integers(0, most, 2)
+    some = random.integers(1, 100, 2, endpoint=True)
 
-    for parts, step, kernel in (
-        ((offered - held) * 100.0, -100.0, least_allocated),
-        (held * 100.0, 100.0, most_allocated),
-    ):
-        more = (step * asked).tolist()
-        found = mean_of_two(parts, offered.astype(float), more, weights.tolist())
-        assert found.tolist() == kernel(held + asked[:, None], offered, weights).tolist()
+    for weights in (some, np.array((1, 1)), np.array((2, 1)), np.array((1, 2)), np.array((2, 2))):
+        for parts, step, kernel in (
+            ((offered - held) * 100.0, -100.0, least_allocated),
+            (held * 100.0, 100.0, most_allocated),
+        ):
+            more = (step * asked).tolist()
+            found = mean_of_two(parts, offered.astype(float), more, weights.tolist())
+            assert found.tolist() == kernel(held + asked[:, None], offered, weights).tolist()
