@@ -115,12 +115,11 @@ class Answers:
         self.seen, self.long = {}, {}
 
     def grow(self, height: int) -> None:
-        """There are more rows; these are to be judged."""
+        """There are more rows, which are among those that changed."""
         known = len(self.codes)
         if known < height:
             self.codes = np.concatenate((self.codes, np.zeros(height - known, np.int32)))
             self.scores = np.concatenate((self.scores, np.zeros(height - known, np.int64)))
-            self.forget(range(known, height))
 
     def forget(self, rows: Sequence[int]) -> None:
         """Some rows are to be judged, or judged again."""
@@ -204,8 +203,9 @@ class AnswerBook:
     def _long(self, demand: DeviceDemand, row: int) -> Found | None:
         """What took long to find, if it is still true."""
         answers = self._known.get(demand.signature)
-        found = None if answers is None else answers.long.get(row)
-        return found if answers is not None and found and self._old_rows(answers) == [] else None
+        if answers is None or row not in answers.long or self._old_rows(answers) != []:
+            return None
+        return answers.long[row]
 
     def solve(
         self, demand: DeviceDemand, node: Node, number: int = 0
@@ -273,7 +273,7 @@ class AnswerBook:
         pools_for, is_shared = self._ledger.inventory.pools_for, self._ledger.inventory.is_shared
         has_extended, has_user_claims = demand.extended is not None, demand.has_user_claims
         served: frozenset[str] | None = frozenset()
-        if not has_extended and not demand.is_stale:
+        if not has_extended:
             self._judge_those_without(answers, demand)
         for row in tuple(answers.left):
             node = self._nodes.node_at[row]
@@ -321,14 +321,15 @@ class AnswerBook:
         row: int,
     ) -> Found:
         """Search one node, or go on with the search that was put off. Raises OutOfTurn."""
-        search = answers.search
+        search = None
+        if answers.search is not None and answers.search.row == row:
+            search, answers.search = answers.search, None
         try:
-            if search is None or search.row != row:
+            if search is None:
                 known = self._found.get(row, NOTHING_FOUND).get(demand.shape(served))
                 if known is not None:
                     return known
                 search = self._begin(demand, served, pools, row)
-            answers.search = None
             solution = self._run(search)
         except OutOfTurn:
             answers.search = search
@@ -340,7 +341,7 @@ class AnswerBook:
         except AllocationError as error:
             return Found(FAILED, text=search.text_of(error) if search else "")
         if solution is None:
-            found = Found(FITS if not search.plans else CANNOT_ALLOCATE)
+            found = Found(CANNOT_ALLOCATE)
         else:
             is_long = search.effort.steps > CHUNK_STEPS
             found = Found(FITS, score(search.plans, solution), solution if is_long else None)
@@ -360,9 +361,7 @@ class AnswerBook:
         return Search(row, node.name, plans, effort, steps)
 
     def _run(self, search: Search) -> Solution | None:
-        """To its end, as far as the budget goes. None without plans as well."""
-        if not search.plans:
-            return None
+        """To its end, as far as the budget goes."""
         budget = self._ledger.budget
         while True:
             budget.charge(0, f"node {search.node}: {TIMED_OUT_TEXT}")
