@@ -9,7 +9,7 @@ Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, cons
 from collections.abc import Mapping
 from fractions import Fraction
 
-from asched.core.model.claim import CapacityRequestPolicy, CapacityRequestPolicyRange, Device
+from asched.core.model.claim import CapacityRequestPolicy, Device
 from asched.core.model.quantity import Quantity, ceiling, parse
 
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
@@ -56,23 +56,22 @@ def _rounded(requested: Quantity, policy: CapacityRequestPolicy | None) -> str:
         return str(requested)
     limits = policy.valid_range
     if limits is not None and limits.min is not None:
-        return _rounded_to_range(requested, limits)
+        return _rounded_to_range(requested, limits.min, limits.step)
     for value in policy.valid_values or ():
         if parse(requested) <= parse(value):
             return str(value)
     return str(requested)
 
 
-def _rounded_to_range(requested: Quantity, limits: CapacityRequestPolicyRange) -> str:
+def _rounded_to_range(requested: Quantity, least: Quantity, step: Quantity | None) -> str:
     """Up to the minimum, then to the next step above it; steps count in whole units."""
-    least = limits.min if limits.min is not None else 0
     if parse(requested) < parse(least):
         return str(least)
-    if limits.step is None:
+    if step is None:
         return str(requested)
-    base, step = ceiling(parse(least)), ceiling(parse(limits.step))
-    steps = -(-(ceiling(parse(requested)) - base) // step)
-    return _written(base + steps * step, like=str(limits.step))
+    base, each = ceiling(parse(least)), ceiling(parse(step))
+    steps = -(-(ceiling(parse(requested)) - base) // each)
+    return _written(base + steps * each)
 
 
 def _violates(amount: Fraction, policy: CapacityRequestPolicy) -> bool:
@@ -91,10 +90,11 @@ def _violates(amount: Fraction, policy: CapacityRequestPolicy) -> bool:
     return False
 
 
-def _written(amount: int, *, like: str) -> str:
-    """A whole amount in the notation of another: with the largest binary suffix, or plain."""
-    if like.endswith("i") and amount:
-        for power, suffix in zip(range(6, 0, -1), _BINARY, strict=True):
-            if amount % 1024**power == 0:
-                return f"{amount // 1024**power}{suffix}"
+def _written(amount: int) -> str:
+    """A whole amount with the largest binary suffix, or plain, whatever the step's notation is: so
+    upstream has it.
+    """
+    for power, suffix in zip(range(6, 0, -1), _BINARY, strict=True):
+        if amount and amount % 1024**power == 0:
+            return f"{amount // 1024**power}{suffix}"
     return str(amount)

@@ -1,5 +1,6 @@
 """Consumable capacity: what a request takes of a device, and whether so much is left."""
 
+import random
 from typing import Any
 
 import pytest
@@ -39,6 +40,15 @@ def memory(value: str, **policy: Any) -> dict[str, Any]:
         (memory("80Gi", validRange={"min": "1Gi"}), "1024Mi", "1024Mi"),
         (memory("80Gi", validRange={"min": "1Gi", "step": "512Mi"}), "1025Mi", "1536Mi"),
         (memory("80Gi", validRange={"min": "1Gi", "step": "1Mi"}), "1073741825", "1025Mi"),
+        # Upstream writes what it rounded to a step in BinarySI.
+        (memory("80Gi", validRange={"min": "1024", "step": "1024"}), "1500", "2Ki"),
+        (memory("80Gi", validRange={"min": "1Mi", "step": "1048576"}), "1048577", "2Mi"),
+        (memory("8", validRange={"min": "0", "step": "2"}), "0", "0"),
+        (memory("8", validRange={"min": "0", "step": "2"}), "0.5", "2"),
+        (memory("80Gi", validRange={"min": "1", "step": "1Ki"}), "2", "1025"),
+        (memory("80Gi", validRange={"max": "8Gi"}), None, None),
+        (memory("8Gi", validRange={"max": "8Gi"}), None, "8Gi"),
+        (memory("80Gi", validValues=["1Gi", "80Gi"]), None, "80Gi"),
     ],
 )
 def test_what_a_request_takes(
@@ -48,6 +58,46 @@ def test_what_a_request_takes(
     asked = {"memory": requested} if requested else None
     found = capacity.consumption(asked, device)
     assert found == (None if expected is None else {"memory": expected})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_amounts_are_those_of_a_plain_count(seed: int) -> None:
+    """In whole units, step by step: the least allowed amount that is not below what is asked for;
+    and of all that is allowed the device's own capacity is the most.
+    """
+    rng = random.Random(seed)
+    for _ in range(50):
+        value, least, step = rng.randrange(1, 40), rng.randrange(1, 9), rng.randrange(1, 7)
+        most = rng.randrange(least, 45)
+        asked = rng.randrange(45)
+        listed = sorted(rng.sample(range(1, 45), 3))
+        stepped = rng.random() < 0.5
+        if stepped:
+            policy: dict[str, Any] = {"validRange": {"min": str(least), "step": str(step)}}
+            policy["validRange"]["max"] = str(most)
+            allowed = [amount for amount in range(least, most + 1, step) if amount <= value]
+        else:
+            policy = {"validValues": [str(one) for one in listed]}
+            allowed = [amount for amount in listed if amount <= value]
+        device = decode(Device, {"name": "d", "capacity": memory(str(value), **policy)})
+        expected = next(({"memory": str(one)} for one in allowed if one >= asked), None)
+        assert capacity.consumption({"memory": str(asked)}, device) == expected
+
+
+def test_several_capacities_are_taken_each_by_its_own_rule() -> None:
+    both = memory("8Gi", default="1Gi") | {"cores": {"value": "4"}, "slots": {"value": "2"}}
+    device = decode(Device, {"name": "d", "capacity": both})
+    assert capacity.consumption({"cores": "2"}, device) == {
+        "memory": "1Gi",
+        "cores": "2",
+        "slots": "2",
+    }
+    assert capacity.consumption({"cores": "2", "memory": "9Gi"}, device) is None
+    assert capacity.consumption(None, decode(Device, {"name": "d"})) == {}
+
+
+def test_nothing_fits_beside_everything() -> None:
+    assert capacity.fits({}, decode(Device, {"name": "d"}))
 
 
 def test_a_capacity_the_device_lacks_cannot_be_had() -> None:
