@@ -98,7 +98,7 @@ def _config(plan: ClaimPlan, requests: list[Request]) -> tuple[DeviceAllocationC
     for own in plan.claim.spec.devices.config or ():
         names = own.requests or ()
         # An entry without names is for all; one with names appears for each request it names.
-        times = sum(r.full_name in names or (r.parent or r.name) in names for r in requests)
+        times = sum(r.full_name in names or r.parent in names for r in requests)
         config += [
             DeviceAllocationConfiguration(FROM_CLAIM, own.requests, own.opaque)
             for _ in range(times if names else 1)

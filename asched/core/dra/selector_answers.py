@@ -48,7 +48,7 @@ class SelectorAnswers:
         device.answers[text] = answer
         self.bytes += _bytes_of(answer)
         self._asked.setdefault(device)
-        while self.bytes > BYTES_MAX and self._asked:
+        while self.bytes > BYTES_MAX:
             self.forget(next(iter(self._asked)))
 
     def forget(self, device: Asked) -> None:

@@ -33,7 +33,7 @@ class Taken:
     def put(self, uid: str, allocation: AllocationResult | None) -> None:
         """Enter what a claim holds now, in place of what it held; None: nothing."""
         old = self._claims.get(uid)
-        if old is allocation or (old is not None and old == allocation):
+        if old == allocation:
             return
         if old is not None:
             self._move(old, -1)

@@ -1,10 +1,18 @@
 """Other devices than the first: all that leave others something else, and none twice."""
 
+import contextlib
+import gc
+import weakref
+from typing import Any
+
 import pytest
 
+from asched.core.dra import allocator
 from asched.core.dra import alternatives as room
+from asched.core.dra.allocator import DeviceSearch
 from asched.core.dra.alternatives import alternatives
 from asched.core.dra.effort import CHUNK_STEPS, Effort
+from asched.core.dra.plan import AllocationError
 from asched.core.model.claim import ResourceClaim
 from tests.core.dra.test_allocator import BIG, SAME_NUMA, SIZES, SMALL, A
 from tests.core.dra.worlds import (
@@ -111,3 +119,30 @@ def test_selectors_that_have_to_be_run_are_work_too_and_are_run_once(
 
     assert len(counts) > 2
     assert counts == sorted(set(counts)), "each time further"
+
+
+@pytest.mark.parametrize("ends", ["all", "enough", "error"])
+def test_a_search_goes_when_it_is_over_without_the_collector_of_garbage(
+    ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Search(DeviceSearch):
+        def __init__(self, *told: Any) -> None:
+            super().__init__(*told)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(room, "DeviceSearch", Search)
+    monkeypatch.setattr(allocator, "DeviceSearch", Search)
+    gc.disable()
+    try:
+        world, claim = (
+            World(a_slice("a", "b")),
+            a_claim(asks("nope" if ends == "error" else "true")),
+        )
+        found(world, claim, most=2 if ends == "all" else 1)
+        with contextlib.suppress(AllocationError):
+            world.solve(claim)
+        assert [ref() for ref in made] == [None, None]
+    finally:
+        gc.enable()

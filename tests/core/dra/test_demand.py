@@ -73,6 +73,12 @@ def test_a_resource_that_nobody_offers_is_not_to_be_had() -> None:
     assert of_devices(idle).served(node()) == {GPU}
 
 
+def test_what_no_device_may_stand_for_is_no_matter_of_devices() -> None:
+    """Whether there is enough of it is for another plugin to say."""
+    assert of_devices().served(a_node("n1").offering_only().build()) == {GPU}
+    assert of_devices().served(Node()) == {GPU}
+
+
 def test_plans_are_those_of_the_claims_and_of_what_devices_serve() -> None:
     claim = a_claim(asks())
     assert [p.claim for p in demand(claim).plans(frozenset())] == [claim]
@@ -90,6 +96,10 @@ def test_a_claim_of_its_own_is_planned_though_devices_serve_nothing() -> None:
     own = demand(extended=in_memory_claim(POD.build()), has_user_claims=True)
     (only,) = own.plans(frozenset())
     assert only.requests == ()
+    assert only.claim.spec.devices.requests is None
+    assert only.claim.metadata == in_memory_claim(POD.build()).metadata
+    claim = a_claim(asks())
+    assert [p.claim for p in demand(claim, has_user_claims=True).plans(frozenset())] == [claim]
 
 
 def test_each_set_of_resources_is_planned_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.devices import COMPILE_COST, DeviceId, DevicePlace, ReadyDevice
 from asched.core.dra.selector_answers import SelectorAnswers
-from asched.core.model.claim import Device
+from asched.core.model.claim import Device, DeviceAttribute
 from asched.core.model.decode import decode
 from asched.core.model.selector import NodeSelector
 from tests.core.dra.worlds import DRIVER, a_device, a_slice
@@ -37,6 +37,10 @@ ZONE_OR_NONE = decode(
         (DevicePlace("", None, None), False, []),
         (DevicePlace("n1", True, ZONE_A), True, ["n1"]),
         (DevicePlace(None, None, ZONE_OR_NONE), True, ["n2"]),
+        (DevicePlace(None, True, ZONE_A), True, ["n1", "n2"]),
+        (DevicePlace(None, False, ZONE_A), True, ["n2"]),
+        (DevicePlace(None, None, NodeSelector()), True, []),
+        (DevicePlace(None, None, None), False, []),
     ],
 )
 def test_who_sees_a_device(place: DevicePlace, is_given: bool, seen_by: list[str]) -> None:
@@ -114,3 +118,7 @@ def test_an_attribute_without_a_domain_is_the_driver_s() -> None:
     assert string("other.com/model") is None
     assert string("absent") is None
     assert ready().attribute("model") is None
+    of_none = Device(name="d", attributes={"": DeviceAttribute(string_value="C")})
+    bare = ReadyDevice(a_slice("d"), of_none, SelectorAnswers())
+    assert bare.attribute(DRIVER) is None, "a domain is no name"
+    assert ReadyDevice(a_slice("d"), Device(name="d"), SelectorAnswers()).attribute("x") is None

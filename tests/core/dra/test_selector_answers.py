@@ -54,6 +54,20 @@ def test_many_long_selectors_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatc
     assert devices[0].ask(long_selector(1))[1] > 0
 
 
+def test_as_much_as_the_bound_is_kept_and_not_a_byte_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, devices = a_fleet(3)
+    each = len(long_selector(1)) + ANSWER_BYTES
+    monkeypatch.setattr(selector_answers, "BYTES_MAX", 2 * each)
+    for number, device in enumerate(devices[:2]):
+        device.ask(long_selector(number))
+    assert [len(device.answers) for device in devices] == [1, 1, 0]
+    devices[2].ask(long_selector(2))
+    assert [len(device.answers) for device in devices] == [0, 1, 1]
+    monkeypatch.setattr(selector_answers, "BYTES_MAX", each - 1)
+    devices[0].ask(long_selector(3))
+    assert [len(device.answers) for device in devices] == [0, 0, 0], "one is too much by itself"
+
+
 def test_one_device_remembers_so_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selector_answers, "ANSWERS_MAX", 4)
     inventory, (device,) = a_fleet(1)
