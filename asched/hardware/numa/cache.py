@@ -115,7 +115,7 @@ class TopologyCache:
         nodes = self._cluster.nodes
         rows: Iterable[int] | None = nodes.log.rows(self._rows_seen, int(Aspect.PODS | Aspect.LIVE))
         told = self._cluster.object_log.since(self._objects_seen)
-        if self._rows_seen < 0 or rows is None or told is None or self.zones.size > nodes.height:
+        if rows is None or told is None:
             rows = range(nodes.height)
             heard = nodes.row_of if self._rows_seen >= 0 else ()  # new rows hear by themselves
             told = [(NODE_RESOURCE_TOPOLOGY.resource, name) for name in heard]
@@ -147,7 +147,7 @@ class TopologyCache:
         node = self._cluster.nodes.node_at[row]
         name, before = node.name if node is not None else "", self._names[row]
         self._names[row] = name
-        if before not in {name, ""} and before not in self._cluster.nodes.row_of:
+        if before not in self._cluster.nodes.row_of:
             self._forget((before,))
         known = self._nodes.get(name)
         if node is None or known is None or known.uid != node.metadata.uid:
@@ -255,15 +255,13 @@ class TopologyCache:
     # --- from the plugin -------------------------------------------------------------------------
 
     def reserve(self, pod: PodInfo, name: str) -> None:
-        """A pod of ours goes there. The row was logged as it was assumed."""
+        """A pod of ours goes there. The row was logged as it was assumed, and is looked at next."""
         node = self._nodes.get(name)
         if node is None or self._mode is Mode.PASS_THROUGH:
             return
         node.reserved[pod.pod.uid] = self._demand(pod.cls)
-        node.known.add(pod.pod.uid)
         if self._mode is Mode.OVER_RESERVE:
             self._waiting[name] = None
-        self._write(name)
 
     def release(self, uid: str, name: str) -> None:
         """It does not; its row is logged as it leaves."""
