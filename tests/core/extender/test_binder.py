@@ -6,10 +6,10 @@ import pytest
 
 from asched.core.config.v1 import Extender
 from asched.core.extender.binder import READ_AGAIN_S, READ_AGAIN_S_MAX, SEEN_S, ExtenderBinder
-from asched.core.framework.effects import LANDS_WITHIN_S, AskExtender, Bind, ReadPod
+from asched.core.framework.effects import LANDS_WITHIN_S, AskExtender, Bind, ReadPod, WaitFor
 from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import ReadGone, ReadPending, ReadPlaced, Replied, Seen, Unknown
+from asched.core.state.facts import Done, ReadGone, ReadPending, ReadPlaced, Replied, Seen, Unknown
 from tests.builders import a_node, a_pod, pending
 from tests.core.extender.playing import ExtendedPlay, an_extender
 
@@ -171,3 +171,35 @@ def test_another_pod_of_the_name_neither_proves_a_binding_nor_is_waited_for(node
     with pytest.raises(StopIteration) as end:
         steps.send(ReadGone(read.id))
     assert end.value.value.message == 'pods "web" not found'
+
+
+@pytest.mark.parametrize("way", ["watch", "read", "read at once", "never seen"])
+def test_wherever_a_binding_to_another_node_is_found_out_it_is_a_failure(way: str) -> None:
+    cluster = Cluster()
+    pod = pending(cluster, a_pod("web"))
+    extender = Extender(url_prefix="http://x", bind_verb="bind")
+    steps = ExtenderBinder(extender, cluster).bind(pod, "n1")
+    question = next(steps)
+    if way == "watch":
+        cluster.apply(Seen(POD, a_pod("web").on("n2").build()))
+    elif way != "never seen":
+        cluster.apply(Seen(POD, a_pod("web").build()))
+    answer: Any = Replied(question.id, YES)
+    if way == "read at once":
+        answer = Unknown(question.id, "timed out")
+
+    ends = 'extender http://x bound the pod to node "n2" instead of "n1"'
+    if way == "watch":
+        with pytest.raises(StopIteration) as end:
+            steps.send(answer)
+        assert end.value.value.message == ends
+        return
+    effect = steps.send(answer)
+    if way == "read":
+        assert isinstance(effect, WaitFor)
+        assert (effect.timeout_s, effect.ready()) == (SEEN_S, False)
+        effect = steps.send(Done(effect.id))
+    assert isinstance(effect, ReadPod)
+    with pytest.raises(StopIteration) as end:
+        steps.send(ReadPlaced(effect.id, "n2"))
+    assert end.value.value.message == ends

@@ -6,6 +6,10 @@ import pytest
 
 from asched.core.extender import wire
 from asched.core.extender.fields import WireError
+from asched.core.framework.effects import Whole
+from asched.core.framework.trial import Candidate
+from asched.core.model.kinds import POD as PODS
+from tests.builders import a_cluster, a_node, a_pod, pending
 
 POD = {"metadata": {"name": "web"}}
 NODE = {"metadata": {"name": "n1"}, "spec": {"any": "thing"}}
@@ -35,6 +39,8 @@ def test_nothing_is_an_empty_result(value: Any) -> None:
 def test_of_whole_nodes_the_name_counts() -> None:
     value = {"Nodes": {"metadata": {}, "items": [NODE, {"metadata": None}]}}
     assert wire.filter_result(value).nodes == ("n1", "")
+    for empty in ({}, {"items": None}):
+        assert wire.filter_result({"Nodes": empty}).nodes == ()
 
 
 @pytest.mark.parametrize(
@@ -68,6 +74,15 @@ def test_what_is_wrong_with_a_filter_result_is_said_as_go_says_it(value: Any, wh
     [
         ({}, "object into Go value of type v1.HostPriorityList"),
         ([1], "number into Go value of type v1.HostPriority"),
+        ([{"Host": 7, "Score": 1}], "number into Go struct field HostPriority.Host of type string"),
+        (
+            [{"Host": "n", "Score": 1.5}],
+            "number 1.5 into Go struct field HostPriority.Score of type int64",
+        ),
+        (
+            [{"Host": "n", "Score": True}],
+            "bool into Go struct field HostPriority.Score of type int64",
+        ),
         ([{"Score": 1.5}], "number 1.5 into Go struct field HostPriority.Score of type int64"),
         ([{"Score": "7"}], "string into Go struct field HostPriority.Score of type int64"),
         (
@@ -111,6 +126,8 @@ def test_victims_of_a_question_are_read_in_both_forms() -> None:
     found = wire.read_preemption_arguments({"Pod": POD, "NodeNameToMetaVictims": meta})
     whole = {"n1": {"Pods": [{"metadata": {"name": "v", "uid": "u1"}}], "NumPDBViolations": 1}}
     other = wire.read_preemption_arguments({"Pod": POD, "NodeNameToVictims": whole})
+    none = wire.read_preemption_arguments({"NodeNameToVictims": {"n1": {"Pods": None}}})
+    assert none.victims == {"n1": wire.MetaVictims((), 0)}
     assert found.victims == other.victims == {"n1": wire.MetaVictims(("u1",), 1)}
     assert wire.preemption_answer(found.victims) == {"NodeNameToMetaVictims": meta}
 
@@ -121,6 +138,30 @@ def test_a_binding_is_read_and_answered() -> None:
         "web", "default", "u", "n1"
     )
     assert wire.binding_error(wire.binding_answer("no")) == "no"
+    with pytest.raises(WireError, match=r"number into Go struct field ExtenderBindingArgs\.PodUID"):
+        wire.read_binding_arguments({**question, "PodUID": 1})
+
+
+@pytest.mark.parametrize("names_only", [True, False])
+def test_victims_are_asked_about_in_the_form_that_is_known(names_only: bool) -> None:
+    cluster = a_cluster(a_node("n1"))
+    pod, victim = (pending(cluster, a_pod(name)) for name in ("web", "low"))
+    candidates = {"n1": Candidate("n1", 0, (victim,), 2)}
+    asked = wire.preemption_arguments(pod.pod, candidates, names_only=names_only)
+
+    def shown(one: Any) -> Any:
+        return (one.kind, one.key, one.uid) if isinstance(one, Whole) else one
+
+    assert shown(asked["Pod"]) == (PODS, "default/web", "uid-web")
+    known = "NodeNameToMetaVictims" if names_only else "NodeNameToVictims"
+    assert asked.keys() == {"Pod", "NodeNameToMetaVictims", "NodeNameToVictims"}
+    of_node = asked[known]["n1"]
+    assert of_node["NumPDBViolations"] == 2
+    assert [shown(one) for one in of_node["Pods"]] == [
+        {"UID": "uid-low"} if names_only else (PODS, "default/low", "uid-low")
+    ]
+    (other,) = asked.keys() - {"Pod", known}
+    assert asked[other] is None
 
 
 @pytest.mark.parametrize("score", [2**63 - 1, -(2**63)])
