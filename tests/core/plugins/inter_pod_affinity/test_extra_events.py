@@ -26,6 +26,13 @@ WITHIN, WITHOUT = (
     affinity(apart=[term("zone", within="team=a")]),
 )
 WITHOUT_B = affinity(apart=[term("zone", within="team=b")])
+TWO_NEAR = affinity(near=[term("zone"), term("host", "tier=x")])
+MIXED = affinity(near=[term("zone"), term("host", within="team=b")])
+BOTH_WAYS = affinity(near=[term("zone", within="team=a")], apart=[term("zone", "app=db")])
+EVERYWHERE = affinity(near=[term("zone", within="")])
+NOBODY = affinity(near=[term("zone", None, within="team=a")])
+NOBODY_APART = affinity(apart=[term("zone", None), term("host", None)])
+DB_APART = affinity(apart=[term("zone", "app=db"), term("host", "app=db")])
 ELSEWHERE = affinity(near=[term("zone", "app=db")])
 WEB, DB = "app=web", "app=db"
 
@@ -70,6 +77,22 @@ CASES = [
     Case("or relabelled", NEAR, other(WEB), other(DB), True),
     Case("a pod that does not match itself gains nothing", ELSEWHERE, other(DB), None, False),
     Case("a pod without a place", NEAR, None, a_pod("other", WEB), False),
+    Case("one term, of which hints tell", APART, other(WEB), None, False),
+    Case("one that minded, of which they tell too", None, other(affinity=APART), None, False),
+    Case("one that had no terms", APART, other(DB, affinity=NEAR), None, False),
+    Case("one of two is met as before", TWO_APART, other(WEB), other("app=web x=y"), False),
+    Case("one of two is met no more", TWO_APART, other(WEB), other(DB), True),
+    Case("one of two terms selects namespaces", MIXED, None, other(WEB), True),
+    Case("and one that it does not select", MIXED, None, other(WEB, namespace="x"), False),
+    Case("it comes, and would be minded", BOTH_WAYS, None, other(DB), False),
+    Case("a group of two terms, one of them met", TWO_NEAR, other("app=web tier=x"), None, False),
+    Case(
+        "a nominated match", WITHIN, None, a_pod("other", WEB, nominated="n", namespace="a"), True
+    ),
+    Case("in all namespaces", EVERYWHERE, None, other(WEB, namespace="x"), True),
+    Case("nobody is meant", NOBODY, None, other(WEB, namespace="a"), False),
+    Case("nobody was minded", None, other(affinity=NOBODY_APART), None, False),
+    Case("others were minded", None, other(affinity=DB_APART), None, False),
     Case("a match that stays one", NEAR, other(WEB), other("app=web x=y"), False),
 ]
 
@@ -105,7 +128,13 @@ def test_hints_overlook_no_pod_that_comes_near_terms_by_names(labels, near, plac
 
 @pytest.mark.parametrize(
     ("affinity", "name", "may_help"),
-    [(WITHIN, "x", True), (WITHOUT, "x", True), (NEAR, "x", False), (NEAR, "default", True)],
+    [
+        (WITHIN, "x", True),
+        (WITHOUT, "x", True),
+        (MIXED, "x", True),
+        (NEAR, "x", False),
+        (NEAR, "default", True),
+    ],
 )
 def test_labels_of_namespaces(affinity: Json, name: str, may_help: bool) -> None:
     _, _, namespaces = a_plugin().extra_events()
@@ -116,6 +145,11 @@ def test_labels_of_namespaces(affinity: Json, name: str, may_help: bool) -> None
     wanted = Hint.QUEUE if may_help else Hint.SKIP
     assert namespaces.hint(pod, plain, labelled) is wanted
     assert namespaces.hint(pod, labelled, None) is wanted
+    assert namespaces.hint(pod, None, labelled) is wanted
+    assert namespaces.hint(pod, plain, None) is Hint.SKIP
+    bare = decode(Namespace, {"metadata": {"name": name}})
+    assert namespaces.hint(pod, bare, plain) is namespaces.hint(pod, plain, bare) is Hint.SKIP
+    assert namespaces.hint(pod, bare, labelled) is wanted
     assert namespaces.hint(pod, labelled, labelled) is Hint.SKIP
 
 

@@ -1,9 +1,13 @@
 """InterPodAffinity against its twin on random clusters, through cached results and trials."""
 
+from collections.abc import Hashable
+from typing import Any
+
 import numpy as np
 import pytest
 
 from asched.core.config.args import InterPodAffinityArgs
+from asched.core.framework.points import IDLE
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.prepared import PreparedFilter, PreparedScores, Work
 from asched.core.framework.status import Code
@@ -138,6 +142,56 @@ def test_stamps_hold_through_a_trial_and_rows_that_turned_in_it_are_named() -> N
     assert (plugin.stamp(info, data), plugin.stamp(info, points)) == stamps
     assert plugin.filter(info, world.cluster.view(), data).tolist() == [2]
     assert moved.rows(during, ALL_ASPECTS) == (0,)
+
+
+def test_pods_of_which_no_term_speaks_are_all_alike() -> None:
+    minding = affinity(apart=[term("host", "app=minded")])
+    drawn = affinity(drawn=[(5, term("zone", "app=liked"))])
+    there = [
+        a_pod("p", node="n1", affinity=minding), a_pod("q", node="n1", affinity=drawn)
+    ]  # fmt: skip
+    world = World(a_node("n1", "host=n1 zone=a"), *there)
+    plugin = InterPodAffinity(None, world.cluster)
+    bad = term("zone")
+    bad["labelSelector"] = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
+
+    def key(labels: str, wishes: Any = None, name: str = "new") -> Hashable:
+        return plugin.share_key(world.info(a_pod(name, labels, affinity=wishes)))
+
+    idle = [key(""), key("app=web"), key("app=web", {}), key("app=web", affinity())]
+    assert idle == [IDLE] * 4
+    near, apart = affinity(near=[term("zone")]), affinity(apart=[term("zone")])
+    speaking = [
+        key("app=minded"), key("app=liked"), key("app=web", near), key("app=web", apart),
+        key("app=web", drawn), key("app=db", near), key("", affinity(near=[bad])),
+        key("", {"podAffinity": near["podAffinity"]}),
+        key("", {"podAntiAffinity": apart["podAntiAffinity"]}),
+    ]  # fmt: skip
+    assert IDLE not in speaking
+    assert len(set(speaking)) == len(speaking)
+    assert key("app=web", near, "other") == key("app=web", near)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "is_free"),
+    [
+        (None, True),
+        (affinity(near=[term("zone")]), False),
+        (affinity(apart=[term("zone")]), True),
+        (affinity(apart=[term("zone"), term("host")]), True),
+        (affinity(apart=[term("zone", within="team=a")]), False),
+        (affinity(apart=[term("zone"), term("host", within="team=a")]), False),
+        (affinity(near=[term("zone")], apart=[term("zone")]), False),
+        (affinity(drawn=[(5, term("zone", within="team=a"))]), True),
+    ],
+)
+def test_pods_keep_apart_in_any_order_by_terms_in_namespaces_by_name(
+    wishes: Any, is_free: bool
+) -> None:
+    world = World()
+    info = world.info(a_pod("new", "app=web", affinity=wishes))
+
+    assert InterPodAffinity(None, world.cluster).is_order_free(info) is is_free
 
 
 def test_the_reasons_tell_whether_eviction_helps() -> None:
