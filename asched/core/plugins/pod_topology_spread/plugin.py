@@ -241,14 +241,12 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     def _hard_constraints(self, pod: Pod) -> Constraints:
         if pod.spec.topology_spread_constraints:
             return self._own(pod)
-        return self._constraints(pod, DO_NOT_SCHEDULE)
+        return self._default_constraints(pod, DO_NOT_SCHEDULE)
 
     # --- constraints -----------------------------------------------------------------------------
 
-    def _constraints(self, pod: Pod, action: str) -> Constraints:
-        """The pod's own or the cluster's. Raises ValueError for a senseless selector."""
-        if pod.spec.topology_spread_constraints:
-            return own_constraints(pod, action, self._gates)
+    def _default_constraints(self, pod: Pod, action: str) -> Constraints:
+        """Those of the cluster, for a pod that writes none itself."""
         defaults = [d for d in self._defaults if d.when_unsatisfiable == action]
         selector = self._selectors.selector_of(pod) if defaults else None
         if selector is None:
@@ -256,10 +254,12 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return default_constraints(defaults, selector, action, self._gates)
 
     def _compiled(self, cls: PodClass, spread: _Spread, action: str) -> Constraints:
-        """The same for the pods of a class. Raises OutOfTurn before all are compiled."""
+        """Those that the pods of a class write, else the cluster's. Raises ValueError for a
+        senseless selector, OutOfTurn before all are compiled.
+        """
         if not spread.has_defaults:
             return tuple(spread.own[action].all())
-        return self._constraints(cls.example, action)
+        return self._default_constraints(cls.example, action)
 
     def _spread_of(self, cls: PodClass) -> _Spread:
         """The sides of a class; those made of defaults follow services and owners."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from operator import attrgetter
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,12 +14,24 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Service
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from tests.topology_world import World, a_node, a_pod, spread
+from asched.core.state.changes import Action
+from asched.core.state.gradual import FEW
+from tests.heard import heard
+from tests.topology_world import World, a_node, a_pod, labels_of, spread
 
 ZONED = [spread("zone"), spread("host")]
+#: Each counts other pods, and only the first honours what it may.
+UNEQUAL = [
+    spread("zone", nodeTaintsPolicy="Honor"),
+    spread("host", on="tier=x", nodeAffinityPolicy="Ignore"),
+]
 HONOURING = [spread("zone", nodeTaintsPolicy="Honor")]
 TOLERANT = [{"operator": "Exists"}]
 BARE, BOTH = a_node("n", "zone=a"), a_node("n", "zone=a host=n")
+
+
+TAINTED = a_node("n", "zone=a host=n", "x=y:NoSchedule")
+UNTOLD = decode(Node, {"metadata": {"name": "n", "labels": labels_of("zone=a host=n")}})
 
 
 def placed(labels: str, **more: Any) -> Pod:
@@ -27,6 +40,9 @@ def placed(labels: str, **more: Any) -> Pod:
 
 def me(**spec: Any) -> Pod:
     return a_pod("new", "app=web", topologySpreadConstraints=ZONED, **spec)
+
+
+TOLERATING = me(tolerations=TOLERANT)
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,21 @@ CASES = [
         wakes=False,
         constraints=HONOURING,
     ),
+    Case("one constraint counts it", None, placed("tier=x"), wakes=True, constraints=UNEQUAL),
+    Case("the other does", placed("app=web"), None, wakes=True, constraints=UNEQUAL),
+    Case(
+        "one counts it no more",
+        placed("app=web tier=x"),
+        placed("app=web"),
+        wakes=True,
+        constraints=UNEQUAL,
+    ),
+    Case("one of them honours taints", me(), TOLERATING, wakes=True, constraints=UNEQUAL),
+    Case("it tolerates as before", TOLERATING, TOLERATING, wakes=False, constraints=HONOURING),
+    Case("it tolerates no more", TOLERATING, me(), wakes=True, constraints=HONOURING),
+    Case(
+        "it tolerates nothing still", me(), me(tolerations=[]), wakes=False, constraints=HONOURING
+    ),
     Case("a node with all keys comes", None, BOTH, wakes=True),
     Case("a node without a key comes", None, BARE, wakes=False),
     Case("a node with all keys goes", BOTH, None, wakes=True),
@@ -79,6 +110,10 @@ CASES = [
     Case("a node moves", BOTH, a_node("n", "zone=b host=n"), wakes=True),
     Case("another label changes", BOTH, a_node("n", "zone=a host=n x=y"), wakes=False),
     Case("its taints change", BOTH, a_node("n", "zone=a host=n", "x=y:NoSchedule"), wakes=True),
+    Case("its taints stay", TAINTED, TAINTED, wakes=False),
+    Case("its taints go", TAINTED, BOTH, wakes=True),
+    Case("it has none, and tells so", BOTH, UNTOLD, wakes=False),
+    Case("it tells so no more", UNTOLD, BOTH, wakes=False),
     Case("taints without a key", BARE, a_node("n", "zone=a", "x=y:NoSchedule"), wakes=False),
 ]
 
@@ -101,6 +136,23 @@ EXTRA_EVENTS = [
     Case("a counted pod starts to terminate", placed("app=web"), ENDING, wakes=True),
     Case("another one does", placed("app=db"), placed("app=db", terminating=True), wakes=False),
     Case("it terminates already", ENDING, ENDING, wakes=False),
+    Case("it is relabelled", placed("app=web"), placed("app=web a=b"), wakes=False),
+    Case(
+        "one that counts elsewhere",
+        placed("app=web", namespace="x"),
+        placed("app=web", namespace="x", terminating=True),
+        wakes=False,
+    ),
+    Case(
+        "one of two constraints counts it",
+        placed("tier=x"),
+        placed("tier=x", terminating=True),
+        wakes=True,
+        constraints=UNEQUAL,
+    ),
+    Case("it has its constraints still", me(), TOLERATING, wakes=False),
+    Case("a node gains all keys", BARE, BOTH, wakes=True),
+    Case("a node loses a key", BOTH, BARE, wakes=True, constraints=UNEQUAL),
     Case(
         "a node with all keys may be eligible now",
         BOTH,
@@ -126,6 +178,114 @@ def test_overlooked_changes(case: Case) -> None:
     assert about.hint is not None
 
     assert about.hint(pod, case.old, case.new) is (Hint.QUEUE if case.wakes else Hint.SKIP)
+
+
+def test_a_pod_that_has_no_constraints_any_more_is_free() -> None:
+    """Services had selected it by labels that it has lost."""
+    pods, _ = PodTopologySpread(None, World().cluster).extra_events()
+    assert pods.hint is not None
+    before, after = a_pod("new", "app=web"), a_pod("new")
+
+    assert pods.hint(after, before, after) is Hint.QUEUE
+    assert pods.hint(after, placed("app=web"), ENDING) is Hint.SKIP
+
+
+SELECTORS = ("app=web", "tier=x", "app!=db", "app", None)
+LABELS = ("", "app=web", "app=db", "tier=x", "app=web tier=x")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whom_a_pod_does_not_concern_its_hints_let_rest(seed: int) -> None:
+    """What one seeks and what the other offers has nothing in common: no hint says Queue."""
+    random = Random(seed)
+    plugin = PodTopologySpread(None, World().cluster)
+    rests = concerned = 0
+    for _ in range(40):
+        constraints = [
+            spread(key, on=random.choice(SELECTORS)) for key in ("zone", "host", "zone")
+        ][: random.randint(1, 3)]
+        pod = a_pod("new", "app=web", topologySpreadConstraints=constraints)
+        near = {"namespace": random.choice(("default", "x")), "node": random.choice(("n", "n", ""))}
+        old, new = (a_pod("other", random.choice(LABELS), **near) for _ in range(2))
+        if random.random() < 0.3:
+            new = a_pod("other", **near, terminating=True)
+        change = random.choice(((old, None), (None, new), (old, new)))
+        for told in (plugin.registrations()[0], plugin.extra_events()[0]):
+            assert told.concerns is not None
+            sought, offered = told.concerns.sought(pod), told.concerns.offered(*change)
+            assert sought is not None
+            assert offered is not None
+            if not set(sought) & set(offered):
+                rests += 1
+                is_update = None not in change
+                if is_update or told.trigger.action & Action.ADD:
+                    assert told.hint(pod, *change) is Hint.SKIP
+            else:
+                concerned += 1
+    assert rests
+    assert concerned
+
+
+@pytest.mark.parametrize(
+    ("constraints", "change", "is_concerned"),
+    [
+        (ZONED, (None, placed("app=web")), True),
+        (ZONED, (None, placed("app=db")), False),
+        (ZONED, (None, placed("app=web", namespace="x")), False),
+        (ZONED, (None, a_pod("other", "app=web")), False),
+        (ZONED, (None, a_pod("other", "app=web", nominated="n")), True),
+        (ZONED, (placed("app=web"), placed("app=db")), True),
+        (ZONED, (placed("app=db"), placed("app=web")), True),
+        (ZONED, (placed("app=db"), placed("")), False),
+        (ZONED, (placed("app=web"), None), True),
+        (UNEQUAL, (None, placed("tier=x")), True),
+        (UNEQUAL, (None, placed("tier=y")), False),
+        ([spread("zone", on="app")], (None, placed("")), True),  # whoever is near
+        ([spread("zone", on="app")], (None, placed("app=web", namespace="x")), False),
+        (None, (None, placed("")), True),  # defaults are not told of the pod alone
+        (None, (None, placed("", namespace="x")), False),
+    ],
+)
+def test_whom_a_change_concerns(constraints: Any, change: Any, is_concerned: bool) -> None:
+    plugin = PodTopologySpread(None, World().cluster)
+    pod = a_pod("new", "app=web", topologySpreadConstraints=constraints)
+    for told in (plugin.registrations()[0], plugin.extra_events()[0]):
+        assert told.concerns is not None
+        sought, offered = told.concerns.sought(pod), told.concerns.offered(*change)
+        assert bool(set(sought or ()) & set(offered or ())) is is_concerned
+
+
+def test_pods_with_many_constraints_are_looked_at_again_after_every_change() -> None:
+    """A look at the nodes tells sooner than they do; and those with few are not."""
+    plugin = PodTopologySpread(None, World().cluster)
+    pods, nodes = plugin.registrations()
+    more_pods, more_nodes = plugin.extra_events()
+    web, far = placed("app=web", namespace="x"), a_node("n")
+    for count, expected in ((FEW, Hint.SKIP), (FEW + 1, Hint.QUEUE)):
+        pod = a_pod("new", topologySpreadConstraints=[spread("zone")] * count)
+        assert pods.concerns is not None
+        assert (pods.concerns.sought(pod) is None) is (expected is Hint.QUEUE)
+        for told, change in (
+            (pods, (None, web)), (more_pods, (web, web)), (nodes, (None, far)),
+            (more_nodes, (far, far)),
+        ):  # fmt: skip
+            assert told.hint is not None
+            assert told.hint(pod, *change) is expected
+
+
+def test_what_it_listens_to() -> None:
+    plugin = PodTopologySpread(None, World().cluster)
+
+    assert list(heard(plugin.registrations())) == [
+        "Pod: Add, Delete, UpdatePodLabel, UpdatePodToleration",
+        "Node: Add, Delete, UpdateNodeLabel, UpdateNodeTaint",
+    ]
+    assert list(heard(plugin.extra_events())) == ["Pod: Update", "Node: UpdateNodeLabel"]
+    soft = TopologySpreadConstraint(1, "zone", "ScheduleAnyway")
+    hard = TopologySpreadConstraint(1, "host", "DoNotSchedule")
+    for defaults, count in (((soft,), 2), ((soft, hard), 6)):
+        args = PodTopologySpreadArgs(default_constraints=defaults, defaulting_type="List")
+        assert len(PodTopologySpread(args, World().cluster).extra_events()) == count
 
 
 def test_what_default_constraints_come_from_is_listened_to_if_they_are_hard() -> None:
