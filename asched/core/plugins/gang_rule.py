@@ -61,8 +61,7 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         gangs = self._cluster.pod_groups.gangs
         if key not in gangs:
             return unresolvable(self.unknown_group(key.rpartition("/")[2]))
-        gang = gangs[key]
-        return SUCCESS if gang is None or self._is_complete(key, gang) else self.too_few_pods
+        return SUCCESS if self._is_complete(key, gangs[key]) else self.too_few_pods
 
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:  # noqa: ARG002
         key, groups = self.key_of(pod.pod), self._cluster.pod_groups
@@ -119,6 +118,6 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         is not would be stopped at the gate at once.
         """
         key = self.key_of(pod)
-        if not key or key != group_key(new) or key not in self._cluster.pod_groups.gangs:
+        if key != group_key(new) or key not in self._cluster.pod_groups.gangs:
             return Hint.SKIP
         return Hint.QUEUE if self.has_all_pods(key) else Hint.SKIP
