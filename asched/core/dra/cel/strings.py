@@ -10,6 +10,10 @@ from asched.core.dra.cel.values import Uint, no_overload
 
 #: The longest text of a 64-bit integer, with its sign.
 DIGITS_MAX: Final = 20
+#: What Go calls space: not what separates files, groups, records and units, as Python does.
+SPACE: Final = "".join(
+    c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f"
+)
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 
@@ -72,8 +76,11 @@ def substring(subject: Any, start: Any, end: Any = None) -> str:
     (text,) = _text("substring", subject)
     first = _number("substring", start)
     last = len(text) if end is None else _number("substring", end)
-    if not 0 <= first <= last <= len(text):
-        raise CelRuntimeError(f"index out of range: {first}, {last}")
+    if end is not None and first > last:
+        raise CelRuntimeError(f"invalid substring range. start: {first}, end: {last}")
+    for at in (first, last):
+        if not 0 <= at <= len(text):
+            raise CelRuntimeError(f"index out of range: {at}")
     return text[first:last]
 
 
@@ -124,7 +131,7 @@ def ends_with(subject: Any, part: Any) -> bool:
 
 def trim(subject: Any) -> str:
     (text,) = _text("trim", subject)
-    return text.strip()
+    return text.strip(SPACE)
 
 
 METHODS: Final[dict[str, Callable[..., Any]]] = {
