@@ -129,7 +129,7 @@ class DeviceSearch:
         self._plans = plans
         self._taken = taken
         self._node = node
-        self._steps_left = steps_max or -1
+        self._steps_left = steps_max
         self._using: dict[DeviceId, list[int]] = {}  # device -> claims of this search
         self._sharing: dict[DeviceId, dict[str, Fraction]] = {}  # what chosen shares take
         self._counters = CounterLedger(pools, taken)
@@ -151,11 +151,10 @@ class DeviceSearch:
         for plan in self._plans:
             least = 0
             for alternatives in plan.requests:
-                fewest = None
+                sizes = set[int]()
                 for request in alternatives:
-                    size = yield from self._size(plan, request)
-                    fewest = size if fewest is None else min(fewest, size)
-                least += fewest or 0
+                    sizes.add((yield from self._size(plan, request)))
+                least += min(sizes)
             key = plan.claim.metadata.key
             if least > ALLOCATION_RESULTS_MAX:
                 raise AllocationError(
@@ -217,8 +216,6 @@ class DeviceSearch:
             outcome = yield from self.claim(c + 1)
             # Another choice here may leave the next claim an alternative that needs fewer.
             return _Outcome.NONE if outcome is _Outcome.TOO_MANY else outcome
-        if not plan.is_list[r]:
-            return (yield from self._devices(c, r, plan.requests[r][0], 0, 0))
         all_too_many = True
         for index, request in enumerate(plan.requests[r]):
             self._selected[c, r] = index
@@ -325,10 +322,7 @@ class DeviceSearch:
         if device.allows_multiple:
             self._share(device, chosen.consumed or {}, -1)
             return
-        holders = self._using[device.id]
-        holders.remove(c)
-        if not holders:
-            del self._using[device.id]
+        self._using[device.id].remove(c)
         if device.consumes:
             self._counters.give_back(device)
 
@@ -375,12 +369,12 @@ class DeviceSearch:
 
     def _consumption(self, request: Request, device: ReadyDevice) -> Mapping[str, str] | None:
         """What the request would take of each capacity; None if that is not left."""
-        if not request.capacity and not device.allows_multiple:
+        held = self._taken.capacity.get(device.id, _NOTHING)
+        if not request.capacity and not device.allows_multiple and not held:
             return {}
         used = capacity.consumption(request.capacity, device.record)
         if used is None:
             return None
-        held = self._taken.capacity.get(device.id, _NOTHING)
         sharing = self._sharing.get(device.id, _NOTHING)
         return used if capacity.fits(used, device.record, held, sharing) else None
 

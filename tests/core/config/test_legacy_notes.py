@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.config.legacy import VERSIONS, translate
+from asched.core.config.legacy import VERSIONS, translate, version_of
 from asched.core.config.translation import Fate, Translation
 from asched.core.plugins import IN_TREE_POINTS
 from tests.core.config.test_legacy import GROUP, old
@@ -206,6 +206,23 @@ def test_strategies_of_v1beta1_become_one(
                 },
             }
         ]
+
+
+def test_another_strategy_of_the_same_weight_is_written_down_beside_args_that_are_empty() -> None:
+    score = {"enabled": [{"name": MOST, "weight": 1}], "disabled": [{"name": LEAST}]}
+    translation = of("v1beta1", plugins={"score": score}, pluginConfig=[{"name": FIT}])
+    (profile,) = translation.document["profiles"]
+    assert {"name": FIT, "weight": 1} in profile["plugins"]["score"]["enabled"]
+    strategy = {"scoringStrategy": {"type": "MostAllocated"}}
+    assert profile["pluginConfig"] == [{"name": FIT, "args": strategy}]
+
+
+def test_a_policy_is_translated_as_such_and_other_kinds_are_none_of_them() -> None:
+    translation = translate({"kind": "Policy", "apiVersion": "v1"}, IN_TREE_POINTS)
+    assert translation.form == "legacy Policy"
+    assert translation.document["profiles"]
+    assert version_of({**old("v1beta1"), "kind": "Other"}) == ""
+    assert version_of({"kind": "KubeSchedulerConfiguration"}) == ""
 
 
 def test_strategies_are_no_matter_of_later_versions() -> None:

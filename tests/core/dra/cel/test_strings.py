@@ -98,6 +98,7 @@ def test_what_strings_say(expression: str, result: Any) -> None:
         ('"abc".substring(4)', "index out of range: 4"),
         ('"abc".substring(-1)', "index out of range: -1"),
         ('"abc".charAt(true)', "charAt(bool)"),
+        ('"abc".charAt("1")', "charAt(string)"),
         ('"a".replace("a", "b", 18446744073709551615u)', "replace(uint)"),
         ('"a".split("a", 18446744073709551615u)', "split(uint)"),
         ("(1).upperAscii()", "upperAscii(int)"),
