@@ -226,3 +226,76 @@ def test_however_many_classes_and_rules_are_told_they_are_read_once(kind: Kind) 
     world.ledger.catch_up(in_slices=True)
 
     assert world.cluster.budget.spent - before == TAKEN_STEPS
+
+
+def test_a_few_changes_are_taken_in_whatever_is_left_of_the_turn() -> None:
+    """More of them cost, if the asker has turns; whoever has none takes all in at once."""
+    for count, in_slices, raises in ((FEW, True, False), (FEW + 1, True, True), (99, False, False)):
+        world = World()
+        world.ledger.catch_up()
+        for at in range(count):
+            world.cluster.apply(Seen(RESOURCE_SLICE, a_slice(name=f"s{at}", pool=f"p{at}")))
+        world.cluster.budget.open(0)
+        if raises:
+            with pytest.raises(OutOfTurn):
+                world.ledger.catch_up(in_slices=in_slices)
+        else:
+            world.ledger.catch_up(in_slices=in_slices)
+            assert len(list(world.ledger.inventory.names())) == count
+        world.cluster.budget.close()
+
+
+def test_another_allocation_takes_the_place_of_the_one_in_flight() -> None:
+    world, claim = World(), a_claim()
+    world.see(RESOURCE_CLAIM, claim)
+    world.ledger.reserve("uid-c", held("a"), a_member("one"))
+    world.ledger.reserve("uid-c", held("b"), a_member("two"))
+    assert world.taken == ["b"]
+    assert world.ledger.release("uid-c", "d/c", "uid-two"), "of the first nobody is left"
+    assert world.taken == []
+
+
+def test_who_is_told_to_consume_a_claim_counts_beside_who_holds_it_in_flight() -> None:
+    world = World()
+    world.ledger.reserve("uid-c", held("a"), a_member("one"))
+    for told, is_handed_on in ((RESERVED_FOR_MAX - 2, True), (RESERVED_FOR_MAX - 1, False)):
+        consumers = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(told)]
+        metadata = {"name": "c", "namespace": "d", "uid": "uid-c"}
+        claim = decode(ResourceClaim, {"metadata": metadata, "status": {"reservedFor": consumers}})
+        found = world.ledger.handed_on(claim, a_member("two"))
+        assert (found is not None) is is_handed_on
+    assert world.ledger.handed_on(a_claim("other"), a_member("two")) is None
+
+
+def test_a_claim_of_the_same_name_does_not_speak_for_one_that_went() -> None:
+    world = World()
+    world.see(RESOURCE_CLAIM, a_claim(uid="new").allocated(held("b")))
+    world.ledger.reserve("old", held("a"))
+    assert world.taken == ["a", "b"]
+    assert world.ledger.release("old", "d/c")
+    assert world.taken == ["b"]
+
+
+def owned(name: str, pod_uid: str, uid: str = "") -> ResourceClaim:
+    """A claim for a pod's extended resources."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod_uid, "controller": True}
+    mark = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    return a_claim(name, uid, ownerReferences=[owner], annotations=mark)
+
+
+def test_a_claim_made_anew_is_that_of_its_own_pod() -> None:
+    """The pod of the one before it has none, also when another of its name comes."""
+    world = World()
+    world.see(RESOURCE_CLAIM, owned("c", "first", "one"))
+    assert world.ledger.extended_claim_of("first") is not None
+    world.see(RESOURCE_CLAIM, owned("c", "second", "two"))
+    assert world.ledger.extended_claim_of("first") is None
+    found = world.ledger.extended_claim_of("second")
+    assert found is not None
+    assert found.uid == "two"
+    world.see(RESOURCE_CLAIM, owned("c", "second", "two"))
+    assert world.ledger.extended_claim_of("second") is not None
+    assert (len(world.ledger._extended), len(world.ledger._owners)) == (1, 1)
+    world.lose(RESOURCE_CLAIM, owned("c", "second", "two"))
+    tables = (world.ledger._extended, world.ledger._owners, world.ledger._uids)
+    assert [len(table) for table in tables] == [0, 0, 0], "nothing is kept of what went"
