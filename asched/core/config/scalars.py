@@ -47,7 +47,7 @@ def value_of(text: str) -> Any:
         return _BOOLS[text]
     if _SPECIAL.fullmatch(text):
         return float(text.lower().replace(".", ""))
-    if not (text[0].isascii() and text[0].isdigit()) and text[0] not in "+-.":
+    if text[0] not in "+-.0123456789":
         return text
     plain = text.replace("_", "")
     if _INTEGER.fullmatch(plain):
