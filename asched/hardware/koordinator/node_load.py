@@ -121,8 +121,6 @@ class NodeLoads(ByRow[None]):
         self.estimate: PerClass[Estimate] = PerClass(estimator)
         self._since_s: list[dict[str, float]] = []
         self._expires_at_s = np.inf
-        #: bool[N]: of reports; where there is none, too
-        self.is_expired: Mask = np.ones(0, dtype=np.bool_)
         self._reset(0)
         #: Moves when a report expires.
         self.version = 0
@@ -155,6 +153,7 @@ class NodeLoads(ByRow[None]):
         self.has_report: Mask = np.zeros(height, dtype=np.bool_)
         self.has_info: Mask = np.zeros(height, dtype=np.bool_)
         self.updated_s: F64 = np.full(height, -np.inf)
+        #: of reports; where there is none, too
         self.is_expired = np.ones(height, dtype=np.bool_)
 
     def _make_all(self, _: None) -> None:
@@ -256,7 +255,7 @@ class _Expected:
             self.beyond += more
         self.all_of_them += amounts
         if estimate.is_prod:
-            if not is_active and usage is not None:  # told of as something else
+            if not is_active:  # told of as something else, or not at all
                 self.prod += amounts
             elif counts:
                 self.prod += more

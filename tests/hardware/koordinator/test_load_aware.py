@@ -211,10 +211,23 @@ def test_durations_are_read_as_go_writes_them() -> None:
             duration_s(broken)
 
 
-def test_a_report_with_a_broken_amount_is_malformed() -> None:
-    broken = {"status": {"nodeMetric": {"nodeUsage": {"cpu": "much"}}}}
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(broken, NodeMetric)
+@pytest.mark.parametrize("amount", ["much", "10", 10, 0.5, [{"type": "gpu"}], None])
+@pytest.mark.parametrize(
+    "where", ["nodeUsage", "systemUsage", "podsMetric", "aggregatedNodeUsages", ""]
+)
+def test_a_report_with_a_broken_amount_is_malformed_wherever_it_stands(
+    where: str, amount: Any
+) -> None:
+    usage = {"cpu": amount}
+    status: Json = {"podsMetric": [None, {"podUsage": usage}]}
+    if where != "podsMetric":
+        several = [{"usage": {"p50": None, "p95": usage}}, {"usage": None}]
+        status = {"nodeMetric": {where: several if where == "aggregatedNodeUsages" else usage}}
+    if where and amount == "much":
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert({"status": status}, NodeMetric)
+    else:
+        msgspec.convert({"status": status}, NodeMetric)
 
 
 if __name__ == "__main__":  # how many seeds
