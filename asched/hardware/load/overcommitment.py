@@ -111,11 +111,10 @@ class LowRiskOverCommitment(ScorePlugin):
         request = np.minimum(request, offered)
         asked = np.where(offered > 0, request / divisor, 0.0)
         within = self._probability(mu, sigma, asked)
-        bounded = (limit < offered) & (request <= limit)
+        bounded = limit < offered
         allowed = np.where(bounded, limit / divisor, 1.0)
-        has_shape = (mu > 0) & (sigma > 0)
         below_limit = self._probability(mu, sigma, allowed)
-        conditional = bounded & has_shape & (below_limit > 0)
+        conditional = bounded & (below_limit > 0)
         within = np.where(
             conditional, np.clip(within / np.where(conditional, below_limit, 1.0), 0, 1), within
         )
