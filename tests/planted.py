@@ -16,6 +16,7 @@ import argparse
 import ast
 import copy
 import gc
+import importlib
 import json
 import os
 import random
@@ -185,6 +186,9 @@ class Planting:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         functions: dict[str, list[FunctionType]] = {name: [] for name in self.paths}
+        for path in self.paths.values():
+            if not path.stem.startswith("__"):  # what a test imports late could not be changed
+                importlib.import_module(".".join(path.with_suffix("").parts))
         for found in gc.get_objects():
             if isinstance(found, FunctionType) and found.__code__.co_filename in functions:
                 functions[found.__code__.co_filename].append(found)
