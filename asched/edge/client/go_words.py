@@ -20,12 +20,22 @@ import orjson
 from asched.edge.json_text import whole_letters
 from asched.edge.late_aiohttp import aiohttp
 
+
+def _no_number(name: str) -> Any:
+    """Python reads NaN and Infinity."""
+    raise JSONDecodeError("no number", name, 0)
+
+
 #: Go's reading stops at the first value, whatever follows.
-_first_value: Final = JSONDecoder().raw_decode
+_first_value: Final = JSONDecoder(parse_constant=_no_number).raw_decode
 _SPACE: Final = " \t\r\n"
+_DIGITS: Final = "0123456789"
 _ESCAPE: Final = re.compile("%(?![0-9a-fA-F]{2})(.{0,2})")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+#: As strconv.Quote spells what can be shown in no other way.
+_UNSHOWN: Final = {
+    letter: f"\\{name}" for letter, name in zip("\a\b\f\n\r\t\v", "abfnrtv", strict=True)
+}
 
 TIMED_OUT: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 TIMED_OUT_IN_BODY: Final = (
@@ -105,7 +115,7 @@ def parse(body: bytes) -> Any:
     try:
         return _first_value(text)[0]
     except (JSONDecodeError, RecursionError):
-        raise ValueError(_Scan(text).fault()) from None
+        raise ValueError(_Scan(body).fault()) from None
     except ValueError:  # in Python's own words
         raise ValueError("a number has too many digits") from None
 
@@ -115,10 +125,10 @@ class _FaultError(Exception):
 
 
 class _Scan:
-    """Finds where a text stops being JSON, as Go's scanner does."""
+    """Finds where a text stops being JSON, as Go's scanner does: byte by byte."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, body: bytes) -> None:
+        self._text = body.decode("latin-1")
         self._at = 0
 
     def fault(self) -> str:
@@ -149,7 +159,7 @@ class _Scan:
             self._array()
         elif char == '"':
             self._string()
-        elif char == "-" or char.isdigit():
+        elif char == "-" or char in _DIGITS:
             self._number()
         elif char in "tfn":
             self._literal({"t": "true", "f": "false", "n": "null"}[char])
@@ -212,11 +222,26 @@ class _Scan:
                     raise self._wrong("in \\u hexadecimal character escape")
 
     def _number(self) -> None:
-        found = _NUMBER.match(self._text, self._at)
-        if found is None:
-            self._at += 1
-            raise self._wrong("in numeric literal")
-        self._at = found.end()
+        self._skip("-")
+        if not self._skip("0"):
+            self._digits("in numeric literal")
+        if self._skip("."):
+            self._digits("after decimal point in numeric literal")
+        if self._skip("eE"):
+            self._skip("+-")
+            self._digits("in exponent of numeric literal")
+
+    def _skip(self, either: str) -> bool:
+        """Go past one of these characters, if it comes next."""
+        is_there = self._text[self._at] in either
+        self._at += is_there
+        return is_there
+
+    def _digits(self, context: str) -> None:
+        if not self._skip(_DIGITS):
+            raise self._wrong(context)
+        while self._skip(_DIGITS):
+            pass
 
     def _literal(self, word: str) -> None:
         for char in word[1:]:
@@ -227,6 +252,8 @@ class _Scan:
 
 
 def _quoted(char: str) -> str:
-    if char == "\\":
-        return "\\\\"
-    return char if char.isprintable() else char.encode("unicode_escape").decode()
+    """A byte, shown as the letter of its number."""
+    if char.isprintable():
+        return char.replace("\\", r"\\")
+    shown = f"\\x{ord(char):02x}" if char < "\x80" else f"\\u{ord(char):04x}"
+    return _UNSHOWN.get(char, shown)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager, suppress
 
+import aiohttp
 import pytest
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from asched.core.model.node import Node
 from asched.core.model.timestamp import NS_PER_SECOND
 from asched.core.state.facts import Refused, Replied, Unknown
 from asched.edge import certificates as edge_certificates
+from asched.edge.client import extender_http
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.extenders import Extenders, observe_nothing
 from asched.edge.client.originals import Originals
@@ -210,6 +212,68 @@ async def test_the_timeout_covers_the_whole_question(server):
     assert late == Unknown(3, f'Post "{server.url}/sched/bind": {why}')
 
 
+@pytest.mark.parametrize(("given_s", "taken_s"), [(0, 5.0), (2, 2.0)])
+async def test_a_question_is_given_the_time_that_is_configured(monkeypatch, given_s, taken_s):
+    given = []
+
+    def post(_session, _url, *, timeout, **_):
+        given.append(timeout.total)
+        raise TimeoutError
+
+    monkeypatch.setattr(aiohttp.ClientSession, "post", post)
+    async with asking("http://x", http_timeout_ns=given_s * NS_PER_SECOND) as extenders:
+        assert isinstance(await extenders.ask(question()), Unknown)
+    assert given == [taken_s]
+
+
+@pytest.mark.parametrize(
+    ("is_late", "why"),
+    [
+        (False, "unexpected EOF"),
+        (
+            True,
+            "context deadline exceeded (Client.Timeout or context cancellation while reading body)",
+        ),
+    ],
+)
+async def test_an_answer_that_breaks_off_is_told_otherwise_than_one_that_never_came(
+    server, is_late, why
+):
+    async def half(_seen, wire):
+        await wire.send(reply(200, b"[1, 2]")[:-3])
+        if is_late:
+            await asyncio.Event().wait()
+        wire.close()
+
+    server.handler = half
+    async with asking(server, http_timeout_ns=NS_PER_SECOND // 20) as extenders:
+        assert await extenders.ask(question("bind")) == Unknown(3, why)
+
+
+@pytest.mark.parametrize(("over", "is_taken"), [(0, True), (1, False)])
+async def test_how_large_an_answer_may_be_grows_with_its_question(
+    server, monkeypatch, over, is_taken
+):
+    monkeypatch.setattr(extender_http, "ANSWER_BYTES_MAX", 10)
+    body = {"NodeNames": ["n"] * 100}
+    size = 10 + 4 * len(b'{"NodeNames":%s}' % json.dumps(["n"] * 100, separators=",:").encode())
+
+    async def answer(_seen, _wire):
+        return reply(200, b"{}" + b" " * (size - 2 + over))
+
+    server.handler = answer
+    async with asking(server) as extenders:
+        told = await extenders.ask(question(**body))
+    too_large = f"the answer of {server.url}/sched/filter is too large for its question"
+    assert told == (Replied(3, {}) if is_taken else Refused(3, 200, too_large))
+
+
+async def test_a_prefix_arrives_as_it_was_written(server):
+    async with asking(f"{server.url}/a%41%2Fb") as extenders:
+        await extenders.ask(question())
+    assert server.seen[0].target == "/a%41%2Fb/sched/filter"
+
+
 async def test_each_question_is_counted_with_its_result(server):
     counted = []
 
@@ -334,10 +398,14 @@ async def test_a_client_certificate_may_be_given_as_data(certificates):
         assert await extenders.ask(question()) == Replied(3, {})
 
 
-async def test_files_that_cannot_be_used_are_named():
-    config = ExtenderTLSConfig(ca_file="/nonexistent/ca")
-    with pytest.raises(ConnectError, match="https://x: its TLS files cannot be used"):
-        Extenders([Extender(url_prefix="https://x", tls_config=config)])
+@pytest.mark.parametrize("make", [Extenders, Extenders.check])
+async def test_files_that_cannot_be_used_are_named(make, tmp_path):
+    (tmp_path / "empty").write_bytes(b" \n")
+    for name in ("/nonexistent/ca", str(tmp_path / "empty")):
+        config = ExtenderTLSConfig(ca_file=name)
+        with pytest.raises(ConnectError, match="https://x: its TLS files cannot be used"):
+            make([Extender(url_prefix="https://x", tls_config=config)])
+        Extenders.check([Extender(url_prefix="http://x", tls_config=config)])
 
 
 async def test_one_that_is_configured_no_more_still_answers_whoever_began_with_it():
@@ -350,6 +418,40 @@ async def test_one_that_is_configured_no_more_still_answers_whoever_began_with_i
         assert await extenders.ask(question()) == Replied(3, {})
         assert await extenders.ask(question(to=other)) == Replied(3, {})
     assert len(old.seen) == len(new.seen) == 1
+
+
+async def test_of_one_that_is_configured_no_more_only_what_is_under_way_is_known(server, caplog):
+    """1. One is asked for priorities, and fails. 2. Another takes its place while it is asked once
+    more. 3. Its second answer has come, and another is configured again. 4. Then it comes back.
+    """
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def refuse(seen, _wire):
+        if seen.connection > 1 or len(server.seen) > 1:
+            arrived.set()
+            await go.wait()
+        return reply(500, {})
+
+    server.handler = refuse
+    async with asking(server, prioritize_verb="prio") as extenders:
+        client, other = extenders.client, Extender(url_prefix="http://x", prioritize_verb="prio")
+        await extenders.ask(question("prio"))
+        again = asyncio.ensure_future(extenders.ask(question("prio")))
+        await arrived.wait()
+        client.adopt([other])
+        assert client.prioritizing == 1
+        go.set()
+        await again
+        assert client.prioritizing == 0
+        client.adopt([other])
+        assert client.prioritizing is None
+        client.adopt([extenders.config])
+        await extenders.ask(question("prio"))
+        client.adopt([extenders.config])
+        assert client.prioritizing == 0, "who stays configured stays known"
+        await extenders.ask(question("prio"))
+    said = [record.getMessage().split(":")[0] for record in caplog.records]
+    assert said == ["extender http"] * 3, "anew for each time that it was configured"
 
 
 async def test_files_of_new_ones_that_cannot_be_used_leave_the_old_ones():
