@@ -8,6 +8,7 @@ from asched.edge.client import fast
 from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.edge.client.fast import FastTransport
 from tests.edge.client.scripted import reply
+from tests.patience import HANG_S
 
 
 async def test_a_fast_pool_never_opens_more_than_its_limit(server, session):
@@ -227,3 +228,112 @@ async def test_a_connection_made_ready_is_there_for_the_next_request(server, ses
     assert (pool.connection_count, server.seen) == (1, [])
     assert (await pool.request("POST", "/", b"{}")).status == 200
     assert server.connection_count == 1
+
+
+async def test_what_a_request_says_of_itself_stands_in_its_head(server, session):
+    pool = session.pool(1)
+    for content_type, accept in (("a/1", "b/1"), ("b/1", "a/1"), ("a/1", "b/1")):
+        await pool.request("PATCH", "/p?q=r", b"{}", content_type=content_type, accept=accept)
+    await pool.request("GET", "/p", content_type="a/1", accept="b/2")
+    told = [
+        (seen.method, seen.target, seen.headers.get("content-type"), seen.headers["accept"])
+        for seen in server.seen
+    ]
+    patch = ("PATCH", "/p?q=r")
+    assert told == [
+        (*patch, "a/1", "b/1"),
+        (*patch, "b/1", "a/1"),
+        (*patch, "a/1", "b/1"),
+        ("GET", "/p", None, "b/2"),
+    ]
+    assert [seen.headers.get("content-length") for seen in server.seen] == ["2", "2", "2", None]
+    assert {seen.headers["host"] for seen in server.seen} == {server.url.removeprefix("http://")}
+    assert server.connection_count == 1
+
+
+async def after_a_restart(server, transport, count):
+    """So many idle connections, of which the server has forgotten all."""
+    both = asyncio.Barrier(count)
+
+    async def together(seen, wire):
+        if seen.path == "/first":
+            await both.wait()
+        elif seen.connection <= count:
+            wire.reset()
+            return None
+        return reply(200, b"%d" % seen.connection)
+
+    server.handler = together
+    await asyncio.gather(*(transport.request("GET", "/first") for _ in range(count)))
+    assert transport.connection_count == server.connection_count == count
+
+
+async def test_a_read_is_repeated_once_and_never_on_a_connection_that_may_be_as_stale(
+    server, session
+):
+    pool = session.pool(3)
+    await after_a_restart(server, pool, 3)
+    assert (await pool.request("GET", "/second")).body == b"4"
+    assert [seen.path for seen in server.seen].count("/second") == 2
+
+
+async def test_a_stream_is_begun_anew_once_and_never_on_a_connection_that_may_be_as_stale(
+    server, session
+):
+    await after_a_restart(server, session.general, 3)
+    async with session.general.stream("/second", timeout_s=5.0) as stream:
+        assert await stream.read_all() == b"4"
+    assert [seen.path for seen in server.seen].count("/second") == 2
+
+
+async def test_the_start_of_a_stream_is_observed_once_with_its_code(server, session):
+    async def refused(_seen, _wire):
+        return reply(410, b"")
+
+    server.handler = refused
+    async with session.general.stream("/", timeout_s=5.0) as stream:
+        assert stream.status == 410
+    host = server.url.removeprefix("http://")
+    assert session.exchanges == [("GET", host, "410", None, None, None)]
+
+
+async def test_a_connection_given_up_a_moment_ago_is_not_used_again(server, session):
+    """The loop has not told yet that it is closed."""
+    pool = session.pool(2)
+    await pool.request("POST", "/", b"{}")
+    pool.distrust(pool.loop.time())
+    assert (await pool.request("POST", "/", b"{}")).status == 200
+    assert [seen.connection for seen in server.seen] == [1, 2]
+
+
+@pytest.mark.parametrize(("idle_s", "connections"), [(49.0, 1), (51.0, 2)])
+async def test_an_idle_connection_is_given_up_before_others_would_close_it(
+    server, session, idle_s, connections
+):
+    """Balancers do so after 60 s."""
+    pool = session.pool(1)
+    await pool.request("GET", "/")
+    pool._idle[0].idle_since_s -= idle_s
+    await pool.request("GET", "/")
+    assert server.connection_count == connections
+
+
+async def test_a_turn_that_came_too_late_is_passed_on(server, session):
+    """1. One is under way. 2. A second and a third wait. 3. The second gives up as it gets it."""
+    release = asyncio.Event()
+
+    async def held(_seen, _wire):
+        await release.wait()
+        return reply(200, b"")
+
+    server.handler = held
+    pool = session.pool(1)
+    first, second, third = (
+        asyncio.ensure_future(pool.request("GET", f"/{n}", timeout_s=HANG_S)) for n in range(3)
+    )
+    await server.has_seen(1)
+    turn = pool._waiters[0]
+    turn.add_done_callback(lambda _: second.cancel())
+    release.set()
+    assert [(await one).status for one in (first, third)] == [200, 200]
+    assert second.cancelled()

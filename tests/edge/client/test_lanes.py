@@ -1,5 +1,7 @@
 """Queues of the lanes: order, bounds, and folding of status patches."""
 
+import random
+
 import pytest
 
 from asched.core.framework.effects import (
@@ -171,3 +173,77 @@ def test_of_a_group_the_newest_condition_waits_and_the_next_until_it_is_written(
     last = queue.take()
     assert last is not None
     assert last.effect.body == {"says": "no more"}
+
+
+def drained(queue: JobQueue) -> list[Job | None]:
+    return [queue.take() for _ in range(len(queue))]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_turns_go_by_when_they_were_begun_then_by_what_goes_back_then_by_what_came(seed):
+    """Against a list that is sorted anew each time."""
+    rng, queue, line, out = random.Random(seed), TurnQueue(12), [], []
+    for at_s in range(200):
+        deed = rng.choice(("put", "put", "back", "take", "drop"))
+        if deed == "put":
+            made = Job(Lane.WRITE, MarkVictim(pod=pod("p"), turn=rng.randrange(3)), float(at_s))
+            queue.put(made)
+            line.append((made.effect.turn, 1, at_s, made))
+        elif deed == "back" and out:
+            made = out.pop(rng.randrange(len(out)))
+            queue.put_back(made)
+            line.append((made.effect.turn, 0, -at_s, made))
+        elif line:
+            line.sort(key=lambda one: one[:3])
+            taken = queue.take() if deed == "take" else queue.drop_oldest()
+            assert taken is line.pop(0)[3]
+            out.append(taken)
+        line.sort(key=lambda one: one[:3])
+        assert (len(queue), queue.is_full) == (len(line), len(line) >= 12)
+        assert queue.oldest_s == (line[0][3].queued_s if line else None)
+    assert drained(queue) == [one[3] for one in line]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_statuses_wait_in_one_line_in_which_each_pod_and_condition_stands_once(seed):
+    """Against a plain list: what the pods' conditions say in the end, who answers, in which
+    order, and that of a pod one is under way at most.
+    """
+    rng, queue = random.Random(seed), StatusQueue(6)
+    line: list[list] = []  # key, what it will have said, ids
+    under_way: dict[str, tuple[list, Job]] = {}
+    folded = 0
+    for number in range(300):
+        deed = rng.choice(("put", "put", "take", "done", "back"))
+        if deed == "put":
+            key, field = (rng.choice("abc"), rng.choice("TU")), rng.choice("xyz")
+            queue.put(job(patch(*key, **{field: number}), number, float(number)))
+            if older := next((one for one in line if one[0] == key), None):
+                older[1][field] = number
+                older[2].append(number)
+                folded += 1
+            else:
+                line.append([key, {field: number}, [number]])
+        elif deed == "take":
+            taken = queue.take()
+            free = next((one for one in line if one[0][0] not in under_way), None)
+            assert (taken is None) is (free is None)
+            if free is not None:
+                line.remove(free)
+                assert taken.ids == tuple(free[2])
+                assert taken.effect.condition == {"type": free[0][1], **free[1]}
+                under_way[free[0][0]] = free, taken
+        elif under_way:
+            (key, says, ids), taken = under_way.pop(rng.choice(sorted(under_way)))
+            queue.done(taken)
+            if deed == "back":
+                queue.put_back(taken)
+                newer = next((one for one in line if one[0] == key), [key, {}, []])
+                folded += newer in line
+                line = [one for one in line if one is not newer]
+                line.insert(0, [key, {**says, **newer[1]}, [*ids, *newer[2]]])
+        assert {uid for uid in "abc" if queue.is_under_way(uid)} == set(under_way)
+        assert (len(queue), queue.folded_count) == (len(line), folded)
+        assert queue.is_full is (len(line) >= 6)
+        times_s = {float(one) for one in line[0][2]} if line else {None}
+        assert queue.oldest_s in times_s
