@@ -236,6 +236,19 @@ def test_draining_ends_as_soon_as_all_is_done(bench: Bench) -> None:
     assert bench.answered() == {1: "Bound", 2: "Done", 3: "Refused"}
 
 
+@pytest.mark.parametrize("code", [500, 429])
+def test_draining_waits_for_what_will_be_tried_again(bench: Bench, code: int) -> None:
+    bench.submit(patch(1))
+    bench.answer(0, code)
+    task = bench.drain(30.0)
+    assert bench.wire.open == {}
+    assert not task.done()
+    bench.until(5.0)
+    bench.answer(1, 200)
+    assert task.done()
+    assert bench.answered() == {1: "Done"}
+
+
 def test_draining_without_time_answers_all_that_waits_and_sends_nothing_more(bench: Bench) -> None:
     bench.submit(patch(1), bind(2))
     bench.submit(patch(3, "b"))
@@ -247,6 +260,26 @@ def test_draining_without_time_answers_all_that_waits_and_sends_nothing_more(ben
     assert bench.answered() == {1: "Unknown", 2: "Refused", 3: "Unknown", 4: "Unknown"}
     assert len(bench.wire.sent) == sent
     assert bench.tasks[0].done()
+
+
+def test_draining_again_answers_nothing_again(bench: Bench) -> None:
+    bench.submit(patch(1), bind(2), bind(3, "b"), DeletePod(id=4, pod=ref("c")))
+    numbers = {path.split("/")[-1]: at for at, (_, path, _) in enumerate(bench.wire.sent)}
+    bench.answer(numbers["c"], 500)
+    for _ in range(2):
+        bench.drain(0.0)
+        bench.until(bench.s + 60.0)
+    assert sorted(bench.answered()) == [1, 2, 3, 4]
+
+
+def test_what_is_only_counted_costs_nothing(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(5):
+        bench.submit(event())
+        assert bench.dispatcher.queued_count(Lane.EVENT) == 0
+        for number in list(bench.wire.open):
+            bench.answer(number, 201)
+    assert bench.verbs() == ["POST", "PATCH"]
+    assert caplog.records == []
 
 
 def test_a_series_that_neither_exists_nor_can_be_made_is_given_up(bench: Bench) -> None:

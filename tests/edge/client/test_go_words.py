@@ -238,6 +238,7 @@ def test_what_python_would_read_or_tell_otherwise(body: bytes, why: str) -> None
         ("http://x/%4", 'parse "http://x/%4": invalid URL escape "%4"'),
         ("http://x/%41%g1z", 'parse "http://x/%41%g1z": invalid URL escape "%g1"'),
         ("http:x", 'Post "http:x": http: no Host in request URL'),
+        ("http:abc/d", 'Post "http:abc/d": http: no Host in request URL'),
         ("http:/x/y", 'Post "http:/x/y": http: no Host in request URL'),
         ("http:", 'Post "http:": http: no Host in request URL'),
         ("x/y:1", 'Post "x/y:1": unsupported protocol scheme ""'),

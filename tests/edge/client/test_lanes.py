@@ -11,9 +11,19 @@ from asched.core.framework.effects import (
     PatchGroupStatus,
     PatchPodStatus,
     PodRef,
+    ReadPod,
 )
 from asched.core.model.kinds import POD_GROUP
-from asched.edge.client.lanes import Job, JobQueue, StatusQueue, TurnQueue, fold
+from asched.core.state.facts import Refused, Unknown
+from asched.edge.client.lanes import (
+    Job,
+    JobQueue,
+    LaneState,
+    StatusQueue,
+    TurnQueue,
+    fold,
+    given_up,
+)
 
 
 def pod(uid):
@@ -247,3 +257,34 @@ def test_statuses_wait_in_one_line_in_which_each_pod_and_condition_stands_once(s
         assert queue.is_full is (len(line) >= 6)
         times_s = {float(one) for one in line[0][2]} if line else {None}
         assert queue.oldest_s in times_s
+
+
+def test_pods_without_a_uid_are_told_apart_by_their_keys():
+    queue = StatusQueue(10)
+    for name in ("a", "b", "a"):
+        ref = PodRef(namespace="t", name=name, uid="")
+        queue.put(job(PatchPodStatus(pod=ref, condition={"type": "T"})))
+    assert [taken.effect.pod.name for taken in drained(queue)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("busy", ["waiting", "in flight", "delayed"])
+def test_a_lane_is_idle_when_nothing_waits_nor_is_under_way_nor_will_be_tried_again(busy):
+    state = LaneState(Lane.STATUS, 1, 10)
+    assert state.is_idle
+    if busy == "waiting":
+        state.queue.put(job(patch("a")))
+    elif busy == "in flight":
+        state.in_flight_count += 1
+    else:
+        state.delayed_count += 1
+    assert not state.is_idle
+
+
+def test_what_is_given_up_is_refused_for_certain_only_where_nothing_may_have_happened():
+    sure, unsure = job(Bind(id=7, pod=pod("a"), node="n")), job(Bind(id=8, pod=pod("a"), node="n"))
+    read, unsure.maybe_done = job(ReadPod(id=9, pod=pod("a"))), True
+    assert [given_up(one, "why") for one in (sure, unsure, read)] == [
+        Refused(7, 0, "why"),
+        Unknown(8, "why"),
+        Unknown(9, "why"),
+    ]

@@ -101,6 +101,51 @@ async def test_the_event_about_a_new_leader_is_kube_schedulers(leases, server):
     assert ours == {k: v for k, v in recorded.items() if not k.endswith("Timestamp")}
 
 
+async def test_the_event_of_a_new_leader_names_lease_and_component(session, server):
+    """Source: client-go v0.36 tools/record/event.go makeEvent, and what the broadcaster adds."""
+    leases = LeaseClient(session, "kube system", "asched", timeout_s=0.3)
+    lease = {"metadata": {"uid": "u", "resourceVersion": "7"}}
+    await leases.announce(lease, "me became leader", component="mine", now_ns=1_700_000_000_123)
+    await leases.announce({"metadata": {}}, "m", component="mine", now_ns=5)
+    first, second = server.seen
+    assert (first.method, first.target) == (
+        "POST",
+        "/api/v1/namespaces/kube%20system/events?timeout=1s",
+    )
+    assert first.json == {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": f"asched.{1_700_000_000_123:016x}", "namespace": "kube system"},
+        "involvedObject": {
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
+            "namespace": "kube system",
+            "name": "asched",
+            "uid": "u",
+            "resourceVersion": "7",
+        },
+        "reason": "LeaderElection",
+        "message": "me became leader",
+        "source": {"component": "mine"},
+        "firstTimestamp": "1970-01-01T00:28:20Z",
+        "lastTimestamp": "1970-01-01T00:28:20Z",
+        "count": 1,
+        "type": "Normal",
+        "eventTime": None,
+        "reportingComponent": "mine",
+        "reportingInstance": "",
+    }
+    about = second.json["involvedObject"]
+    assert (about["uid"], about["resourceVersion"]) == ("", "")
+
+
+@pytest.mark.parametrize(("timeout_s", "told"), [(0.3, "1s"), (1.4, "1s"), (2.6, "3s")])
+async def test_the_server_is_told_how_long_we_wait(session, server, timeout_s, told):
+    with pytest.raises(ProtocolBroken):
+        await LeaseClient(session, "n", "l", timeout_s=timeout_s).get()
+    assert server.seen[0].query == {"timeout": told}
+
+
 async def test_the_lease_has_a_user_agent_of_its_own(leases, server):
     with pytest.raises(ProtocolBroken):  # what answers here has no lease
         await leases.get()

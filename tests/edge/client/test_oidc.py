@@ -1,9 +1,10 @@
 """`auth-provider: oidc`: a valid ID token is used, one that ended is renewed at its issuer."""
 
+import asyncio
 import json
 import logging
 import time
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from asched.edge.client import oidc
 from asched.edge.client.credentials import Credentials, Source, load_credentials
 from asched.edge.client.errors import ConnectError
 
@@ -105,6 +107,60 @@ async def test_an_issuer_that_takes_no_header_finds_the_client_in_the_form(tmp_p
         "refresh_token": "r",
         "client_id": "me",
     }
+
+
+async def test_the_form_holds_the_secret_too_if_there_is_one(tmp_path, issuer):
+    issuer.takes_headers = False
+    await loaded(
+        tmp_path, idp_issuer_url=issuer.url, client_id="me", client_secret="s", refresh_token="r"
+    )
+    assert [header != "" for header, _ in issuer.asked] == [True, False]
+    form = {"grant_type": "refresh_token", "refresh_token": "r"}
+    assert [asked for _, asked in issuer.asked] == [
+        form,
+        {**form, "client_id": "me", "client_secret": "s"},
+    ]
+
+
+@pytest.mark.parametrize("given", ["file", "data", ""])
+async def test_an_issuer_is_checked_with_the_authority_that_is_named_for_it(
+    tmp_path, certificates, given
+):
+    it, app, ca = AnIssuer(), web.Application(), certificates.ca_file
+    app.router.add_get("/.well-known/openid-configuration", it.discovery)
+    app.router.add_post("/token", it.token)
+    config = {
+        "file": {"idp_certificate_authority": str(ca)},
+        "data": {"idp_certificate_authority_data": b64encode(ca.read_bytes()).decode()},
+    }.get(given, {})
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificates.server_context())
+    await site.start()
+    it.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        asked = loaded(tmp_path, idp_issuer_url=it.url, client_id="me", refresh_token="r", **config)
+        if given:
+            assert (await asked).authorization == f"Bearer {it.answer['id_token']}"
+        else:
+            with pytest.raises(ConnectError, match=r"cannot be asked: .*certificate"):
+                await asked
+    finally:
+        await runner.cleanup()
+
+
+async def test_an_issuer_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
+    async def never(_):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(oidc, "ISSUER_S_MAX", 0.05)
+    app = web.Application()
+    app.router.add_get("/.well-known/openid-configuration", never)
+    async with TestServer(app) as server:
+        with pytest.raises(ConnectError, match=r"cannot be asked: TimeoutError$"):
+            await loaded(
+                tmp_path, idp_issuer_url=str(server.make_url("")), client_id="me", refresh_token="r"
+            )
 
 
 async def test_another_refresh_token_is_taken_next_and_told_of(tmp_path, issuer, caplog):

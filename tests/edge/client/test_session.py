@@ -1,9 +1,19 @@
 """Connecting, and what a user reads when it does not work."""
 
+import asyncio
+
 import pytest
 
-from asched.edge.client.errors import ConnectError, Forbidden, NotFound, ProtocolBroken
-from asched.edge.client.session import ConfigData, ConnectionOptions, connect
+from asched.edge.client.aio import AioTransport
+from asched.edge.client.errors import (
+    ConnectError,
+    ConnectFailed,
+    Forbidden,
+    NotFound,
+    ProtocolBroken,
+)
+from asched.edge.client.fast import FastTransport
+from asched.edge.client.session import ConfigData, ConnectionOptions, Session, connect
 from tests.edge.client.scripted import reply, status
 
 
@@ -23,6 +33,70 @@ async def test_an_unreachable_server_is_named(unused_tcp_port):
     url = f"http://127.0.0.1:{unused_tcp_port}"
     with pytest.raises(ConnectError, match=f"cannot reach {url}: connection refused; check"):
         await connect(ConnectionOptions(master=url))
+
+
+@pytest.fixture
+def closed(monkeypatch):
+    """The sessions that were closed."""
+    sessions, close = [], Session.close
+
+    async def counted(session):
+        sessions.append(session)
+        await close(session)
+
+    monkeypatch.setattr(Session, "close", counted)
+    return sessions
+
+
+async def test_whoever_cannot_connect_leaves_nothing_open(server, unused_tcp_port, closed):
+    async def unauthorized(_seen, _wire):
+        return reply(401, status(401, "Unauthorized", "Unauthorized"))
+
+    server.handler = unauthorized
+    for url in (server.url, f"http://127.0.0.1:{unused_tcp_port}"):
+        with pytest.raises(ConnectError):
+            await connect(ConnectionOptions(master=url))
+    assert len(closed) == 2
+
+
+async def test_closing_ends_all_that_was_asked_for(server, unused_tcp_port):
+    session = await connect(ConnectionOptions(master=server.url))
+    pool, other = session.pool(1), session.pool(1)
+    await asyncio.gather(*(each.request("GET", "/") for each in (pool, other, session.general)))
+
+    async def without_end():
+        await asyncio.Event().wait()
+
+    session.credentials.renew = without_end
+    renewal = session.credentials._begin()
+    await session.close()
+    assert [each.connection_count for each in (pool, other, session.general)] == [0, 0, 0]
+    assert renewal.cancelled()
+
+
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:1"])
+async def test_behind_a_proxy_all_goes_through_it_named_and_fenced_as_elsewhere(
+    tmp_path, server, proxy
+):
+    config = tmp_path / "config"
+    cluster = f"server: '{server.url}'" + (f", proxy-url: '{proxy}'" if proxy else "")
+    config.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n"
+        f"clusters: [{{name: k, cluster: {{{cluster}}}}}]\n"
+    )
+    session = await connect(ConnectionOptions(kubeconfig=str(config)), handshake=False)
+    fenced = session.pool(1, may_send=lambda: False)
+    named = session.pool(1, purpose="leader-election")
+    kind = AioTransport if proxy else FastTransport
+    assert {type(each) for each in (session.general, fenced, named)} == {kind}
+    with pytest.raises(ConnectFailed, match="held back"):
+        await fenced.request("GET", "/")
+    session.credentials.proxy = None  # there is none, in truth
+    await named.request("GET", "/")
+    await session.general.request("GET", "/")
+    agents = [seen.headers["user-agent"] for seen in server.seen]
+    assert agents == ["asched/leader-election", "asched"]
+    await session.close()
 
 
 async def test_refused_credentials_are_named(server):

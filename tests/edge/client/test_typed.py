@@ -45,3 +45,44 @@ async def test_there_is_no_client_before_the_scheduler_has_connected() -> None:
     with pytest.raises(ConnectError, match="there is no API server here"):
         async with ApiAccess()():
             pass
+
+
+async def test_a_client_asks_where_and_as_the_scheduler_does_at_that_moment(
+    tmp_path: Any, server: Any
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+        f"clusters: [{{name: k, cluster: {{server: '{server.url}/base', "
+        "proxy-url: 'http://p.example:3128', tls-server-name: n.example}}]\n"
+        "users: [{name: u, user: {tokenFile: token, as: them}}]\n"
+    )
+    access, credentials = ApiAccess(), await load_credentials(Source(str(kubeconfig)))
+    access.open(credentials)
+    async with access() as client:
+        configuration = client.configuration
+        assert configuration.host == f"{server.url}/base"
+        assert configuration.proxy == "http://p.example:3128"
+        assert configuration.tls_server_name == "n.example"
+        for written in ("old", "new"):
+            token.write_text(written)
+            credentials._due_s = 0.0  # it is looked at now and then
+            headers: dict[str, str] = {}
+            await client.update_params_for_auth(headers, {}, [])
+            assert headers == {"Authorization": f"Bearer {written}", "Impersonate-User": "them"}
+
+
+async def test_a_client_that_cannot_say_who_asks_asks_nothing(tmp_path: Any, server: Any) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+        f"clusters: [{{name: k, cluster: {{server: '{server.url}'}}}}]\n"
+        "users: [{name: u, user: {token: t, as: them, as-groups: [g, h]}}]\n"
+    )
+    access = ApiAccess()
+    access.open(await load_credentials(Source(str(kubeconfig))))
+    async with access() as client:
+        with pytest.raises(ConnectError, match="impersonates several groups"):
+            await client.update_params_for_auth({}, {}, [])
