@@ -63,13 +63,13 @@ class AioStream:
                 yield chunk
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             await self._on_error(error)
-            raise _translate(error, self._where, sent=True) from error
+            raise _translate(error, self._where) from error
 
     async def read_all(self) -> bytes:
         try:
             return (await _read(self._response, ERROR_BYTES_MAX))[:ERROR_BYTES_MAX]
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _translate(error, self._where, sent=True) from error
+            raise _translate(error, self._where) from error
 
     def header(self, name: str) -> str | None:
         return self._response.headers.get(name)
@@ -154,7 +154,7 @@ class AioTransport(StreamingTransport):
                 return Reply(response.status, content, head)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             await self._distrust(error)
-            raise _translate(error, self._credentials.url, sent=True) from error
+            raise _translate(error, self._credentials.url) from error
 
     @asynccontextmanager
     async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[AioStream]:
@@ -184,7 +184,7 @@ class AioTransport(StreamingTransport):
                 )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             await self._distrust(error)
-            raise _translate(error, self._credentials.url, sent=True) from error
+            raise _translate(error, self._credentials.url) from error
 
     def _url(self, path: str) -> URL:
         return URL(f"{self._credentials.url}{self._credentials.base_path}{path}", encoded=True)
@@ -222,7 +222,7 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def _translate(error: BaseException, where: str, *, sent: bool) -> TransportError:
+def _translate(error: BaseException, where: str) -> TransportError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return ConnectFailed(f"cannot reach {where}: no connection within {CONNECT_TIMEOUT_S:g} s")
     if isinstance(error, TimeoutError):
@@ -231,6 +231,4 @@ def _translate(error: BaseException, where: str, *, sent: bool) -> TransportErro
         return ConnectFailed(f"cannot reach {where}: {connect_problem(error)}")
     if isinstance(error, aiohttp.ClientResponseError):
         return ProtocolBroken(f"{where} sent no valid HTTP: {error}")
-    if not sent:
-        return ConnectFailed(f"cannot reach {where}: {error}")
-    return ConnectionLost(f"the connection to {where} broke: {error or type(error).__name__}")
+    return ConnectionLost(f"the connection to {where} broke: {str(error) or type(error).__name__}")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from asched.core.framework.effects import Whole
 from asched.core.model.kinds import KINDS, NODE, POD
 from asched.edge.client.codec import (
     MALFORMED_REMEMBERED,
@@ -12,6 +13,7 @@ from asched.edge.client.codec import (
     peek_continue,
 )
 from asched.edge.client.errors import ProtocolBroken
+from asched.edge.client.originals import Originals
 from tests.edge.client.scripted import status
 
 
@@ -166,3 +168,25 @@ def test_nodes_have_no_namespace_in_their_name():
     codec = KindCodec(NODE, lambda *what: complaints.append(what[1]))
     list(codec.sights([line("ADDED", {"metadata": {"name": "n1"}, "spec": {"taints": 3}})]))
     assert complaints == ["n1"]
+
+
+def test_whole_objects_are_kept_of_a_stream_but_for_what_went_and_marks_nothing(complaints):
+    originals = Originals((POD,))
+    codec = KindCodec(POD, lambda *told: complaints.append(told), originals)
+    lines = [line("ADDED", pod("a", "1", any="thing")), line("DELETED", pod("b", "2"))]
+    assert [sight.type for sight in codec.sights(lines)] == ["ADDED", "DELETED"]
+    assert originals.count(POD) == 1
+    sent = json.loads(bytes(originals.splice(Whole(POD, "t/a", "u-a"))))
+    assert sent["spec"]["any"] == "thing"
+
+
+def test_each_malformed_object_is_named_once_told_apart_by_its_uid(codec, complaints):
+    def broken(uid):
+        made = pod("bad", containers="none")
+        made["metadata"]["uid"] = uid
+        return made
+
+    for uid in ("1", "1", "2", "", "", "1"):
+        assert codec.page(listed(broken(uid))).objects == []
+    assert codec.malformed_count == 6
+    assert [name for _, name, _ in complaints] == ["t/bad"] * 3

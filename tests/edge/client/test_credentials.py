@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import sys
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -170,12 +171,23 @@ async def test_an_exec_plugin_runs_again_when_its_token_expires(tmp_path, clock)
     assert found.authorization == "Bearer token-2"
 
 
-async def test_a_token_without_expiry_is_kept_until_it_is_refused(tmp_path, clock):
-    path = kubeconfig(tmp_path / "config", "http://a:1", exec_plugin(tmp_path))
+@pytest.mark.parametrize(("left_s", "runs_again"), [(None, False), (90, False), (50, True)])
+async def test_a_token_is_kept_until_a_minute_before_its_end(tmp_path, clock, left_s, runs_again):
+    ends = datetime.now(UTC) + timedelta(seconds=left_s or 0)
+    user = exec_plugin(tmp_path, ends.isoformat() if left_s else "")
+    path = kubeconfig(tmp_path / "config", "http://a:1", user)
     found = await load_credentials(Source(path))
     clock.now_s += credentials.TOKEN_CHECK_S
     found.keep_fresh()
-    assert found._renewal is None
+    assert (found._renewal is not None) is runs_again
+    await found.close()
+
+
+async def test_the_namespace_that_is_meant_is_the_contexts_or_the_default_one(tmp_path):
+    for context, meant in (({}, "default"), ({"namespace": "mine"}, "mine")):
+        contexts = [{"name": "c", "context": {"cluster": "k", **context}}]
+        path = kubeconfig(tmp_path / "config", "http://a:1", contexts=contexts)
+        assert (await load_credentials(Source(path))).namespace == meant
 
 
 async def test_a_refused_token_is_loaded_anew_once_for_all_who_wait(server, tmp_path):

@@ -186,3 +186,11 @@ def test_a_note_is_cut_between_characters(note, length):
     cut = cut_note(note)
     assert len(cut.encode()) == length
     assert note.startswith(cut)
+
+
+def test_names_end_in_the_time_and_differ_within_one_tick():
+    ticks = iter((7, 7, 7, 100))
+    recorder = EventRecorder("host", lambda: next(ticks))
+    names = [recorder.record(failed(reason=f"R{n}")).series.name for n in range(4)]
+    ends = [name.rpartition(".")[2] for name in names]
+    assert ends == [f"{ns:016x}" for ns in (7, 8, 9, 100)]

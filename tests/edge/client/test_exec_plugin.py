@@ -95,6 +95,8 @@ async def test_what_is_no_credential_is_one_line(tmp_path, text, message):
 
 
 async def test_a_plugin_that_is_not_installed_says_how_to_get_it():
+    with pytest.raises(ConnectError, match=r"cannot be started: .*; is it installed\?$"):
+        await run(ExecPlugin("/nonexistent/p", V1), {})
     missing = ExecPlugin("/nonexistent/p", V1, install_hint="brew\n  install p")
     with pytest.raises(ConnectError, match=r"/nonexistent/p cannot be started: .*; brew install p"):
         await run(missing, {})

@@ -235,3 +235,19 @@ async def test_a_pipe_is_read_once_and_remembered(tmp_path, monkeypatch):
 async def test_a_device_without_an_end_is_no_kubeconfig():
     with pytest.raises(ConnectError, match=r"/dev/zero.*larger than"):
         await load_credentials(Source(kubeconfig="/dev/zero"))
+
+
+def test_files_are_named_from_where_the_kubeconfig_lies(tmp_path, monkeypatch):
+    folder = tmp_path / "its"
+    folder.mkdir()
+    user = {"client-certificate": "crt", "client-key": "./key", "tokenFile": str(tmp_path / "t")}
+    path = kubeconfig(folder / "config", "https://a", user, {"certificate-authority": "../ca"})
+    monkeypatch.chdir(tmp_path)
+    login = read_kubeconfigs([Path(path)], "")
+    named = login.certificate_file, login.key_file, login.authorities_file, login.token_file
+    assert [Path(name).resolve() for name in named] == [
+        folder / "crt",
+        folder / "key",
+        tmp_path / "ca",
+        tmp_path / "t",
+    ]

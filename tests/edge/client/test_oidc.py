@@ -169,7 +169,7 @@ async def test_another_refresh_token_is_taken_next_and_told_of(tmp_path, issuer,
         credentials = await loaded(
             tmp_path, idp_issuer_url=issuer.url, client_id="me", refresh_token="r"
         )
-    assert "which is not written to the kubeconfig" in caplog.text
+    assert f": {issuer.url} gave another refresh-token, which is not written" in caplog.text
     await credentials.renew()
     assert [form["refresh_token"] for _, form in issuer.asked] == ["r", "r2"]
 
@@ -225,3 +225,84 @@ async def test_an_answer_without_an_id_token_says_what_may_be_missing(tmp_path, 
 async def test_other_providers_are_refused_by_name(tmp_path, name, cure):
     with pytest.raises(ConnectError, match=f"'{name}' is not supported; use .*{cure}"):
         await loaded(tmp_path, name)
+
+
+def test_a_provider_without_a_config_says_what_is_missing():
+    with pytest.raises(ConnectError, match=r"^me: auth-provider 'oidc' has no idp-issuer-url"):
+        oidc.provider("oidc", None, "me")
+
+
+async def test_an_authority_that_is_written_down_comes_before_a_file(tmp_path):
+    config = {"idp-issuer-url": "https://x", "client-id": "me"}
+    both = {"idp-certificate-authority-data": "cGVt", oidc.AUTHORITY: "/nonexistent"}
+    assert oidc.provider("oidc", {**config, **both}, "w").issuer.authorities == b"pem"
+    with pytest.raises(ConnectError, match=r"^w: auth-provider 'oidc': .*-data is no base64"):
+        oidc.provider("oidc", {**config, "idp-certificate-authority-data": "%cGVt"}, "w")
+
+
+@pytest.mark.parametrize("length", range(4))
+async def test_claims_of_any_length_are_read(tmp_path, length):
+    token = a_token(3600, "x" * length)
+    credentials = await loaded(
+        tmp_path, idp_issuer_url="http://127.0.0.1:1", client_id="me", id_token=token
+    )
+    assert credentials.authorization == f"Bearer {token}"
+
+
+@pytest.mark.parametrize("given", [{}, {"refresh_token": "r"}, {"refresh_token": ""}])
+async def test_a_refresh_token_that_stays_is_taken_again_and_not_told_of(
+    tmp_path, issuer, caplog, given
+):
+    issuer.answer = {"id_token": a_token(5), **given}
+    config = {"idp_issuer_url": issuer.url, "client_id": "me", "refresh_token": "r"}
+    await (await loaded(tmp_path, **config)).renew()
+    assert [form["refresh_token"] for _, form in issuer.asked] == ["r", "r"]
+    assert caplog.records == []
+
+
+async def test_an_issuer_that_names_no_place_for_tokens_is_named(tmp_path):
+    async def silent(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/.well-known/openid-configuration", silent)
+    async with TestServer(app) as server:
+        with pytest.raises(ConnectError, match="names no token_endpoint"):
+            await loaded(
+                tmp_path, idp_issuer_url=str(server.make_url("")), client_id="me", refresh_token="r"
+            )
+
+
+async def test_the_proxy_of_the_environment_leads_to_the_issuer_too(tmp_path, issuer, monkeypatch):
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", issuer.url)
+    found = await loaded(
+        tmp_path, idp_issuer_url="http://issuer.invalid", client_id="me", refresh_token="r"
+    )
+    assert found.authorization == f"Bearer {issuer.answer['id_token']}"
+
+
+@pytest.mark.parametrize("takes_headers", [True, False])
+async def test_secrets_do_not_follow_redirects(tmp_path, takes_headers):
+    it, asked = AnIssuer(), []
+
+    async def moved(request: web.Request) -> web.Response:
+        header = "Authorization" in request.headers
+        if header and not takes_headers:
+            return web.json_response({}, status=401)
+        return web.Response(status=307, headers={"Location": "/elsewhere"})
+
+    async def elsewhere(_: web.Request) -> web.Response:
+        asked.append("secret")
+        return web.json_response(it.answer)
+
+    app = web.Application()
+    app.router.add_get("/.well-known/openid-configuration", it.discovery)
+    app.router.add_post("/token", moved)
+    app.router.add_post("/elsewhere", elsewhere)
+    async with TestServer(app) as server:
+        it.url = str(server.make_url("")).rstrip("/")
+        with pytest.raises(ConnectError, match="answered 307"):
+            await loaded(tmp_path, idp_issuer_url=it.url, client_id="me", refresh_token="r")
+    assert asked == []

@@ -36,6 +36,7 @@ def bare(monkeypatch):
         ("*.example", "https://api.example", False),
         ("API.Example", "https://api.example.", False),
         ("api.example:443", "https://api.example", False),
+        ("api.example:x", "https://api.example", True),
         ("a, *", "https://api.example", False),
         (" a ,, b/c ,api.example ", "https://api.example", False),
     ],

@@ -15,6 +15,7 @@ from asched.edge.client import pace, watch
 from asched.edge.client.errors import ConnectionLost
 from asched.edge.client.pace import ReflectorOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.transport import Reply
 from asched.edge.client.versions import served_version, versions_of
 from asched.edge.client.watch import Reflector
 from asched.lab.apiserver.context import Options
@@ -180,3 +181,24 @@ async def test_both_spellings_of_the_disruption_mode_are_understood() -> None:
             name: world.cluster.get(POD_GROUP, f"default/{name}").goes_whole for name in world.known
         }
         assert whole == {"whole": True, "single": False, "old": True}
+
+
+@pytest.mark.parametrize(
+    ("body", "is_served"),
+    [
+        (b'{"resources": [{"name": "podgroups"}]}', True),
+        (b'{"resources": [{"name": "other"}, 7, {}]}', False),
+        (b'{"resources": null}', False),
+        (b"{}", False),
+        (b"<html>", True),
+    ],
+)
+async def test_only_a_document_that_lacks_a_kind_denies_it(body: bytes, is_served: bool) -> None:
+    class Server:
+        async def request(self, method: str, path: str, *, timeout_s: float) -> Reply:
+            assert (method, path, timeout_s) == ("GET", f"/apis/{ALPHA}", 10.0)
+            return Reply(200, body)
+
+    server: Any = Server()
+    monkey = POD_GROUP_V1ALPHA3._replace(resource="of one version")
+    assert await served_version(server, monkey) == (monkey if is_served else None)

@@ -202,3 +202,26 @@ def test_only_patches_and_creations_carry_their_object():
     create = Create(id=1, kind=NODE, namespace="", body={})
     assert answer_for(create, answered(201, stored)) == Done(1, stored)
     assert answer_for(DeletePod(id=1, pod=POD), answered(200, stored)) == Done(1)
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [(199, Refused), (200, Bound), (299, Bound), (300, Refused), (499, Refused), (500, Unknown)],
+)
+def test_a_binding_is_known_to_stand_or_not_but_for_a_failing_server(code, answer):
+    told = answer_for(Bind(id=1, pod=POD, node="n"), Reply(code, b""))
+    assert type(told) is answer
+
+
+@pytest.mark.parametrize("types", [(), ("A", "PodScheduled")])
+def test_the_order_of_conditions_is_told_where_there_are_some(types):
+    """Strategic merge: source util.PatchPodStatus, and apimachinery's strategicpatch."""
+    effect = PatchPodStatus(
+        pod=PodRef(namespace="t", name="a", uid=""),
+        condition={"type": "PodScheduled"},
+        condition_types=types,
+        nominated_node_name="",
+    )
+    order = {"$setElementOrder/conditions": [{"type": one} for one in types]} if types else {}
+    says = {"conditions": [{"type": "PodScheduled"}], "nominatedNodeName": None}
+    assert json.loads(request_for(effect).body) == {"status": {**order, **says}}
