@@ -12,6 +12,7 @@ from asched.core.plugins.node_ports import NodePorts
 from asched.core.state.cluster import Cluster
 from asched.core.state.view import NodeView
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
+from tests.heard import heard
 
 Port = tuple[int, str, str]  # number, protocol, address
 
@@ -92,3 +93,10 @@ def test_hints() -> None:
     assert gone(a_pod("a").host_port(80).build()) is Hint.SKIP
     assert gone(a_pod("a").host_port(80).status(nominatedNodeName="n1").build()) is Hint.QUEUE
     assert gone(a_pod("a").on("n1").build()) is Hint.SKIP
+
+
+def test_what_it_listens_to() -> None:
+    assert list(heard(NodePorts(Cluster()).registrations())) == [
+        "Pod: Delete",
+        "Node: Add",
+    ]

@@ -5,6 +5,7 @@ import pytest
 from asched.core.framework.points import Hint
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
+from tests.heard import heard
 
 TAINT = "node.kubernetes.io/unschedulable"
 
@@ -60,3 +61,10 @@ def test_hints() -> None:
     assert pod(waiting, waiting, tolerant) is Hint.QUEUE
     assert pod(waiting, waiting, waiting) is Hint.SKIP
     assert pod(a_pod("other").build(), waiting, tolerant) is Hint.SKIP
+
+
+def test_what_it_listens_to() -> None:
+    assert list(heard(NodeUnschedulable().registrations())) == [
+        "Node: Add, UpdateNodeTaint",
+        "Pod: UpdatePodToleration",
+    ]

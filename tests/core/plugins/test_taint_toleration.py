@@ -13,6 +13,7 @@ from asched.core.plugins import taint_toleration
 from asched.core.plugins.taint_toleration import TaintToleration
 from asched.core.state.facts import Seen
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
+from tests.heard import heard
 
 
 @dataclass(frozen=True)
@@ -150,3 +151,10 @@ def test_a_changed_taint_costs_one_judgement_however_many_there_were(
             judged.clear()
             assert plugin.filter(pod, all_rows(cluster), None).tolist() == [1, 1, 1]
             assert len(judged) == 1
+
+
+def test_what_it_listens_to() -> None:
+    assert list(heard(TaintToleration(a_cluster()).registrations())) == [
+        "Node: Add, UpdateNodeTaint",
+        "Pod: UpdatePodToleration",
+    ]

@@ -81,15 +81,12 @@ class DevicePlaces:
             return True
 
     def _is_late(self, claim: ResourceClaim) -> bool:
-        """Whether the binding timeout has passed since the allocation."""
+        """Whether the binding timeout has passed since the allocation of one that is not ready."""
         allocation = claim.status.allocation
-        now_s = self._cluster.wall_clock_s
-        if allocation is None or allocation.allocation_timestamp is None or not now_s:
-            return False
-        if not any(r.binding_conditions for r in allocation.devices.results or ()):
+        if allocation is None or allocation.allocation_timestamp is None:
             return False
         since = datetime.fromisoformat(allocation.allocation_timestamp)
-        return since.timestamp() + self._binding_timeout_s < now_s
+        return since.timestamp() + self._binding_timeout_s < self._cluster.wall_clock_s
 
 
 def only_name(selector: NodeSelector) -> str | None:

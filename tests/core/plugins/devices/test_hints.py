@@ -14,7 +14,7 @@ from asched.core.plugins.devices.hints import OF_CLAIMS, OF_DEVICES, ClaimHints
 from asched.core.state.facts import Seen
 from tests import builders
 from tests.core.cycle.playbook import Play
-from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
+from tests.core.plugins.dra_world import GPU, DraWorld, a_claim_object, a_pod, allocated
 
 WAITING = a_claim_object("c")
 OTHER = a_claim_object("o")
@@ -90,6 +90,42 @@ def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
     assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE
     world.see(POD, structs.replace(failed, spec=structs.replace(failed.spec, node_name="n1")))
     assert hints.pod_gone(a_pod("c"), failed, None) is Hint.SKIP
+
+
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ({}, False),
+        ({"containers": None, "initContainers": None, "resourceClaims": None}, False),
+        ({"containers": [{"name": "a"}]}, False),
+        ({"containers": [{"name": "a", "resources": {"requests": None}}]}, False),
+        ({"initContainers": [{"name": "a", "resources": {"requests": {GPU: "1"}}}]}, True),
+        ({"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}, True),
+    ],
+)
+def test_which_pods_ask_for_devices(spec: dict[str, Any], names: bool) -> None:
+    pod = decode(Pod, {"metadata": {"name": "q", "namespace": "d", "uid": "q"}, "spec": spec})
+
+    assert bool(OF_DEVICES.offered(pod, None)) is names
+    hint = ClaimHints(DraWorld().cluster).pod_gone(a_pod("c"), pod, None)
+    assert (hint is Hint.QUEUE) is names
+    assert bool(OF_CLAIMS.sought(pod)) is ("resourceClaims" in spec and names)
+
+
+def test_of_a_pod_that_came_again_under_its_name_the_first_is_asked_about() -> None:
+    world = DraWorld(WAITING)
+    first, again = a_pod("o", name="q"), a_pod("o", name="q")
+    spec = structs.replace(again.spec, node_name="n1")
+    metadata = structs.replace(again.metadata, uid="uid-again")
+    world.see(POD, structs.replace(again, metadata=metadata, spec=spec))
+
+    assert ClaimHints(world.cluster).pod_gone(a_pod("c"), first, None) is Hint.QUEUE
+
+
+def test_a_claim_that_stays_allocated_concerns_those_that_name_it() -> None:
+    before = decode(ResourceClaim, ALLOCATED)
+
+    assert OF_CLAIMS.offered(before, before) == (("claim", "d/c"),)
 
 
 def test_a_pod_hears_of_the_end_of_a_claim_that_an_attempt_of_its_own_left() -> None:
