@@ -14,6 +14,7 @@ from asched.core.plugins.coscheduling import Coscheduling
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
+from tests.heard import heard
 
 KEY = "scheduling.x-k8s.io:default/crew"
 
@@ -119,3 +120,30 @@ def test_pods_of_a_group_stand_next_to_each_other(cluster: Cluster) -> None:
     ordered = sorted([*pods, urgent], key=lambda pod: plugin.sort_key(pod, 5.0))
     assert [pod.metadata.name for pod in ordered] == ["urgent", "z1", "z2", "a1", "a2"]
     assert plugin.sort_key(pods[0], 4.0) < plugin.sort_key(pods[1], 5.0)
+
+
+def test_what_it_listens_to(cluster: Cluster) -> None:
+    told = heard(Coscheduling(None, cluster).registrations())
+
+    assert list(told) == [
+        "Pod: Add, UpdatePodLabel, UpdatePodSchedulingGatesEliminated",
+        "scheduling.x-k8s.io/PodGroup: Add, Update",
+        "AssignedPod: Delete",
+        "Node: Add, UpdateNodeAllocatable, UpdateNodeTaint",
+    ]
+    room = [told[change] for change in list(told)[2:]]
+    assert room[0][0] == room[1][0]
+    for _, concerns in told.values():
+        assert concerns.is_of_gang
+        assert concerns.sought(a_member("a")) == (KEY,)
+
+
+def test_pods_of_a_group_follow_one_another_and_others_go_by_their_names(cluster: Cluster) -> None:
+    plugin = Coscheduling(None, cluster)
+    a, b, other = a_member("a"), a_member("b"), a_member("b", "other")
+    alone = [a_pod(name).build() for name in ("x", "y")]
+
+    assert plugin.sort_key(a, 1.0) == plugin.sort_key(b, 1.0) != plugin.sort_key(other, 1.0)
+    assert plugin.sort_key(a, 1.0) < plugin.sort_key(b, 2.0)
+    assert plugin.sort_key(alone[0], 1.0) < plugin.sort_key(alone[1], 1.0)
+    assert plugin.args == CoschedulingArgs()

@@ -68,3 +68,13 @@ def test_what_it_listens_to() -> None:
         "Node: Add, UpdateNodeTaint",
         "Pod: UpdatePodToleration",
     ]
+
+
+def test_pods_are_told_apart_by_whether_they_tolerate_a_cordon() -> None:
+    cluster = a_cluster()
+    texts = ("", "gpu=yes", "node.kubernetes.io/unschedulable", "*")
+    plugin = NodeUnschedulable()
+
+    keys = [plugin.share_key(pending(cluster, a_pod().tolerates(text))) for text in texts]
+
+    assert keys == [False, False, True, True]

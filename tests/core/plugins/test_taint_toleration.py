@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.points import Hint
 from asched.core.model.kinds import NODE
 from asched.core.plugins import taint_toleration
@@ -158,3 +159,37 @@ def test_what_it_listens_to() -> None:
         "Node: Add, UpdateNodeTaint",
         "Pod: UpdatePodToleration",
     ]
+
+
+@pytest.mark.parametrize("compares", [True, False])
+def test_tolerations_that_compare_count_where_the_gate_says_so(compares: bool) -> None:
+    cluster = a_cluster(a_node("n1").taints("level=5:NoSchedule"))
+    gates = {**DEFAULT_GATES, "TaintTolerationComparisonOperators": compares}
+    compared = {"key": "level", "operator": "Gt", "value": "1", "effect": "NoSchedule"}
+    pod = pending(cluster, a_pod().spec(tolerations=[compared]))
+
+    codes = TaintToleration(cluster, gates).filter(pod, all_rows(cluster), None)
+
+    assert codes.tolist() == [0 if compares else 1]
+
+
+def test_hard_taints_that_are_tolerated_are_not_disliked() -> None:
+    cluster = a_cluster(a_node("n1").taints("gpu=yes:NoSchedule dry:PreferNoSchedule"))
+    plugin = TaintToleration(cluster)
+    for tolerations, disliked in (("gpu=yes:NoSchedule", 1), ("gpu=yes:NoSchedule dry", 0)):
+        pod = pending(cluster, a_pod().tolerates(tolerations))
+        assert plugin.score(pod, all_rows(cluster), None).tolist() == [disliked]
+
+
+def test_pods_with_the_same_tolerations_share_an_answer() -> None:
+    cluster = a_cluster()
+    plugin = TaintToleration(cluster)
+    texts = ("", "a=b", "a=b", "a=c")
+    keys = [
+        plugin.share_key(pending(cluster, a_pod(f"p{n}").tolerates(text).labels(n=str(n))))
+        for n, text in enumerate(texts)
+    ]
+
+    assert plugin.share_key(pending(cluster, a_pod().spec(tolerations=[]))) == keys[0]
+    assert keys[1] == keys[2]
+    assert len(set(keys)) == 3
