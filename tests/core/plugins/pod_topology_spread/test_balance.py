@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.model.kinds import SERVICE
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.plugins.pod_topology_spread.balance import IGNORED, extremes, scaled, scaled_one
-from tests.topology_world import World, a_node, a_pod, spread
+from asched.core.state.nodes import ALL_ASPECTS
+from tests.topology_world import RandomWorld, World, a_node, a_pod, spread
 from tests.twins import pod_topology_spread as twin
 
 
@@ -116,3 +118,78 @@ def test_normalize(raw: list[int], points: list[int]) -> None:
     alone = [scaled_one(score, *bounds) for score in raw]
     assert alone == [None if s == IGNORED else p for s, p in zip(raw, points, strict=True)]
     assert scaled_one(max(raw) + 1, *bounds) is None
+
+
+def selected_by_a_service(world: World) -> None:
+    """Pods with these labels have the system's default constraints: zones and hosts, softly."""
+    metadata = {"name": "s", "namespace": "default"}
+    world.see_other(SERVICE, metadata=metadata, spec={"selector": {"app": "web"}})
+
+
+SOFT = [spread("zone", 2, soft=True), spread("host", soft=True), spread("rack", 3, soft=True)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_that_nobody_names_keep_their_points_and_each_alone_gets_its_own(
+    seed: int, count: int
+) -> None:
+    """With constraints of the pod's own, or (0) by default, where all nodes take part."""
+    world = RandomWorld(7000 + seed)
+    selected_by_a_service(world)
+    plugin = PodTopologySpread(None, world.cluster)
+    pod = a_pod("new", "app=web", topologySpreadConstraints=SOFT[:count] or None)
+    info = world.info(pod)
+    kept: tuple[Any, Any, int, list[int]] | None = None
+    compared = 0
+    for _ in range(60):
+        world.step()
+        view = world.cluster.view()
+        said = plugin.pre_score(info, view, view.live)
+        if not world.nodes or said.moved is None:
+            continue
+        stamp = plugin.stamp(info, said.data)
+        raw = plugin.score(info, view, said.data).tolist()
+        for row, _node in world.cluster.nodes.nodes():
+            assert plugin.score_one(info, row, said.data) == raw[row]
+        if kept is not None and kept[0] == stamp and kept[1] == said.data.weights:
+            named = said.moved.rows(kept[2], ALL_ASPECTS)
+            for row, _node in world.cluster.nodes.nodes():
+                if named is not None and row not in named:
+                    compared += 1
+                    assert raw[row] == kept[3][row]
+        kept = stamp, said.data.weights, said.moved.end, raw
+    assert compared > 20
+
+
+@pytest.mark.parametrize("key", ["host", "zone"])
+def test_a_pod_that_comes_moves_the_rows_of_its_domain_alone(key: str) -> None:
+    world = a_row("a a b b", "")
+    plugin = PodTopologySpread(None, world.cluster)
+    pod = a_pod("new", "app=web", topologySpreadConstraints=[spread(key, soft=True)])
+    info, view = world.info(pod), world.cluster.view()
+    said = plugin.pre_score(info, view, view.live)
+    assert said.moved is not None
+    plugin.stamp(info, said.data)
+    before = said.moved.end
+
+    world.see(a_pod("p", "app=web", node="n1"))
+    plugin.stamp(info, said.data)
+
+    moved = said.moved.rows(before, ALL_ASPECTS)
+    assert set(moved or ()) == ({1} if key == "host" else {0, 1})
+
+
+def test_by_default_nodes_count_though_none_has_all_keys() -> None:
+    world = World(*(a_node(f"n{n}", f"host=n{n}") for n in range(2)))
+    world.see(a_pod("p", "app=web", node="n0"))
+    selected_by_a_service(world)
+    plugin, view = PodTopologySpread(None, world.cluster), world.cluster.view()
+    own = [spread("zone", soft=True), spread("host", soft=True)]
+    raws = []
+    for constraints in (None, own):
+        info = world.info(a_pod("new", "app=web", topologySpreadConstraints=constraints))
+        raws.append(plugin.score(info, view, plugin.pre_score(info, view, view.live).data).tolist())
+
+    assert raws[0][0] > raws[0][1] >= 0
+    assert raws[1] == [IGNORED, IGNORED]
