@@ -243,3 +243,39 @@ def test_no_decision_looks_at_pods() -> None:
 
     assert codes.tolist() == [2] * 15 + [0] * 15
     assert plugin.score(info, world.cluster.view(), data).tolist() == [50] * 30
+
+
+@pytest.mark.usefixtures("_counting")
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_nobody_names_stay_what_they_were_and_each_alone_is_judged_as_among_all(
+    seed: int,
+) -> None:
+    world = RandomWorld(6000 + seed)
+    plugin = InterPodAffinity(ARGS[seed % 3], world.cluster)
+    infos = [world.info(a_choosy_pod(world)) for _ in range(3)]
+    kept: dict[tuple[int, str], tuple[Any, int, list[int]]] = {}
+    compared = 0
+    for _ in range(40):
+        world.step()
+        view = world.cluster.view()
+        for number, info in enumerate(infos):
+            asked = {
+                "filter": (plugin.pre_filter(info), plugin.filter, plugin.filter_one),
+                "score": (plugin.pre_score(info, view, view.live), plugin.score, plugin.score_one),
+            }
+            for half, (said, all_rows, one_row) in asked.items():
+                if not world.nodes or not said.status.is_success or said.moved is None:
+                    kept.pop((number, half), None)
+                    continue
+                stamp = plugin.stamp(info, said.data), world.cluster.nodes.generation
+                found = all_rows(info, view, said.data).tolist()
+                rows = [row for row, _ in world.cluster.nodes.nodes()]
+                assert [one_row(info, row, said.data) for row in rows] == [found[r] for r in rows]
+                before = kept.get((number, half))
+                named = said.moved.rows(before[1], ALL_ASPECTS) if before else None
+                if before is not None and before[0] == (said.data, *stamp) and named is not None:
+                    rest = [row for row in rows if row not in named]
+                    compared += len(rest)
+                    assert [found[row] for row in rest] == [before[2][row] for row in rest]
+                kept[number, half] = (said.data, *stamp), said.moved.end, found
+    assert compared > 20
