@@ -1,10 +1,11 @@
 from typing import Any
 
+import pytest
 import yaml
 
 from asched.core.config.construct import construct
 from asched.core.config.defaults import configuration, default_configuration
-from asched.core.config.text import effective, to_yaml, without_keys
+from asched.core.config.text import deciding, effective, to_yaml, without_keys
 from asched.core.plugins import IN_TREE_POINTS
 from tests.shared import shared_path
 
@@ -92,3 +93,86 @@ def test_private_keys_of_extenders_are_not_shown() -> None:
     assert "c2VjcmV0" not in to_yaml(without_keys(made))
     (whole,) = effective(made)["extenders"]
     assert whole["tlsConfig"] == tls
+
+
+@pytest.mark.parametrize(
+    ("document", "lines"),
+    [
+        ({"b": 1, "a": True}, ["a: true", "b: 1"]),
+        ({"a": {}, "b": [], "c": None, "d": ""}, ["a: {}", "b: []", "c: null", 'd: ""']),
+        ({"a": {"b": {"c": 1}}}, ["a:", "  b:", "    c: 1"]),
+        ({"a": ["x", 1]}, ["a:", "- x", "- 1"]),
+        ({"a": {"b": ["x"]}}, ["a:", "  b:", "  - x"]),
+        ({"a": ({"b": 1, "c": [2]},)}, ["a:", "- b: 1", "  c:", "  - 2"]),
+        ({"a": [["u", ["v", "w"]], []]}, ["a:", "- - u", "  - - v", "    - w", "- []"]),
+        ({"a": [{"b": {"c": "x\ny"}}]}, ["a:", "- b:", "    c: |-", "      x", "      y"]),
+        ({"a": ["x\ny\n"]}, ["a:", "- |", "  x", "  y"]),
+        ({"a": "x\ny"}, ["a: |-", "  x", "  y"]),
+        ({"yes": 1}, ['"yes": 1']),
+        ({"a": 2**64 - 1}, ["a: 18446744073709551615"]),
+    ],
+)
+def test_layout(document: dict[str, Any], lines: list[str]) -> None:
+    """sigs.k8s.io/yaml: keys in order, lists not indented below their key, two columns a level."""
+    text = to_yaml(document)
+    assert text == "\n".join(lines) + "\n"
+    assert yaml.safe_load(text) == {
+        key: list(value) if isinstance(value, tuple) else value for key, value in document.items()
+    }
+
+
+def args_shown(plugin: str, **args: Any) -> Any:
+    config = [{"name": plugin, "args": args}]
+    listed = shown(profiles=[{"pluginConfig": config}])["profiles"][0]["pluginConfig"]
+    return next(entry["args"] for entry in listed if entry["name"] == plugin)
+
+
+def test_a_strategy_is_shown_with_its_function() -> None:
+    shape = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+    strategy = {
+        "type": "RequestedToCapacityRatio",
+        "resources": [{"name": "cpu", "weight": 3}],
+        "requestedToCapacityRatio": {"shape": shape},
+    }
+    found = args_shown("NodeResourcesFit", scoringStrategy=strategy)
+    assert found["scoringStrategy"] == strategy
+    least = {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    found = args_shown("NodeResourcesFit", scoringStrategy=least)
+    assert found["scoringStrategy"] == least
+
+
+def test_added_affinity_is_shown_with_what_it_requires_and_prefers() -> None:
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    disk = {"key": "disk", "operator": "Exists"}
+    name = {"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}
+    term = {"matchExpressions": [zone, disk], "matchFields": [name]}
+    added = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, {}]},
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 7, "preference": {"matchExpressions": [disk]}},
+            {"preference": {}, "weight": 0},
+        ],
+    }
+    assert args_shown("NodeAffinity", addedAffinity=added)["addedAffinity"] == added
+
+
+def test_files_and_keys_are_not_in_what_decides() -> None:
+    extenders = [{"urlPrefix": "https://e/", "tlsConfig": {"caData": "YWJj"}}, {"urlPrefix": "f"}]
+    made = configuration({"clientConnection": {"kubeconfig": "/k"}, "extenders": extenders})
+    assert effective(made)["clientConnection"]["kubeconfig"] == "/k"
+    found = deciding(made)
+    assert found["clientConnection"]["kubeconfig"] == ""
+    assert [one["urlPrefix"] for one in found["extenders"]] == ["https://e/", "f"]
+    assert not any("tlsConfig" in one for one in found["extenders"])
+    assert "tlsConfig" not in without_keys(made)["extenders"][1]
+
+
+def test_a_cache_that_is_delayed_is_told_and_one_that_is_not_is_left_out() -> None:
+    assert shown(delayCacheUntilActive=True)["delayCacheUntilActive"] is True
+    assert "delayCacheUntilActive" not in shown(delayCacheUntilActive=False)
+
+
+def test_rates_have_as_many_digits_as_tell_them_apart() -> None:
+    for qps in (0.5, 16777216.0, 1.17549435e-38, 3.4028235e38, 123456.79, 0.30000004):
+        found = shown(clientConnection={"qps": qps})["clientConnection"]["qps"]
+        assert found == pytest.approx(qps, rel=1e-12)
