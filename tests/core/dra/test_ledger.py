@@ -274,6 +274,18 @@ def test_a_claim_of_the_same_name_does_not_speak_for_one_that_went() -> None:
     assert world.taken == ["a", "b"]
     assert world.ledger.release("old", "d/c")
     assert world.taken == ["b"]
+    world.lose(RESOURCE_CLAIM, a_claim(uid="new"))
+    assert world.taken == []
+
+
+def test_a_claim_that_is_told_again_moves_nothing() -> None:
+    world = World()
+    world.see(RESOURCE_CLAIM, a_claim().allocated(held("a")))
+    version = world.ledger.version
+    world.see(RESOURCE_CLAIM, a_claim(version="2").allocated(held("a")))
+    assert world.ledger.version == version
+    world.see(RESOURCE_CLAIM, a_claim(version="3"))
+    assert world.ledger.version != version
 
 
 def owned(name: str, pod_uid: str, uid: str = "") -> ResourceClaim:
