@@ -29,7 +29,9 @@ ALWAYS_OFFERED: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 class Zones:
-    """M rows. `available[resource]` is int64[Z, M], NOT_LISTED where a zone does not list it."""
+    """M rows, Z at least 1. `available[resource]` is int64[Z, M], NOT_LISTED where a zone does not
+    list it.
+    """
 
     def __init__(self, size: int, width: int) -> None:
         self.count: I64 = np.zeros(size, dtype=np.int64)
@@ -135,7 +137,7 @@ class Alignment:
     def fits(self, request: Request) -> tuple[Mask, I64]:
         """bool[M]: some zone has room for all of it; int64[M]: the lowest that has."""
         size = self._zones.size
-        places = np.ones((max(self._zones.width, 1), size), dtype=np.bool_)
+        places = np.ones((self._zones.width, size), dtype=np.bool_)
         fine = np.ones(size, dtype=np.bool_)
         for name, amount in request.items():
             if not amount:
@@ -146,9 +148,7 @@ class Alignment:
             enough = listed if self._takes_anywhere(name) else listed & (held >= amount)
             if is_host_level(name):
                 enough = enough | ~listed.any(axis=0)
-            places[: held.shape[0]] &= enough
-            if not held.shape[0]:
-                places &= is_host_level(name)
+            places &= enough
         return fine & places.any(axis=0), places.argmax(axis=0).astype(np.int64)
 
     def subtract(self, request: Request, at: I64, where: Mask) -> None:
