@@ -48,6 +48,14 @@ def test_a_preemptor_is_held_back_until_its_last_victim_goes() -> None:
     assert not scene.under_way.holds_back(pod)
 
 
+def test_a_victim_that_is_gone_holds_nobody_back() -> None:
+    scene = Scene()
+    pod, preemptor = scene.begin()
+    scene.under_way.last(preemptor, scene.victim)
+    scene.lose(scene.victim)
+    assert not scene.under_way.holds_back(pod)
+
+
 def test_a_namesake_is_not_held_back() -> None:
     scene = Scene()
     scene.begin()

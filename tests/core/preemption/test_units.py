@@ -79,3 +79,13 @@ def test_who_leaves_anyway_is_told_apart() -> None:
     going = placed("b@n1 low").metadata(deletionTimestamp="2026-01-01T00:00:00Z")
     scene.cluster.apply(Seen(POD, going.build()))
     assert lines(scene) == (["a"], ["b"])
+
+
+def test_a_group_that_goes_whole_leaves_anyway_once_all_of_it_does() -> None:
+    scene = stage("a@n1 low pg", "b@n1 low pg", groups=[a_group("pg", priority=50, whole=True)])
+    told = []
+    for text in ("a@n1 low pg", "b@n1 low pg"):
+        going = placed(text).metadata(deletionTimestamp="2026-01-01T00:00:00Z")
+        scene.cluster.apply(Seen(POD, going.build()))
+        told.append(lines(scene))
+    assert told == [(["a+b"], []), ([], ["a+b"])]
