@@ -10,17 +10,23 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver pkg/server/opti
 """
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import orjson
 from msgspec.structs import replace
 
 from asched.edge.client.credentials import IN_CLUSTER_VARIABLE
-from asched.edge.client.errors import ApiError, ClientError, ConnectError, TransportError
+from asched.edge.client.errors import (
+    ApiError,
+    ClientError,
+    ConnectError,
+    ProtocolBroken,
+    TransportError,
+)
 from asched.edge.client.session import ConfigData, ConnectionOptions, Session, connect
 from asched.edge.files import file_text
 from asched.edge.serve.auth import Authenticator, Authorizer, Post, ReviewError
@@ -34,6 +40,7 @@ log = logging.getLogger("asched.serve")
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 LOOK_AGAIN_S: Final = 30.0
 REVIEW_S: Final = 10.0
+_lists: Final = msgspec.json.Decoder(list[str] | None)
 
 
 class Access:
@@ -122,7 +129,9 @@ class Access:
         self._adopt(found.data or {})
 
     def _adopt(self, data: Mapping[str, str]) -> None:
-        """Take the ConfigMap's word for whatever no flag says."""
+        """Take the ConfigMap's word for whatever no flag says. Raises ProtocolBroken; what it has
+        said of proxies before stands then.
+        """
         options = self._options.authentication
         client_ca = _file(options.client_ca_file)
         self.authenticator.client_authorities = client_ca or data.get("client-ca-file", "")
@@ -179,12 +188,11 @@ def _file(path: str) -> str:
 
 
 def _words(data: Mapping[str, str], key: str) -> tuple[str, ...]:
-    """A list that the ConfigMap holds as JSON."""
+    """A list that the ConfigMap holds as JSON. Raises ProtocolBroken: none would mean any name."""
     try:
-        found = json.loads(data.get(key) or "[]")
-    except ValueError:
-        return ()
-    return tuple(str(word) for word in found) if isinstance(found, list) else ()
+        return tuple(_lists.decode(data.get(key) or "[]") or ())
+    except msgspec.MsgspecError as error:
+        raise ProtocolBroken(f"its {key} is no list of words: {error}") from error
 
 
 def _lower(words: tuple[str, ...]) -> tuple[str, ...]:
