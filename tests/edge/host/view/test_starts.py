@@ -16,20 +16,21 @@ def test_a_gang_and_its_pods_are_told_when_they_start_where_and_how_sure_that_is
 
     told = start_of(context, OWNER)
 
-    by = rfc3339(one.start_s + 1)
+    by, nodes = rfc3339(one.start_s + 1), list(one.needs)
+    assert sorted(nodes) == ["n1", "n2"], "two that are alike"
     assert told == {
         "at": by,
         "certainty": "hard",
         "first": by,
         "cause": "",
         "count": 2,
-        "nodes": ["n1", "n2"],
+        "nodes": nodes,
     }
     pod = play.parts.cluster.pods_seen["default/w0"]
     assert start_of_pod(context, pod) == told
     gang = one_gang(context, "default/crew")
     assert gang is not None
-    assert f"  starts by {by} (hard) on n1, n2" in list(group_lines(gang))
+    assert f"  starts by {by} (hard) on {', '.join(nodes)}" in list(group_lines(gang))
 
 
 def test_who_is_kept_off_is_told_for_whom() -> None:
