@@ -185,3 +185,65 @@ def test_what_a_function_does_not_know_says_so(expression: str, words: str) -> N
     with pytest.raises(CelRuntimeError) as error:
         value(expression)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        ("uint(0.0)", 0),
+        ("uint(0)", 0),
+        ('semver("1.0.0").compareTo(semver("1.0.0"))', 0),
+        ('semver("1.0.0+a").compareTo(semver("1.0.0+b"))', 0),
+        ('semver("1.0.1").compareTo(semver("1.0.0"))', 1),
+        ('semver("1.0.0-a").compareTo(semver("1.0.0"))', -1),
+        ('quantity("1").compareTo(quantity("1000m"))', 0),
+        ('quantity("0").sign()', 0),
+        ('quantity("-9223372036854775808").isInteger()', True),
+        ('quantity("9223372036854775807").isInteger()', True),
+        ('quantity("3").add(2) == quantity("5")', True),
+        ('optional.ofNonZeroValue(quantity("0")).hasValue()', True),
+        ('optional.ofNonZeroValue("").hasValue()', False),
+        ("optional.ofNonZeroValue(0).hasValue()", False),
+        ("optional.ofNonZeroValue([]).hasValue()", False),
+        ("optional.ofNonZeroValue(null).hasValue()", False),
+        ("optional.ofNonZeroValue(optional.none()).hasValue()", True),
+    ],
+)
+def test_what_is_at_the_edges(expression: str, result: Any) -> None:
+    assert value(expression) == result
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "int(true)",
+        "uint(true)",
+        "double(true)",
+        "int([1])",
+        "uint([1])",
+        "double([1])",
+        'int("x")',
+        'uint("-1")',
+        "uint(-0.5)",
+        "uint(-1)",
+        "int(-9223372036854775808.0)",  # cel-go: v <= float64(math.MinInt64)
+        "int(9223372036854775807.0)",
+        "int(0.0 / 0.0)",
+        "semver(1)",
+        'semver("1.0.0", 1)',
+        'semver("1.0")',
+        "isSemver(1)",
+        'isSemver("1.0.0", "x")',
+        "isQuantity(1)",
+        'quantity("1").compareTo(semver("1.0.0"))',
+        'semver("1.0.0").compareTo(quantity("1"))',
+        'quantity("1").compareTo(1)',
+        'quantity("1").add(1.0)',
+        'quantity("1").add("1")',
+        'quantity("1").add(true)',
+        'quantity("1.5").asInteger()',
+    ],
+)
+def test_what_no_function_takes_has_no_value(expression: str) -> None:
+    with pytest.raises(CelRuntimeError):
+        value(expression)
