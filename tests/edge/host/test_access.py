@@ -211,3 +211,40 @@ async def test_a_review_that_says_nothing_is_none(server, unused_tcp_port):
         with pytest.raises(ReviewError):
             await access.poster(session)("/apis/x", {})
         await session.close()
+
+
+async def test_each_judge_asks_where_it_is_told_to_or_where_the_scheduler_does(
+    opened, server, tmp_path
+):
+    (tmp_path / "ca").write_text("of the file")
+    made = await opened(authentication_skip_lookup=True, client_ca_file=str(tmp_path / "ca"))
+    assert made.authorities() == "of the file"
+    assert made.authorizer._post is not made.authenticator._post
+    await made.close()
+    named = AuthenticationOptions(authentication_kubeconfig=str(tmp_path / "kubeconfig"))
+    own = ConnectionOptions(master="http://127.0.0.1:1", qps=5.0, burst=7)
+    made = await Access.open(AccessOptions(authentication=named), Metrics().access, own)
+    asking, deciding = made._sessions
+    assert (asking.url, deciding.url) == (server.url, own.master)
+    assert (deciding.options.qps, deciding.options.burst) == (0.0, 0), "a review waits for nothing"
+    await made.close()
+
+
+async def test_a_configmap_without_anything_in_it_says_nothing(opened, server):
+    server.data = None
+    made = await opened()
+    assert made.authorities() == ""
+    await made.close()
+
+
+async def test_who_cannot_be_opened_leaves_nothing_open(opened, monkeypatch):
+    closed, close = [], Access.close
+
+    async def counted(made):
+        closed.append(len(made._sessions))
+        await close(made)
+
+    monkeypatch.setattr(Access, "close", counted)
+    with pytest.raises(CannotServeError):
+        await opened(client_ca_file="/nonexistent")
+    assert closed == [2]
