@@ -225,3 +225,12 @@ def test_the_order_of_conditions_is_told_where_there_are_some(types):
     order = {"$setElementOrder/conditions": [{"type": one} for one in types]} if types else {}
     says = {"conditions": [{"type": "PodScheduled"}], "nominatedNodeName": None}
     assert json.loads(request_for(effect).body) == {"status": {**order, **says}}
+
+
+@pytest.mark.parametrize(
+    ("code", "is_read"), [(199, False), (200, True), (299, True), (300, False)]
+)
+def test_only_a_success_reads_a_pod_back(code, is_read):
+    body = b'{"metadata": {"uid": "u1"}, "spec": {"nodeName": "n"}}'
+    told = answer_for(ReadPod(id=1, pod=POD), Reply(code, body))
+    assert type(told) is (ReadPlaced if is_read else Unknown)
