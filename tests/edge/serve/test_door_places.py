@@ -66,32 +66,22 @@ async def test_who_has_waited_longest_of_the_largest_crowd_gives_up_its_place(se
             one.left()
 
 
-class Loop:
-    """The running loop, but for the first answers to whoever accepts connections."""
-
-    def __init__(self, *troubles) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._troubles = list(troubles)
-
-    async def sock_accept(self, listening):
-        if self._troubles:
-            raise self._troubles.pop(0)
-        return await self._loop.sock_accept(listening)
-
-    def __getattr__(self, name):
-        return getattr(self._loop, name)
-
-
 async def test_a_connection_that_cannot_be_accepted_stops_no_other(monkeypatch, caplog):
     caplog.set_level(logging.WARNING)
     troubles = (ConnectionAbortedError(), OSError(errno.EMFILE, "too many open files"))
-    loop, pauses, sleep = Loop(*troubles), [], asyncio.sleep
+    loop, pauses = asyncio.get_running_loop(), []
+    accept, sleep, left = loop.sock_accept, asyncio.sleep, list(troubles)
+
+    async def accepting(listening):
+        if left:
+            raise left.pop(0)
+        return await accept(listening)
 
     async def pausing(seconds):
         pauses.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(door.asyncio, "get_running_loop", lambda: loop)
+    monkeypatch.setattr(loop, "sock_accept", accepting)
     monkeypatch.setattr(door.asyncio, "sleep", pausing)
     entrance = Door(no_page, None)
     port = entrance.open(await listen("127.0.0.1", 0, cure="x"))
