@@ -321,7 +321,7 @@ def test_where_budgets_are_in_the_way_everywhere_the_fewest_pods_leave(
 
 
 def test_a_budget_counts_the_pods_of_its_namespace_that_are_still_there() -> None:
-    others = a_pod("a", "other").requests(cpu="1").on("n1").labels(app="a").priority(0)
+    others = a_pod("stranger", "other").requests(cpu="1").on("n1").labels(app="a").priority(0)
     placed = [
         others,
         *(low(name, "n1", app="a") for name in ("a", "gone")),
@@ -336,6 +336,8 @@ def test_a_budget_counts_the_pods_of_its_namespace_that_are_still_there() -> Non
     found = scene.change(evictions)
     assert found is not None
     assert found.details["budgets"] == ["default/none"]
+    assert found.nodes == 1
+    assert len(found.details["pods"]) == 4
 
 
 def test_a_node_where_no_budget_is_in_the_way_is_preferred() -> None:
