@@ -10,7 +10,7 @@ forbidden.
 Bounds  ANSWERS_MAX answers of each kind are remembered for the times that the flags say; a review
         is tried ATTEMPTS times, one call takes CALL_S at most.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver plugin/pkg/{authenticator/token,
-        authorizer}/webhook
+        authorizer}/webhook, pkg/authentication/request/bearertoken
 """
 
 import asyncio
@@ -94,14 +94,16 @@ class Credentials(msgspec.Struct, frozen=True):
 
     @property
     def token(self) -> str:
-        carried = ""
-        for name, value in self.headers:
-            scheme, _, token = value.strip().partition(" ")
-            if name == "authorization" and scheme.lower() == "bearer":
-                return token.strip()
-            if name == TOKEN_HEADER:
-                carried = value.strip()
-        return carried
+        """The word one space behind `Bearer` in the first `Authorization`, else the carried one.
+
+        As request/bearertoken reads it: nothing between two spaces is no token, more is not read.
+        """
+        first = dict(reversed(self.headers))
+        scheme, _, rest = first.get("authorization", "").strip().partition(" ")
+        token = rest.partition(" ")[0]
+        if scheme.lower() == "bearer" and token:
+            return token
+        return first.get(TOKEN_HEADER, "").strip()
 
 
 class Authenticator:
