@@ -158,11 +158,13 @@ def _pairs(text: str) -> tuple[str, ...]:
 
 def cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
     """`cert,key[:name,name...]`: files, and the server names they are for."""
-    files, _, names_text = text.partition(":")
-    parts = files.split(",")
+    files, colon, names = text.partition(":")
+    if colon and not names.strip():
+        raise ValueError("empty names list is not allowed")
+    parts = [part.strip() for part in files.split(",")]
     if len(parts) != 2 or not all(parts):
         raise ValueError("expected comma separated certificate and key file paths")
-    return parts[0], parts[1], strings(names_text)
+    return parts[0], parts[1], tuple(name.strip() for name in names.split(",")) if colon else ()
 
 
 def quantity(text: str) -> str:

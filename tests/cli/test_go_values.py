@@ -13,6 +13,10 @@ from asched.cli.go_values import READERS
         ("int", "0x10", 16),
         ("int", "010", 8),
         ("int", "-3", -3),
+        ("int", "9223372036854775807", 2**63 - 1),
+        ("int", "-9223372036854775808", -(2**63)),
+        ("int32", "2147483647", 2**31 - 1),
+        ("int32", "-2147483648", -(2**31)),
         ("int32", "1_0", 10),
         ("float32", "1e3", 1000.0),
         ("float32", "0x1p4", 16.0),
@@ -30,6 +34,9 @@ from asched.cli.go_values import READERS
         ("stringToString", "a=1,b=2", {"a": "1", "b": "2"}),
         ("stringToString", "m,l=x,y", {"m,l": "x,y"}),
         ("namedCertKey", "a.crt,a.key:one,two", ("a.crt", "a.key", ("one", "two"))),
+        ("namedCertKey", "a.crt,a.key", ("a.crt", "a.key", ())),
+        ("namedCertKey", " a.crt , a.key : one , two ", ("a.crt", "a.key", ("one", "two"))),
+        ("namedCertKey", "a.crt,a.key:one:two", ("a.crt", "a.key", ("one:two",))),
         ("quantity", "64Ki", "64Ki"),
         ("pattern=N,...", "a=1,b*=2", (("a", 1), ("b*", 2))),
         ("version", "true", "true"),
@@ -48,6 +55,12 @@ def test_a_value_is_read_as_go_reads_it(kind: str, text: str, value: object) -> 
         ("int", "abc", 'strconv.ParseInt: parsing "abc": invalid syntax'),
         ("int", " 1", 'strconv.ParseInt: parsing " 1": invalid syntax'),
         ("int32", "2147483648", 'strconv.ParseInt: parsing "2147483648": value out of range'),
+        ("int32", "-2147483649", 'strconv.ParseInt: parsing "-2147483649": value out of range'),
+        (
+            "int",
+            "9223372036854775808",
+            'strconv.ParseInt: parsing "9223372036854775808": value out of range',
+        ),
         ("float32", "fast", 'strconv.ParseFloat: parsing "fast": invalid syntax'),
         ("duration", "10", 'time: missing unit in duration "10"'),
         ("float32", "1e40", 'strconv.ParseFloat: parsing "1e40": value out of range'),
@@ -65,7 +78,12 @@ def test_a_value_is_read_as_go_reads_it(kind: str, text: str, value: object) -> 
         ("ip", "fe80::1%eth0", 'failed to parse IP: "fe80::1%eth0"'),
         ("ip", "nowhere", 'failed to parse IP: "nowhere"'),
         ("stringToString", "a", "a must be formatted as key=value"),
-        ("namedCertKey", "a.crt", "expected comma separated certificate and key file paths"),
+        *(
+            ("namedCertKey", text, "expected comma separated certificate and key file paths")
+            for text in ("a.crt", "a.crt,", ",a.key", "a.crt,a.key,b", "a.crt:one")
+        ),
+        ("namedCertKey", "a.crt,a.key:", "empty names list is not allowed"),
+        ("namedCertKey", "a.crt: ", "empty names list is not allowed"),
         ("pattern=N,...", "a", '"a" does not have the pattern=N format'),
         ("pattern=N,...", "b=1,a=1=2", '"a=1=2" does not have the pattern=N format'),
         (
