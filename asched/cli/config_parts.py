@@ -67,18 +67,16 @@ def _of_document(node: yaml.Node, text: str) -> Iterator[Part]:
 
 def _of_config_map(node: yaml.Node, text: str) -> Iterator[Part]:
     metadata, data = _value(node, "metadata"), _value(node, "data")
-    name = _field(metadata, "name") if metadata else ""
+    name = _field(metadata, "name")
     for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
         if not isinstance(value, yaml.ScalarNode):
             continue
         try:
-            inner = yaml.compose(value.value, Loader=yaml.SafeLoader)
+            is_ours = _is_configuration(yaml.compose(value.value, Loader=yaml.SafeLoader))
         except (yaml.YAMLError, RecursionError):
             # What should have been one is told; what never was, is not ours to judge.
-            if API_GROUP not in value.value:
-                continue
-            inner = None
-        if inner is not None and not _is_configuration(inner):
+            is_ours = API_GROUP in value.value
+        if not is_ours:
             continue
         is_block = value.style == "|"
         where = f"{CONFIG_MAP} {name}, {key.value}"
@@ -97,7 +95,7 @@ def _in_place(text: str, first: int, end: yaml.Mark) -> str:
     return "\n" * first + "\n".join(line for line in lines if line != "---") + "\n"
 
 
-def _is_configuration(node: yaml.Node) -> bool:
+def _is_configuration(node: yaml.Node | None) -> bool:
     version, kind = _field(node, "apiVersion"), _field(node, "kind")
     return version.startswith(f"{API_GROUP}/") or kind in (KIND, POLICY)
 
@@ -106,12 +104,12 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _value(node: yaml.Node, name: str) -> yaml.Node | None:
+def _value(node: yaml.Node | None, name: str) -> yaml.Node | None:
     if not isinstance(node, yaml.MappingNode):
         return None
     return next((value for key, value in node.value if key.value == name), None)
 
 
-def _field(node: yaml.Node, name: str) -> str:
+def _field(node: yaml.Node | None, name: str) -> str:
     value = _value(node, name)
     return value.value if isinstance(value, yaml.ScalarNode) else ""

@@ -1,0 +1,73 @@
+"""Which configurations stand in a text of manifests."""
+
+import json
+
+import pytest
+
+from asched.cli.config_parts import NoConfigurationError, Part, parts
+
+OURS = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def a_config_map(**data: str) -> str:
+    """In JSON words, which are YAML too; the comment makes it no JSON."""
+    return "# a manifest\n" + json.dumps(
+        {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": data}
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        OURS,
+        "kind: Pod\n",
+        "---\n" + OURS,
+        "{broken",
+        "a: [\n---\nb: ]\n",
+        '{"kind": "List", "items": []}',
+    ],
+)
+def test_one_document_is_taken_as_it_is(text: str) -> None:
+    assert parts(text) == [Part(text)]
+
+
+@pytest.mark.parametrize(
+    ("head", "is_ours"),
+    [
+        ("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n", True),
+        ("apiVersion: kubescheduler.config.k8s.io/v9\nkind: Unknown\n", True),
+        ("apiVersion: kubescheduler.config.k8s.io.x/v1\nkind: Unknown\n", False),
+        ("apiVersion: x/v1\nkind: KubeSchedulerConfiguration\n", True),
+        ("kind: KubeSchedulerConfiguration\n", True),
+        ("apiVersion: v1\nkind: Policy\n", True),
+        ("apiVersion: v1\nkind: Pod\n", False),
+        ("- kind: Policy\n", False),
+    ],
+)
+def test_ours_is_found_by_its_group_or_its_kind(head: str, is_ours: bool) -> None:
+    text = f"kind: Service\n---\n{head}"
+    if not is_ours:
+        with pytest.raises(NoConfigurationError):
+            parts(text)
+        return
+    (found,) = parts(text)
+    assert found.text == f"\n\n{head}"  # lines are counted as in the whole file
+    assert found.where.endswith(" of line 3")
+
+
+def test_what_is_none_in_a_config_map_is_passed_over() -> None:
+    found = parts(a_config_map(empty="", comment="# nothing\n", note="kind: x", mine=OURS, no="{"))
+    assert found == [Part(OURS, "ConfigMap m, mine")]
+
+
+def test_a_configuration_that_cannot_be_read_is_not_passed_over() -> None:
+    broken = f"{OURS}profiles: [\n"
+    assert parts(a_config_map(mine=broken)) == [Part(broken, "ConfigMap m, mine")]
+
+
+def test_a_list_holds_configurations_and_config_maps() -> None:
+    ours = {"apiVersion": "v1", "kind": "Policy"}
+    inner = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": OURS}}
+    text = "# a list\n" + json.dumps({"kind": "List", "items": [inner, {"kind": "Pod"}, ours]})
+    assert [one.where for one in parts(text)] == ["ConfigMap m, k", "Policy of line 2"]
