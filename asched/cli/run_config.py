@@ -55,8 +55,8 @@ KUBE_SCHEDULERS_LEASE: Final = ("kube-system", "kube-scheduler")
 def needs_policy_configmap(options: RunOptions) -> bool:
     """Whether the Policy must be fetched from the cluster before `load` is called."""
     policy = options.policy
-    file_wins = policy.use_legacy_policy_config or not policy.policy_configmap
-    return bool(policy.policy_configmap) and not (file_wins and policy.policy_config_file)
+    file_wins = policy.use_legacy_policy_config and policy.policy_config_file
+    return bool(policy.policy_configmap) and not file_wins
 
 
 def load(

@@ -142,6 +142,15 @@ def test_lists_add_up_and_the_first_use_replaces_the_default() -> None:
             ["--requestheader-uid-headers=x"],
             "--requestheader-uid-headers is set without specifying",
         ),
+        (
+            ["--logging-format=json", "--vmodule=a=1"],
+            "vmodule: Forbidden: Only supported for text log format",
+        ),
+        (["--tls-min-version=VersionTLS14"], 'unknown tls version "VersionTLS14"'),
+        (
+            ["--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_X"],
+            "Cipher suite TLS_X not supported or doesn't exist",
+        ),
         (["--kube-api-burst=0"], "burst is required to be greater than 0 when RateLimiter"),
         (["--disabled-metrics=a,b c"], 'metrics.disabledMetrics: Invalid value: ["a","b c"]: must'),
         (["--allow-metric-labels=a=b"], 'metrics.allowListMapping: Invalid value: {"a":"b"}: must'),
@@ -178,6 +187,21 @@ def test_wrong_use_is_one_line(args: list[str], text: str) -> None:
     result = outcome(args)
     assert result.startswith(text)
     assert "\n" not in result
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--requestheader-uid-headers=x,X-REMOTE-UID"],
+        ["--logging-format=json"],
+        ["--vmodule=a=1"],
+        ["--tls-min-version=VersionTLS13"],
+        ["--tls-cipher-suites=TLS_AES_128_GCM_SHA256"],
+        ["--secure-port=65535"],
+    ],
+)
+def test_right_use_is_not_refused(args: list[str]) -> None:
+    assert outcome(args) == "accepted"
 
 
 def test_what_counts_for_nothing_is_not_judged() -> None:

@@ -36,6 +36,18 @@ def test_without_a_file_the_deprecated_flags_count() -> None:
     client = built.client_connection
     assert (client.qps, client.burst, client.kubeconfig) == (1, 2, "/x")
     assert not built.enable_profiling
+    assert built.enable_contention_profiling
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("flag", ["profiling", "contention-profiling"])
+def test_profiling_is_a_file_s_matter_if_there_is_one(file: Path, flag: str, wanted: bool) -> None:
+    plain, words = load(parse([])).configuration, [f"--{flag}={str(wanted).lower()}"]
+    field = f"enable_{flag.replace('-', '_')}"
+    alone = load(parse(words)).configuration
+    assert getattr(alone, field) is wanted
+    beside = load(parse([f"--config={file}", *words])).configuration
+    assert getattr(beside, field) is getattr(plain, field) is True
 
 
 def test_our_lease_has_its_own_name_unless_we_replace_kube_scheduler(file: Path) -> None:
@@ -70,6 +82,9 @@ def test_a_policy_file_and_a_policy_config_map(tmp_path: Path) -> None:
     from_file = [f"--policy-config-file={path}"]
     both = [*from_file, "--policy-configmap=p"]
     assert not needs_policy_configmap(parse(from_file))
+    assert not needs_policy_configmap(parse([]))
+    # Nothing but the ConfigMap is there: the flag that prefers a file changes nothing.
+    assert needs_policy_configmap(parse(["--policy-configmap=p", "--use-legacy-policy-config"]))
     assert needs_policy_configmap(parse(both))
     assert not needs_policy_configmap(parse([*both, "--use-legacy-policy-config"]))
     loaded = load(parse(from_file))
