@@ -1,9 +1,12 @@
 """Flags as text again: every flag with the value it has, as /flagz shows them.
 
 Lists stand in brackets, times have units, as Go prints them.
+
+Source  String() of the values of github.com/spf13/pflag and of staging/src/k8s.io/component-base
+        cli/flag and logs/api/v1; encoding/csv of Go
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from asched.cli.flag_table import ALL, Flag
@@ -33,16 +36,38 @@ def _text(flag: Flag, value: Any) -> str:
         return render(round(value * NS_PER_SECOND))
     if flag.kind == "durationNs":
         return render(value)
+    if flag.kind == "gates":
+        return _gates(value)
+    if flag.kind == "pattern=N,...":
+        return ",".join(f"{pattern}={level}" for pattern, level in value)
+    if flag.kind == "namedCertKey":
+        return f"[{';'.join(_cert_key(*one) for one in value)}]"
     if isinstance(value, Mapping):
-        return ",".join(f"{key}={one}" for key, one in value.items())
+        return f"[{_csv(f'{key}={one}' for key, one in sorted(value.items()))}]"
     if isinstance(value, tuple):
-        return f"[{','.join(_item(item) for item in value)}]"
+        return f"[{_csv(map(str, value))}]"
     return str(value)
 
 
-def _item(item: Any) -> str:
-    if not isinstance(item, tuple):
-        return str(item)
-    *parts, last = item
-    names = ",".join(last) if isinstance(last, tuple) else str(last)
-    return ",".join(map(str, parts)) + (f":{names}" if names else "")
+def _gates(texts: Iterable[str]) -> str:
+    """`component:gate=value`; all of them name one component (`parse_gates`), or the empty one."""
+    pairs = []
+    for pair in filter(None, ",".join(texts).split(",")):
+        component, setting = pair.split(":", 1) if ":" in pair else ("", pair)
+        pairs.append(f"{component.strip()}:{setting.strip()}")
+    return ",".join(pairs)
+
+
+def _cert_key(cert_file: str, key_file: str, names: Iterable[str]) -> str:
+    shown = ",".join(names)
+    return f"{cert_file},{key_file}:{shown}" if shown else f"{cert_file},{key_file}"
+
+
+def _csv(values: Iterable[str]) -> str:
+    """In quotes what would be read as something else without them."""
+    return ",".join(
+        '"' + value.replace('"', '""') + '"'
+        if value[:1].isspace() or value == r"\." or set(value) & set(',"\r\n')
+        else value
+        for value in values
+    )
