@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from threading import Event
 from time import monotonic
+from types import FrameType
 from typing import Final
 
 from asched.edge.serve.pages import NOSNIFF, TEXT, Asked, Page, text
@@ -49,6 +50,8 @@ class Profiling:
         try:
             seconds = float(asked.query.get("seconds", (str(SECONDS_DEFAULT),))[0])
         except ValueError:
+            seconds = 0.0
+        if not seconds > 0:  # as net/http/pprof; NaN, too
             seconds = SECONDS_DEFAULT
         if self._lock.locked():
             return text("Could not enable CPU profiling: cpu profiling already in use\n", 500)
@@ -104,11 +107,9 @@ def sample(seconds: float, over: Event) -> str:
             if frame is own:
                 continue
             names = []
-            at = frame
+            at: FrameType | None = frame
             while at is not None:
                 names.append(f"{at.f_globals.get('__name__', '?')}.{at.f_code.co_name}")
-                if at.f_back is None:
-                    break
                 at = at.f_back
             stacks[";".join(reversed(names))] += 1
     return "\n".join(f"{stack} {count}" for stack, count in stacks.most_common()) + "\n"
