@@ -34,15 +34,21 @@ def inner(begun, ended):
     ended.wait(HANG_S)
 
 
-def test_a_profile_counts_whole_stacks_of_the_other_threads():
+@pytest.fixture
+def thread():
+    """Waits in `inner` until the test ends."""
     begun, ended = threading.Event(), threading.Event()
     thread = threading.Thread(target=outer, args=(begun, ended))
     thread.start()
     assert begun.wait(HANG_S)
-    told = profiling.sample(HANG_S, Turns(3))
+    yield
     ended.set()
     thread.join()
 
+
+@pytest.mark.usefixtures("thread")
+async def test_a_profile_counts_whole_stacks_of_the_other_threads():
+    told = await asyncio.to_thread(profiling.sample, HANG_S, Turns(3))
     counts = {}
     for line in told.splitlines():
         stack, _, count = line.rpartition(" ")
@@ -55,6 +61,7 @@ def test_a_profile_counts_whole_stacks_of_the_other_threads():
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
 
 
+@pytest.mark.usefixtures("thread")
 def test_a_profile_of_no_time_is_empty():
     assert profiling.sample(0.0, Turns(3)) == "\n"
 
@@ -104,9 +111,11 @@ async def test_tasks_are_told_by_name_with_where_they_wait():
 
     tasks = [asyncio.create_task(waiting_here(), name=name) for name in ("~b", "~a")]
     await asyncio.sleep(0)
-    lines = (await profiling.Profiling().page(asked("goroutine"))).body.decode().splitlines()
+    page = await profiling.Profiling().page(asked("goroutine"))
+    lines = page.body.decode().splitlines()
     for task in tasks:
         task.cancel()
+    assert page.status == 200
     assert lines[0] == f"goroutine profile: total {len(asyncio.all_tasks())}"
     at = lines.index("~a")
     assert lines[at + 2] == "~b"
@@ -130,6 +139,8 @@ async def test_objects_are_counted_by_type_most_first():
 
 async def test_the_index_names_every_profile_and_nothing_else_is_there():
     pages = profiling.Profiling()
-    index = (await pages.page(asked(""))).body.decode()
+    page = await pages.page(asked(""))
+    assert page.status == 200
+    index = page.body.decode()
     assert all(f'href="/debug/pprof/{name}"' in index for name in ("goroutine", "heap", "profile"))
     assert (await pages.page(asked("mutex"))).status == 404
