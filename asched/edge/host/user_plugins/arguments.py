@@ -13,6 +13,7 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping
+from itertools import chain, repeat
 from typing import Any, Final
 
 import msgspec
@@ -133,17 +134,26 @@ def _renamed(given: Mapping[str, Any], cls: Any, where: str) -> dict[str, Any]:
 
 
 def _inner(value: Any, annotation: Any, where: str) -> Any:
+    """The same with field names of the dataclasses that its annotation has anywhere within."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
-        parts = tuple(part for part in parts if dataclasses.is_dataclass(part))
-        return _inner(value, parts[0], where) if len(parts) == 1 else value
+        # at most one of them is made of a mapping and one of a list: msgspec takes no others
+        tried = (_inner(value, part, where) for part in parts)
+        return next((one for one in tried if one is not value), value)
     if dataclasses.is_dataclass(annotation) and isinstance(value, Mapping):
         return _renamed(value, annotation, where)
-    if origin in (list, tuple) and isinstance(value, list) and parts:
-        return [_inner(item, parts[0], f"{where}[{i}]") for i, item in enumerate(value)]
-    if origin is dict and isinstance(value, Mapping) and len(parts) == 2:
-        return {key: _inner(item, parts[1], f"{where}.{key}") for key, item in value.items()}
-    return value
+    if not isinstance(origin, type) or not parts:
+        return value
+    if issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            return value
+        return {key: _inner(item, parts[-1], f"{where}.{key}") for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    is_row = origin is tuple and parts[-1] is not Ellipsis  # each item has a type of its own
+    each = chain(parts, repeat(None)) if is_row else repeat(parts[0])
+    pairs = enumerate(zip(value, each, strict=False))
+    return [_inner(item, of, f"{where}[{i}]") for i, (item, of) in pairs]
 
 
 def _spelled(field: dataclasses.Field[Any]) -> str:

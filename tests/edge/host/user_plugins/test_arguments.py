@@ -1,13 +1,19 @@
 """Arguments of plugins: decoded strictly where they are declared, passed on where they are not."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any, Optional
 
 import pytest
 
 from asched.core.state.cluster import Cluster
-from asched.edge.host.user_plugins.arguments import ArgsError, instance_of
+from asched.edge.client.typed import ApiAccess
+from asched.edge.host.user_plugins.arguments import (
+    ArgsError,
+    arguments,
+    instance_of,
+    takes_cluster,
+)
 
 
 @dataclass
@@ -36,6 +42,11 @@ class Strict:
 @dataclass
 class Torn:
     either: Window | Strict | None = None
+
+
+@dataclass(frozen=True)
+class Label:
+    node_key: str = ""
 
 
 class Declared:
@@ -123,3 +134,92 @@ def test_what_does_not_fit_is_told_with_its_place(cls: Any, given: Any, words: s
     with pytest.raises(ArgsError) as refused:
         make(cls, given)
     assert words in str(refused.value)
+
+
+W, L = {"fromHour": 3}, {"nodeKey": "k"}
+DAY, KEY = Window(3, 24), Label("k")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "made"),
+    [
+        (Window | None, W, DAY),
+        (Window | None, None, None),
+        (Optional[Window], W, DAY),  # noqa: UP045
+        (Window | str, W, DAY),
+        (str | Window, "x", "x"),
+        (list[Window] | None, [W, {}], [DAY, Window()]),
+        (Window | list[Label], W, DAY),
+        (Window | list[Label], [L], [KEY]),
+        (Sequence[Window], [W], [DAY]),
+        (frozenset[Label], [L], frozenset([KEY])),
+        (tuple[Window, ...], [W, W], (DAY, DAY)),
+        (tuple[int, Window], [1, W], (1, DAY)),
+        (tuple[Window, Label], [W, L], (DAY, KEY)),
+        (dict[str, Window], {"fromHour": W}, {"fromHour": DAY}),
+        (Mapping[str, Window], {"x": W}, {"x": DAY}),
+        (dict[str, list[Window]] | None, {"x": [W]}, {"x": [DAY]}),
+        (list, [W], [W]),
+        (dict, {"x": W}, {"x": W}),
+    ],
+)
+def test_dataclasses_within_are_decoded_as_strictly_wherever_they_stand(
+    annotation: Any, given: Any, made: Any
+) -> None:
+    cls = type("Made", (), {})
+    args = make_dataclass("Nested", [("a_field", annotation)])
+    cls.__init__ = lambda self, args: setattr(self, "args", args)  # type: ignore[misc]
+    cls.__init__.__annotations__["args"] = args
+
+    assert make(cls, {"aField": given}).args.a_field == made
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "words"),
+    [
+        (list[Window] | None, [{"from": 1}], "args.aField[0].from: unknown field"),
+        (Sequence[Window], [{}, {"from": 1}], "args.aField[1].from: unknown field"),
+        (tuple[int, Window], [1, {"from": 1}], "args.aField[1].from: unknown field"),
+        (tuple[int, Window], [1], "args.a_field: expected `array` of length 2, got 1"),
+        (tuple[int, int], [1, 2, 3], "args.a_field: expected `array` of length 2, got 3"),
+        (Mapping[str, Window], {"x": {"from": 1}}, "args.aField.x.from: unknown field"),
+        (tuple[int, Window], {"x": {"from": 1}}, "args.a_field: expected `array`, got `object`"),
+        (Mapping[str, Window], [{"from": 1}], "args.a_field: expected `object`, got `array`"),
+        (Window, [1], "args.a_field: expected `object`, got `array`"),
+    ],
+)
+def test_mistakes_within_are_told_with_their_place(annotation: Any, given: Any, words: str) -> None:
+    args = make_dataclass("Nested", [("a_field", annotation)])
+    cls = type("Made", (), {"__init__": lambda _self, _args: None})
+    cls.__init__.__annotations__["_args"] = args
+
+    with pytest.raises(ArgsError) as refused:
+        make(cls, {"aField": given})
+    assert words in str(refused.value)
+
+
+def test_what_is_known_is_given_by_its_name_and_other_defaults_stand() -> None:
+    """In the order of the parameters, so they come first."""
+    cluster = Cluster()
+
+    class InOrder:
+        def __init__(self, args: Any = 5, cluster: Any = None, api: Any = None, more: int = 3):
+            self.given = (args, cluster, api, more)
+
+    made = instance_of(InOrder, {"a": 1}, cluster).given
+
+    assert made == ({"a": 1}, cluster, cluster.singleton(ApiAccess), 3)
+    assert arguments(InOrder, {"a": 1}) == [{"a": 1}, None, None]
+    assert takes_cluster(InOrder)
+    assert takes_cluster(Both)
+    assert not takes_cluster(Declared)
+    assert not takes_cluster(Bare)
+
+
+def test_a_plugin_whose_annotations_cannot_be_read_says_so() -> None:
+    class Unread:
+        def __init__(self, cluster: "NoSuchName") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(ArgsError, match=r"annotations of __init__ cannot be read: .*NoSuchName"):
+        make(Unread, None)
+    assert not takes_cluster(Unread)
