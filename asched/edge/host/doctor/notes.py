@@ -73,7 +73,6 @@ class Reader:
     """Reads of one session. Every method raises ApiError or TransportError."""
 
     def __init__(self, session: Session) -> None:
-        self.session = session
         self._transport: Transport = session.pool(CONNECTIONS, purpose="doctor")
 
     async def get(self, path: str) -> dict[str, Any]:
