@@ -70,6 +70,9 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
         own = self.own
         _ = self.rights  # what it declares is refused here, not by the doctor
         if issubclass(own, Plugin):
+            if not points_of(own):
+                text = "a subclass of Plugin must be one of FilterPlugin, ScorePlugin, ..., too"
+                raise PluginLoadError(f"plugin {self.name} of {self.origin}: {text}")
             return type(own.__name__, (own,), {"name": self.name})
         try:
             return adapter.adapt(own, self.name)
@@ -271,11 +274,11 @@ def of_class(cls: type[Any], origin: str) -> UserPlugin:
 
 
 def _of_module(module: ModuleType, origin: str) -> list[UserPlugin]:
-    found = [
+    found = dict.fromkeys(  # a class with two names is one plugin
         cls
         for name, cls in vars(module).items()
         if isinstance(cls, type) and cls.__module__ == module.__name__ and _is_plugin(name, cls)
-    ]
+    )
     if not found:
         raise PluginLoadError(
             f"{origin} holds no plugin: no public class has a method named after an extension"

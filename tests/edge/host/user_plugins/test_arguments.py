@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
-from typing import Any, Optional
+from typing import Any, Literal, Optional
 
 import pytest
 
@@ -127,6 +127,7 @@ def test_loose_args_are_passed_as_written() -> None:
             {},
             "may take args, cluster and",
         ),
+        (type("Any", (), {"__init__": lambda _self, *args: None}), {"a": 1}, "takes no args, but"),
         (type("Bad", (), {"__init__": lambda _self: 1 / 0}), None, "ZeroDivisionError: division"),
     ],
 )
@@ -159,6 +160,8 @@ DAY, KEY = Window(3, 24), Label("k")
         (dict[str, Window], {"fromHour": W}, {"fromHour": DAY}),
         (Mapping[str, Window], {"x": W}, {"x": DAY}),
         (dict[str, list[Window]] | None, {"x": [W]}, {"x": [DAY]}),
+        (tuple[Window], [W], (DAY,)),
+        (tuple[()], [], ()),
         (list, [W], [W]),
         (dict, {"x": W}, {"x": W}),
     ],
@@ -186,6 +189,7 @@ def test_dataclasses_within_are_decoded_as_strictly_wherever_they_stand(
         (tuple[int, Window], {"x": {"from": 1}}, "args.a_field: expected `array`, got `object`"),
         (Mapping[str, Window], [{"from": 1}], "args.a_field: expected `object`, got `array`"),
         (Window, [1], "args.a_field: expected `object`, got `array`"),
+        (Literal["x"], [1], "args.a_field: expected `str`, got `array`"),
     ],
 )
 def test_mistakes_within_are_told_with_their_place(annotation: Any, given: Any, words: str) -> None:

@@ -122,6 +122,10 @@ def test_two_plugins_of_one_name_are_refused_with_both_origins(tmp_path: Path, s
         ("class A:\n  def filter(self): ...", "A.filter(self) must take self and 2 argument(s)"),
         ("class A:\n  async def score(self, p, n): ...", "A.score is async, but only"),
         ("import sys\nsys.exit(3)", "cannot be imported: SystemExit: 3"),
+        (
+            "from asched.plugin import Plugin\nclass A(Plugin):\n  def filter(self, p, n): ...",
+            "bad.py:A: a subclass of Plugin must be one of FilterPlugin, ScorePlugin, ..., too",
+        ),
         ("raise KeyboardInterrupt", "cannot be imported: KeyboardInterrupt"),
     ],
 )
@@ -216,4 +220,141 @@ def test_what_a_plugin_declares_must_be_rules(tmp_path: Path) -> None:
     file = write(tmp_path / "rules.py", GOOD.replace("Mine:", "Mine:\n        rbac_rules = 'get'"))
     assert refused(str(file)) == (
         f"plugin Mine of {file}:Mine: rbac_rules must be a list of rules, as a ClusterRole has them"
+    )
+
+
+OVER_COLUMNS = """
+    from asched.plugin import FilterPlugin
+    from helper_of_rules import Helper
+
+    class Mine(FilterPlugin):
+        name = 5
+        def filter(self, pod, nodes, data): ...
+
+    class Also(Mine):
+        name = "Spelt"
+
+    class _Private(Mine): ...
+
+    class Words:
+        def filters(self): ...
+
+    Twice = Mine
+    Imported = Helper
+"""
+
+
+def test_a_class_over_columns_serves_the_framework_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the name it says, if that is one; what a file only imports is no plugin of it."""
+    write(tmp_path / "helper_of_rules.py", GOOD.replace("Mine", "Helper"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = write(tmp_path / "rules.py", OVER_COLUMNS)
+
+    plugins = discover([str(file)]).plugins
+
+    assert {name: plugin.origin for name, plugin in plugins.items()} == {
+        "Mine": f"{file}:Mine",
+        "Spelt": f"{file}:Also",
+    }
+    for name, plugin in plugins.items():
+        made = plugin.make(None, Cluster())
+        assert isinstance(made, plugin.own)
+        assert made.name == name
+        assert plugin.instance_class is plugin.adapted
+    plain = discover([str(write(tmp_path / "plain.py"))]).plugins["Mine"]
+    assert plain.instance_class is plain.own
+    assert not isinstance(plain.make(None, Cluster()), plain.own)
+
+
+def test_in_tree_and_users_plugins_are_known_together(tmp_path: Path, site: Path) -> None:
+    known = discover([str(write(tmp_path / "rules.py"))]).known
+
+    names = list(known)
+    assert len(known) == len(names) == len(set(names))
+    assert {"NodeName", "Mine", "Acme"} <= set(names)
+    assert all(name in known for name in names)
+
+
+def test_only_plugins_of_flags_are_given(tmp_path: Path, site: Path) -> None:
+    catalogue = discover([str(write(tmp_path / "rules.py"))])
+
+    assert catalogue.given == ("Mine",)
+    module = catalogue.plugins["Mine"].own.__module__
+    assert {one for one in catalogue.edition if one[0] in ("Mine", "Acme")} == {
+        ("Mine", f"{tmp_path}/rules.py:Mine", module),
+        ("Acme", "acme-rules 1.2", ""),
+    }
+    assert sys.modules[module].__file__ == f"{tmp_path}/rules.py"
+    assert catalogue.rights_of("Mine") == catalogue.rights_of("NodeName") == ()
+
+
+@pytest.mark.parametrize("reference", ["module", ":Class", "module:", ""])
+def test_half_a_reference_says_what_is_written(reference: str) -> None:
+    assert refused(reference) == f"--plugin {reference}: write module:Class or file.py[:Class]"
+
+
+@pytest.mark.parametrize("path", [[], [""], ["."]])
+def test_modules_of_the_folder_one_stands_in_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: list[str]
+) -> None:
+    """It is put behind what is there, once; `python -m` has it already."""
+    name = f"rules_here_{len(''.join(path))}{len(path)}"
+    write(tmp_path / f"{name}.py")
+    monkeypatch.chdir(tmp_path)
+    rest = [one for one in sys.path if one]
+    before = [str(tmp_path) if one == "." else one for one in path] + rest
+    monkeypatch.setattr(sys, "path", list(before))
+
+    assert list(discover([f"{name}:Mine"]).plugins)[-1] == "Mine"
+
+    assert sys.path == (before if path else [*before, str(tmp_path)])
+
+
+def test_an_error_tells_the_last_line_of_users_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "deep_in_rules.py", "\n\ndef fail():\n    raise ValueError('a\\n b')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = write(tmp_path / "rules.py", "import deep_in_rules\n\ndeep_in_rules.fail()\n")
+    missing = write(tmp_path / "missing.py", "\nimport nothing_like_it\n")
+
+    assert refused(str(file)) == (
+        f"plugin file {file} cannot be imported: ValueError: a b ({tmp_path}/deep_in_rules.py:4)"
+    )
+    assert refused(str(missing)).endswith(f"No module named 'nothing_like_it' ({missing}:2)")
+    assert refused("nothing_like_it:X").endswith(
+        "No module named 'nothing_like_it'; install its package, set PYTHONPATH, or name a file.py"
+    )
+    broken = write(tmp_path / "deep.py", "raise ValueError('x')\n")
+    assert refused(f"{broken.stem}:X").endswith(f"ValueError: x ({broken}:1)")
+
+
+def test_args_that_do_not_fit_are_told_at_their_place(tmp_path: Path) -> None:
+    text = GOOD + "        def __init__(self, args: Args) -> None: ...\n"
+    head = "from dataclasses import dataclass\n@dataclass\nclass Args:\n    price: int\n"
+    file = tmp_path / "rules.py"
+    file.write_text(head + dedent(text))
+    catalogue = discover([str(file)])
+    config = """\
+        apiVersion: kubescheduler.config.k8s.io/v1
+        kind: KubeSchedulerConfiguration
+        profiles:
+        - plugins: {multiPoint: {enabled: [{name: Mine}]}}
+          pluginConfig:
+          - name: NodeResourcesFit
+          - name: Mine
+            args: {price: PRICE}
+    """
+    good, bad = (
+        load_config(text=dedent(config.replace("PRICE", price)), known=catalogue.known)
+        for price in ("1", "much")
+    )
+
+    catalogue.check_args(good, "file.yaml")
+    with pytest.raises(ConfigError) as error:
+        catalogue.check_args(bad, "file.yaml")
+    assert str(error.value) == (
+        'file.yaml:8:5: initializing plugin "Mine": args.price: expected `int`, got `str`'
     )
