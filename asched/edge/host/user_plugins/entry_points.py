@@ -2,7 +2,7 @@
 
 importlib.metadata parses what every distribution says of itself, a tenth of the CPU of a start. The
 files it would read are looked at here, one per distribution; where somebody keeps distributions in
-another way (zip files, finders of their own) it is asked after all.
+another way (zip files, eggs, finders of their own) it is asked after all.
 
 Source  packaging.python.org, "Entry points specification"
 """
@@ -40,6 +40,8 @@ def offered(group: str) -> list[Offer]:
     """Everything offered in a group; of distributions of one name the first on the path counts."""
     found: dict[str, list[Offer]] = {}
     for folder in sys.path:
+        if str(folder).lower().endswith(".egg"):
+            return _all_there_are(group)
         try:
             names = os.listdir(folder or ".")  # noqa: PTH208 - there are many, names are enough
         except (FileNotFoundError, PermissionError):
@@ -47,8 +49,6 @@ def offered(group: str) -> list[Offer]:
         except OSError:  # a zip file, as a rule
             return _all_there_are(group)
         for info in names:
-            if info.endswith(".egg"):
-                return _all_there_are(group)
             known = _INFO.fullmatch(info)
             if known is not None:
                 name = re.sub(r"[-_.]+", "-", known["name"]).lower()

@@ -74,6 +74,42 @@ def test_of_two_of_one_name_the_first_on_the_path_counts(tmp_path, monkeypatch) 
     assert [(found.name, found.value) for found in offered(GROUP)] == [("Acme", "near:Acme")]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"[{GROUP}]\n# A = b:C\n  Acme  =  a:B \n\nno pair\n", [("Acme", "a:B")]),
+        (f"[{GROUP}.more]\nA = b:C\n", []),
+        (f"# [{GROUP}]\nA = b:C\n", []),
+        (f"[console]\n[{GROUP}]\nAcme = a:B [x]\n", [("Acme", "a:B [x]")]),
+        (f"[{GROUP}]\n[console\nAcme = a:B\n[other]\nB = c:D\n", [("Acme", "a:B")]),
+        (f"[{GROUP}]\nAcme = a:B\nB = a:B [x]\n", [("Acme", "a:B"), ("B", "a:B [x]")]),
+    ],
+)
+def test_lines_of_the_groups_section_alone_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: list[tuple[str, str]]
+) -> None:
+    monkeypatch.syspath_prepend(str(installed(tmp_path, "acme-1.2.dist-info", text)))
+    assert [(found.name, found.value) for found in offered(GROUP)] == expected
+
+
+def test_so_is_one_in_the_folder_one_stands_in_and_one_in_an_egg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path / "here", "acme-1.2.dist-info", POINTS)
+    egg = tmp_path / "eggs" / "other-3-py3.11.egg" / "EGG-INFO"
+    egg.mkdir(parents=True)
+    (egg / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: other\nVersion: 3\n")
+    (egg / "entry_points.txt").write_text(f"[{GROUP}]\nEgg = egg:Egg\n")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    assert [(found.name, found.origin) for found in offered(GROUP)] == [("Acme", "acme 1.2")]
+    monkeypatch.setattr(sys, "path", [*sys.path, str(egg.parent)])
+    assert sorted((found.name, found.origin) for found in offered(GROUP)) == [
+        ("Acme", "acme 1.2"),
+        ("Egg", "other 3"),
+    ]
+
+
 def test_it_finds_what_the_library_finds() -> None:
     from importlib.metadata import entry_points
 
