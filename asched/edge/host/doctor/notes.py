@@ -64,9 +64,9 @@ class Identity(msgspec.Struct, frozen=True):
     @property
     def service_account(self) -> tuple[str, str]:
         """Namespace and name, or two empty strings."""
-        prefix, found, rest = self.user.partition("system:serviceaccount:")
+        prefix, _, rest = self.user.partition("system:serviceaccount:")
         namespace, _, name = rest.partition(":")
-        return (namespace, name) if found and not prefix else ("", "")
+        return ("", "") if prefix else (namespace, name)
 
 
 class Reader:

@@ -53,6 +53,8 @@ def test_what_cannot_be_read_says_why_and_whose_turn_it_is(
             ("shop", "asched"),
         ),
         ("jane", ("system:authenticated",), ("", "")),
+        ("", ("system:authenticated",), ("", "")),
+        ("system:serviceaccount:shop", ("system:authenticated",), ("shop", "")),
         ("my-system:serviceaccount:shop:asched", ("system:authenticated",), ("", "")),
     ],
 )
