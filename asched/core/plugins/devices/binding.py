@@ -123,21 +123,11 @@ class ClaimBinding:
     # --- one claim -------------------------------------------------------------------------------
 
     def _write(
-        self,
-        pod: Pod,
-        claim: ResourceClaim,
-        allocation: AllocationResult | None,
-        *,
-        is_seen: bool = True,
+        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> Writing:
-        """Finalizer, allocation and reservation, tried again as long as that makes sense.
-
-        `is_seen`: the watch has shown the claim before; if it shows it no more, it is gone.
-        """
+        """Finalizer, allocation and reservation, tried again as long as that makes sense."""
         key = claim.metadata.key
-        known = self._current(key, claim.uid)
-        is_seen = is_seen or known is not None
-        claim = known or claim
+        claim = self._current(key, claim.uid) or claim
         attempts, in_doubt = 0, False
         while attempts < ATTEMPTS_MAX:
             attempts += 1
@@ -166,10 +156,10 @@ class ClaimBinding:
             if isinstance(outcome, Refused) and outcome.code != CONFLICT:
                 done = "add allocation and reservation" if allocation else "add reservation"
                 return Failed(f"{done} to claim {key}: {outcome.message}", claim)
-            newer = yield from self._newer(claim, is_seen=is_seen)
+            newer = yield from self._newer(claim)
             if newer is not None:
-                claim, is_seen, in_doubt = newer, True, False
-            elif in_doubt and self._may_exist(claim, is_seen=is_seen):
+                claim, in_doubt = newer, False
+            elif in_doubt and self._current(key, claim.uid) is not None:
                 attempts = 0
             else:
                 assert not isinstance(outcome, ResourceClaim)
@@ -212,19 +202,15 @@ class ClaimBinding:
                 status["allocation"]["allocationTimestamp"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         return status
 
-    def _newer(
-        self, claim: ResourceClaim, *, is_seen: bool
-    ) -> Generator[Effect, Answer, ResourceClaim | None]:
+    def _newer(self, claim: ResourceClaim) -> Generator[Effect, Answer, ResourceClaim | None]:
         """The next version of a claim that the watch delivers; None if none does in time, or if
-        the claim is gone. `is_seen`: the watch has shown it before.
+        the claim is gone.
         """
         key, uid, version = claim.metadata.key, claim.uid, claim.metadata.resource_version
 
         def moved() -> bool:
             known = self._current(key, uid)
-            if known is None:
-                return is_seen
-            return _is_newer(known.metadata.resource_version, version)
+            return known is None or _is_newer(known.metadata.resource_version, version)
 
         if not moved():
             on = ((RESOURCE_CLAIM.resource, key),)
@@ -233,11 +219,8 @@ class ClaimBinding:
                 return None
         return self._current(key, uid)
 
-    def _may_exist(self, claim: ResourceClaim, *, is_seen: bool) -> bool:
-        return not is_seen or self._current(claim.metadata.key, claim.uid) is not None
-
     def _current(self, key: str, uid: str) -> ResourceClaim | None:
-        """The newest version of this very claim, as far as the watch has told."""
+        """The newest version of this very claim, as far as the watch has told, or an answer."""
         known = self._cluster.get(RESOURCE_CLAIM, key)
         return known if isinstance(known, ResourceClaim) and known.uid == uid else None
 
@@ -268,8 +251,9 @@ class ClaimBinding:
         created = decode(ResourceClaim, answer.obj)
         self._ledger.reserve(created.uid, allocation)
         self._ledger.release(claim.uid)
+        # Nobody takes it for gone as long as the watch has not shown it.
         self._cluster.assume_object(RESOURCE_CLAIM, created)
-        outcome = yield from self._write(pod, created, allocation, is_seen=False)
+        outcome = yield from self._write(pod, created, allocation)
         if isinstance(outcome, ResourceClaim):
             told = yield from self._tell_pod(pod, outcome, requests)
             if told:

@@ -50,7 +50,7 @@ def claims_of(pod: Pod, cluster: Cluster) -> tuple[ResourceClaim, ...]:
 
 def as_handed_on(pod: Pod, claim: ResourceClaim, ledger: DeviceLedger) -> ResourceClaim:
     """With the allocation that others of the pod's group have reserved for it, if they have."""
-    if claim.status.allocation is not None or not ledger.is_in_flight(claim.uid):
+    if claim.status.allocation is not None:
         return claim
     allocation = ledger.handed_on(claim, pod)
     if allocation is None:
