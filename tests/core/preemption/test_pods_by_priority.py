@@ -3,11 +3,15 @@
 import random
 
 import numpy as np
+import pytest
 
 from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import (
     NOBODY,
     NOW,
+    POD_STEPS,
+    ROW_STEPS,
     ROWS_AT_ONCE,
     SLOTS_STEP,
     SPARE_MAX,
@@ -17,7 +21,7 @@ from asched.core.preemption.pods_by_priority import (
 )
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
+from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.core.preemption.stage import RandomStage, Stage, a_low
 
@@ -37,6 +41,15 @@ def test_priority_goes_before_age_and_who_has_not_started_comes_last() -> None:
     assert [info.pod.metadata.name for info in line] == ["high", "old", "young", "waiting"]
     assert start_of(line[-1]) == NOW
     assert set(names) == {info.pod.metadata.name for info in line}
+
+
+def test_between_equals_the_uid_decides_whoever_came_first() -> None:
+    stage = Stage()
+    stage.nodes(a_node("n1"))
+    for name in ("b", "c", "a"):
+        stage.pod(a_low(name, "n1"))
+    line = in_line(stage.cluster.pods_on(0).values())
+    assert [info.pod.uid for info in line] == ["uid-a", "uid-b", "uid-c"]
 
 
 def test_those_below_a_priority_are_the_last_of_the_line() -> None:
@@ -95,16 +108,53 @@ def test_more_pods_than_slots_and_more_rows_than_before() -> None:
     _compare(pods_by_priority, stage.cluster)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_follow_nodes_that_come_and_go_and_what_they_offer(seed: int) -> None:
+    """Ten times as many nodes, then few, and again; each may name a resource of its own."""
+    stage, rng = Stage(), random.Random(seed)
+    pods_by_priority = stage.cluster.singleton(PodsByPriority)
+    there: dict[str, list[Pod]] = {}
+    for number, goal in enumerate((150, 12, 80, 3, 0, 100)):
+        while len(there) != goal:
+            if len(there) < goal:
+                name, mine = f"n{rng.random()}", f"example.com/{rng.randint(0, 20)}"
+                stage.nodes(a_node(name).allocatable({mine: "9"}, cpu="9"))
+                there[name] = [
+                    stage.pod(
+                        a_low(
+                            f"{name}-{i}", name, priority=rng.randint(0, 9), start=number
+                        ).requests({rng.choice(NAMES): str(rng.randint(1, 9))}, cpu="1")
+                    )
+                    for i in range(rng.choice((0, 1, 3, 9, 40)))
+                ]
+            else:
+                name = rng.choice(sorted(there))
+                for pod in there.pop(name):
+                    stage.gone(pod)
+                stage.cluster.apply(Gone(NODE, a_node(name).build()))
+            if rng.random() < 0.1:
+                pods_by_priority.catch_up()
+        pods_by_priority.catch_up()
+        _compare(pods_by_priority, stage.cluster)
+        here = [len(stage.cluster.pods_on(row)) for row in range(stage.cluster.nodes.height)]
+        used = sum(SPARE_MAX * max(count, SLOTS_STEP) for count in here)
+        assert len(pods_by_priority.bulks) <= SPARE_MAX * (used + SLOTS_STEP)
+        assert len(pods_by_priority.starts) == len(pods_by_priority.bulks)
+
+
+NAMES = [f"example.com/{number}" for number in range(20)]
+
+
 def test_one_crowded_node_costs_what_its_pods_cost() -> None:
     stage = Stage()
     pods_by_priority = stage.cluster.singleton(PodsByPriority)
-    for number in range(300):
+    for number in range(20):
         stage.nodes(a_node(f"n{number}"))
         stage.pod(a_low(f"p{number}", f"n{number}"))
     crowd = [stage.pod(a_low(f"c{number}", "n7", priority=number)) for number in range(2_000)]
     pods_by_priority.catch_up()
     _compare(pods_by_priority, stage.cluster)
-    assert len(pods_by_priority.bulks) <= 3 * (len(crowd) + 300 * SLOTS_STEP)
+    assert len(pods_by_priority.bulks) <= 1.5 * (1.5 * len(crowd) + 22 * SLOTS_STEP)
 
     for pod in crowd:
         stage.gone(pod)
@@ -115,12 +165,12 @@ def test_one_crowded_node_costs_what_its_pods_cost() -> None:
         stage.pod(a_low(f"more-{number}", "n8"))
     pods_by_priority.catch_up()
     _compare(pods_by_priority, stage.cluster)
-    assert len(pods_by_priority.bulks) <= 3 * 310 * SLOTS_STEP
+    assert len(pods_by_priority.bulks) <= SPARE_MAX * 22 * SLOTS_STEP
     assert len(pods_by_priority.priorities) <= SPARE_MAX * 3
 
 
 def _compare(pods_by_priority: PodsByPriority, cluster: Cluster) -> None:
-    cpu = cluster.nodes.find_resource("cpu")
+    named = {name: cluster.nodes.find_resource(name) for name in ("cpu", *NAMES)}
     everywhere = pods_by_priority.bulks[pods_by_priority.places(np.arange(cluster.nodes.height))]
     for row in range(cluster.nodes.height):
         line = in_line(cluster.pods_on(row).values())
@@ -132,8 +182,9 @@ def _compare(pods_by_priority: PodsByPriority, cluster: Cluster) -> None:
         assert not everywhere[len(line) :, row].any()
         assert pods_by_priority.priorities[here].tolist() == [info.pod.priority for info in line]
         assert pods_by_priority.starts[places].tolist() == [start_of(info) for info in line]
-        wanted = [info.cls.accounted.get("cpu", 0) for info in line]
-        assert pods_by_priority.amounts[cpu, here].tolist() == wanted
+        for name, at in named.items():
+            wanted = [info.cls.accounted.get(name, 0) for info in line]
+            assert at is None or pods_by_priority.amounts[at, here].tolist() == wanted
 
 
 def test_many_rows_are_lined_up_in_several_turns_and_in_one_where_nobody_may_pause() -> None:
@@ -151,8 +202,10 @@ def test_many_rows_are_lined_up_in_several_turns_and_in_one_where_nobody_may_pau
             slices += 1
     assert slices == 4
     cluster.budget.open(1)
+    before = cluster.budget.spent
     at_once = PodsByPriority(cluster)
     at_once.catch_up(in_one_go=True)
     cluster.budget.close()
+    assert cluster.budget.spent - before == pytest.approx(count * (ROW_STEPS + POD_STEPS))
     for row in range(count):
         assert pods_by_priority.pods(row) == at_once.pods(row) != []
