@@ -2,7 +2,8 @@
 
 Rules   LeastAllocated, MostAllocated, BalancedAllocation: each zone gets a score; the smallest that
         is not 0 is the node's, for the whole pod or as the mean over its containers.
-        LeastNUMANodes: the fewest zones that together have room, the near ones first.
+        LeastNUMANodes: the fewest zones that together have room, the near ones first; none whose
+        mean distance is above any that can be told.
 Source  kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology/score.go, least_allocated.go,
         most_allocated.go, balanced_allocation.go, least_numa.go
 Bounds  COMBINATIONS_MAX sets of zones are looked at for one number of zones a row may have; a node
@@ -175,6 +176,7 @@ def _needed(zones: Zones, request: Request, number: int, where: Mask) -> tuple[M
         sums = np.array([_distance(zones, one) for one in sets])
         nearest = np.minimum(sums.min(axis=0), FARTHEST * size * size)
         fits = np.array([_has_room(zones, request, one) for one in sets]) & waiting
+        fits &= sums < (FARTHEST + 1) * size * size
         # The first of the nearest that fit; `sums` are of pairs, so equal means equally near.
         at = np.where(fits, sums, _NONE).argmin(axis=0)
         hit = np.flatnonzero(fits.any(axis=0))
