@@ -49,8 +49,6 @@ def zone_scores(score: ZoneScore, zones: Zones, demand: NumaDemand, weights: Wei
 
 def _smallest(scores: I64, zones: Zones) -> I64:
     """Of the zones there are, leaving out those with 0; 0 if there is no other."""
-    if not len(scores):
-        return np.zeros(zones.size, dtype=np.int64)
     counted = np.where(zones.existing() & (scores != 0), scores, _NONE).min(axis=0)
     return np.where(counted == _NONE, 0, counted)
 
