@@ -1,7 +1,7 @@
 """Who goes for a group where amounts decide, and where other rules do as well: the rule again."""
 
 import random
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -145,3 +145,26 @@ def test_pods_of_the_group_itself_make_no_room_for_it_and_nothing_is_tried() -> 
     crew.cores, crew.closed_by = 2, frozenset()
     probe, victims = stage.victims(crew)
     assert (probe.status.message, victims, crew.asked) == (REFUSAL, [], [])
+
+
+def test_others_have_their_turn_while_those_who_are_supposed_gone_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In parts of ten; and nobody has one any more while those who go are."""
+    monkeypatch.setattr(sparing, "UNITS_AT_ONCE", 10)
+    pods = [f"p{number:02}@n1 low" for number in range(45)]
+    stage = GroupStage(pods)
+    trial = stage.trial(
+        a_group("crew", priority=HIGH), 1, {" ".join(f"p{n:02}" for n in range(30)): 1}
+    )
+    charged: dict[bool, list[float]] = {False: [], True: []}
+
+    def charge(steps: float, *, is_alone: bool = False) -> Iterator[None]:
+        charged[is_alone].append(steps)
+        return iter(())
+
+    trial.charge = charge
+    assert len(stage.victims(trial)[1]) == 30
+    part = sparing.NAME_STEPS * 10
+    assert charged[False].count(part) == sum(len(gone) // 10 for gone in trial.asked)
+    assert charged[True] == [part] * (3 + 4)  # of the victims, and of all that are given up
