@@ -114,7 +114,7 @@ def test_columns_follow_nodes_that_come_and_go_and_what_they_offer(seed: int) ->
     stage, rng = Stage(), random.Random(seed)
     pods_by_priority = stage.cluster.singleton(PodsByPriority)
     there: dict[str, list[Pod]] = {}
-    for number, goal in enumerate((150, 12, 80, 3, 0, 100)):
+    for number, goal in enumerate((300, 12, 80, 3, 0, 150)):
         while len(there) != goal:
             if len(there) < goal:
                 name, mine = f"n{rng.random()}", f"example.com/{rng.randint(0, 20)}"
@@ -133,7 +133,9 @@ def test_columns_follow_nodes_that_come_and_go_and_what_they_offer(seed: int) ->
                     stage.gone(pod)
                 stage.cluster.apply(Gone(NODE, a_node(name).build()))
             if rng.random() < 0.1:
+                stage.cluster.begin_turn(0.0, is_quiet=rng.random() < 0.5)
                 pods_by_priority.catch_up()
+        stage.cluster.begin_turn(0.0, is_quiet=True)
         pods_by_priority.catch_up()
         _compare(pods_by_priority, stage.cluster)
         here = [len(stage.cluster.pods_on(row)) for row in range(stage.cluster.nodes.height)]
