@@ -11,6 +11,7 @@ import base64
 import itertools
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -67,13 +68,17 @@ class Difference:
 
 @asynccontextmanager
 async def server_of(group: str, scenario: str) -> AsyncIterator[ApiServer]:
-    """A fresh server set up as the recording's group was."""
+    """A fresh server set up as the recording's group was. Applies were recorded within a second, by
+    which managers are ordered.
+    """
+    is_applied, now_s = scenario == "server_side_apply", time.time()
     server = ApiServer(
         options=Options(
             service_accounts=group == "admission",
             node_taints=group == "admission",
-            managed_fields=scenario == "server_side_apply",
+            managed_fields=is_applied,
         ),
+        clock=(lambda: now_s) if is_applied else time.time,
         users={TOKENS[name]: user for name, user in USERS.items()},
         anonymous=group != "noanon",
         pace=PACE,
