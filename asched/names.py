@@ -82,3 +82,8 @@ LABEL_REGION: Final = "topology.kubernetes.io/region"
 LABEL_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 LABEL_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 TAINT_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+
+# --- what names are made of (apimachinery, pkg/util/validation) -----------------------------------
+
+QUALIFIED_NAME_PATTERN: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+SUBDOMAIN_PATTERN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

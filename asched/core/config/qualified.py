@@ -6,13 +6,14 @@ Source  k8s.io/apimachinery/pkg/util/validation (v1.36)
 import re
 from typing import Final
 
+from asched.names import QUALIFIED_NAME_PATTERN as _NAME
+from asched.names import SUBDOMAIN_PATTERN as _SUBDOMAIN
+
 QUALIFIED_NAME_LENGTH_MAX: Final = 63
 LABEL_VALUE_LENGTH_MAX: Final = 63
 SUBDOMAIN_LENGTH_MAX: Final = 253
 
-_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE: Final = f"({_NAME})?"
-_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 _NAME_TEXT: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "

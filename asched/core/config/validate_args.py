@@ -39,7 +39,7 @@ SPREAD_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS: Final = ("In", "NotIn")
 #: The name of a ProvisioningClass, as the API takes it (which has no upper case).
-CLASS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+CLASS_NAME: Final = re.compile(names.SUBDOMAIN_PATTERN)
 CLASS_NAME_MAX: Final = 253
 #: A day.
 HOLD_S_MAX: Final = 86_400

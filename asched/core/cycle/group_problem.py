@@ -165,8 +165,8 @@ def _wishes(board: GroupBoard) -> Iterator[_Wish]:
                 yield _Wish(c, "apart", term.selector, term.topology_key)
         for spread in cls.example.spec.topology_spread_constraints or ():
             if spread.when_unsatisfiable == DO_NOT_SCHEDULE:
-                keys, labels = spread.match_label_keys or (), cls.label_set.labels
-                selector = compile_selector(spread.label_selector, keys, labels)
+                keys, own = spread.match_label_keys or (), cls.label_set.labels
+                selector = compile_selector(spread.label_selector, keys, own)
                 yield _Wish(c, "even", selector, spread.topology_key, spread.max_skew)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from asched.core.model.pod import Container, Pod, ResourceRequirements
 from asched.core.model.quantity import CACHE_SIZE, INT64_MAX, Quantity, QuantityError, parse
+from asched.names import QUALIFIED_NAME_PATTERN, SUBDOMAIN_PATTERN
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -30,10 +31,7 @@ _NANO: Final = 10**9
 _UNITS: Final = (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 _NATIVE_PREFIX: Final = "kubernetes.io/"
 #: A DNS subdomain and a name behind it.
-_QUALIFIED: Final = re.compile(
-    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-    r"/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
-)
+_QUALIFIED: Final = re.compile(f"{SUBDOMAIN_PATTERN}/{QUALIFIED_NAME_PATTERN}")
 _DOMAIN_LENGTH_MAX: Final = 253
 _NAME_LENGTH_MAX: Final = 63
 
