@@ -5,7 +5,6 @@ What import-linter, ruff and mypy can say is theirs; this is the rest.
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from asched import names
@@ -16,15 +15,7 @@ SOURCES = sorted((ROOT / "asched").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 ALL = [*SOURCES, *TESTS]
 
-FILE_LINES_MAX = 400
-TEST_LINES_MAX = 600
-FUNCTION_LINES_MAX = 60
-
-#: A table of facts reads best as one piece, however long it is; each entry says why it is one.
-TABLES = {
-    "asched/core/config/gate_table.py": "the feature gates of 1.36, one a line",
-    "asched/cli/flag_table.py": "the flags of kube-scheduler, one entry each",
-}
+FILE_LINES_MAX = 800
 
 NO_NOUNS = {"utils", "helpers", "common", "misc", "util", "helper"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|raise NotImplementedError")
@@ -38,31 +29,10 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_a_file_is_one_room() -> None:
+def test_a_file_is_one_topic() -> None:
     sizes = {path: len(text_of(path).splitlines()) for path in ALL}
-    found = [
-        f"{relative(path)}: {lines} lines"
-        for path, lines in sizes.items()
-        if lines > (FILE_LINES_MAX if path in SOURCES else TEST_LINES_MAX)
-        and relative(path) not in TABLES
-    ]
+    found = [f"{relative(p)}: {n} lines" for p, n in sizes.items() if n > FILE_LINES_MAX]
     assert not found
-
-
-def test_a_function_fits_on_a_screen() -> None:
-    found = [
-        f"{relative(path)}: {name} has {lines} lines"
-        for path in SOURCES
-        for name, lines in function_lengths(path)
-        if lines > FUNCTION_LINES_MAX
-    ]
-    assert not found
-
-
-def function_lengths(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(text_of(path))):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def test_a_file_says_what_it_is_for() -> None:
@@ -106,18 +76,6 @@ def test_only_the_spawner_spawns() -> None:
     assert not found
 
 
-def test_what_a_start_imports_makes_no_dataclasses() -> None:
-    """Their methods are compiled at each import, 0.6 ms apiece; a msgspec.Struct has them."""
-    starts = [p for p in SOURCES if relative(p).split("/")[1] in {"core", "edge", "cli"}]
-    found = [
-        relative(path)
-        for path in starts
-        for node in ast.walk(ast.parse(text_of(path)))
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
-    ]
-    assert not found
-
-
 def test_a_broad_except_gives_its_reason() -> None:
     """The linter finds broad excepts; whoever silences it says why on the same line."""
     bare = re.compile(r"noqa: [A-Z0-9, ]*BLE001(?! - )")
@@ -128,14 +86,6 @@ def test_a_broad_except_gives_its_reason() -> None:
         if bare.search(line)
     ]
     assert not found
-
-
-def test_every_room_of_the_still_half_has_tests() -> None:
-    """tests/core mirrors asched/core room by room."""
-    rooms = {p.name for p in (ROOT / "asched/core").iterdir() if (p / "__init__.py").exists()}
-    tested = {p.name for p in (ROOT / "tests/core").iterdir() if p.is_dir()}
-    filled = {room for room in rooms if len(list((ROOT / "asched/core" / room).glob("*.py"))) > 1}
-    assert filled <= tested
 
 
 def test_what_runs_plugins_names_none_of_them() -> None:
