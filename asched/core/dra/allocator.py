@@ -131,7 +131,7 @@ class DeviceSearch:
         self._node = node
         self._steps_left = steps_max
         self._using: dict[DeviceId, list[int]] = {}  # device -> claims of this search
-        self._sharing: dict[DeviceId, dict[str, Fraction]] = {}  # what chosen shares take
+        self._sharing: dict[DeviceId, list[dict[str, Fraction]]] = {}  # what chosen shares take
         self._counters = CounterLedger(pools, taken)
         self._candidates: dict[Request, Candidates] = {}
         self._all: dict[Request, list[ReadyDevice]] = {}
@@ -286,13 +286,12 @@ class DeviceSearch:
     def _take(self, c: int, request: Request, device: ReadyDevice, *, must: bool = False) -> bool:
         """Choose a device if nothing is against it. `must`: a constraint that is, is an error.
 
-        What a device that is turned down had taken by then stays taken: counters by a taint or a
-        constraint, a constraint by capacity that is not left.
+        A device that is turned down leaves counters, constraints and capacity as they were.
         """
         if self._is_held(c, request, device):
             return False
-        is_open = device.allows_multiple and self._is_shared(device)
-        if device.consumes and not is_open and not self._counters.take(device):
+        pays = self._pays_counters(device)
+        if pays and not self._counters.suffice(device):
             return False
         if not request.tolerates(device):
             return False
@@ -306,41 +305,48 @@ class DeviceSearch:
             return False
         used = self._consumption(request, device)
         if used is None:
+            self._release_constraints(request, self._constraints[c])
             return False
+        if pays:
+            self._counters.take(device)
         if device.allows_multiple:
-            self._share(device, used, 1)
+            share = {name: parse(amount) for name, amount in used.items()}
+            self._sharing.setdefault(device.id, []).append(share)
         else:
             self._using.setdefault(device.id, []).append(c)
         self._results[c].append(Chosen(request, device, used if device.allows_multiple else None))
         return True
 
     def _give_back(self, c: int, request: Request, device: ReadyDevice) -> None:
-        """Take a choice back; counters of a device that is shared stay used."""
-        chosen = self._results[c].pop()
-        for constraint in self._constraints[c]:
-            constraint.remove(request.name, request.parent)
-        if device.allows_multiple:
-            self._share(device, chosen.consumed or {}, -1)
-            return
-        self._using[device.id].remove(c)
-        if device.consumes:
+        """Take the last choice back; of a shared device the last share pays back the counters."""
+        self._results[c].pop()
+        self._release_constraints(request, self._constraints[c])
+        if not device.allows_multiple:
+            self._using[device.id].remove(c)
+        else:
+            self._sharing[device.id].pop()
+            if not self._sharing[device.id]:
+                del self._sharing[device.id]
+        if self._pays_counters(device):
             self._counters.give_back(device)
 
-    def _share(self, device: ReadyDevice, used: Mapping[str, str], sign: int) -> None:
-        """Count a share, or take it back. Of a device without capacities the first stays."""
-        held = self._sharing.setdefault(device.id, {})
-        for name, amount in used.items():
-            held[name] = held.get(name, Fraction(0)) + sign * parse(amount)
-        if sign < 0 and used and not any(held.values()):
-            del self._sharing[device.id]
+    def _pays_counters(self, device: ReadyDevice) -> bool:
+        """Whether a choice of the device uses counters; of shares, the first pays for all."""
+        return bool(device.consumes) and not (device.allows_multiple and self._is_shared(device))
 
     def _constrain(self, c: int, request: Request, device: ReadyDevice) -> bool:
         for done, constraint in enumerate(self._constraints[c]):
             if not constraint.add(request.name, request.parent, device):
-                for earlier in self._constraints[c][:done]:
-                    earlier.remove(request.name, request.parent)
+                self._release_constraints(request, self._constraints[c][:done])
                 return False
         return True
+
+    @staticmethod
+    def _release_constraints(
+        request: Request, added: Sequence[constraints.AllocationConstraint]
+    ) -> None:
+        for constraint in added:
+            constraint.remove(request.name, request.parent)
 
     def _is_held(self, c: int, request: Request, device: ReadyDevice) -> bool:
         """Admin access looks past every holder but an earlier request of the same claim."""
@@ -350,7 +356,7 @@ class DeviceSearch:
         return bool(users) or device.id in self._taken.devices
 
     def _is_shared(self, device: ReadyDevice) -> bool:
-        """Whether capacity of it is held: its counters are paid for then."""
+        """Whether capacity of it is in use: its counters are paid for then."""
         return device.id in self._sharing or device.id in self._taken.capacity
 
     def _is_selectable(self, request: Request, device: ReadyDevice) -> bool:
@@ -375,8 +381,8 @@ class DeviceSearch:
         used = capacity.consumption(request.capacity, device.record)
         if used is None:
             return None
-        sharing = self._sharing.get(device.id, _NOTHING)
-        return used if capacity.fits(used, device.record, held, sharing) else None
+        sharing = self._sharing.get(device.id, ())
+        return used if capacity.fits(used, device.record, held, *sharing) else None
 
     def _candidates_of(self, request: Request) -> "Candidates":
         found = self._candidates.get(request)

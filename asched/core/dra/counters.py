@@ -22,18 +22,20 @@ class CounterLedger:
         self._taken = taken
         self._left: dict[PoolId, Amounts] = {}
 
-    def take(self, device: ReadyDevice) -> bool:
-        """Use what a device consumes, if all of it is there."""
+    def suffice(self, device: ReadyDevice) -> bool:
+        """Whether all that a device consumes is left."""
         left = self._left.get(device.pool_id)
         if left is None:
             left = self._left[device.pool_id] = self._available(device.pool_id)
         if any(amount < 0 for amount in left.values()):
             return False
-        if any(left[counter] < amount for counter, amount in device.consumes.items()):
-            return False
+        return all(left[counter] >= amount for counter, amount in device.consumes.items())
+
+    def take(self, device: ReadyDevice) -> None:
+        """Use what a device consumes, of counters that suffice."""
+        left = self._left[device.pool_id]
         for counter, amount in device.consumes.items():
             left[counter] -= amount
-        return True
 
     def give_back(self, device: ReadyDevice) -> None:
         left = self._left[device.pool_id]

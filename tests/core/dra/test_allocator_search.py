@@ -65,10 +65,18 @@ def wants(amount: int) -> dict[str, Any]:
 
 
 def test_the_last_share_that_is_given_back_has_counters_to_be_paid_anew() -> None:
-    """They stay used, so there is no way: t and s would do."""
     world = counted(shared("s", memory=SIX, cores=NONE), known("t"))
     assert world.devices(a_claim(asks(), asks(named("s"), **wants(14)))) == [["s", "s"]]
-    assert world.devices(a_claim(asks(), asks(named("s"), **wants(15)))) is None
+    assert world.devices(a_claim(asks(), asks(named("s"), **wants(15)))) == [["t", "s"]]
+
+
+def test_counters_are_paid_as_long_as_one_share_of_several_is_left() -> None:
+    """The second share of s is given back; the first has paid, and t needs the same counter."""
+    world = counted(shared("s", cores=NONE), known("t", **ONE), known("u"))
+    claim = a_claim(asks(named("s")), asks(), asks(named("t")))
+    assert world.devices(claim) is None
+    world = counted(shared("s", cores=NONE), known("t", **ONE), known("u"), amount=2)
+    assert world.devices(claim) == [["s", "s", "t"]]
 
 
 def test_as_long_as_there_is_another_share_counters_are_paid() -> None:

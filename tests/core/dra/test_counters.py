@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.core.dra.worlds import World, a_claim, a_device, a_slice, asks, held
+from tests.core.dra.worlds import DRIVER, World, a_claim, a_device, a_slice, asks, held
 
 
 def uses(**counters: int) -> dict[str, Any]:
@@ -85,9 +85,17 @@ def test_counters_come_back_when_the_search_turns_round() -> None:
     assert world.devices(one, two) == [["half-0"], ["half-1"]]
 
 
-def test_what_a_device_used_that_was_turned_down_stays_used() -> None:
-    """Counters are looked at before taints and constraints, and not given back for these."""
+def test_a_device_that_a_taint_turns_down_uses_no_counter() -> None:
     taints = [{"key": "k", "effect": "NoSchedule"}]
     world = partitioned(a_device("a", taints=taints, **uses(mem=20)), *HALVES, mem=40)
-    assert world.devices(a_claim(asks())) == [["half-0"]]
-    assert world.devices(a_claim(asks(count=2))) is None
+    assert world.devices(a_claim(asks(count=2))) == [["half-0", "half-1"]]
+
+
+def test_a_device_that_a_constraint_turns_down_uses_no_counter() -> None:
+    one, *more = (
+        a_device(f"d{at}", attributes={"numa": numa}, **uses(mem=20))
+        for at, numa in enumerate((0, 1, 0))
+    )
+    same = [{"requests": [], "matchAttribute": f"{DRIVER}/numa"}]
+    found = partitioned(one, *more, mem=40).devices(a_claim(asks(count=2), constraints=same))
+    assert found == [["d0", "d2"]]

@@ -45,11 +45,11 @@ def random_device(rng: random.Random, name: str, counters: list[str]) -> dict[st
         device["allowMultipleAllocations"] = True
         names = rng.sample(("memory", "cores"), rng.randrange(1, 3))
         device["capacity"] = {one: random_capacity(rng) for one in names}
-    elif kind == "part" and counters:
-        used = {one: {"value": str(rng.randrange(1, 5))} for one in rng.sample(counters, 1)}
-        device["consumesCounters"] = [{"counterSet": "s", "counters": used}]
     elif rng.random() < 0.3:
         device["capacity"] = {"memory": {"value": str(rng.randrange(4, 41))}}
+    if kind == "part" or (kind == "shared" and rng.random() < 0.5):
+        used = {one: {"value": str(rng.randrange(1, 5))} for one in rng.sample(counters, 1)}
+        device["consumesCounters"] = [{"counterSet": "s", "counters": used}]
     return device
 
 
