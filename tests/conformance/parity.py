@@ -18,6 +18,9 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "parity.md"
 BEGIN: Final = "<!-- tables: begin -->"
 END: Final = "<!-- tables: end -->"
 
+ABOUT_FAMILIES: Final = """\
+Declared: kube-scheduler decides these by a fault of its own, asched as the rule is meant. The rules
+have rows under "Differences in deciding"."""
 ABOUT_PLUGINS: Final = """\
 Decisions: cases in which the plugin rejects or scores. Hints: cases in which its hint is asked.
 Woken in addition: kube-scheduler lets the pod sleep although it fits; asched wakes it."""
@@ -59,7 +62,8 @@ def tables(results: Sequence[Result]) -> str:
     head = ("plugin", "decisions", "agree", "hints", "agree", "woken in addition")
     parts = (
         "### By family",
-        _table(("family", "cases", "agree", "differ"), _by_family(results)),
+        ABOUT_FAMILIES,
+        _table(("family", "cases", "agree", "declared", "differ"), _by_family(results)),
         "### By plugin",
         ABOUT_PLUGINS,
         _table(head, _by_plugin(results)),
@@ -74,7 +78,10 @@ def _by_family(results: Iterable[Result]) -> list[tuple[object, ...]]:
     families: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         families[result.family].append(result)
-    return [(family, *_counts(found), _differing(found)) for family, found in families.items()]
+    return [
+        (family, *_counts(found), _declared(found), _differing(found))
+        for family, found in families.items()
+    ]
 
 
 def _by_plugin(results: Sequence[Result]) -> list[tuple[object, ...]]:
@@ -108,11 +115,15 @@ def _actions(action: Action) -> str:
 
 def _counts(found: Sequence[Result]) -> tuple[int, int]:
     """(cases, those that agree)."""
-    return len(found), sum(1 for r in found if not r.differences and not r.missing)
+    return len(found), sum(r.agrees for r in found)
+
+
+def _declared(found: Sequence[Result]) -> int:
+    return sum(bool(r.declared) for r in found)
 
 
 def _differing(found: Sequence[Result]) -> int:
-    return sum(1 for r in found if r.differences)
+    return sum(bool(r.differences) for r in found)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -10,14 +10,15 @@ from tests.conformance.cases import Result
 RESULTS = [
     Result("a", "taints", plugins=frozenset({"TaintToleration"})),
     Result("b", "taints", ["differs"], plugins=frozenset({"TaintToleration"})),
+    Result("d", "taints", declared=["differs"], plugins=frozenset({"TaintToleration"})),
     Result("c", "hints", plugins=frozenset({"NodeAffinity"}), wakes_more=True),
 ]
 
 
 def test_families_and_plugins_are_counted() -> None:
     text = parity.tables(RESULTS)
-    assert "| taints | 2 | 1 | 1 |" in text
-    assert "| TaintToleration | 2 | 1 | 0 | 0 | 0 |" in text
+    assert "| taints | 3 | 1 | 1 | 1 |" in text
+    assert "| TaintToleration | 3 | 1 | 0 | 0 | 0 |" in text
     assert "| NodeAffinity | 0 | 0 | 1 | 1 | 1 |" in text
 
 

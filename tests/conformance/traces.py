@@ -20,21 +20,32 @@ from tests.conformance.world import World, build
 
 
 def replay(trace: Mapping[str, Any]) -> Result:
-    """Run all steps; the first step that differs ends the trace, the rest would only follow it."""
+    """Run all steps; the first step that differs ends the trace, the rest would only follow it.
+
+    A tag is about the pods of some steps: only these are declared to differ.
+    """
     result = Result(trace["name"], trace["family"])
     world = build(trace["config"], trace["objects"])
     result.missing = world.missing - {names.DEFAULT_PREEMPTION}  # no trace runs PostFilter
     if result.missing:
         return result
     for number, step in enumerate(trace["steps"]):
-        before = len(result.differences)
         if step["op"] == "schedule":
             _schedule(result, world, step, number)
+            if result.differences and _selects_namespaces_without_labels(world, step["pod"]):
+                result.declare(trace.get("tags", ()))
         else:
             _change(world, step)
-        if len(result.differences) > before:
+        if result.differences:
             break
     return result
+
+
+def _selects_namespaces_without_labels(world: World, mapping: Mapping[str, Any]) -> bool:
+    """Whether a term's namespaceSelector has only requirements that a missing label meets."""
+    terms = world.cluster.classes.info_of(decode(Pod, mapping)).cls.terms
+    selectors = [term.namespace_selector for group in terms for term in group]
+    return any(s is not None and not s.is_everything and s.matches({}) for s in selectors)
 
 
 def _change(world: World, step: Mapping[str, Any]) -> None:
@@ -62,9 +73,20 @@ def _change(world: World, step: Mapping[str, Any]) -> None:
 
 
 def _schedule(result: Result, world: World, step: Mapping[str, Any], number: int) -> None:
+    """Compare one attempt; then the pod runs where kube-scheduler put it, or is forgotten."""
     pod = decode(Pod, step["pod"])
     expect = step["expect"]
     world.cluster.apply(Seen(POD, pod))
+    _compare(result, world, pod, expect, number)
+    if expect.get("fit_error") is None:
+        world.cluster.apply(Seen(POD, pod.on(expect["chosen"])))
+    else:
+        world.lose(POD, pod)
+
+
+def _compare(
+    result: Result, world: World, pod: Pod, expect: Mapping[str, Any], number: int
+) -> None:
     info = world.cluster.classes.info_of(pod)
     runner = world.runner_for(pod)
     where = f"step {number} ({pod.metadata.name})"
@@ -75,7 +97,6 @@ def _schedule(result: Result, world: World, step: Mapping[str, Any], number: int
         return
     if isinstance(found, Rejection):
         result.compare(f"{where} fit_error", found.message(), expect.get("fit_error"))
-        world.lose(POD, pod)
         return
     state = found.state  # the class may be told apart by now: waiting pods were tried
     mask = feasible_mask(world, runner, info, state)
@@ -85,12 +106,9 @@ def _schedule(result: Result, world: World, step: Mapping[str, Any], number: int
         node = world.cluster.nodes.node_at[row]
         assert node is not None
         total[node.name] = int(ranking[row])
+    result.compare(f"{where} fits", found.node, expect.get("fit_error") or found.node)
     result.compare(f"{where} feasible_count", len(total), expect["feasible_count"])
     result.compare(f"{where} best", best_of(total), expect["best"])
     result.compare(f"{where} top_total", max(total.values(), default=0), expect["top_total"])
     if expect["best"] and found.node not in expect["best"]:
         result.compare(f"{where} chosen", found.node, expect["best"])
-    if expect.get("fit_error") is None:
-        world.cluster.apply(Seen(POD, pod.on(expect["chosen"])))
-    else:
-        result.compare(f"{where} fits", found.node, expect.get("fit_error"))

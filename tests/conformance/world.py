@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asched.core.config.defaults import configuration
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import ResolvedProfile, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework import profile as framework
@@ -13,7 +14,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_PLURAL, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE, IN_TREE_POINTS
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS, in_tree
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nominated import Nominator
@@ -49,18 +50,23 @@ class World:
         return next(iter(self.runners.values()))
 
 
-def build(config: Mapping[str, Any] | None, objects: Mapping[str, Any]) -> World:
-    """Assemble the profiles of a case and show them its cluster."""
+def build(
+    config: Mapping[str, Any] | None,
+    objects: Mapping[str, Any],
+    gates: Mapping[str, bool] | None = None,
+) -> World:
+    """Assemble the profiles of a case and show them its cluster. `gates`: those that differ."""
     cluster = Cluster()
     nominator = Nominator(cluster.pods_seen.get)
-    effective = configuration(config or {})
+    effective = configuration(config or {}, {**DEFAULT_GATES, **(gates or {})})
+    factories = in_tree(effective.gates)
     missing: set[str] = set()
     runners = {}
     for index, profile in enumerate(effective.profiles):
         resolved, absent = _existing(resolve(profile, IN_TREE_POINTS, index))
         missing |= absent
         percentage = _percentage(effective)
-        built = framework.build(resolved, IN_TREE, cluster, percentage)
+        built = framework.build(resolved, factories, cluster, percentage)
         runners[built.scheduler_name] = Runner(built, cluster, nominator)
     world = World(cluster, nominator, runners, frozenset(missing))
     for kind, mapping in ordered(objects):

@@ -244,7 +244,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     DEVICE_CLASS,
     POD,
 )
-BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, POD_GROUP)}
+BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, DEVICE_TAINT_RULE, POD_GROUP)}
 _OPTIONAL: Final = (
     DEVICE_TAINT_RULE,
     POD_GROUP,
