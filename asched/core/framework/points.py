@@ -270,6 +270,8 @@ class ScorePlugin(CachedPlugin):
     normalizes: ClassVar[bool] = False
     fixes_ties: ClassVar[bool] = False  # of equal nodes the first row wins; else one is drawn
     is_checked: ClassVar[bool] = False  # whether final scores have to be 0..100; in-tree: trusted
+    #: Whether it counts as scoring for pods with IDLE as share key, for its PreScore does not skip.
+    scores_idle: bool = False
 
     def heeds_feasible(self, pod: PodInfo) -> bool:  # noqa: ARG002
         return self.reads_feasible

@@ -32,7 +32,7 @@ class ActivePlugins(msgspec.Struct, frozen=True):
     pre_binds: tuple[PreBindPlugin, ...]
     #: idle filters without a PreFilter half: they count as asked, and let every node pass
     passed: tuple[str, ...]
-    #: idle scorers without a PreScore half: they count as asked, and give every node nothing
+    #: idle scorers whose PreScore half is absent or does not skip: they give every node nothing
     noughts: tuple[str, ...]
 
     @property
@@ -73,7 +73,9 @@ def without(profile: Profile, idle: Collection[str]) -> ActivePlugins:
         noughts=tuple(
             s.plugin.name
             for s in profile.scorers
-            if s.plugin.name in silent and s.pre_score is None and not _fails(s)
+            if s.plugin.name in silent
+            and (s.pre_score is None or s.plugin.scores_idle)
+            and not _fails(s)
         ),
     )
 

@@ -106,6 +106,7 @@ class VolumeBinding(
         self._timeout_s = args.bind_timeout_s
         self._reports = cluster.singleton(PluginReports)
         self._points = by_ratio.curve(args.shape) if args.shape else None
+        self.scores_idle = self._points is not None
         self._claims = Latest(cluster, weakly(self._sort))
         self._reserved: dict[str, Reservation] = {}  # uid -> until bound or unreserved
 
