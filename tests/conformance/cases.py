@@ -30,7 +30,8 @@ SEEDS = range(4)
 
 
 #: Tags of cases in which kube-scheduler is at fault and asched decides as the rule is meant.
-DECLARED = frozenset({"quirk:negative-namespace-selector", "quirk:rule-without-selector"})
+NEGATIVE_SELECTOR = "quirk:negative-namespace-selector"
+DECLARED = frozenset({NEGATIVE_SELECTOR, "quirk:rule-without-selector"})
 
 
 @dataclass
@@ -167,6 +168,16 @@ def feasible_mask(world: World, runner: Runner, info: PodInfo, state: ClassState
     mask = state.feasible.copy()
     mask[list(runner.nominated_pods.judge(info, state))] = False
     return mask
+
+
+def negative_selectors(world: World, pod: Pod) -> tuple[str, ...]:
+    """The tag for pods with a namespaceSelector of requirements that a missing label meets; for
+    recordings of many pods and of hints, which have no tag of their own.
+    """
+    terms = world.cluster.classes.info_of(pod).cls.terms
+    selectors = [term.namespace_selector for group in terms for term in group]
+    found = any(s is not None and not s.is_everything and s.matches({}) for s in selectors)
+    return (NEGATIVE_SELECTOR,) if found else ()
 
 
 def best_of(total: Mapping[str, int]) -> list[str]:

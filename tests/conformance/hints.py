@@ -20,7 +20,7 @@ from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.queue import event_handlers
 from asched.core.state.changes import ACTION_TEXT, Change, Trigger
 from asched.core.state.facts import Gone, Seen
-from tests.conformance.cases import Result
+from tests.conformance.cases import Result, negative_selectors
 from tests.conformance.world import World, build
 
 KIND_NAMED = {kind.name: kind for kind in BY_PLURAL.values()}
@@ -47,8 +47,10 @@ def replay(case: Mapping[str, Any]) -> Result:
     now = new if kind is POD and isinstance(new, Pod) and new.uid == pod.uid else pod
     assert isinstance(now, Pod)
     _compare_hint(result, world, case, now, old, new)
-    if not world.missing:
+    if not world.missing and not result.differences:
         _compare_consequences(result, world, case, now, triggers)
+        if result.differences:
+            result.declare(negative_selectors(world, now))
     return result
 
 

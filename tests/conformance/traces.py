@@ -15,14 +15,14 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
-from tests.conformance.cases import Result, best_of, feasible_mask
+from tests.conformance.cases import Result, best_of, feasible_mask, negative_selectors
 from tests.conformance.world import World, build
 
 
 def replay(trace: Mapping[str, Any]) -> Result:
     """Run all steps; the first step that differs ends the trace, the rest would only follow it.
 
-    A tag is about the pods of some steps: only these are declared to differ.
+    Traces with a tag have it for the pods of some steps: only these are declared to differ.
     """
     result = Result(trace["name"], trace["family"])
     world = build(trace["config"], trace["objects"])
@@ -32,20 +32,13 @@ def replay(trace: Mapping[str, Any]) -> Result:
     for number, step in enumerate(trace["steps"]):
         if step["op"] == "schedule":
             _schedule(result, world, step, number)
-            if result.differences and _selects_namespaces_without_labels(world, step["pod"]):
-                result.declare(trace.get("tags", ()))
+            if result.differences:
+                result.declare(negative_selectors(world, decode(Pod, step["pod"])))
         else:
             _change(world, step)
         if result.differences:
             break
     return result
-
-
-def _selects_namespaces_without_labels(world: World, mapping: Mapping[str, Any]) -> bool:
-    """Whether a term's namespaceSelector has only requirements that a missing label meets."""
-    terms = world.cluster.classes.info_of(decode(Pod, mapping)).cls.terms
-    selectors = [term.namespace_selector for group in terms for term in group]
-    return any(s is not None and not s.is_everything and s.matches({}) for s in selectors)
 
 
 def _change(world: World, step: Mapping[str, Any]) -> None:

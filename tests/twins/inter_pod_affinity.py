@@ -59,15 +59,20 @@ def _term(pod: Pod, term: PodAffinityTerm, weight: int) -> Term:
 
 
 def _resolved(pod: Pod, kind: str, namespaces: Namespaces) -> list[Term]:
-    """The incoming pod's terms, with the namespaces their selectors select added by name."""
+    """The incoming pod's terms, with the namespaces by name that their selectors select; an empty
+    selector stays, for it selects unknown namespaces too.
+    """
     found = []
     for term in terms_of(pod, kind):
+        selector = term.namespace_selector
+        if selector is None or not selector.requirements:
+            found.append(term)
+            continue
         names = set(term.namespaces)
-        if term.namespace_selector is not None:
-            for name, namespace in namespaces.items():
-                if term.namespace_selector.matches(namespace.metadata.labels or {}):
-                    names.add(name)
-        found.append(term._replace(namespaces=frozenset(names)))
+        for name, namespace in namespaces.items():
+            if selector.matches(namespace.metadata.labels or {}):
+                names.add(name)
+        found.append(term._replace(namespaces=frozenset(names), namespace_selector=None))
     return found
 
 

@@ -210,20 +210,14 @@ def terms_of(pod: JsonObject, kind: str) -> Sequence[JsonObject]:
 def speaks_of(
     term: JsonObject, owner: JsonObject, other: JsonObject, namespaces: Mapping[str, JsonObject]
 ) -> bool:
-    """Whether a term of `owner` is about `other`. `namespaces` by name, for selectors of them.
-
-    A namespace selector of a pod that has no node yet, and that would also choose a namespace
-    without labels, looks into every namespace, as upstream's does.
-    """
+    """Whether a term of `owner` is about `other`. `namespaces` by name, for selectors of them."""
     names = set(term.get("namespaces") or ())
     wanted = term.get("namespaceSelector")
-    everywhere = False
     if wanted is not None:
         names |= {name for name, found in namespaces.items() if chooses(wanted, _labels(found))}
-        everywhere = not owner["spec"].get("nodeName") and chooses(wanted, {})
     elif not names:
         names = {owner["metadata"]["namespace"]}
-    if not everywhere and other["metadata"]["namespace"] not in names:
+    if other["metadata"]["namespace"] not in names:
         return False
     labels, own = _labels(other), _labels(owner)
     same, different = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()

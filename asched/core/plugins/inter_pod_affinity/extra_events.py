@@ -8,6 +8,7 @@ Rule    of pods: terms are judged as the filter judges them, namespaces included
 """
 
 from asched.core.model.pod import Pod
+from asched.core.model.selector import matches
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
@@ -60,18 +61,24 @@ def pod_may_help(
 def namespace_may_help(
     terms: AffinityTerms, pod: Pod, old: Namespace | None, new: Namespace | None
 ) -> bool:
-    """Whether selectors of the pod's terms, or of terms that speak of it, read other labels."""
+    """Whether the pod's terms select the namespace and did not, or no longer do, or whether terms
+    that speak of the pod read other labels of its own namespace.
+    """
     one = new or old
-    if one is None or _labels(old) == _labels(new):
+    if one is None:
         return False
+    if one.metadata.name == pod.metadata.namespace and _labels(old) != _labels(new):
+        return True
     own = (*terms.required_affinity, *terms.required_anti_affinity)
-    return one.metadata.name == pod.metadata.namespace or any(
-        term.namespace_selector is not None for term in own
-    )
+    return any(_selects(term, old) is not _selects(term, new) for term in own)
 
 
 def _labels(namespace: Namespace | None) -> dict[str, str]:
     return (namespace.metadata.labels if namespace is not None else None) or {}
+
+
+def _selects(term: AffinityTerm, namespace: Namespace | None) -> bool:
+    return namespace is not None and matches(term.namespace_selector, _labels(namespace))
 
 
 def _matches(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:

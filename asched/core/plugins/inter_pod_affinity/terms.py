@@ -1,10 +1,11 @@
 """What the terms of an incoming pod count, and which terms of placed pods speak of it.
 
 Rules   a term of the incoming pod looks into the namespaces it names and those its selector selects
-        now. Terms of placed pods have their selector judged on the labels of the incoming pod's
-        namespace. Terminating pods count.
-Quirk   a namespace selector that also holds for no labels at all (negative requirements only, or
-        none) looks into every namespace, whether it exists or not.
+        now; an empty selector selects every namespace, whether it exists or not. Terms of placed
+        pods have their selector judged on the labels of the incoming pod's namespace. Terminating
+        pods count.
+Differs kube-scheduler takes a selector that also holds for no labels (NotIn or DoesNotExist alone)
+        for an empty one (kubernetes#141526).
 Bounds  each distinct namespace selector is resolved once per version of the namespaces.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
         staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm)
@@ -68,7 +69,7 @@ class Namespaces:
         wanted = term.namespace_selector
         if wanted is None:
             return PodPredicate(term.namespaces, term.selector)
-        if wanted.matches(NO_LABELS):
+        if wanted.is_everything:
             return PodPredicate(None, term.selector)
         return PodPredicate(term.namespaces | self.selected(wanted), term.selector)
 

@@ -131,7 +131,7 @@ def test_hints_overlook_no_pod_that_comes_near_terms_by_names(labels, near, plac
     [
         (WITHIN, "x", True),
         (WITHOUT, "x", True),
-        (MIXED, "x", True),
+        (MIXED, "x", False),  # it selects another team
         (NEAR, "x", False),
         (NEAR, "default", True),
     ],

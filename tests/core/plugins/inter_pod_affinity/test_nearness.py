@@ -118,11 +118,11 @@ CASES = [
         namespaces={"other": "team=a"},
     ),
     Case(
-        "a selector that also holds for no labels looks everywhere",
-        "2200",
-        [There("n0", namespace="other")],
+        "namespaces that do not have a label, if they exist",
+        "0020",
+        [There("n0", namespace="a"), There("n1", namespace="gone"), There("n2", namespace="b")],
         affinity(apart=[term("zone", within="team!=a")]),
-        namespaces={"other": "team=a"},
+        namespaces={"a": "team=a", "b": ""},
     ),
     Case(
         "terms of others judge the labels of our namespace",

@@ -43,7 +43,8 @@ def test_namespaces() -> None:
     assert names_of(world, within="team", namespaces=["z"]) == {"x", "y", "z"}
     assert names_of(world, within="team=none") == set()
     assert names_of(world, within="") is None
-    assert names_of(world, within="!team") is None
+    assert names_of(world, within="!team") == {"default"}
+    assert names_of(world, within="team!=a") == {"default", "y"}
 
 
 def test_a_term_without_selector_matches_nobody() -> None:
