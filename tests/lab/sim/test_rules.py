@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from asched.lab.sim.checker import EndState
+from tests.conformance.cases import DECLARED
 from tests.shared import shared_path
 
 #: Families whose rules the checker knows whole.
@@ -17,7 +18,9 @@ ARGUMENTS = ("addedAffinity", "ignoredResource", "disabled", "defaultConstraints
 
 
 def is_covered(case: dict[str, Any]) -> bool:
-    """Not: profiles that change rules, nominations, resizes under way, volumes, errors."""
+    """Not: profiles that change rules, nominations, resizes under way, volumes, errors, faults of
+    kube-scheduler.
+    """
     objects, pod = case["objects"], case["pod"]
     configuration = json.dumps(case["config"] or {})
     nominated = any(
@@ -27,6 +30,7 @@ def is_covered(case: dict[str, Any]) -> bool:
     return (
         "feasible" in case["expect"]
         and not case["expect"].get("error")
+        and DECLARED.isdisjoint(case.get("tags", ()))
         and not any(word in configuration for word in ARGUMENTS)
         and not nominated
         and "allocatedResources" not in json.dumps(objects.get("pods", ()))
