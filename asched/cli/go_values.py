@@ -20,7 +20,7 @@ VERSION_OFF: Final = "false"
 VERSION_ON: Final = "true"
 VERSION_RAW: Final = "raw"
 #: The behaviour we follow; `--version=vX` may only repeat it.
-UPSTREAM_VERSION: Final = "v1.36.2"
+UPSTREAM_VERSION: Final = "v1.36.3"
 
 _INT: Final = re.compile(r"[-+]?[0-9][0-9a-zA-Z_]*", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)

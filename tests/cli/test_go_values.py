@@ -41,7 +41,7 @@ from asched.cli.go_values import READERS
         ("pattern=N,...", "a=1,b*=2", (("a", 1), ("b*", 2))),
         ("version", "true", "true"),
         ("version", "raw", "raw"),
-        ("version", "v1.36.2", "false"),
+        ("version", "v1.36.3", "false"),
     ],
 )
 def test_a_value_is_read_as_go_reads_it(kind: str, text: str, value: object) -> None:
@@ -96,7 +96,7 @@ def test_a_value_is_read_as_go_reads_it(kind: str, text: str, value: object) -> 
         (
             "version",
             "v1.40.0",
-            'version "v1.40.0" must match major/minor/patch of default version "v1.36.2"',
+            'version "v1.40.0" must match major/minor/patch of default version "v1.36.3"',
         ),
     ],
 )

@@ -23,6 +23,7 @@ Declared: kube-scheduler decides these by a fault of its own, asched as the rule
 have rows under "Differences in deciding"."""
 ABOUT_PLUGINS: Final = """\
 Decisions: cases in which the plugin rejects or scores. Hints: cases in which its hint is asked.
+Cases that are declared to differ are left out.
 Woken in addition: kube-scheduler lets the pod sleep although it fits; asched wakes it."""
 ABOUT_WAKING: Final = """\
 Beside what kube-scheduler's plugins register for. A pod follows these only if it fits then."""
@@ -88,7 +89,7 @@ def _by_plugin(results: Sequence[Result]) -> list[tuple[object, ...]]:
     names = sorted({plugin for result in results for plugin in result.plugins})
     rows: list[tuple[object, ...]] = []
     for name in names:
-        mine = [result for result in results if name in result.plugins]
+        mine = [result for result in results if name in result.plugins and not result.declared]
         hints = [result for result in mine if result.family == "hints"]
         decisions = [result for result in mine if result.family != "hints"]
         woken = sum(result.wakes_more for result in hints)

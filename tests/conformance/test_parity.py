@@ -18,7 +18,7 @@ RESULTS = [
 def test_families_and_plugins_are_counted() -> None:
     text = parity.tables(RESULTS)
     assert "| taints | 3 | 1 | 1 | 1 |" in text
-    assert "| TaintToleration | 3 | 1 | 0 | 0 | 0 |" in text
+    assert "| TaintToleration | 2 | 1 | 0 | 0 | 0 |" in text
     assert "| NodeAffinity | 0 | 0 | 1 | 1 | 1 |" in text
 
 

@@ -1,6 +1,4 @@
-"""DeviceTaintRules on a real API server. kube-scheduler 1.36.2 is no witness: with the gate on, it
-ends in a panic at the first rule.
-"""
+"""DeviceTaintRules on a real API server."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -25,7 +25,7 @@ DELEGATED_BOUNDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 LAG_BOUNDS: Final = exponential(0.0005, 2, 14)
 
 #: The version whose behaviour, flags and metrics these are.
-KUBERNETES_VERSION: Final = "1.36.2"
+KUBERNETES_VERSION: Final = "1.36.3"
 
 
 class LeaderMetrics:

@@ -179,7 +179,7 @@ def test_the_build_and_the_gates_are_told() -> None:
     assert not asked
     found = samples(metrics)
     assert found['asched_build_info{version="9.8.7"}'] == 1
-    assert found['kubernetes_build_info{git_version="v1.36.2",major="1",minor="36"}'] == 1
+    assert found['kubernetes_build_info{git_version="v1.36.3",major="1",minor="36"}'] == 1
     enabled = {name: value for name, value in found.items() if "feature_enabled" in name}
     assert enabled == {
         'kubernetes_feature_enabled{name="A",stage="ALPHA"}': 0,
