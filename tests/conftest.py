@@ -5,8 +5,7 @@ was skipped, and why, is told in one line at the end.
 import asyncio
 from collections import Counter
 
-from asched.edge.host.user_plugins import entry_points
-from asched.edge.host.user_plugins.catalogue import GROUP
+from asched.edge.host.user_plugins import catalogue
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -17,10 +16,10 @@ def pytest_asyncio_loop_factories(config, item):
     return {"uvloop": uvloop.new_event_loop}
 
 
-_offered = entry_points.offered
-#: Plugins that whoever runs the tests has installed; no test knows of them.
-THEIRS = frozenset(_offered(GROUP))
-entry_points.offered = lambda group: [o for o in _offered(group) if o not in THEIRS]
+_offered = catalogue.entry_points
+#: Plugins that are installed where the tests run; no test knows of them.
+THEIRS = frozenset(_offered(group=catalogue.GROUP))
+catalogue.entry_points = lambda group: [o for o in _offered(group=group) if o not in THEIRS]
 
 
 #: What a reason for skipping says -> what was missing, for the line at the end of a run.

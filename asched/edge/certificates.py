@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 log = logging.getLogger(__name__)
 
@@ -167,44 +167,3 @@ def certificate_names(pem: bytes) -> list[str]:
     except x509.ExtensionNotFound:
         return []
     return names.value.get_values_for_type(x509.DNSName)
-
-
-class LateContext(ssl.SSLContext):
-    """Trusts as `ssl.create_default_context()` does, and reads whom it trusts at its first use."""
-
-    _has_read = False
-
-    def wrap_bio(self, *arguments: Any, **more: Any) -> ssl.SSLObject:
-        """Begin a connection; asyncio and uvloop do it so."""
-        self._read()
-        return super().wrap_bio(*arguments, **more)
-
-    def wrap_socket(self, *arguments: Any, **more: Any) -> ssl.SSLSocket:
-        """The same for those who block."""
-        self._read()
-        return super().wrap_socket(*arguments, **more)
-
-    def _read(self) -> None:
-        if not self._has_read:
-            self._has_read = True
-            self.load_default_certs()
-
-
-@contextmanager
-def late_contexts() -> Iterator[None]:
-    """Modules imported meanwhile get late contexts where they ask for default ones, and read
-    nothing into others.
-
-    aiohttp makes two as it is imported, and both would read and parse every authority of the
-    system, 20 to 140 ms of each start. One verifies nobody, the other is hardly ever used (for a
-    proxy that is reached by https, say).
-    """
-    module: Any = ssl
-    context: Any = ssl.SSLContext
-    create, read = module.create_default_context, context.set_default_verify_paths
-    module.create_default_context = lambda: LateContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_default_verify_paths = lambda _: None
-    try:
-        yield
-    finally:
-        module.create_default_context, context.set_default_verify_paths = create, read

@@ -33,7 +33,7 @@ from asched.lab.bench.world import WorkloadFailedError
 from tests.bench import real
 from tests.bench.crowds import Crowd, plain
 from tests.bench.engine import measure_apart
-from tests.bench.measure import Cluster, EmbeddedServer, Row, measure, pack_code
+from tests.bench.measure import Cluster, EmbeddedServer, Row, measure
 from tests.bench.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
 
 BARE = "bare client"
@@ -77,8 +77,6 @@ def main(argv: list[str] | None = None) -> int:
     if args.flames is not None:
         args.flames.mkdir(parents=True, exist_ok=True)
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
-    if any(name in BOUND for name in names):
-        pack_code()
     asked = Asked(args.nodes, args.pods)
     rows: list[Row] = []
     try:

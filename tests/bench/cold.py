@@ -7,8 +7,8 @@ A real API server holds N nodes and M waiting pods. A scheduler is started, kill
 seconds later, and started again, L times; then kube-scheduler is, on the same nodes with pods of
 its own, and so on in turns. A line tells a life: what was bound in it, when the first binding was
 seen, what the process had spent on processors by then (looked at LOOK_S apart) and by its end, and
-the machine's load. asched starts from packed code, as in its image. With `--with-a-lease` both
-elect leaders as they do by default: whoever was killed keeps the lease.
+the machine's load. With `--with-a-lease` both elect leaders as they do by default: a process that
+was killed keeps the lease.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -25,7 +25,7 @@ from pathlib import Path
 from asched.lab.bench.processes import Process
 from asched.lab.bench.report import commit, machine_line
 from tests.bench.crowds import plain
-from tests.bench.measure import SCHEDULER, Cluster, pack_code
+from tests.bench.measure import SCHEDULER, Cluster
 from tests.bench.real import RealServer, assets
 
 LOOK_S = 0.01
@@ -113,7 +113,6 @@ def main(argv: list[str] | None = None) -> int:
         print("KUBEBUILDER_ASSETS names no folder with etcd, kube-apiserver and kube-scheduler")
         return 2
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
-    pack_code()
     print(
         f"{'scheduler':15} {'life':>5} {'bound':>6} {'first s':>8} {'cpu s':>6} {'in all':>7}"
         f" {'load':>6}"

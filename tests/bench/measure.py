@@ -6,7 +6,6 @@ The times are those of this process's own watch: a pod is bound when the watch s
 import asyncio
 import contextlib
 import gc
-import subprocess
 import sys
 import tempfile
 import time
@@ -254,11 +253,6 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-def pack_code() -> None:
-    """The scheduler starts from packed code, as in its image."""
-    subprocess.run([sys.executable, "-m", "asched.cli.packed_code"], check=True)
 
 
 def _scheduler(cluster: Cluster) -> Process:

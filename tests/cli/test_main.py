@@ -52,7 +52,7 @@ RARE = ("cryptography", "asched.core.dra.cel.program", "kubernetes_asyncio", "ri
     ("loads", "absent"),
     [
         ("from asched.cli.main import main; main(['--help'])", HEAVY + RARE),
-        ("import asched.cli.run", (*RARE, "aiohttp", "prometheus_client", "importlib.metadata")),
+        ("import asched.cli.run", (*RARE, "aiohttp", "prometheus_client")),
         ("import asched.cli.run, asched.edge.host.serving", RARE),
     ],
 )

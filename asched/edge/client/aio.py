@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import aiohttp
 from yarl import URL
 
 from asched.edge.client.credentials import Credentials
@@ -35,7 +36,6 @@ from asched.edge.client.transport import (
     nobody_minds,
     observe_nothing,
 )
-from asched.edge.late_aiohttp import aiohttp
 
 #: New connections are made at most so often because of deadlines, and so many sets of older ones
 #: are left to end: requests under way on them have 20 s at least.

@@ -8,12 +8,12 @@ wrong is told in Go's words.
 from collections.abc import Mapping
 from typing import Any, Final
 
+import aiohttp
 from yarl import URL
 
 from asched.core.framework.effects import AskExtender
 from asched.core.state.facts import Answer, Refused, Replied, Unknown
 from asched.edge.client import go_words
-from asched.edge.late_aiohttp import aiohttp
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0

@@ -15,10 +15,10 @@ import ssl
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final
 
+import aiohttp
 import orjson
 
 from asched.edge.json_text import whole_letters
-from asched.edge.late_aiohttp import aiohttp
 
 
 def _no_number(name: str) -> Any:

@@ -38,7 +38,7 @@ class ApiAccess:
         """A client. Raises ConnectError before the scheduler has connected."""
         if self._credentials is None:
             raise ConnectError("there is no API server here; ask for a client in a point that runs")
-        from asched.edge.late_aiohttp import aiohttp
+        import aiohttp
 
         made = _client(self._credentials)
         # The library makes a TLS context of its own from files; ours needs none.

@@ -1,18 +1,16 @@
 """When the pages open: the port is taken at once, and answered when the first decisions are out.
 
-Certificates and the libraries that serve take a fifth of a second of CPU, on a busy machine several
-times that, which would come before the first binding. Whoever asks meanwhile is kept waiting by the
-kernel. What cannot be served ends the process in order, with the lease handed on.
+Certificates take a tenth of a second of CPU, on a busy machine several times that, which would come
+before the first binding. The kernel keeps clients that ask meanwhile waiting. What cannot be served
+ends the process in order, with the lease handed on.
 
 Bounds  OPEN_S until they open, whatever else goes on.
 """
 
 import asyncio
-import importlib
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from asched.core.config.v1 import SchedulerConfiguration
@@ -20,7 +18,6 @@ from asched.edge.client.errors import ConnectError
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import Scheduler
-from asched.edge.host.tasks import in_thread
 from asched.edge.serve import listening
 from asched.edge.serve.options import CannotServeError, ServingPlan
 from asched.edge.telemetry.metrics import Metrics
@@ -49,6 +46,7 @@ class Pages:
         self._metrics = metrics
         self._campaign = campaign
         self._listening: Sequence[socket.socket] = ()
+        self._open: Callable[..., Awaitable[Serving]] | None = None
         self._serving: Serving | None = None
         self._failure: Exception | None = None
 
@@ -57,6 +55,10 @@ class Pages:
         options = self._plan.options
         if not self._plan.is_on:
             return
+        # A tenth of a second of CPU, which decisions would have to wait for later.
+        from asched.edge.host.serving import Serving
+
+        self._open = Serving.open
         self._listening = await listening.listen(
             options.bind_address,
             options.secure_port,
@@ -66,16 +68,13 @@ class Pages:
 
     async def open(self, configuration: SchedulerConfiguration) -> None:
         """Answer on the port that was taken, if there is one."""
-        if not self._listening:
+        if self._open is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(OPEN_S):
                 await self._scheduler.begun.wait()
-        # In a thread: pods are placed meanwhile.
-        loads = partial(importlib.import_module, "asched.edge.host.serving")
-        module = await in_thread("pages", loads)
         try:
-            self._serving = await module.Serving.open(
+            self._serving = await self._open(
                 self._plan,
                 self._scheduler,
                 self._inspection,

@@ -20,7 +20,8 @@ import ssl
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from asched.edge.late_aiohttp import web
+from aiohttp import web
+
 from asched.edge.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
 from asched.edge.serve.auth import UnknownUserError as UnknownUser
 from asched.edge.serve.door import Door, Limits

@@ -25,8 +25,7 @@ from time import monotonic
 from typing import Any, Final, cast
 
 import msgspec
-
-from asched.edge.late_aiohttp import web
+from aiohttp import web
 
 log = logging.getLogger("asched.serve")
 

@@ -22,6 +22,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 import orjson
+from aiohttp import web
 
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor
@@ -29,7 +30,6 @@ from asched.core.extender.fields import WireError
 from asched.core.framework.status import PointError
 from asched.core.model.decode import MalformedObjectError
 from asched.core.model.quantity import QuantityError
-from asched.edge.late_aiohttp import web
 
 log = logging.getLogger("asched.extender")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,6 @@ from asched.edge.host.pages import Pages
 from asched.edge.serve.options import CannotServeError, ServingOptions, ServingPlan
 from tests.patience import HANG_S
 
-PLAN = ServingPlan(ServingOptions(bind_address="127.0.0.1", secure_port=1))
 CONFIGURATION = default_configuration("asched")
 
 
@@ -38,14 +38,15 @@ class Serving:
 async def world(monkeypatch):
     serving, stopped = Serving(), []
     scheduler = SimpleNamespace(begun=asyncio.Event(), stop=lambda: stopped.append(True))
-    monkeypatch.setattr(
-        pages.importlib, "import_module", lambda _: SimpleNamespace(Serving=serving)
-    )
-    made = Pages(PLAN, scheduler, None, None, None)
-    taken = socket.create_server(("127.0.0.1", 0))
-    made._listening = [taken]
+    monkeypatch.setattr("asched.edge.host.serving.Serving", serving)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = ServingOptions(bind_address="127.0.0.1", secure_port=port)
+    made = Pages(ServingPlan(options), scheduler, None, None, None)
+    await made.take_port()
     yield SimpleNamespace(pages=made, serving=serving, scheduler=scheduler, stopped=stopped)
-    taken.close()
+    with suppress(CannotServeError):
+        await made.close()
 
 
 async def test_they_open_when_the_first_decisions_are_out(world, monkeypatch):

@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -34,8 +35,7 @@ from asched.core.state.cluster import Cluster
 from asched.edge.files import file_content
 from asched.edge.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.edge.host.doctor.permissions import Right
-from asched.edge.host.user_plugins import arguments, entry_points, patience, rights
-from asched.edge.host.user_plugins.entry_points import Offer
+from asched.edge.host.user_plugins import arguments, patience, rights
 from asched.edge.host.user_plugins.patience import NotInTimeError, within
 
 GROUP: Final = "asched.plugins"
@@ -202,7 +202,12 @@ class Catalogue:
 
 def discover(plugins: Sequence[str] = (), plugin_dir: str = "") -> Catalogue:
     """Everything there is to name; files that changed are read anew. Raises PluginLoadError."""
-    catalogue = Catalogue([_of_entry_point(offer) for offer in entry_points.offered(GROUP)])
+    try:
+        points = entry_points(group=GROUP)
+    except Exception as error:
+        text = f"the entry points of an installed package cannot be read: {error}; reinstall it"
+        raise PluginLoadError(text) from error
+    catalogue = Catalogue([_of_entry_point(point) for point in points])
     for reference in plugins:
         for plugin in _of_reference(reference):
             catalogue.add(plugin)
@@ -231,12 +236,15 @@ def drop_old_modules(catalogue: Catalogue) -> None:
             del sys.modules[name]
 
 
-def _of_entry_point(offer: Offer) -> UserPlugin:
-    def load() -> type[Any]:
-        found = _guarded(offer.load, f"plugin {offer.name} of {offer.origin} ({offer.value})")
-        return _class(found, f"{offer.value} of {offer.origin}")
+def _of_entry_point(point: EntryPoint) -> UserPlugin:
+    package = point.dist
+    origin = f"{package.name} {package.version}" if package is not None else "a package"
 
-    return UserPlugin(offer.name, offer.origin, load, given=False)
+    def load() -> type[Any]:
+        found = _guarded(point.load, f"plugin {point.name} of {origin} ({point.value})")
+        return _class(found, f"{point.value} of {origin}")
+
+    return UserPlugin(point.name, origin, load, given=False)
 
 
 def _of_reference(reference: str) -> list[UserPlugin]:
