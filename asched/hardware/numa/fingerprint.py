@@ -4,28 +4,22 @@ Source  k8stopologyawareschedwg/podfingerprint, version 1: xxHash64 of the sorte
         pods, each the hash of its name seeded with that of its namespace
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
+
+from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 PREFIX: Final = "pfp0v001"
 
 
-def signer() -> Callable[[Iterable[tuple[str, str]]], str]:
-    """Makes fingerprints of (namespace, name). Raises ValueError without the library."""
-    try:
-        from xxhash import xxh64_hexdigest, xxh64_intdigest
-    except ImportError:
-        raise ValueError("it needs xxhash: install asched[numa]") from None
-
-    def sign(pods: Iterable[tuple[str, str]]) -> str:
-        hashes = sorted(
-            xxh64_intdigest(name.encode(), seed=xxh64_intdigest(namespace.encode()))
-            for namespace, name in pods
-        )
-        joined = b"".join(one.to_bytes(8, "little") for one in hashes)
-        return PREFIX + xxh64_hexdigest(joined)
-
-    return sign
+def fingerprint(pods: Iterable[tuple[str, str]]) -> str:
+    """The fingerprint of pods, each (namespace, name)."""
+    hashes = sorted(
+        xxh64_intdigest(name.encode(), seed=xxh64_intdigest(namespace.encode()))
+        for namespace, name in pods
+    )
+    joined = b"".join(one.to_bytes(8, "little") for one in hashes)
+    return PREFIX + xxh64_hexdigest(joined)
 
 
 def no_fingerprint(pods: Iterable[tuple[str, str]]) -> str:  # noqa: ARG001

@@ -29,7 +29,7 @@ from asched.hardware.numa.cache import (
     TopologyCache,
 )
 from asched.hardware.numa.demand import NumaDemand, demand_of
-from asched.hardware.numa.fingerprint import no_fingerprint, signer
+from asched.hardware.numa.fingerprint import fingerprint, no_fingerprint
 from asched.hardware.numa.strategies import (
     LEAST_ALLOCATED,
     LEAST_NUMA_NODES,
@@ -158,7 +158,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
             cluster,
             args.mode,
             self._demand,
-            signer() if over_reserves else no_fingerprint,
+            fingerprint if over_reserves else no_fingerprint,
             resync_s=float(args.cache_resync_period_seconds),
             foreign_pods=args.cache.foreign_pods_detect,
             resync_method=args.cache.resync_method,

@@ -15,7 +15,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone
-from asched.hardware.numa.fingerprint import signer
+from asched.hardware.numa.fingerprint import fingerprint
 from asched.hardware.numa.match import (
     CacheArgs,
     NodeResourceTopologyMatch,
@@ -27,7 +27,6 @@ from tests.hardware.numa.worlds import Json, World, a_node, a_pod, a_topology, a
 ZONES, CPUS, GIB = 2, 8, 32
 LATE_S = 6.0
 RESYNC_S = 5
-SIGN = signer()
 #: Of each block.
 LIVES = int(os.environ.get("LIVES", "40"))
 
@@ -57,8 +56,8 @@ class Kubelet:
 
     def word(self) -> Json:
         zones = [a_zone(at, cpu=str(c), memory=f"{g}Gi") for at, (c, g) in enumerate(self.free)]
-        fingerprint = SIGN(("default", pod) for pod in self.running)
-        return a_topology(self.name, *zones, scope=self.scope, fingerprint=fingerprint)
+        signed = fingerprint(("default", pod) for pod in self.running)
+        return a_topology(self.name, *zones, scope=self.scope, fingerprint=signed)
 
 
 class Life:
@@ -252,4 +251,4 @@ def test_nodes_with_pods_on_their_way_are_left_out_if_that_is_asked_for() -> Non
 def test_fingerprints_are_those_of_the_agents() -> None:
     """The example of k8stopologyawareschedwg/podfingerprint's own tests, in any order."""
     pods = [("ns1", "n1"), ("ns1", "n2"), ("ns2", "n1"), ("ns3", "n1"), ("ns3", "n2")]
-    assert SIGN(pods) == SIGN(reversed(pods)) == "pfp0v001b92008c14168b3a6"
+    assert fingerprint(pods) == fingerprint(reversed(pods)) == "pfp0v001b92008c14168b3a6"

@@ -10,18 +10,17 @@ from asched.core.state.facts import Gone
 from asched.core.state.pods import PodInfo
 from asched.hardware.numa.cache import Mode, TopologyCache
 from asched.hardware.numa.demand import demand_of
-from asched.hardware.numa.fingerprint import signer
+from asched.hardware.numa.fingerprint import fingerprint
 from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY, NodeResourceTopology
 from tests.hardware.numa.worlds import Json, World, a_node, a_pod, a_topology, a_zone
 
-SIGN = signer()
 START_S, RESYNC_S = 1_800_000_000.0, 10.0
 #: In place of cores: of the node's zones nothing certain is known.
 STALE = "stale"
 
 
 def named(*pods: str) -> str:
-    return SIGN(("default", pod) for pod in pods)
+    return fingerprint(("default", pod) for pod in pods)
 
 
 class Watched:
@@ -33,7 +32,9 @@ class Watched:
         self.now_s = START_S
         self.cluster.begin_turn(self.now_s, is_quiet=True)
         demand = PerClass(lambda cls: demand_of(cls.example))
-        self.cache = TopologyCache(self.cluster, mode, demand, SIGN, resync_s=RESYNC_S, **options)
+        self.cache = TopologyCache(
+            self.cluster, mode, demand, fingerprint, resync_s=RESYNC_S, **options
+        )
         self.pods: dict[str, PodInfo] = {}
 
     def node(self, name: str = "n1", uid: str = "") -> "Watched":
