@@ -183,7 +183,8 @@ async def _schedule(
     session = await ending.unless_asked(
         connect(plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on)
     )
-    parts.cluster.singleton(ApiAccess).open(session.credentials)
+    api = parts.cluster.singleton(ApiAccess)
+    api.open(session.credentials)
     campaign = campaign_for(plan, session, metrics)
     recorder = _recorder(plan, machine)
     shadow = None if plan.shadow is None else shadowing.Shadowing(plan.shadow, machine)
@@ -195,6 +196,7 @@ async def _schedule(
         await _run(plan, ending, scheduler, metrics, campaign, consultants)
     finally:
         await scheduler.tasks.cancel_all()
+        await api.close()
         await session.close()
         if shadow is not None:
             shadow.end(scheduler.clock.now_s())

@@ -38,6 +38,7 @@ async def test_the_plugin_of_the_page_asks_as_the_scheduler_does(tmp_path: Any, 
         assert await plugin.permit(None, None) is None
         server.create("configmaps", {"metadata": {"name": "freeze", "namespace": "default"}})
         assert await plugin.permit(None, None) == "placements are frozen"
+        await access.close()
         await credentials.close()
 
 
@@ -72,6 +73,40 @@ async def test_a_client_asks_where_and_as_the_scheduler_does_at_that_moment(
             headers: dict[str, str] = {}
             await client.update_params_for_auth(headers, {}, [])
             assert headers == {"Authorization": f"Bearer {written}", "Impersonate-User": "them"}
+    await access.close()
+
+
+async def test_another_client_follows_where_the_credentials_change(
+    tmp_path: Any, server: Any
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+
+    def write(url: str) -> None:
+        kubeconfig.write_text(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+            f"clusters: [{{name: k, cluster: {{server: '{url}'}}}}]\n"
+            "users: [{name: u, user: {}}]\n"
+        )
+
+    write(server.url)
+    access, credentials = ApiAccess(), await load_credentials(Source(str(kubeconfig)))
+    access.open(credentials)
+    async with access() as first, access() as same:
+        assert first is same
+        write(f"{server.url}/moved")
+        await credentials.renew()
+        async with access() as moved:
+            assert moved.configuration.host == f"{server.url}/moved"
+            assert not first.rest_client.pool_manager.closed, "blocks still use it"
+    assert first.rest_client.pool_manager.closed
+    await moved.close()  # a plugin may do so
+    async with access() as again:
+        assert not again.rest_client.pool_manager.closed
+    await access.close()
+    assert again.rest_client.pool_manager.closed
+    with pytest.raises(ConnectError):
+        async with access():
+            pass
 
 
 async def test_a_client_that_cannot_say_who_asks_asks_nothing(tmp_path: Any, server: Any) -> None:
@@ -86,3 +121,4 @@ async def test_a_client_that_cannot_say_who_asks_asks_nothing(tmp_path: Any, ser
     async with access() as client:
         with pytest.raises(ConnectError, match="impersonates several groups"):
             await client.update_params_for_auth({}, {}, [])
+    await access.close()
