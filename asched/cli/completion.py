@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from asched.cli.commands import COMMANDS, OWN_FLAGS, base_parser
 from asched.cli.flag_table import ALL
+from asched.cli.output import add_output_flag
 
 SHELLS: Final = ("bash", "zsh")
 #: cobra's directives, as bits: the shell may offer files, or must not.
@@ -26,7 +27,7 @@ FILES: Final = 0
 NO_FILES: Final = 4
 #: Endings of flags and arguments whose value is a path.
 PATHS: Final = ("config", "config_to", "file", "kubeconfig", "dir", "manifest", "out")
-#: What `doctor` has beside run's flags: name, metavar ("" for a switch), help.
+#: What `doctor` has beside run's flags and `-o`: name, metavar ("" for a switch), help.
 DOCTOR_FLAGS: Final = (
     ("as", "USER", "examine the rights of another account"),
     ("as-group", "GROUP", "a group of that account"),
@@ -81,8 +82,10 @@ def full_parser() -> argparse.ArgumentParser:
             words = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
             if "-h" not in words:
                 _add(own, words, "" if flag.kind == "bool" else flag.kind, flag.help)
-        for name, metavar, text in DOCTOR_FLAGS if command == "doctor" else ():
-            _add(own, [f"--{name}"], metavar, text)
+        if command == "doctor":
+            add_output_flag(own)
+            for name, metavar, text in DOCTOR_FLAGS:
+                _add(own, [f"--{name}"], metavar, text)
     return parser
 
 

@@ -32,6 +32,8 @@ def test_every_command_is_offered() -> None:
         ("run --leader-elect-lease", ["--leader-elect-lease-duration"], NO_FILES),
         ("run --config ", [], FILES),
         ("doctor --as-", ["--as-group"], NO_FILES),
+        ("doctor --out", ["--output"], NO_FILES),
+        ("doctor -o ", ["json", "text", "wide", "yaml"], NO_FILES),
         ("doctor --kubeconfig ", [], FILES),
         ("completion z", ["zsh"], NO_FILES),
         ("completion zsh ", [], NO_FILES),

@@ -1,4 +1,4 @@
-"""Every link of the documents leads to a file that exists, and to a heading it has."""
+"""Links of the documents lead to files and headings that exist, and paths in them to files."""
 
 import re
 from pathlib import Path
@@ -14,6 +14,12 @@ PAGES = [
     *(ROOT / "deploy").rglob("*.md"),
 ]
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+#: A file of the tree in backticks, maybe with the name of a test.
+FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|yaml|json|lock|md|toml))(?:::\w+)?`")
+#: Where the pages read paths from.
+FOLDERS = [ROOT / folder for folder in ("", "asched", "asched/core", "asched/edge", "asched/hardware")]
+#: What a page has its reader make, and an annotation.
+NO_FILES = re.compile(r"team_nodes\.py$|^hami\.io/")
 
 
 def anchors(page: Path) -> set[str]:
@@ -33,6 +39,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             lost.append(link)
     assert lost == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_in_backticks_exist(page: Path) -> None:
+    named = {
+        path for path in FILE.findall(page.read_text(encoding="utf-8")) if not NO_FILES.search(path)
+    }
+    there = {path for path in named for folder in FOLDERS if (folder / path).exists()}
+    assert named - there == set()
 
 
 def test_pages_have_links_at_all() -> None:

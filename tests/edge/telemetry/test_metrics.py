@@ -4,8 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
-import timeit
 
 import pytest
 
@@ -254,27 +252,6 @@ def test_no_input_makes_the_page_grow_without_end():
 
     assert len(children) == 5_001
     assert sum(children["other",].counts) == 1_000
-
-
-def test_the_reports_of_one_bound_pod_cost_little():
-    """Measured 5 µs of CPU; the bound leaves room for a slower one."""
-    seen = Metrics().scheduler
-    points = ("PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit", "PreBind", "Bind")
-
-    def one_pod():
-        seen.incoming("active", "UnschedulablePodAdd")
-        for point in points:
-            seen.point_ran(point, "p", "Success", 0.0002)
-        for point in points[:4]:
-            seen.evaluated(point, "p", ("A", "B", "C"), 5_000)
-        seen.algorithm_ran(0.0002)
-        seen.attempt_ended("scheduled", "p", 0.002)
-        seen.pod_scheduled("p", 1, 0.5, was_flushed=False)
-        seen.pod_bound("ns/a", "n1", 5, 5)
-
-    best_s = min(timeit.repeat(one_pod, number=100, repeat=50, timer=time.thread_time)) / 100
-
-    assert best_s < 15e-6
 
 
 def test_promtool_finds_nothing_to_say():
