@@ -148,7 +148,7 @@ def _args_faults(profile: KubeSchedulerProfile, index: int) -> list[Problem]:
     """NodeResourcesFit's args, judged if the plugin is built; one text for all faults."""
     if names.NODE_RESOURCES_FIT not in needed_plugins(profile):
         return []
-    for place, entry in enumerate(profile.plugin_configs):
+    for entry in profile.plugin_configs:
         if isinstance(entry.args, NodeResourcesFitArgs):
             found = node_resources_fit(entry.args, ())
             if found:
@@ -156,7 +156,7 @@ def _args_faults(profile: KubeSchedulerProfile, index: int) -> list[Problem]:
                     f"initializing plugin {quoted(entry.name)}: "
                     f"{message([problem.text for problem in found])}"
                 )
-                base: Path = ("profiles", index, "pluginConfig", place, "args")
+                base: Path = ("profiles", index, "pluginConfig", entry.name, "args")
                 return [Problem(StartStage.CONSTRUCT, text, (*base, *found[0].path))]
     return []
 

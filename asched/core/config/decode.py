@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from asched.core.config import duration
 from asched.core.config.args import ARGS_TYPES, kind_of_args
+from asched.core.config.legacy import VERSIONS, is_legacy
 from asched.core.config.problem import (
     Path,
     Problem,
@@ -167,10 +168,10 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
         return {}, faults.found
     if version != API_VERSION or kind not in KINDS:
         hint = "" if kind in KINDS else did_you_mean(kind, [KIND])
-        if version.startswith(f"{API_GROUP}/") and version != API_VERSION:
-            hint = "an old version; `asched config migrate FILE` writes it as v1"
-        elif kind == "Policy":
-            hint = "a legacy Policy; `asched config migrate FILE` writes it as v1"
+        if is_legacy(document):
+            hint = "an old form; `asched config migrate FILE` writes it as v1"
+        elif version.startswith(f"{API_GROUP}/") and version != API_VERSION:
+            hint = f"write it as {API_VERSION}; {', '.join(VERSIONS)} are read, too"
         faults.add(unregistered(version, kind), ("apiVersion",), Severity.ABORT, hint)
         return {}, faults.found
     checked = _struct(document, KINDS[kind], (), "", faults)

@@ -19,7 +19,8 @@ KnownPlugins = Mapping[str, frozenset[str]]
 
 #: Plugins with one rule in several parts: wherever a user enables them, they run at these points,
 #: and of all others at queueSort alone. Upstream's Coscheduling rejects at PreFilter and gives up
-#: at PostFilter and Reserve; here nothing of it is left to be done there.
+#: at PostFilter and Reserve, and up to v1beta3 marks groups at PostBind; here nothing of it is left
+#: to be done there.
 WHOLE: Final[Mapping[str, frozenset[str]]] = {
     names.COSCHEDULING: frozenset({"preEnqueue", "permit"}),
 }

@@ -34,12 +34,27 @@ OLD_WEIGHTS: Final = {
     names.NODE_AFFINITY: 1,
     names.INTER_POD_AFFINITY: 1,
 }
+_ONE_CLIENT: Final = "plugins use the scheduler's own connection"
+_OWN_CLIENT: Final = {"kubeMaster": _ONE_CLIENT, "kubeConfigPath": _ONE_CLIENT}
 #: Before v1beta2, scoring by capacity was a plugin for each strategy; the first one was the
 #: default.
 STRATEGY_PLUGINS: Final = {
     "NodeResourcesLeastAllocated": LEAST_ALLOCATED,
     "NodeResourcesMostAllocated": MOST_ALLOCATED,
     "RequestedToCapacityRatio": REQUESTED_TO_CAPACITY_RATIO,
+}
+#: Args of scheduler-plugins' old versions that have nothing to set here.
+OLD_ARGS: Final[Mapping[str, Mapping[str, str]]] = {
+    names.COSCHEDULING: {
+        "deniedPGExpirationTimeSeconds": "podGroupBackoffSeconds is the pause after a rejection",
+        **_OWN_CLIENT,
+    },
+    names.CAPACITY_SCHEDULING: _OWN_CLIENT,
+    "NodeResourceTopologyMatch": {
+        "kubeconfigpath": _ONE_CLIENT,
+        "masteroverride": _ONE_CLIENT,
+        "namespaces": "topologies have no namespace any more",
+    },
 }
 DEFAULT_STRATEGY_PLUGIN: Final = "NodeResourcesLeastAllocated"
 #: Fields that named addresses without TLS.
@@ -148,14 +163,25 @@ def _configs(entries: list[dict[str, Any]], path: Path, draft: Draft) -> list[di
         here = (*path, "pluginConfig", place)
         name = entry.get("name")
         args = entry.get("args")
-        if isinstance(args, Mapping) and str(args.get("apiVersion", "")).startswith(API_GROUP):
-            entry["args"] = {**args, "apiVersion": API_VERSION}
+        if isinstance(args, Mapping):
+            entry["args"] = _args(str(name), args, (*here, "args"), draft)
         if name in ADVICE and name not in STRATEGY_PLUGINS:
             draft.unsupported(here, f"args of {name}: {ADVICE[str(name)]}")
             continue
         kept.append(entry)
         if name not in STRATEGY_PLUGINS:
             draft.kept(here, f"args of {name}")
+    return kept
+
+
+def _args(plugin: str, args: Mapping[str, Any], path: Path, draft: Draft) -> dict[str, Any]:
+    kept = dict(args)
+    for field, text in OLD_ARGS.get(plugin, {}).items():
+        if field in kept:
+            draft.unsupported((*path, field), text)
+            del kept[field]
+    if str(kept.get("apiVersion", "")).startswith(API_GROUP):
+        kept["apiVersion"] = API_VERSION
     return kept
 
 

@@ -145,6 +145,8 @@ def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) 
     for point in EXPANSION_ORDER:
         points[point], more = _expand(profile, known, point, (*where, MULTI_POINT, "enabled"))
         faults += more
+    # An entry of multiPoint is wrong at many points; the first one that upstream visits says it.
+    faults = list({fault.path: fault for fault in reversed(faults)}.values())[::-1]
     if not faults:
         faults = _check_whole(profile, points, where)
     resolved: dict[str, tuple[WeightedPlugin, ...]] = {}
@@ -220,8 +222,8 @@ def _expand(
     faults: list[Problem] = []
     overrides: set[str] = set()
     from_multi_point: list[str] = []
-    for place, plugin in enumerate(profile.plugin_set(MULTI_POINT).enabled):
-        path = (*where, place, "name")
+    for plugin in profile.plugin_set(MULTI_POINT).enabled:
+        path = (*where, plugin.name, "name")
         if plugin.name not in known:
             faults.append(_unknown(plugin.name, point, known, path))
         elif point not in known[plugin.name] or plugin.name in disabled:

@@ -55,6 +55,7 @@ class NamedString(str):
     __slots__ = ()
 
 
+#: A text where a list stands means the list's last entry of that name.
 Path = tuple[str | int, ...]
 
 

@@ -29,7 +29,7 @@ SUCCESSORS: Final[Mapping[str, str]] = {
 #: Old plugin -> the advice given where it is refused.
 ADVICE: Final[Mapping[str, str]] = {
     **{
-        old: f"it is gone; {new} does its work today (see `asched config migrate FILE`)"
+        old: f"it is gone; {new}, on by default, does its work today"
         for old, new in SUCCESSORS.items()
     },
     "NodeLabel": f"it is gone; use {names.NODE_AFFINITY} with addedAffinity, or pod node affinity",

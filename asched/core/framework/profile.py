@@ -108,10 +108,11 @@ def build(
     def at(point: str) -> tuple[Any, ...]:
         base = POINTS[point]
         chosen = [made[entry.name] for entry in resolved.at(point)]
+        serving = [plugin for plugin in chosen if isinstance(plugin, base)]
         for plugin in chosen:
-            if not isinstance(plugin, base):
+            if plugin not in serving and point not in plugin.listed_at:
                 raise CannotBuildError(f'plugin "{plugin.name}" does not extend {point} plugin')
-        return tuple(chosen)
+        return tuple(serving)
 
     pre_filters, pre_scores = at("preFilter"), at("preScore")
     percentage = resolved.profile.percentage_of_nodes_to_score

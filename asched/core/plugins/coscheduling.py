@@ -40,7 +40,7 @@ NODE_GROWS: Final = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_
 
 class Coscheduling(GangRule, QueueSortPlugin):
     name = names.COSCHEDULING
-    listed_at = frozenset({"preFilter", "postFilter", "reserve"})
+    listed_at = frozenset({"preFilter", "postFilter", "reserve", "postBind"})
     is_coscheduled = True
     too_few_pods = unresolvable("waiting for minMember pods of the PodGroup to appear")
     too_few_places = Status(

@@ -215,10 +215,10 @@ def test_the_internal_version_knows_no_fields() -> None:
 @pytest.mark.parametrize(
     ("version", "kind", "hint"),
     [
-        ("kubescheduler.config.k8s.io/v1beta2", KIND, "an old version"),
-        ("kubescheduler.config.k8s.io/v1beta2", "Policy", "an old version"),
-        ("v1", "Policy", "a legacy Policy"),
-        (API_VERSION, "Policy", "a legacy Policy"),
+        ("kubescheduler.config.k8s.io/v1beta2", KIND, "an old form"),
+        ("kubescheduler.config.k8s.io/v1beta2", "Policy", "an old form"),
+        ("v1", "Policy", "an old form"),
+        (API_VERSION, "Policy", "an old form"),
         (API_VERSION, KIND.lower(), f'did you mean "{KIND}"?'),
         ("example.com/v1", KIND, ""),
         ("v1", "ConfigMap", ""),

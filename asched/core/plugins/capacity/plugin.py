@@ -69,6 +69,7 @@ LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 
 class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
     name = names.CAPACITY_SCHEDULING
+    listed_at = frozenset({"reserve"})  # upstream's counts there; here the columns count
     kinds: ClassVar[tuple[Kind, ...]] = (ELASTIC_QUOTA, LOCAL_QUEUE)
     preempts = True
 

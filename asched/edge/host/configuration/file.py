@@ -25,14 +25,14 @@ from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.legacy import is_legacy, translate
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.policy import translate_policy
-from asched.core.config.problem import Problem, Severity, StartStage, as_upstream
+from asched.core.config.problem import Path, Problem, Severity, StartStage, as_upstream
 from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
 from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.files import file_start
 from asched.edge.host.configuration import extender_tls
-from asched.edge.host.configuration.source import Source, read
+from asched.edge.host.configuration.source import Source, item, name_of, read
 
 #: etcd refuses larger objects, so no ConfigMap can hold more (1.5 MiB is its default limit).
 FILE_BYTES_MAX: Final = 1_500_000
@@ -139,16 +139,17 @@ def load_config(
 
     def stop_if(problems: Sequence[Problem]) -> None:
         if problems:
-            raise ConfigError(located(name, source, problems))
+            shown = translation.document if translation is not None and is_translated else None
+            raise ConfigError(located(name, source, problems, shown))
 
-    document, translation = source.document, None
+    document, translation, is_translated = source.document, None, False
     if any(problem.severity for problem in source.problems):
         stop_if(source.problems)
     if legacy and is_legacy(document):
         stop_if(source.problems)
         translation = translate(document, known)
         stop_if(translation.problems)
-        document = translation.document
+        document, is_translated = translation.document, True
     if policy is not None:
         stop_if(source.problems)
         document, translation = _with_policy(name, source, document, policy, policy_name, known)
@@ -224,6 +225,22 @@ def election_warnings(constructed: Constructed) -> list[Problem]:
     return election_faults(constructed.configuration)
 
 
-def located(name: str, source: Source, problems: Sequence[Problem]) -> list[Located]:
-    """The problems with their places in the file."""
-    return [Located(name, *source.place(problem.path), problem) for problem in problems]
+def located(
+    name: str, source: Source, problems: Sequence[Problem], document: Any = None
+) -> list[Located]:
+    """The problems with their places in the file. `document` is what the file was translated to,
+    if the problems are of that.
+    """
+    return [
+        Located(name, *source.place(_by_name(problem.path, document)), problem)
+        for problem in problems
+    ]
+
+
+def _by_name(path: Path, document: Any) -> Path:
+    """The path with names for the numbers of entries: a translation leaves some entries out."""
+    found, value = list[str | int](), document
+    for step in path:
+        value = item(value, step)
+        found.append(name_of(value) or step if isinstance(step, int) else step)
+    return tuple(found)

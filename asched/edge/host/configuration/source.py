@@ -11,6 +11,7 @@ Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 import base64
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -57,10 +58,38 @@ class Source(msgspec.Struct):
 
     def place(self, path: Path) -> tuple[int, int]:
         """Where a path stands, or the nearest part of it that is written in the file."""
+        path = self._numbered(path)
         for length in range(len(path), 0, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
         return (1, 1)
+
+    def _numbered(self, path: Path) -> Path:
+        """The path with numbers for names of entries, up to what is not there."""
+        found, value = list[str | int](), self.document
+        for step in path:
+            if isinstance(value, list) and isinstance(step, str):
+                places = [at for at, entry in enumerate(value) if name_of(entry) == step]
+                if not places:
+                    break
+                step = places[-1]  # noqa: PLW2901 - the same step, as a number
+            found.append(step)
+            value = item(value, step)
+        return tuple(found)
+
+
+def item(value: Any, step: str | int) -> Any:
+    """What stands at a step in a mapping or a list, None if nothing does."""
+    if isinstance(value, Mapping):
+        return value.get(step)
+    is_there = isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
+    return value[step] if is_there else None
+
+
+def name_of(entry: Any) -> str | None:
+    """The name of an entry that has one."""
+    name = item(entry, "name")
+    return name if isinstance(name, str) else None
 
 
 class _UnreadableError(Exception):

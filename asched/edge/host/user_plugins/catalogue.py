@@ -166,17 +166,13 @@ class Catalogue:
         """Raises ConfigError for args that these plugins would not take; `name` is the file's."""
         problems = []
         for number, resolved in enumerate(loaded.profiles):
-            written = {
-                entry.name: (place, entry.args)
-                for place, entry in enumerate(resolved.profile.plugin_configs)
-            }
+            written = {entry.name: entry.args for entry in resolved.profile.plugin_configs}
             for plugin in filter(None, map(self.plugins.get, resolved.plugin_names)):
-                place, args = written.get(plugin.name, (0, None))
                 try:
-                    arguments.arguments(plugin.own, args)
+                    arguments.arguments(plugin.own, written.get(plugin.name))
                 except arguments.ArgsError as error:
                     text = f'initializing plugin "{plugin.name}": {error}'
-                    path = ("profiles", number, "pluginConfig", place, "args")
+                    path = ("profiles", number, "pluginConfig", plugin.name, "args")
                     problems.append(Problem(StartStage.CONSTRUCT, text, path))
         if problems:
             raise ConfigError(located(name, loaded.source, problems))
