@@ -212,6 +212,9 @@ class World(Silent):
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         self.raised.append((plugin, point, error))
 
+    def contained(self, part: str, about: str, error: BaseException) -> None:
+        self.raised.append(("", f"{part} {about}", error))
+
     # --- inside ----------------------------------------------------------------------------------
 
     def start(self, configuration: Any, plugins: Catalogue, seed: int) -> None:

@@ -56,8 +56,8 @@ class Binding(msgspec.Struct):
         """The whole cycle. Ends with the pod bound, or returned to the queue."""
         try:
             status = yield from self._until_bound()
-        except MISTAKES as error:  # a plugin's bug costs its pod an attempt, no more
-            status = failure(self.context.contain(error, "bind"))
+        except MISTAKES as raised:  # it costs the pod an attempt, no more
+            status = failure(self.context.contain(raised, "bind", self.attempt.pod.key))
         self.context.waiting.drop(self.attempt.info.pod.metadata.uid)
         if status.is_success:
             yield self._bound()
@@ -271,7 +271,7 @@ class Binding(msgspec.Struct):
             return status
 
     def _tell_lost(self, message: str) -> None:
-        self.context.tell(self.attempt, Step.UNKNOWN, message, len(message))
+        self.context.tell(self.attempt, Step.UNKNOWN, message)
 
     def _still_fits(self) -> bool:
         """Whether the binding may be sent once more. For a pod that went, anything settles it."""
@@ -315,7 +315,7 @@ class Binding(msgspec.Struct):
     def _failed(self, status: Status) -> Steps:
         context, attempt = self.context, self.attempt
         context.observer.binding_failed(attempt.pod.key, self.node, status.message)
-        context.tell(attempt, Step.FAILED, status.message, len(status.message))
+        context.tell(attempt, Step.FAILED, status.message)
         held = attempt.info.pod.on(self.node)
         given_back = yield from give_back(context, attempt, self.node)
         # Of a pod that went meanwhile the place was free at once, and what PreBind held is now.
@@ -360,7 +360,7 @@ def give_back(
             if steps is not None:
                 status = yield from late.driven(steps, plugin.name, "reserve")
                 if not status.is_success:
-                    context.tell(attempt, Step.FAILED, status.message, len(status.message))
+                    context.tell(attempt, Step.FAILED, status.message)
         except MISTAKES as error:  # the others must give back theirs, too
             context.contain(error, "reserve")
     return context.cluster.forget(attempt.info)

@@ -29,6 +29,8 @@ from asched.core.state.facts import Answer, Fact
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
+#: Of the words of an exception in a message: they may quote an object of any size.
+RAISED_CHARS_MAX: Final = 1_000
 SUCCEEDED: Final = Code.SUCCESS.text
 Promising = Generator[Effect, Answer, str]
 A = TypeVar("A")
@@ -142,16 +144,22 @@ class SchedulerContext(msgspec.Struct):
         else:
             self.tell(attempt, Step.BOUND, node)
 
-    def contain(self, error: BaseException, point: str) -> str:
-        """Report what a plugin raised at a point (or nearby); returns what its pod is told."""
+    def contain(self, error: BaseException, part: str, about: str = "") -> str:
+        """Report an exception, whatever raised it, in a part of the scheduler (an extension point,
+        mostly); returns the message for the pod.
+        """
         if isinstance(error, PluginError):
             self.observer.plugin_raised(error.plugin, error.point, error.error)
             return str(error)
         if isinstance(error, PointError):
             return str(error)
         plugin, where = blame(error)
-        self.observer.plugin_raised(plugin, where or point, error)
-        return f'plugin "{plugin}" raised {type(error).__name__}: {error}'
+        raised = f"{type(error).__name__}: {error}"[:RAISED_CHARS_MAX]
+        if not plugin:
+            self.observer.contained(part, about, error)
+            return f"internal error: {raised}"
+        self.observer.plugin_raised(plugin, where or part, error)
+        return f'plugin "{plugin}" raised {raised}'
 
     def args_by_profile(self, kind: type[A]) -> dict[str, A]:
         """The args of this kind that a plugin of each profile has, by the profile's name."""
@@ -237,7 +245,7 @@ class Attempt(msgspec.Struct):
 
 
 class Blame(NamedTuple):
-    """Whose fault an exception is: a plugin's name and the extension point, both may be empty."""
+    """What raised an exception: a plugin's name and the extension point, both may be empty."""
 
     plugin: str
     point: str

@@ -79,7 +79,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     context.observer.attempt_ended(result, attempt.profile, context.counter_s() - attempt.started_s)
     context.observer.scheduling_failed(attempt.pod.key, reason, message)
     if failure.rejection is None:
-        context.tell(attempt, Step.ERROR, message, len(message))
+        context.tell(attempt, Step.ERROR, message)
     else:
         woken_by, nodes = attempt.queued.woken_by, context.cluster.nodes
         kept, size_bytes = context.patterns.refused(failure.rejection, woken_by, nodes)

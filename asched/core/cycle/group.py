@@ -18,7 +18,7 @@ from asched.core.cycle.history import Kept
 from asched.core.cycle.scheduling import Background
 from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.runner import Decision, Runner
-from asched.core.framework.status import Status
+from asched.core.framework.status import MISTAKES, Status
 from asched.core.framework.waiting import WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
@@ -53,6 +53,8 @@ class GroupAttempt(msgspec.Struct):
     freed: dict[tuple[int, str], Pod] = msgspec.field(default_factory=dict)
     #: whether some that wait have still to be taken from the queue
     is_gathering: bool = False
+    #: the newest trial; what it began is taken back if an exception ends the attempt
+    outcome: "Outcome | None" = None
 
     def __post_init__(self) -> None:
         self.is_coscheduled = is_coscheduled(self.key)
@@ -116,17 +118,20 @@ def _gathering(
 ) -> Iterator[None]:
     attempts, queue, own_uid = group.attempts, context.queue, popped.pod.uid
     mates = tuple(context.cluster.pod_groups.get(group.key).unplaced.items())
-    for number, (uid, pod) in enumerate(mates, 1):
-        if uid != own_uid:
-            queued = queue.pop_mate(pod, popped.queued, context.now_s)
-            attempt = begin(queued) if queued is not None else None
-            if attempt is not None:
-                attempts.append(attempt)
-        if not number % MATES_AT_ONCE:
-            queue.sliced.budget.note(MATE_STEPS * MATES_AT_ONCE)
-            yield
-    if len(attempts) > 1:
-        attempts.sort(key=_order)
+    try:
+        for number, (uid, pod) in enumerate(mates, 1):
+            if uid != own_uid:
+                queued = queue.pop_mate(pod, popped.queued, context.now_s)
+                attempt = begin(queued) if queued is not None else None
+                if attempt is not None:
+                    attempts.append(attempt)
+            if not number % MATES_AT_ONCE:
+                queue.sliced.budget.note(MATE_STEPS * MATES_AT_ONCE)
+                yield
+        if len(attempts) > 1:
+            attempts.sort(key=_order)
+    except MISTAKES as raised:  # the group is tried with the pods that were found
+        context.contain(raised, "groups", group.key)
     group.is_gathering = False
 
 

@@ -30,15 +30,18 @@ from asched.core.cycle.group_trial import (
     TELL_STEPS,
     let_go,
     pause_if_due,
+    release,
+    released,
     seen,
     tell_freed,
     try_group,
 )
 from asched.core.cycle.queue_steps import room_is_free
-from asched.core.cycle.scheduling import Background, is_pointless, skip
+from asched.core.cycle.scheduling import Background, end_failed, failure_of, is_pointless, skip
 from asched.core.cycle.start_keeping import started
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Nomination
+from asched.core.framework.status import MISTAKES
 from asched.core.framework.waiting import Stage
 from asched.core.queue.queued import NOBODY
 from asched.core.state.facts import Answer
@@ -50,19 +53,44 @@ def schedule_group(
     context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, Next]:
     """Try one group. Every way out has told the queue what becomes of each of its pods."""
+    follows: Next = []
+    try:
+        yield from _settled(context, group, follows)
+    except MISTAKES as raised:  # its pods have heard: it is about what is held, or free again
+        context.contain(raised, "groups", group.key)
+        context.cluster.holds.drop(group.key)
+    return follows
+
+
+def _settled(
+    context: SchedulerContext, group: GroupAttempt, follows: Next
+) -> Generator[Effect, Answer, None]:
+    """... and what is held for it, or free again, is settled."""
     promised: list[tuple[Attempt, str]] = []
     for attempt in group.attempts if context.nominator else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node:
             promised.append((attempt, node))
-    steps = seen(group, _schedule(context, group))
+    steps = seen(group, _contained(context, group, follows))
     if group.is_coscheduled:
         steps = on_lifted(context, group.key, steps)
-    follows = yield from steps
+    yield from steps
     for attempt, node in promised:
         if node != _goes_to(context, attempt.pod.uid):
             room_is_free(context, attempt.pod, node)
-    return follows
+
+
+def _contained(
+    context: SchedulerContext, group: GroupAttempt, follows: Next
+) -> Generator[Effect, Answer, None]:
+    """Try the group. An exception costs all of its pods this attempt, and keeps no place."""
+    try:
+        follows += yield from released(context, group, _schedule(context, group))
+    except MISTAKES as raised:
+        failure = failure_of(context, raised, group.key)
+        for attempt in group.attempts:
+            if context.queue.places.get(attempt.queued.key) is None:
+                yield from end_failed(context, attempt, failure)
 
 
 def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, Next]:
@@ -133,6 +161,7 @@ def _let_go(
     """Of a group that was not scheduled: look whether others can make room, and keep no place."""
     yield from make_room_for_group(context, group, outcome)
     yield from let_go(context, group, outcome)
+    yield from release(context, group)
     room = outcome.room
     if room is None or room.background is None:
         return []

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import compress
 from typing import ParamSpec, TypeVar
 
-from asched.core.cycle.context import SchedulerContext, blame
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
 from asched.core.cycle.group_guess import guess
 from asched.core.cycle.group_search import missing, search_places, told
@@ -151,6 +151,4 @@ def _called(
     try:
         return call(*args, **named)
     except MISTAKES as raised:
-        if not blame(raised).plugin:
-            raise
         return failure(context.contain(raised, "placement"))

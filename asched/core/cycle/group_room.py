@@ -99,8 +99,8 @@ def make_room_for_group(
     trial = Supposed(context, group, known, outcome.message)
     try:
         room = yield from plugin.group_post_filter(trial)
-    except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
-        room = RoomMade(failure(failure_of(context, raised).message))
+    except MISTAKES as raised:
+        room = RoomMade(failure(failure_of(context, raised, group.key).message))
     if not room.status.is_success:
         vain.note(known, room.status.message, context.now_s, trial.spent)
     if room.status.code is Code.ERROR:

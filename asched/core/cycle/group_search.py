@@ -124,8 +124,8 @@ def search_places(
         found = yield from _found(context, group, board, within)
     except OutOfTurn as stop:
         found = Unknown(str(stop))
-    except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
-        failure: Failure = failure_of(context, raised)
+    except MISTAKES as raised:
+        failure: Failure = failure_of(context, raised, group.key)
         found = Unknown(failure.message)
     if isinstance(found, Infeasible) and board.was_moved:
         found = MOVED

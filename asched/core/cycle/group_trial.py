@@ -95,7 +95,7 @@ def try_group(
     once the group is schedulable, its other pods are not tried. Nor are they where all are needed,
     and one found no place.
     """
-    outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
+    outcome = group.outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts if context.nominator else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node is not None:
@@ -215,8 +215,8 @@ def _try_pod(
                 tried.failure = held
             else:
                 tried.decision, tried.waiting, tried.permit = decision, *held
-    except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
-        tried.failure = failure_of(context, raised)
+    except MISTAKES as raised:
+        tried.failure = failure_of(context, raised, pod.key)
         if context.cluster.is_assumed(pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
     if tried.decision is None or tried.waiting is None:  # else it went when the place was taken
@@ -289,6 +289,27 @@ def let_go(
         yield from give_back(context, attempt, node)
         context.waiting.drop(attempt.pod.uid)
         tried.waiting = None
+
+
+def released(
+    context: SchedulerContext, group: GroupAttempt, steps: Generator[Effect, Answer, T]
+) -> Generator[Effect, Answer, T]:
+    """Run steps of a group's attempt; where an exception ends them, its pods keep no places."""
+    try:
+        return (yield from steps)
+    except MISTAKES:
+        if group.outcome is not None:
+            yield from undo(context, group, group.outcome)
+        yield from release(context, group)
+        raise
+
+
+def release(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, None]:
+    """Give back places that no outcome knows of: an exception ended the trial that took them."""
+    for attempt in reversed(group.attempts):
+        if context.cluster.is_assumed(attempt.pod.uid):
+            yield from give_back(context, attempt, attempt.info.node_name)
+            context.waiting.drop(attempt.pod.uid)
 
 
 def tell_freed(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, None]:

@@ -16,6 +16,7 @@ from typing import Final
 from asched import names
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import EmitEvent
+from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
@@ -53,7 +54,11 @@ def look(context: SchedulerContext) -> Iterator[EmitEvent]:
     memory.next_look_s = context.now_s + (PART_S if memory.left else LOOK_S)
     said = 0
     for key in part:
-        why = why_incomplete(context, key)
+        try:
+            why = why_incomplete(context, key)
+        except MISTAKES as raised:  # it is asked again in LOOK_S
+            context.contain(raised, "groups", key)
+            why = ""
         if not why:
             memory.since_s.pop(key, None)
             memory.told.pop(key, None)

@@ -9,6 +9,7 @@ from typing import Final
 
 from asched.core.cycle import group_hold, request_book
 from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.status import MISTAKES
 from asched.core.state.holds import SWEEP_FROM
 from asched.core.state.pod_groups import COSCHEDULED
 
@@ -22,7 +23,7 @@ KEEPERS: Final[Mapping[str, Callable[[SchedulerContext, str], None]]] = {
 def keep(context: SchedulerContext) -> None:
     """Look at every owner whose time is up, whose room was disturbed, or who took some of it."""
     holds, moved = context.cluster.holds, context.cluster.pod_groups.moved
-    request_book.settle_consumers(context)
+    _settle_consumers(context)
     if len(holds):
         for owner in tuple(holds.expired(context.now_s)):
             _settle(context, owner)
@@ -36,7 +37,7 @@ def put_off(context: SchedulerContext) -> None:
     """Nobody is decided for now: another replica leads, or not all is known. What moved stays
     noted, but for groups that came and went.
     """
-    request_book.settle_consumers(context)
+    _settle_consumers(context)
     groups, holds = context.cluster.pod_groups, context.cluster.holds
     if len(groups.moved) > SWEEP_FROM + 2 * (len(groups) + len(holds)):
         gone = [key for key in groups.moved if not groups.get(key).count and not holds.of(key)]
@@ -44,5 +45,19 @@ def put_off(context: SchedulerContext) -> None:
             del groups.moved[key]
 
 
+def _settle_consumers(context: SchedulerContext) -> None:
+    try:
+        request_book.settle_consumers(context)
+    except MISTAKES as raised:  # their slots are held until these pods move again
+        context.contain(raised, "requests")
+        context.cluster.consumers.moved.clear()
+
+
 def _settle(context: SchedulerContext, owner: str) -> None:
-    KEEPERS[owner.partition(":")[0]](context, owner)
+    try:
+        KEEPERS[owner.partition(":")[0]](context, owner)
+    except MISTAKES as raised:  # nothing is held for it until something of it moves again
+        context.contain(raised, "holds", owner)
+        context.cluster.holds.drop(owner)
+        context.cluster.holds.touched.pop(owner, None)
+        context.cluster.pod_groups.moved.pop(owner, None)

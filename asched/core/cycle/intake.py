@@ -24,6 +24,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.orders import Order
 from asched.core.cycle.queue_steps import take_step
 from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.model.vast import is_vast
 from asched.core.queue import event_handlers
@@ -83,7 +84,7 @@ class Intake:
         sliced.budget.open()
         self._announces_arrivals = self._context.awaits_pods
         if sliced or self._begun is not None:
-            sliced.go_on()
+            self._slice()
             if self._begun is not None and not sliced:
                 self._go_on(self._begun)
             return has_work
@@ -101,7 +102,21 @@ class Intake:
                 self._go_on(self._take_in(fact, listed))
             if sliced.budget.left <= 0:
                 break
+        self._tell_unreadable()
         return has_work
+
+    def _tell_unreadable(self) -> None:
+        unreadable = self._context.cluster.unreadable
+        for about, error in unreadable:
+            self._context.contain(error, "intake", about)
+        unreadable.clear()
+
+    def _slice(self) -> None:
+        """Go on with what is sliced. A piece that raises ends there, and costs no other."""
+        try:
+            self._context.queue.sliced.go_on()
+        except MISTAKES as raised:
+            self._context.contain(raised, "queue")
 
     def _tell_news(self) -> None:
         """What the API has answered with is known as if the watch had told."""
@@ -152,7 +167,12 @@ class Intake:
             for step in steps:
                 if may_be_late and self._is_late(step):
                     continue
-                label = take_step(context, step)
+                try:
+                    label = take_step(context, step)
+                except MISTAKES as raised:  # the object is known, and its next change is heard
+                    seen = sight.old if sight.new is None else sight.new
+                    about = f"{sight.kind.resource} {seen.metadata.key}"
+                    context.contain(raised, "queue", about)
                 if sliced.pieces:
                     yield
             if context.cluster.classes.long_keys != self._long_keys:

@@ -41,6 +41,7 @@ from asched.core.cycle import (
 from asched.core.cycle.alone import Alone
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.feature import Feature
 from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.holding import keep, put_off
@@ -58,6 +59,7 @@ from asched.core.framework.effects import (
     Together,
     WaitFor,
 )
+from asched.core.framework.status import MISTAKES
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Answer, Done, Fact, Returned
 
@@ -105,7 +107,29 @@ class Machine:
         self._has_more = False
         waits, answer = self._waits, self._take_answer
         self._intake = Intake(context, waits.saw, answer, self._ask, self._put_off)
+        self._features = self._features_of(context)
         self.intake_s = 0.0  # how long the last turn's facts took, cycles left out
+
+    def _features_of(self, context: SchedulerContext) -> tuple[Feature, ...]:
+        """What is done in each turn before cycles, in this order."""
+        cluster = context.cluster
+
+        def tell_groups() -> None:
+            self._out.extend(group_waiting.look(context))
+
+        def tell_quotas() -> None:
+            self._out.extend(quota_warnings.look(context))
+
+        def keep_starts() -> None:
+            if start_keeping.keep(context):
+                start_recall.recall(context)
+
+        return (
+            Feature(context, "groups", tell_groups, lambda: group_waiting.next_look_s(cluster)),
+            Feature(context, "quotas", tell_quotas),
+            Feature(context, "starts", keep_starts, lambda: start_keeping.next_s(cluster)),
+            Feature(context, "requests", self._run_requests, lambda: request_cycle.next_s(cluster)),
+        )
 
     # --- the line --------------------------------------------------------------------------------
 
@@ -141,11 +165,8 @@ class Machine:
             put_off(context)
         self._follow_on()
         if may_decide:
-            self._out.extend(group_waiting.look(context))
-            self._out.extend(quota_warnings.look(context))
-            if start_keeping.keep(context):
-                start_recall.recall(context)
-            self._run_requests()
+            for feature in self._features:
+                feature.do()
             if not context.queue.sliced:  # else not all that is held is counted yet
                 self._run_cycles()
             self._has_more |= bool(self._paused)
@@ -173,11 +194,9 @@ class Machine:
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
 
     def _next_decisions_s(self) -> Iterator[float | None]:
-        cluster = self.context.cluster
-        yield cluster.holds.next_deadline_s
-        yield group_waiting.next_look_s(cluster)
-        yield request_cycle.next_s(cluster)
-        yield start_keeping.next_s(cluster)
+        yield self.context.cluster.holds.next_deadline_s
+        for feature in self._features:
+            yield feature.next_s()
 
     @property
     def _may_decide(self) -> bool:
@@ -241,6 +260,10 @@ class Machine:
                 effect = next(steps)
         except StopIteration as end:
             task.ended(end.value)
+            return
+        except MISTAKES as raised:  # attempts contain their own: nothing else has to be undone
+            self.context.contain(raised, "task")
+            task.ended(None)
             return
         self._effect_ids += 1
         task.turn = task.turn or self._effect_ids
@@ -352,16 +375,22 @@ class Machine:
             context.queue.done(queued.pod.uid)
             return None
         self._attempts += 1
-        info = context.cluster.classes.info_of(queued.pod, queued.class_key)
-        attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
-        if queued.attempts == 1 and (told := told_once(context, attempt)) is not None:
-            self._out.append(told)
+        try:
+            info = context.cluster.classes.info_of(queued.pod, queued.class_key)
+            attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
+            if queued.attempts == 1 and (told := told_once(context, attempt)) is not None:
+                self._out.append(told)
+        except MISTAKES as raised:
+            context.contain(raised, "begin", queued.key)
+            now = context.cluster.pods_seen.get(queued.key, queued.pod)
+            context.queue.return_failed(queued, now, (), (), context.now_s)
+            return None
         return attempt
 
-    def _group_ended(self, key: str, results: list[Any]) -> None:
+    def _group_ended(self, key: str, results: list[Any] | None) -> None:
         self._open_cycles -= 1
         self._parked.open_groups.discard(key)
-        self._followers.extend(results)
+        self._followers.extend(results or ())
 
     def _cycle_ended(self, result: Any) -> None:
         self._open_cycles -= 1
@@ -388,6 +417,8 @@ class Machine:
         """Its pod hears of it through the changes it causes; if it failed, or came too late to
         cause any (SKIP), there are none.
         """
+        if result is None:  # an exception ended it
+            return
         status, pod = result
         if not status.is_success:
             self.context.queue.activate((pod,), self.context.now_s)

@@ -44,6 +44,11 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         """A plugin failed by exception; its pod gets an error status."""
 
+    def contained(self, part: str, about: str, error: BaseException) -> None:
+        """An exception that no plugin raised cost what it is about one attempt, and no more. `part`
+        of the scheduler names where: an extension point, or a feature such as `requests`.
+        """
+
     def permit_waited(self, result: str, duration_s: float) -> None:
         """A pod waited on Permit; `result` is the status it ended with."""
 
@@ -89,6 +94,8 @@ class Silent(SilentQueue, SilentPlugins):
     def preempted(self, result: str, duration_s: float) -> None: ...
 
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None: ...
+
+    def contained(self, part: str, about: str, error: BaseException) -> None: ...
 
     def permit_waited(self, result: str, duration_s: float) -> None: ...
 

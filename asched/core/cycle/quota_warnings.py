@@ -13,6 +13,7 @@ from typing import Final
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import EmitEvent
+from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.quota import ElasticQuota
 from asched.core.state.cluster import Cluster
@@ -55,7 +56,12 @@ def look(context: SchedulerContext) -> Iterator[EmitEvent]:
             told.uids[uid] = None
             if len(told.uids) > TOLD_MAX:
                 told.uids.popitem(last=False)
-            yield _warning(cluster, quota, profile)
+            try:
+                warning = _warning(cluster, quota, profile)
+            except MISTAKES as raised:
+                context.contain(raised, "quotas", quota.metadata.key)
+                continue
+            yield warning
     told.epochs = epochs
 
 

@@ -32,6 +32,7 @@ from asched.core.cycle.request_book import Bookings, free
 from asched.core.cycle.request_status import Wanted, patch_of, says
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, Stage
 from asched.core.state.cluster import Cluster
@@ -183,7 +184,11 @@ def due(context: SchedulerContext) -> Iterator[Work]:
         return
     for key in tuple(bookings.moved):
         bookings.moved.pop(key, None)
-        _look_at_booking(context, key)
+        try:
+            _look_at_booking(context, key)
+        except MISTAKES as raised:
+            context.contain(raised, "requests", key)
+            _forget(context, key)
     tracked = requests.to_try(context.now_s)
     if tracked is not None:
         yield Work(_try(context, tracked), decides=True)
@@ -204,9 +209,13 @@ def _considering(
     for key in keys:
         note(CONSIDER_STEPS)
         yield
-        for _ in _consider(context, classes, key):
-            note(PLACE_STEPS)
-            yield
+        try:
+            for _ in _consider(context, classes, key):
+                note(PLACE_STEPS)
+                yield
+        except MISTAKES as raised:  # nothing is done for it until it, or its template, moves again
+            context.contain(raised, "requests", key)
+            _forget(context, key)
 
 
 def _consider(
@@ -333,6 +342,10 @@ def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
             _pause(context, tracked)
         if not says(request, found.wanted):
             _say(context, tracked, found.wanted)
+    except MISTAKES as raised:  # it holds no place, and is tried again after a pause
+        context.contain(raised, "requests", tracked.key)
+        free(context, bookings.end(tracked.key))
+        _pause(context, tracked)
     finally:
         requests.trying = ""
 
@@ -385,6 +398,9 @@ def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
             return
         _write_at(context, tracked, context.now_s + tracked.write_pause_s)
         tracked.write_pause_s = min(2 * tracked.write_pause_s, WRITE_PAUSE_S_MAX)
+    except MISTAKES as raised:  # what cannot be said is not said
+        context.contain(raised, "requests", tracked.key)
+        tracked.wanted = None
     finally:
         requests.writes -= 1
         tracked.is_writing = False

@@ -22,6 +22,7 @@ from asched.core.cycle.group_trial import (
     LET_GO_STEPS,
     let_go,
     pause_if_due,
+    released,
     seen,
     tell_freed,
     try_group,
@@ -159,7 +160,7 @@ def _trial(
     context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, Outcome | str]:
     """Places of all pods, assumed; or why there are none."""
-    found = yield from seen(group, _sought(context, group))
+    found = yield from seen(group, released(context, group, _sought(context, group)))
     yield from tell_freed(context, group)
     return found
 

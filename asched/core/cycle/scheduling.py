@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
 from asched.core.cycle.consuming import decide
-from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext, blame
+from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
@@ -28,7 +28,7 @@ from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
 from asched.core.framework.runner import Decision, NoNodesError
-from asched.core.framework.status import MISTAKES, SUCCESS, Code, PointError, Status, failure
+from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.state.budget import SLICES_MAX, OutOfTurn
@@ -63,10 +63,10 @@ Next = Binding | Background | None
 def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effect, Answer, Next]:
     """Try one pod. Every way out has told the queue what becomes of the pod."""
     while True:
-        if is_pointless(context, attempt):
-            yield from skip(context, attempt)
-            return None
         try:
+            if is_pointless(context, attempt):
+                yield from skip(context, attempt)
+                return None
             found = yield from decide(context, attempt)
             context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
             if isinstance(found, Rejection):
@@ -77,13 +77,34 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
             if ended is None:
                 continue
             failure = ended
-        except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
-            failure = failure_of(context, raised)
+        except MISTAKES as raised:
+            failure = failure_of(context, raised, attempt.pod.key)
         break
-    if context.cluster.is_assumed(attempt.pod.uid):
-        yield from give_back(context, attempt, attempt.info.node_name)
-    yield from fail(context, attempt, failure)
+    yield from end_failed(context, attempt, failure)
     return None
+
+
+def end_failed(
+    context: SchedulerContext, attempt: Attempt, failure: Failure
+) -> Generator[Effect, Answer, None]:
+    """Give back the place of an attempt that an exception ended, and return its pod to the queue:
+    with backoff and its message or, if that raises as well, without a message.
+    """
+    uid, key = attempt.pod.uid, attempt.pod.key
+    try:
+        if context.cluster.is_assumed(uid):
+            yield from give_back(context, attempt, attempt.info.node_name)
+        context.waiting.drop(uid)
+        yield from fail(context, attempt, failure)
+    except MISTAKES as raised:
+        context.contain(raised, "failure", key)
+        context.cluster.forget(attempt.info)
+        now, queue = context.cluster.pods_seen.get(key), context.queue
+        if queue.places.get(key) is None:
+            if now is None or now.uid != uid or now.spec.node_name:
+                queue.done(uid)
+            else:
+                queue.return_failed(attempt.queued, now, (), (), context.now_s)
 
 
 def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, Failure | None]:
@@ -112,15 +133,13 @@ def skip(context: SchedulerContext, attempt: Attempt) -> Iterator[Effect]:
     context.queue.done(pod.uid)
 
 
-def failure_of(context: SchedulerContext, raised: BaseException) -> Failure:
-    """What an attempt failed by that ended in an exception. Raises it if no plugin is to blame."""
+def failure_of(context: SchedulerContext, raised: BaseException, about: str = "") -> Failure:
+    """Why an attempt failed that an exception ended, whatever raised it."""
     if isinstance(raised, NoNodesError):
         return unschedulable(NO_NODES)
     if isinstance(raised, CannotAssumeError):
         return error(str(raised))
-    if isinstance(raised, PointError) or blame(raised).plugin:
-        return error(context.contain(raised, "schedule"))
-    raise raised
+    return error(context.contain(raised, "schedule", about))
 
 
 def _rejected(
@@ -128,16 +147,20 @@ def _rejected(
 ) -> Generator[Effect, Answer, Next]:
     """No node: try to make room, then give the pod back to the queue under its rejectors."""
     result = yield from make_room(context, attempt, rejection)
-    if is_pointless(context, attempt):
-        yield from skip(context, attempt)
-        return None
-    if result is not None and result.victims:
-        context.observer.preempting(len(result.victims))
-    why = rejected(rejection, result)
-    if context.promise is not None and not why.nomination.node:
-        told = yield from context.promise(context, (attempt,))
-        why = replace(why, message=why.message + told)
-    yield from fail(context, attempt, why)
+    try:
+        if is_pointless(context, attempt):
+            yield from skip(context, attempt)
+            return None
+        if result is not None and result.victims:
+            context.observer.preempting(len(result.victims))
+        why = rejected(rejection, result)
+        if context.promise is not None and not why.nomination.node:
+            told = yield from context.promise(context, (attempt,))
+            why = replace(why, message=why.message + told)
+        yield from fail(context, attempt, why)
+    except MISTAKES:
+        take_back(result)
+        raise
     if result is None or result.background is None:
         return None
     return Background(context, attempt.pod, result.background)
@@ -161,10 +184,7 @@ def make_room(
     started_s = context.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
     if is_pointless(context, attempt):
-        if result.withdraw is not None:
-            result.withdraw()
-        if result.background is not None:
-            result.background.close()
+        take_back(result)
         return None
     if any(plugin.preempts for plugin in runner.profile.post_filters):
         context.observer.preemption_tried()
@@ -174,6 +194,14 @@ def make_room(
         victims = tuple([(key, seen[key].priority) for key in result.victims if key in seen])
         context.tell(attempt, Step.NOMINATED, (result.nomination.node, victims))
     return result
+
+
+def take_back(result: PostFilterResult | None) -> None:
+    """Do not go on with what PostFilter plugins began."""
+    if result is not None and result.withdraw is not None:
+        result.withdraw()
+    if result is not None and result.background is not None:
+        result.background.close()
 
 
 def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:

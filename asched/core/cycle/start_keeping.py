@@ -17,6 +17,7 @@ import msgspec
 
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, RESERVATION_MOVED, Change
 from asched.core.state.cluster import Cluster
@@ -146,8 +147,13 @@ def keep(context: SchedulerContext) -> bool:
     _tell(context, kept)
     _look_at_rows(context, kept)
     for one in ledger.all() if len(ledger) and not kept.is_trying else ():
-        if one.owner != kept.searching:
+        if one.owner == kept.searching:
+            continue
+        try:
             _look_at(context, kept, ledger, one)
+        except MISTAKES as raised:
+            context.contain(raised, "starts", one.owner)
+            drop(context, one.owner, "dropped")
     if _may_go_on(kept, ledger):
         owner = min(kept.waiting, key=lambda owner: kept.waiting[owner][0])
         _activate(context, (kept.waiting.pop(owner)[1],))

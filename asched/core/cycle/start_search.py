@@ -21,7 +21,7 @@ import numpy as np
 from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Result
-from asched.core.cycle.group_trial import let_go, pause_if_due, seen, try_group
+from asched.core.cycle.group_trial import let_go, pause_if_due, released, seen, try_group
 from asched.core.cycle.start_keeping import StartTimes
 from asched.core.cycle.supposed import MOVE_STEPS, without
 from asched.core.framework.effects import Effect
@@ -140,7 +140,8 @@ def search(
             blocked = timeline.free_at(start.at_s) - start.room
             kept.is_trying = True
             try:
-                found = yield from _try_at(context, group, start.at_s, leaving, within, blocked)
+                steps = _try_at(context, group, start.at_s, leaving, within, blocked)
+                found = yield from released(context, group, steps)
             finally:
                 kept.is_trying = False
             if found is not None:

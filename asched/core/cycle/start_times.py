@@ -31,7 +31,7 @@ from asched.core.cycle.start_keeping import (
 from asched.core.cycle.start_recall import told
 from asched.core.cycle.start_search import Found, NodesMovedError, is_beyond, search
 from asched.core.framework.effects import Effect
-from asched.core.framework.status import PointError
+from asched.core.framework.status import MISTAKES, PointError
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
@@ -45,7 +45,20 @@ AWAITED_MAX: Final = 1_000
 def promise(
     context: SchedulerContext, attempts: Sequence[Attempt]
 ) -> Generator[Effect, Answer, str]:
-    """A start for pods of one owner that found no places just now; what to tell them."""
+    """A start for pods of one owner that found no places just now; what to tell them. None where
+    an exception ends the search.
+    """
+    try:
+        return (yield from _promise(context, attempts))
+    except MISTAKES as raised:
+        context.contain(raised, "starts", attempts[0].pod.key)
+        drop(context, owner_of(context, attempts[0].pod), "dropped")
+        return ""
+
+
+def _promise(
+    context: SchedulerContext, attempts: Sequence[Attempt]
+) -> Generator[Effect, Answer, str]:
     cluster, first = context.cluster, attempts[0]
     ledger, kept = cluster.singleton(Reservations), cluster.singleton(StartTimes.of)
     args = kept.args.get(first.profile) if ledger.is_on else None

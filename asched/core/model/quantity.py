@@ -80,6 +80,11 @@ def ceiling(value: Fraction) -> int:
     return min(magnitude, INT64_MAX) if value >= 0 else -min(magnitude, INT64_MAX)
 
 
+def within_int64(amount: int) -> int:
+    """The amount, or the nearest that the columns can hold."""
+    return max(-INT64_MAX, min(amount, INT64_MAX))
+
+
 @lru_cache(maxsize=CACHE_SIZE)
 def whole(text: Quantity) -> int:
     """Quantity.Value: whole units (bytes, devices), rounded up."""

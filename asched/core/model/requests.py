@@ -14,7 +14,13 @@ from functools import lru_cache
 from typing import Final
 
 from asched.core.model.pod import Container, Pod, ResourceRequirements
-from asched.core.model.quantity import CACHE_SIZE, INT64_MAX, Quantity, QuantityError, parse
+from asched.core.model.quantity import (
+    CACHE_SIZE,
+    Quantity,
+    QuantityError,
+    parse,
+    within_int64,
+)
 from asched.names import QUALIFIED_NAME_PATTERN, SUBDOMAIN_PATTERN
 
 CPU: Final = "cpu"
@@ -49,7 +55,7 @@ def nano(text: Quantity) -> int:
 def to_units(exact: Mapping[str, int]) -> dict[str, int]:
     """Milli-CPU for cpu, whole units for the rest, rounded up and kept within int64."""
     return {
-        name: min(-(-amount // (_NANO // 1000 if name == CPU else _NANO)), INT64_MAX)
+        name: within_int64(-(-amount // (_NANO // 1000 if name == CPU else _NANO)))
         for name, amount in exact.items()
     }
 

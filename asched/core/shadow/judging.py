@@ -66,7 +66,7 @@ class Judge:
         info = self._cluster.classes.info_of(pod)
         try:
             found = judge(info)
-        except MISTAKES as raised:  # `failure_of` raises what is no plugin's fault
+        except MISTAKES as raised:
             return self._failed(said, raised)
         if found.outcome is not Outcome.SAME and self.configured.consults(info):
             return found._replace(outcome=Outcome.EXTENDER)

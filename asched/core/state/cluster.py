@@ -27,6 +27,7 @@ from asched.core.state.consumers import Consumers
 from asched.core.state.counters import AnyCounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
+from asched.core.state.invariant import InvariantError, broken
 from asched.core.state.list_parts import ListParts, gone
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, NodeTable
 from asched.core.state.objects import RULED_BY_SPEC, Objects
@@ -83,7 +84,10 @@ class Cluster(Objects):
         self.is_supposed = False  #: whether pods are gone that are there, for somebody's long trial
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
         self.wall_ahead_s = 0.0
+        #: objects that were left out, since what is counted of them cannot be made, and why
+        self.unreadable: list[tuple[str, Exception]] = []
         self._list_parts = ListParts()
+        self._broken: InvariantError | None = None
         self._singletons: dict[Any, Any] = {}
 
     # --- for readers -----------------------------------------------------------------------------
@@ -113,7 +117,13 @@ class Cluster(Objects):
     # --- facts -----------------------------------------------------------------------------------
 
     def begin_turn(self, now_s: float, *, is_quiet: bool) -> None:
-        """`is_quiet`: no attempt is open, so that rows may be given back."""
+        """`is_quiet`: no attempt is open, so that rows may be given back. Raises InvariantError,
+        too, for what broke between two turns.
+        """
+        if self._broken is not None:
+            raise self._broken
+        if self.topology.on_trial:
+            raise InvariantError("broken invariant of the columns: a trial ends before its turn")
         self.wall_clock_s = now_s + self.wall_ahead_s
         if is_quiet and self.nodes.cut():
             del self._rows[self.nodes.height :]
@@ -133,13 +143,38 @@ class Cluster(Objects):
         return []
 
     def _see(self, kind: Kind, obj: Any) -> list[Sight]:
-        if kind is POD:
-            return self._see_pod(obj)
-        if kind is NODE:
-            return [self._see_node(obj)]
-        return [] if self._put_plain(kind, obj) else [Sight(kind, self._put_object(kind, obj), obj)]
+        cls = None
+        if kind is POD and obj.spec.node_name:
+            try:  # nothing is written yet
+                cls = self.classes.class_of(obj)
+                obj = self.classes.lean(obj, cls)
+                _derive(cls)
+            except Exception as error:  # noqa: BLE001 - reported by the machine
+                self.unreadable.append((f"pod {obj.key}", error))
+                return []
+        try:
+            if kind is POD:
+                return self._see_pod(obj, cls)
+            if kind is NODE:
+                return [self._see_node(obj)]
+            if self._put_plain(kind, obj):
+                return []
+            return [Sight(kind, self._put_object(kind, obj), obj)]
+        except Exception as e:
+            raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly known", e) from e
 
     def _lose(self, kind: Kind, obj: Any) -> list[Sight]:
+        try:
+            return self._lose_object(kind, obj)
+        except Exception as e:
+            raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly gone", e) from e
+
+    def _half_done(self, invariant: str, cause: Exception) -> InvariantError:
+        """The error for a change that ended halfway; each later turn raises it, too."""
+        self._broken = self._broken or broken(invariant, cause)
+        return self._broken
+
+    def _lose_object(self, kind: Kind, obj: Any) -> list[Sight]:
         if kind is POD:
             known = self.pods_seen.get(obj.key)
             if known is None or known.uid != obj.uid:
@@ -222,16 +257,12 @@ class Cluster(Objects):
 
     # --- pods ------------------------------------------------------------------------------------
 
-    def _see_pod(self, pod: Pod) -> list[Sight]:
+    def _see_pod(self, pod: Pod, cls: PodClass | None) -> list[Sight]:
         key, sights = pod.key, []
         old = self.pods_seen.get(key)
         if old is not None and old.metadata.uid != pod.metadata.uid:
             sights.append(self._lose_pod(old, old))
             old = None
-        cls = None
-        if pod.spec.node_name:
-            cls = self.classes.class_of(pod)
-            pod = self.classes.lean(pod, cls)
         self.pods_seen[key] = pod
         self.pod_groups.see(pod, old)
         if cls is not None:
@@ -289,6 +320,7 @@ class Cluster(Objects):
             raise CannotAssumeError(
                 f"pod {info.pod.uid}({info.pod.key}) is in the cache, so can't be assumed"
             )
+        _derive(info.cls)
         info.assumed = True
         self._put(info, node_name)
 
@@ -307,18 +339,27 @@ class Cluster(Objects):
 
     def _put(self, info: PodInfo, node_name: str) -> None:
         uid, info.node_name = info.pod.metadata.uid, node_name
-        self.journal.pod_comes(uid)
-        self.placed[uid] = info
-        self.pod_groups.place(info.pod)
-        self.consumers.place(info)
-        self.usage.move(info, 1)
-        row = self.nodes.row_of.get(node_name)
-        if row is None:
-            self._orphans.setdefault(node_name, {})[uid] = info
-        else:
-            self._place(info, row)
+        try:
+            self.journal.pod_comes(uid)
+            self.placed[uid] = info
+            self.pod_groups.place(info.pod)
+            self.consumers.place(info)
+            self.usage.move(info, 1)
+            row = self.nodes.row_of.get(node_name)
+            if row is None:
+                self._orphans.setdefault(node_name, {})[uid] = info
+            else:
+                self._place(info, row)
+        except Exception as e:
+            raise self._half_done(f"pod {info.pod.key} counts wholly on {node_name}", e) from e
 
     def _unplace(self, info: PodInfo) -> None:
+        try:
+            self._take_away(info)
+        except Exception as e:
+            raise self._half_done(f"pod {info.pod.key} counts nowhere any more", e) from e
+
+    def _take_away(self, info: PodInfo) -> None:
         self.journal.pod_moves(info)
         if self.placed.pop(info.pod.uid, None) is not None:
             self.usage.move(info, -1)
@@ -348,11 +389,14 @@ class Cluster(Objects):
 
     def _count(self, info: PodInfo, row: int, sign: int) -> None:
         """Move every column and index that pods move, by one pod."""
-        if sign > 0:
-            self._rows[row][info.pod.metadata.uid] = info
-        else:
-            del self._rows[row][info.pod.metadata.uid]
-        self._count_unlisted(info, row, sign)
+        try:
+            if sign > 0:
+                self._rows[row][info.pod.metadata.uid] = info
+            else:
+                del self._rows[row][info.pod.metadata.uid]
+            self._count_unlisted(info, row, sign)
+        except Exception as e:
+            raise self._half_done(f"row {row} counts pod {info.pod.key} wholly or not", e) from e
 
     def _count_unlisted(self, info: PodInfo, row: int, sign: int) -> None:
         cls = info.cls
@@ -373,18 +417,26 @@ class Cluster(Objects):
 
     def _count_held(self, what: HeldAmounts | PodInfo, row: int, sign: int) -> None:
         """As for pods, but nobody finds a pod there whom he could evict."""
-        if isinstance(what, HeldAmounts):
-            self.nodes.pod_amounts.move(what, row, sign)
-            self.nodes.columns.write["pod_count"][row] += sign * what.pods
-        else:
-            self._count_unlisted(what, row, sign)
-        self.nodes.log.add(row, PODS_MOVED)
+        try:
+            if isinstance(what, HeldAmounts):
+                self.nodes.pod_amounts.move(what, row, sign)
+                self.nodes.columns.write["pod_count"][row] += sign * what.pods
+            else:
+                self._count_unlisted(what, row, sign)
+            self.nodes.log.add(row, PODS_MOVED)
+        except Exception as e:
+            raise self._half_done(f"row {row} counts what is held there wholly or not", e) from e
 
     # --- suppositions ----------------------------------------------------------------------------
 
     def supposing(self) -> Supposition:
         """What if: a block at whose end all that was supposed is taken back."""
         return Supposition(self, self._count, self._put, self._unplace)
+
+
+def _derive(cls: PodClass) -> None:
+    """Make what is counted of a pod: what cannot be made fails before anything is counted."""
+    _ = cls.accounted, cls.accounted_nonzero, cls.host_ports, cls.claim_names, cls.storage
 
 
 def _holds_as_much(old: PodClass, new: PodClass) -> bool:

@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.model.quantity import within_int64
 from asched.core.state.cluster import Cluster
 from asched.core.state.ends import Ends
 from asched.core.state.nodes import ALL_ASPECTS, START_TIMES
@@ -111,7 +112,7 @@ def vector(cluster: Cluster, accounted: Mapping[str, int], pods: int) -> I64:
     for name, amount in accounted.items():
         at = nodes.find_resource(name)
         if at is not None:
-            found[at] = amount
+            found[at] = within_int64(amount)  # a sum of several pods may be larger
     found[-1] = pods
     return found
 

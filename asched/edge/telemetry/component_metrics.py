@@ -154,6 +154,11 @@ class OwnMetrics:
             "[ALPHA] Exceptions raised by a plugin; each cost its pod one attempt.",
             ("plugin", "extension_point"),
         )
+        self._contained = families.counter(
+            "asched_contained_exceptions_total",
+            "[ALPHA] Exceptions that no plugin raised; each cost one attempt of what it is about.",
+            ("part",),
+        )
         self._complaints = families.counter(
             "asched_complaints_total",
             "[ALPHA] Things that must not happen, did, and were survived; the log says what.",
@@ -223,6 +228,9 @@ class OwnMetrics:
 
     def plugin_raised(self, plugin: str, point: str) -> None:
         self._exceptions.of(plugin, point).value += 1
+
+    def contained(self, part: str) -> None:
+        self._contained.of(part).value += 1
 
     def complained(self) -> None:
         self._complaints.value += 1

@@ -61,6 +61,14 @@ class Reports(SchedulerMetrics):
             exc_info=error,
         )
 
+    def contained(self, part: str, about: str, error: BaseException) -> None:
+        self._own.contained(part)
+        log.error(
+            "The scheduler raised an exception; what it is about is tried again later",
+            extra={"part": part, "about": about},
+            exc_info=error,
+        )
+
     def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None:
         if reason == names.REASON_UNSCHEDULABLE:
             if verbosity() >= 2:

@@ -78,5 +78,8 @@ class Recorder(Silent):
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         self.complaints.append(f"{plugin} raised at {point}: {error}")
 
+    def contained(self, part: str, about: str, error: BaseException) -> None:
+        self.complaints.append(f"{part} raised about {about}: {error}")
+
     def binding_failed(self, pod_key: str, node: str, message: str) -> None:
         self.complaints.append(f"binding {pod_key} to {node} failed: {message}")

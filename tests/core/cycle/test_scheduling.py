@@ -4,19 +4,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asched.core.cycle.failure import unschedulable as no_node
 from asched.core.cycle.history import Step
 from asched.core.cycle.scheduling import (
     Background,
-    failure_of,
     out_of_turn,
     rejected,
     schedule_one,
 )
-from asched.core.framework.attempt import NO_NODES
 from asched.core.framework.effects import Bind, EmitEvent, Pause
 from asched.core.framework.points import (
-    FilterPlugin,
     Nomination,
     PermitPlugin,
     PostFilterPlugin,
@@ -24,11 +20,9 @@ from asched.core.framework.points import (
     ReservePlugin,
 )
 from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
-from asched.core.framework.runner import NoNodesError
 from asched.core.framework.status import (
     SUCCESS,
     Code,
-    PointError,
     Status,
     failure,
     pending,
@@ -37,7 +31,6 @@ from asched.core.framework.status import (
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
 from asched.core.model.kinds import POD
 from asched.core.state.budget import SLICES_MAX, OutOfTurn
-from asched.core.state.cluster import CannotAssumeError
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -289,25 +282,6 @@ def test_an_attempt_that_is_out_of_turn_pauses_so_many_times() -> None:
         next(out_of_turn(attempt, OutOfTurn("too much")))
     assert end.value.value.is_error
     assert end.value.value.message == "too much"
-
-
-class Clumsy(FilterPlugin):
-    name = "Clumsy"
-
-    def filter(self, pod: Any, nodes: Any, data: Any) -> Any:
-        raise ZeroDivisionError("oops")
-
-
-def test_what_an_attempt_failed_by_is_told_if_a_plugin_is_to_blame() -> None:
-    context, _ = a_context()
-    assert failure_of(context, NoNodesError()) == no_node(NO_NODES)
-    assert failure_of(context, CannotAssumeError("there already")).message == "there already"
-    assert failure_of(context, PointError("bad")).is_error
-    with pytest.raises(ZeroDivisionError) as raised:
-        Clumsy().filter(None, None, None)
-    assert 'plugin "Clumsy" raised' in failure_of(context, raised.value).message
-    with pytest.raises(KeyError, match="ours"):
-        failure_of(context, KeyError("ours"))
 
 
 class Verdict:

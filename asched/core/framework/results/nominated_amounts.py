@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
-from asched.core.model.quantity import INT64_MAX
+from asched.core.model.quantity import within_int64
 from asched.core.state.change_log import RowLog
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, NodeTable
@@ -111,7 +111,7 @@ def wanted_by(infos: Iterable[PodInfo], nodes: NodeTable) -> dict[int, int]:
         for name, amount in info.cls.accounted.items():
             index = nodes.find_resource(name)
             if index is not None:
-                wanted[index] = min(wanted.get(index, 0) + amount, INT64_MAX)
+                wanted[index] = within_int64(wanted.get(index, 0) + amount)
     return wanted
 
 
