@@ -25,6 +25,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.results.weighted import Share, paired
 from asched.core.framework.runner import Decision
+from asched.core.model.footprint import footprint
 from asched.core.state.nodes import NodeTable
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ class Patterns:
     ) -> tuple[tuple[Any, ...], int]:
         """(the parts of a `Refused`, how many bytes this one adds)."""
         summary = rejection.summary()
-        size = _OBJECT_BYTES * (2 + len(summary)) + sum([len(said[2]) for said in summary])
+        size = 3 * _OBJECT_BYTES + footprint(summary)
         rows = np.zeros(len(rejection.live), dtype=np.uint8)
         verdicts = 0
         for _, members in rejection.groups:

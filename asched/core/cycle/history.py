@@ -7,9 +7,9 @@ the one before it that tells of the same pod: that is looked up when somebody re
 binding came off, which is what follows a chosen node for the most part, is noted in that line and
 read as one of its own.
 
-Bounds  LINES_MAX lines and BYTES_MAX bytes of details (the oldest go), TOLD_MAX lines of one pod;
-        whoever asks for the newest of a kind goes back NEWEST_WITHIN lines; LINKED_MAX lines are
-        linked at a time.
+Bounds  LINES_MAX lines and BYTES_MAX bytes of what they keep (the oldest go), TOLD_MAX lines of
+        one pod; whoever asks for the newest of a kind goes back NEWEST_WITHIN lines; LINKED_MAX
+        lines are linked at a time.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,12 +18,16 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.core.model.footprint import footprint
+
 #: The last 100,000 attempts with room to spare: most leave one line. 40 bytes each, beside the
 #: pod's name and the details.
 LINES_MAX: Final = 1 << 18
 #: Of details: a guess at what an operator would give for looking back, and 100,000 attempts of
 #: pods that ten plugins score.
 BYTES_MAX: Final = 96 << 20
+#: Of a line and of a pod's name, beside what stands in them.
+LINE_BYTES, KEY_BYTES = 100, 60
 #: A pod that is tried for days would make reading it slow.
 TOLD_MAX: Final = 1_000
 #: An attempt leaves four lines at most.
@@ -46,8 +50,8 @@ class Step(Enum):
 
 
 class Kept(msgspec.Struct, gc=False):
-    """A line as it is kept. `size_bytes` of details that are more than a few words, about. `key` is
-    that of its pod, and empty once the line made way.
+    """A line as it is kept. `size_bytes` of all that it keeps. `key` is that of its pod, and empty
+    once the line made way.
     """
 
     key: str
@@ -104,12 +108,14 @@ class Histories:
         details: Any = None,
         size_bytes: int = 0,
     ) -> Told:
-        """The line. `size_bytes` as in `Kept`."""
+        """The line. `size_bytes` as in `Kept`; 0: all that the details refer to."""
+        size_bytes = size_bytes or LINE_BYTES + footprint(details)
         line = Told(key, at_s, attempt, size_bytes, step, details)
         self.add(line)
         return line
 
     def add(self, line: Kept) -> None:
+        line.size_bytes += KEY_BYTES + len(line.key)
         number = self._end
         if number < self._lines_max:
             self._lines.append(line)

@@ -296,7 +296,7 @@ class Cluster(Objects):
         old = info.cls
         if not old.is_relabelled(cls):
             return False
-        self.journal.pod_moves(info)
+        self.journal.pod_moves(info, self.classes.record_of(info))
         cls.take_over(old)
         info.cls = cls
         if info.row >= 0:
@@ -360,7 +360,7 @@ class Cluster(Objects):
             raise self._half_done(f"pod {info.pod.key} counts nowhere any more", e) from e
 
     def _take_away(self, info: PodInfo) -> None:
-        self.journal.pod_moves(info)
+        self.journal.pod_moves(info, self.classes.record_of(info))
         if self.placed.pop(info.pod.uid, None) is not None:
             self.usage.move(info, -1)
         self.pod_groups.displace(info.pod)

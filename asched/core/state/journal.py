@@ -7,28 +7,29 @@ A step says what an object was before: of a pod also on which node it counted, o
 version of ours if one stood in for it. Waiting pods, promises to them and held room are no part of
 it. Suppositions leave nothing.
 
-Bounds  STEPS_MAX steps, and BYTES_MAX of objects that nobody else holds any more; the oldest go. A
-        pod counts by the key of its class, which holds all of its spec, others by their JSON.
+Bounds  STEPS_MAX steps, and BYTES_MAX of what they keep in memory; the oldest go. The spec of
+        pods of one class is kept, and counted, once.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice, starmap
+from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
+from asched.core.model.footprint import footprint
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.node import Node
+from asched.core.model.pod import Pod
 from asched.core.state.pods import PodInfo
 
-#: The last 100,000 attempts where each pod comes and goes: 90 bytes each.
 STEPS_MAX: Final = 1 << 18
 #: As much as histories are given.
 BYTES_MAX: Final = 64 << 20
 
-_encode: Final = msgspec.msgpack.Encoder().encode
+#: Of a step, with its place in the line.
+STEP_BYTES: Final = 100
 
 
 class Step(NamedTuple):
@@ -38,45 +39,61 @@ class Step(NamedTuple):
     key: str
     before: Any
     node: str
-    size: int
 
 
 class Journal:
     """Steps by position, which only grows."""
 
-    __slots__ = ("_bytes", "_steps", "_steps_max", "end")
+    __slots__ = ("_bytes", "_specs", "_steps", "_steps_max", "end")
 
     def __init__(self, steps_max: int = STEPS_MAX) -> None:
-        self._steps: deque[tuple[Kind, str, Any, str, int]] = deque()
+        #: parts of a `Step`, bytes that it alone keeps, number of the class whose spec it keeps
+        self._steps: deque[tuple[Kind, str, Any, str, int, int]] = deque()
         self._steps_max = steps_max
+        #: number of a class -> (steps that keep its spec, bytes of that)
+        self._specs: dict[int, tuple[int, int]] = {}
         self._bytes = 0
         #: where the next step goes
         self.end = 0
 
-    def note(
-        self, kind: Kind, key: str, before: Record | None, node: str = "", size: int = -1
-    ) -> None:
-        """`size` of `before` in bytes, where it is known."""
-        if size < 0:
-            size = 0 if before is None else len(_encode(before))
-        steps = self._steps
-        steps.append((kind, key, before, node, size))
-        self.end += 1
-        self._bytes += size
-        while len(steps) > self._steps_max or self._bytes > BYTES_MAX:
-            self._bytes -= steps.popleft()[4]
+    def note(self, kind: Kind, key: str, before: Record | None, node: str = "") -> None:
+        """An object is about to be another one, or none."""
+        self._add(kind, key, before, node, STEP_BYTES + footprint(before))
 
     def pod_comes(self, uid: str) -> None:
         """A pod is about to count that counted nowhere: the step of every decision."""
-        steps = self._steps
-        steps.append((POD, uid, None, "", 0))
-        self.end += 1
-        if len(steps) > self._steps_max:
-            self._bytes -= steps.popleft()[4]
+        self._add(POD, uid, None, "", STEP_BYTES)
 
-    def pod_moves(self, info: PodInfo) -> None:
-        """A pod is about to count elsewhere, otherwise, or nowhere."""
-        self.note(POD, info.pod.uid, info.pod, info.node_name, len(info.cls.key))
+    def pod_moves(self, info: PodInfo, record: Pod) -> None:
+        """A pod is about to count elsewhere, otherwise, or nowhere. `record`: what rules read of
+        it, whose spec is that of its class.
+        """
+        number = info.cls.number
+        count, size = self._specs.get(number) or (0, footprint(record.spec))
+        self._specs[number] = count + 1, size
+        self._bytes += 0 if count else size
+        own = STEP_BYTES + getsizeof(record.spec) + footprint((record.metadata, record.status))
+        self._add(POD, info.pod.uid, record, info.node_name, own, number)
+
+    def _add(
+        self, kind: Kind, key: str, before: Any, node: str, size: int, number: int = -1
+    ) -> None:
+        steps = self._steps
+        steps.append((kind, key, before, node, size, number))
+        self.end += 1
+        self._bytes += size
+        while self._bytes > BYTES_MAX or len(steps) > self._steps_max:
+            self._dropped(*steps.popleft()[4:])
+
+    def _dropped(self, size: int, number: int) -> None:
+        self._bytes -= size
+        if number >= 0:
+            count, shared = self._specs[number]
+            if count > 1:
+                self._specs[number] = count - 1, shared
+            else:
+                del self._specs[number]
+                self._bytes -= shared
 
     def node_seen(self, old: Node | None, node: Node) -> None:
         """A node is about to be this one; a heartbeat changes nothing."""
@@ -90,7 +107,7 @@ class Journal:
     def back_to(self, end: int) -> None:
         """Forget what was noted since, and undone."""
         while self.end > end and self._steps:
-            self._bytes -= self._steps.pop()[4]
+            self._dropped(*self._steps.pop()[4:])
             self.end -= 1
 
     def remembers(self, position: int) -> bool:
@@ -101,4 +118,5 @@ class Journal:
         """The steps since a position, the newest first; those that come meanwhile are not among
         them.
         """
-        return starmap(Step, list(islice(reversed(self._steps), self.end - position)))
+        steps = islice(reversed(self._steps), self.end - position)
+        return starmap(Step, [step[:4] for step in steps])

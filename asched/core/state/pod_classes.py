@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import structs
 
+from asched.core.model.footprint import footprint
 from asched.core.model.pod import Pod, spec_key
 from asched.core.model.vast import VAST_BYTES
 from asched.core.state.budget import Budget
@@ -215,6 +216,23 @@ class PodClasses:
             status,
         )
 
+    def record_of(self, info: PodInfo) -> Pod:
+        """What rules read of a pod, with what it has in common with others held once: to be kept
+        when the pod is gone.
+        """
+        pod, like = info.pod, info.cls.example
+        if pod.spec.containers is not like.spec.containers:
+            pod = self.lean(pod, info.cls)
+        own = pod.metadata
+        if not (own.annotations or own.finalizers):
+            return pod
+        annotations, said = {}, own.annotations or {}
+        for name in (*self._annotations_read, *self._amounts_told):
+            if name in said:
+                annotations[name] = said[name]
+        metadata = structs.replace(own, annotations=annotations or None, finalizers=None)
+        return Pod(metadata, pod.spec, pod.status)
+
     def label_set_of(self, pod: Pod) -> LabelSet:
         key = _encoder.encode((pod.metadata.namespace, pod.metadata.labels))
         known = self._label_sets.get(key)
@@ -242,7 +260,7 @@ class _Recent:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._classes: OrderedDict[PodClass, None] = OrderedDict()
+        self._classes: OrderedDict[PodClass, int] = OrderedDict()  # with its bytes
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -252,10 +270,10 @@ class _Recent:
         if cls in recent:
             recent.move_to_end(cls)
             return
-        recent[cls] = None
-        self._bytes += _bytes_of(cls)
+        recent[cls] = _bytes_of(cls)
+        self._bytes += recent[cls]
         while self._bytes > self._bytes_max and len(recent) > 1:
-            self._bytes -= _bytes_of(recent.popitem(last=False)[0])
+            self._bytes -= recent.popitem(last=False)[1]
 
 
 class _LargeKeys:
@@ -290,7 +308,9 @@ def _one_of(own: T, known: T) -> T:
 
 
 def _bytes_of(cls: PodClass) -> int:
-    return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key)
+    own = cls.example.metadata
+    beside = footprint((own.annotations, own.finalizers, own.owner_references))
+    return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key) + beside
 
 
 def _resize_key(pod: Pod) -> bytes:

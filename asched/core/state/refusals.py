@@ -197,6 +197,9 @@ class Refusals:
                 key: max(amounts.get(key, 0), known.amounts.get(key, 0))
                 for key in (*known.amounts, *amounts)
             }
+        # Pods may name any number of other resources, which no node offers.
+        offered = self._nodes.resources.ids
+        amounts = {key: amount for key, amount in amounts.items() if key in offered}
         level = min(max(level * factor, 1.0), LEVEL_MAX)
         self._contested[name] = _Contested(now_s, level, amounts)
         if len(self._contested) > CONTESTED_MAX:

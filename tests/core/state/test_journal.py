@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from asched.core.model.footprint import footprint
 from asched.core.model.kinds import NODE, POD, SERVICE
 from asched.core.state import journal as journals
 from asched.core.state.journal import Journal
@@ -30,13 +31,11 @@ def test_a_step_says_what_was_before_and_where_a_pod_counted() -> None:
     cluster.assume(info, "n1")
     journal.node_seen(OLD, a_node("n1").labels(a="b").build())
     journal.pod_comes("uid-web")
-    journal.pod_moves(info)
+    journal.pod_moves(info, info.pod)
     moved, came, seen = journal.since(0)
     assert (moved.kind, moved.key, moved.before, moved.node) == (POD, "uid-web", info.pod, "n1")
-    assert moved.size == len(info.cls.key)
-    assert (came.kind, came.key, came.before, came.node, came.size) == (POD, "uid-web", None, "", 0)
+    assert (came.kind, came.key, came.before, came.node) == (POD, "uid-web", None, "")
     assert (seen.kind, seen.key, seen.before) == (NODE, "n1", OLD)
-    assert seen.size > 0
 
 
 def test_a_heartbeat_is_no_step() -> None:
@@ -64,35 +63,15 @@ def test_only_so_many_steps_are_remembered() -> None:
     assert keys(journal) == ["e", "d", "c"]
 
 
-def test_a_step_that_made_way_takes_nothing(monkeypatch: Any) -> None:
-    monkeypatch.setattr(journals, "BYTES_MAX", 100)
-    journal = Journal(steps_max=2)
-    journal.note(SERVICE, "a", OLD, size=90)
-    journal.pod_comes("b")
-    journal.pod_comes("c")
-    journal.note(SERVICE, "d", OLD, size=90)
-    assert keys(journal) == ["d", "c"]
-
-
 def test_only_so_many_bytes_are_kept(monkeypatch: Any) -> None:
-    monkeypatch.setattr(journals, "BYTES_MAX", 100)
+    monkeypatch.setattr(journals, "BYTES_MAX", 2 * (journals.STEP_BYTES + footprint(OLD)))
     journal = Journal()
     for name in ("a", "b", "c"):
-        journal.note(SERVICE, name, OLD, size=40)
+        journal.note(SERVICE, name, OLD)
     assert keys(journal) == ["c", "b"]
-    journal.note(SERVICE, "d", OLD, size=20)
-    assert keys(journal) == ["d", "c", "b"], "a hundred are not more than a hundred"
-    journal.back_to(3)
-    journal.note(SERVICE, "e", OLD, size=20)
-    assert keys(journal) == ["e", "c", "b"], "what was undone takes nothing"
-
-
-def test_what_there_was_not_before_takes_no_bytes(monkeypatch: Any) -> None:
-    monkeypatch.setattr(journals, "BYTES_MAX", 0)
-    journal = Journal()
-    journal.note(SERVICE, "a", None)
-    journal.note(SERVICE, "b", None)
-    assert [step.size for step in journal.since(0)] == [0, 0]
+    journal.back_to(2)
+    journal.note(SERVICE, "e", OLD)
+    assert keys(journal) == ["e", "b"], "what was undone takes nothing"
 
 
 def test_more_can_be_undone_than_is_remembered() -> None:
