@@ -38,8 +38,9 @@ def finds_devices(
 ) -> bool:
     left = {gpu.id: [gpu.slots, gpu.memory, gpu.cores] for gpu in gpus}
     for pod in there:
+        known = pod if is_plausible(pod, gpus) else There(pod.asks, None)
         for gpu in gpus:
-            taken = worst(pod, gpu)
+            taken = worst(known, gpu)
             left[gpu.id] = [max(a - b, 0) for a, b in zip(left[gpu.id], taken, strict=True)]
     sidecars = [one for one in asks if one.role == "sidecar"]
     mains = [one for one in asks if one.role == "container"]
@@ -48,6 +49,16 @@ def finds_devices(
     if beside is None or fill(gpus, beside, mains, model, spread) is None:
         return False
     return all(fill(gpus, beside, [one], model, spread) is not None for one in inits)
+
+
+def is_plausible(pod: There, gpus: list[Gpu]) -> bool:
+    """Whether it names as many devices of the node as it asks for; amounts are its request's."""
+    known = {gpu.id for gpu in gpus}
+    for one, parts in zip(pod.asks, pod.parts or [], strict=False):
+        named = [device for device, _, _ in parts]
+        if len(named) != one.number or len(set(named)) != len(named) or set(named) - known:
+            return False
+    return True
 
 
 def worst(pod: There, gpu: Gpu) -> list[int]:
@@ -59,9 +70,10 @@ def worst(pod: There, gpu: Gpu) -> list[int]:
                 memory = one.memory or gpu.memory * one.percent // 100
                 moments[one.role].append([1, memory, one.cores])
             continue
-        for device, memory, cores in pod.parts[at]:
+        for device, _, _ in pod.parts[at]:
             if device == gpu.id:
-                moments[one.role].append([1, memory, cores])
+                memory = one.memory or gpu.memory * one.percent // 100
+                moments[one.role].append([1, memory, one.cores])
     always = [sum(column) for column in zip([0, 0, 0], *moments["sidecar"], strict=True)]
     later = [sum(column) for column in zip([0, 0, 0], *moments["container"], strict=True)]
     first = [max(column) for column in zip([0, 0, 0], *moments["init"], strict=True)]

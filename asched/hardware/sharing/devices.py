@@ -197,6 +197,24 @@ class Room:
                 self.memory[at] = max(self.memory[at] - memory, 0)
                 self.cores[at] = max(self.cores[at] - cores, 0)
 
+    def confirmed(self, wish: Wish, told: Parts) -> Parts | None:
+        """The devices that a pod says it has got, with the amounts that it asks for: its owner
+        writes annotations at any time, while what it asks for was admitted. None if these are not
+        as many of the node's devices as it asks for.
+        """
+        found = []
+        for request, parts in zip(wish.requests, told, strict=True):
+            ids = dict.fromkeys(part.device for part in parts)
+            number = 0 if request is None else request.number
+            if not len(parts) == len(ids) == number or not ids.keys() <= self.place.keys():
+                return None
+            found.append(
+                tuple([self._part(self.place[device], request) for device in ids])
+                if request is not None
+                else ()
+            )
+        return tuple(found)
+
     def take_anywhere(self, wish: Wish) -> None:
         """Of a pod that has got devices, nobody knows which: off every one of them."""
         for device in self.devices:

@@ -1,25 +1,31 @@
 """GpuFractions: whole GPUs are no more than what others leave of them.
 
-Pods that use a part of a GPU and do not ask for the resource that counts GPUs are in nobody's sums.
-Those of which an annotation or label tells take a whole device each, however small their part.
+A pod that asks for a part of a GPU by another resource is in no sum of whole ones. It takes a
+whole device each, however small its part, of as many devices as its requests imply at most: those
+that an annotation numbers or names, since others may have parts of the same ones, or else (no such
+annotation, or one that names more) as many as that, of its own. What it named when it was first
+read counts as long as it is there.
 
-    KAI          labels runai-gpu-group and runai-gpu-group/…: one device for each group, unless a
-                 pod that holds it asks for a whole one (KAI's reservation pods do); annotation
-                 gpu-fraction or gpu-memory and no group yet: gpu-fraction-num-devices, or 1
     by number    alibabacloud.com/gpu-index, volcano.sh/gpu-index, ALIYUN_COM_GPU_MEM_IDX, and
                  Koordinator's scheduling.koordinator.sh/device-allocated
     by id        volcano.sh/vgpu-ids-new
 
+A pod that asks for no such resource takes none, whatever its annotations and labels say: its owner
+may write these at any time. So fractions of KAI count by its reservation pods, which ask for whole
+GPUs and are in the sums; no other pod can say that it holds a device for them.
+
 Rejects   nodes where fewer GPUs are neither asked for nor used so than the pod asks for.
 Retry     a pod goes; a node appears or offers something else.
 Cost      one comparison over the rows; a look at the pods of rows that changed.
-Source    NVIDIA/KAI-Scheduler pkg/common/resources/gpu_sharing.go, koordinator-sh/koordinator
-          apis/extension/device_share.go, hkust-adsl/kubernetes-scheduler-simulator
-Bounds    DEVICES_MAX devices for a pod
+Source    koordinator-sh/koordinator apis/extension/device_share.go and resource.go,
+          volcano-sh/volcano pkg/scheduler/api/devices, hkust-adsl/kubernetes-scheduler-simulator;
+          NVIDIA/KAI-Scheduler pkg/binder/binding/resourcereservation
+Bounds    MOST devices for a pod; one entry a pod that names some, swept from SWEEP_FROM on
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +35,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.hardware.sharing.convention import annotations_of, decoded, number
-from asched.hardware.sharing.devices import DEVICES_MAX
+from asched.hardware.sharing.devices import DEVICES_MAX, WHOLE
 from asched.plugin import (
     I64,
     IDLE,
@@ -40,6 +46,7 @@ from asched.plugin import (
     Codes,
     FilterPlugin,
     NodeView,
+    PerClass,
     PodInfo,
     Reason,
     Registration,
@@ -49,13 +56,30 @@ from asched.plugin import (
 IN_USE: Final = Reason("node(s) had GPUs in use by others' fractions", resolvable=False)
 ASPECTS: Final = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE
 
-GROUP: Final = "runai-gpu-group"
-FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
+#: Resources by which pods ask for parts, and how much of each is a device; 0: all is of one device.
+SHARES: Final[Mapping[str, int]] = {
+    "aliyun.com/gpu-mem": 0,
+    "aliyun.com/gpu-core.percentage": WHOLE,
+    "alibabacloud.com/gpu-milli": 1000,
+    "alibabacloud.com/gpu-count": 1,
+    "koordinator.sh/gpu": WHOLE,
+    "koordinator.sh/gpu-core": WHOLE,
+    "koordinator.sh/gpu-memory": 0,
+    "koordinator.sh/gpu-memory-ratio": WHOLE,
+    "koordinator.sh/gpu.shared": 1,
+    "volcano.sh/gpu-memory": 0,
+    "volcano.sh/gpu-number": 1,
+    "volcano.sh/vgpu-memory": 0,
+    "volcano.sh/vgpu-number": 1,
+}
 NUMBERED: Final = (
     "alibabacloud.com/gpu-index",
     "volcano.sh/gpu-index",
     "ALIYUN_COM_GPU_MEM_IDX",
 )
+MOST: Final = DEVICES_MAX
+#: Pods that have ended leave their entries.
+SWEEP_FROM: Final = 64
 KOORDINATOR: Final = "scheduling.koordinator.sh/device-allocated"
 VOLCANO: Final = "volcano.sh/vgpu-ids-new"
 
@@ -84,6 +108,9 @@ class _Taken(ByRow[None]):
         super().__init__(cluster.nodes, int(ASPECTS))
         self._cluster = cluster
         self._resource = resource
+        self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.requests, resource))
+        self._named: dict[str, set[Hashable]] = {}  # by uid, what pods named when first read
+        self._sweep_at = SWEEP_FROM
         self.counts: I64 = np.zeros(0, dtype=np.int64)
 
     def of(self, view: NodeView) -> I64:
@@ -104,34 +131,48 @@ class _Taken(ByRow[None]):
 
     def _count(self, row: int) -> int:
         used: set[Hashable] = set()
-        held: set[Hashable] = set()
         for info in self._cluster.pods_on(row).values():
-            asks = info.cls.requests.get(self._resource, 0) > 0
-            (held if asks else used).update(devices_of(info.pod))
-        return len(used - held)
+            most = self._most(info.cls)
+            if most:
+                used.update(self._devices_of(info.pod, most))
+        return len(used)
+
+    def _devices_of(self, pod: Pod, most: int) -> set[Hashable]:
+        """The devices that a pod has parts of, `most` of them at most."""
+        named = self._named.get(pod.uid)
+        if named is not None:
+            return named
+        named = set(islice(_named(pod), MOST))
+        if not 0 < len(named) <= most:
+            return {("of", pod.uid, at) for at in range(most)}
+        if not self._cluster.topology.on_trial:
+            if len(self._named) >= self._sweep_at:
+                placed = self._cluster.placed
+                self._named = {uid: its for uid, its in self._named.items() if uid in placed}
+                self._sweep_at = max(SWEEP_FROM, 2 * len(self._named))
+            self._named[pod.uid] = named
+        return named
 
 
-def devices_of(pod: Pod) -> Iterator[Hashable]:
-    """What a pod says it has a part of."""
-    told, groups = annotations_of(pod), groups_of(pod)
-    yield from (("group", group) for group in groups)
-    if not groups and (FRACTION in told or MEMORY in told):
-        count = number(told.get(DEVICES, "1")) or 1
-        yield from (("of", pod.uid, at) for at in range(min(count, DEVICES_MAX)))
+def most_of(asked: Mapping[str, int], whole: str) -> int:
+    """How many devices a pod may have parts of; 0 if it asks for whole ones, or none."""
+    if asked.get(whole, 0) > 0:
+        return 0
+    shares = [(asked[name], of) for name, of in SHARES.items() if asked.get(name, 0) > 0]
+    return min(max((-(-amount // (of or amount)) for amount, of in shares), default=0), MOST)
+
+
+def _named(pod: Pod) -> Iterator[Hashable]:
+    told = annotations_of(pod)
     for name in NUMBERED:
-        words = told.get(name, "").replace(",", "-").split("-")[:DEVICES_MAX]
+        words = told.get(name, "").replace(",", "-").split("-", MOST)
         yield from (("number", at) for word in words if (at := number(word)) is not None)
-    yield from (("number", one.minor) for one in _koordinators(told)[:DEVICES_MAX])
+    yield from (("number", one.minor) for one in _koordinators(told))
     if VOLCANO in told:
         places = len(pod.spec.containers or ())
-        parts = [part for place in decoded(told[VOLCANO], places) or () for part in place]
-        yield from (("id", part.device) for part in parts[:DEVICES_MAX])
-
-
-def groups_of(pod: Pod) -> list[str]:
-    labels = pod.labels
-    found = [labels[GROUP]] if labels.get(GROUP) else []
-    return found + [value for key, value in labels.items() if key.startswith(f"{GROUP}/")]
+        yield from (
+            ("id", part.device) for place in decoded(told[VOLCANO], places) or () for part in place
+        )
 
 
 def _koordinators(told: Mapping[str, str]) -> Sequence[Allocated]:

@@ -1,11 +1,14 @@
 """What is left of each node's devices.
 
-A pod's devices are known from its annotations, or, until the watch shows them, from what we have
-reserved for it. Pods of ours that are supposed on a node have no devices yet and get them as they
-would if they were bound one after the other. Who asks for devices and was bound by others without
-being told of any may have each of them: it is taken off all.
+Whoever owns a pod may write its annotations at any time. So a pod's devices are those that were
+reserved for it here or, of pods that this process did not bind, those that its annotations named
+when they were first read; they count with the amounts that the pod's own spec asks for. Later
+changes of the annotations count for nothing. A pod whose annotations name other numbers of devices
+than it asks for, devices that its node does not have, or none, may have any: what it asks for is
+taken off each. Pods of ours that are supposed on a node have no devices yet and get them as they
+would if they were bound one after the other.
 
-Bounds  one entry a pod of ours on its way, swept from SWEEP_FROM on; DEVICES_MAX devices a node.
+Bounds  one entry a pod with devices, swept from SWEEP_FROM on; DEVICES_MAX devices a node.
 """
 
 from collections.abc import Mapping
@@ -49,7 +52,7 @@ class Ledger(ByRow[None]):
         self._rooms: list[Room] = []
         self._columns: I64 = np.zeros((7, 0, 1), dtype=np.int64)
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
-        self._reserved: dict[str, Parts] = {}
+        self._reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
         self._sweep_at = SWEEP_FROM
         self.wish: PerClass[Wish | None] = PerClass(lambda cls: convention.wish(cls.example))
 
@@ -156,11 +159,12 @@ class Ledger(ByRow[None]):
             wish = self.wish(info.cls) if uid != without else None
             if wish is None:
                 continue
-            parts = self._convention.parts(info.pod, node.name, wish)
-            if parts is not None and not info.assumed:
-                self._reserved.pop(uid, None)  # the API tells the same now
-            else:
-                parts = self._reserved.get(uid)
+            parts = self._reserved.get(uid)
+            if parts is None and not info.assumed:
+                told = self._convention.parts(info.pod, node.name, wish)
+                parts = room.confirmed(wish, told) if told is not None else None
+                if parts is not None and not self._cluster.topology.on_trial:
+                    self.reserve(uid, parts)
             if parts is not None:
                 room.take(held_by(wish.roles, parts))
             elif info.assumed:

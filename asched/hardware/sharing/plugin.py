@@ -96,12 +96,14 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         return (told, Registration(Trigger(NODE.resource, tells), self._node_told))
 
     def _pod_told(self, _pod: Pod, old: Pod, new: Pod | None) -> Hint:
-        """It goes, or others tell late which devices it has."""
+        """It goes, or others tell late which devices it has: once, since later words are not
+        believed.
+        """
         wish = self._convention.wish(old) if old.spec.node_name else None
         if wish is None:
             return Hint.SKIP
-        before, now = (self._parts(version, wish) for version in (old, new))
-        return Hint.QUEUE if new is None or before != now else Hint.SKIP
+        is_told = self._parts(old, wish) is None and self._parts(new, wish) is not None
+        return Hint.QUEUE if new is None or is_told else Hint.SKIP
 
     def _parts(self, pod: Pod | None, wish: Wish) -> Parts | None:
         return self._convention.parts(pod, pod.spec.node_name, wish) if pod is not None else None
@@ -235,9 +237,10 @@ class VolcanoVGPU(SharedDevices):
 
     def __init__(self, args: VolcanoVGPUArgs, cluster: Cluster) -> None:
         keys = volcano.PHASE, volcano.BIND_TIME, volcano.LOCK
-        turns = Phases(cluster, keys, volcano.ALLOCATING)
+        convention = Volcano(args)
+        turns = Phases(cluster, keys, volcano.ALLOCATING, convention.wish)
         policies = args.schedule_policy, args.schedule_policy
-        super().__init__(cluster, Volcano(args), turns, *policies)
+        super().__init__(cluster, convention, turns, *policies)
 
 
 class GpuShare(SharedDevices):

@@ -2,7 +2,10 @@
 
     lock   an annotation of the node that names time and pod; we set it, the plugin takes it away.
            It is in the way of others while it is younger than GIVEN_UP_S and its pod is there.
-    phase  the plugin serves the pod that was told first: the next is told once it is served
+    phase  the plugin serves the pod that was told first: the next is told once it is served. Only
+           pods that ask for such devices are waited for, once each, from when they were bound (or
+           first seen so) until GIVEN_UP_S later: what their owners write afterwards counts for
+           nothing.
 
 Pods of ours stand in a line for each node. A lock is set with the version of the node that we know,
 so that two never have it.
@@ -14,14 +17,17 @@ Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until 
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
+from math import inf
 from typing import Final
 
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
 from asched.hardware.sharing.convention import GIVEN_UP_S, annotations_of, number
+from asched.hardware.sharing.devices import Wish
+from asched.names import POD_SCHEDULED
 from asched.plugin import (
     SUCCESS,
     Cluster,
@@ -29,6 +35,8 @@ from asched.plugin import (
     Effect,
     Late,
     Patch,
+    PerClass,
+    PodInfo,
     Refused,
     Status,
     WaitFor,
@@ -39,6 +47,8 @@ TURN_S_MAX: Final = 2 * GIVEN_UP_S
 NEWS_S_MAX: Final = 5.0
 ATTEMPTS_MAX: Final = 10
 CONFLICT: Final = 409
+#: Began so long ago that it is over.
+SERVED: Final = -inf
 #: Of a node: somebody has left it, and it is another one's turn.
 LINE: Final = "lines"
 
@@ -183,12 +193,22 @@ class Locks(Turns):
 class Phases(Turns):
     """Each pod tells of itself whether it has been served."""
 
-    def __init__(self, cluster: Cluster, keys: tuple[str, str, str], allocating: str) -> None:
-        """`keys`: the annotations for phase and beginning on pods, and of the lock on nodes."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        keys: tuple[str, str, str],
+        allocating: str,
+        wish: Callable[[Pod], Wish | None],
+    ) -> None:
+        """`keys`: the annotations for phase and beginning on pods, and of the lock on nodes;
+        `wish`: what of these devices a pod asks for.
+        """
         super().__init__(cluster)
         self._phase, self._since, self._lock = keys
         self._allocating = allocating
-        self._sent: dict[str, float] = {}  # uid -> when we let it through
+        self._asks = PerClass(lambda cls: wish(cls.example) is not None)
+        #: uid -> when it was let through, or its turn began; SERVED once that is over
+        self._began: dict[str, float] = {}
 
     def _in_the_way(self, pod: Pod, node: str) -> str:
         row, known = self._cluster.nodes.row_of.get(node), self._cluster.node_of(node)
@@ -199,39 +219,41 @@ class Phases(Turns):
         if told and not is_over(told, now_s):
             return f"{self._lock} is {told}"
         for uid, info in self._cluster.pods_on(row).items():
-            if uid != pod.uid and self._is_being_served(uid, info.pod.key, now_s):
+            if uid != pod.uid and self._is_being_served(info, now_s):
                 return f"{info.pod.key} is being served"
         return ""
 
-    def _is_being_served(self, uid: str, key: str, now_s: float) -> bool:
-        seen = self._cluster.pods_seen.get(key)
+    def _is_being_served(self, info: PodInfo, now_s: float) -> bool:
+        uid = info.pod.uid
+        if not self._asks(info.cls):
+            return False
+        seen = self._cluster.pods_seen.get(info.pod.key)
         told = annotations_of(seen) if seen is not None else {}
         phase = told.get(self._phase, "")
-        sent_s = self._sent.get(uid, 0.0)
-        if phase == self._allocating:
-            sent_s = max(sent_s, float(number(told.get(self._since, "")) or 0))
-        elif phase:
-            self._sent.pop(uid, None)
-            return False
-        return abs(now_s - sent_s) < GIVEN_UP_S
+        if phase and phase != self._allocating:
+            self._began[uid] = SERVED
+        elif phase and seen is not None and uid not in self._began:
+            at_s = float(number(told.get(self._since, "")) or 0)
+            is_likely = abs(now_s - at_s) < GIVEN_UP_S
+            self._began[uid] = min(at_s, now_s, _bound_s(seen, now_s)) if is_likely else SERVED
+        return now_s - self._began.get(uid, SERVED) < GIVEN_UP_S
 
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
         row = self._cluster.nodes.row_of.get(node)
         there = self._cluster.pods_on(row).values() if row is not None else ()
         now_s = self._cluster.wall_clock_s
-        keys = ((info.pod.uid, info.pod.key) for info in there)
-        pods = (key for uid, key in keys if self._is_being_served(uid, key, now_s))
+        pods = (info.pod.key for info in there if self._is_being_served(info, now_s))
         return ((NODE.resource, node), *((POD.resource, key) for key in pods))
 
     def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
-        now_s = self._cluster.wall_clock_s
-        self._sent = {uid: s for uid, s in self._sent.items() if now_s - s < GIVEN_UP_S}
-        self._sent[pod.uid] = now_s
+        placed = self._cluster.placed
+        self._began = {uid: at_s for uid, at_s in self._began.items() if uid in placed}
+        self._began[pod.uid] = self._cluster.wall_clock_s
         yield from ()
         return SUCCESS
 
     def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
-        self._sent.pop(pod.uid, None)
+        self._began.pop(pod.uid, None)
         yield from ()
         return SUCCESS
 
@@ -252,6 +274,17 @@ class NoTurns(Turns):
     def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
         yield from ()
         return SUCCESS
+
+
+def _bound_s(pod: Pod, now_s: float) -> float:
+    """When a pod was bound, as the API server says; `now_s` if it does not."""
+    condition = pod.condition(POD_SCHEDULED)
+    if condition is None or condition.status != "True":
+        return now_s
+    try:
+        return microseconds(condition.last_transition_time or "") / 1e6
+    except ValueError:
+        return now_s
 
 
 def _names(told: str, pod: Pod) -> bool:

@@ -13,7 +13,7 @@ ASKED = "nvidia.com/gpu"
 
 
 def a_world(nodes: int = 1) -> World:
-    gpus = [HamiPlugin(f"n{at}", [Gpu("GPU", 10_000)]) for at in range(nodes)]
+    gpus = [HamiPlugin(f"n{at}", [Gpu("GPU", 10_000), Gpu("GPU2", 10_000)]) for at in range(nodes)]
     told = [node(one.node, resources=one.offers(), annotations=one.register()) for one in gpus]
     return given(told, plugins=[HamiVGPU])
 
@@ -57,7 +57,7 @@ def test_pods_that_nobody_told_of_are_looked_at_when_they_change(
 
     assert world.schedule(a_sharer("second")).node == ""
     assert read == []
-    told = {"hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": ";"}
+    told = {"hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": "GPU,NVIDIA,10000,0:;"}
     world.add(a_sharer("there1", on="n1", annotations=told))
     world.wait(10)
     assert "n1" in {world.outcome("first").node, world.outcome("second").node}

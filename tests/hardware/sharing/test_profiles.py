@@ -7,7 +7,6 @@ import pytest
 
 from asched.core.framework.profile import CannotBuildError
 from asched.core.model.timestamp import rfc3339
-from asched.hardware.sharing.fractions import GpuFractions
 from asched.hardware.sharing.plugin import GpuShare, HamiVGPU, VolcanoVGPU
 from asched.plugin import Patch
 from asched.testing import World, given, node, pod
@@ -187,50 +186,3 @@ def test_volcano_serves_one_container_of_a_pod() -> None:
 def test_args_without_a_meaning_are_refused(plugin, args, message) -> None:
     with pytest.raises(CannotBuildError, match=re.escape(message)):
         given([node("n1")], plugins=[plugin], args={plugin.name: args})
-
-
-def a_fraction(name: str, annotations=None, labels=None):
-    return pod(name, on="n1", annotations=annotations, labels=labels)
-
-
-def a_whole(name: str, number: int = 1, **more):
-    made = pod(name, **more)
-    made["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = str(number)
-    return made
-
-
-GROUP = "runai-gpu-group"
-KOORDINATOR = '{"gpu":[{"minor":0,"resources":{}},{"minor":1}]}'
-
-
-@pytest.mark.parametrize(
-    ("there", "left"),
-    [
-        ([], 4),
-        ([a_fraction("a", {"gpu-fraction": "0.5"})], 3),
-        ([a_fraction("a", {"gpu-memory": "10", "gpu-fraction-num-devices": "2"})], 2),
-        ([a_fraction(n, {"gpu-fraction": "0.5"}, {GROUP: "g"}) for n in "ab"], 3),
-        (
-            [
-                a_fraction("a", {"gpu-fraction": "0.5"}, {GROUP: "g"}),
-                a_whole("reservation", on="n1", labels={GROUP: "g"}),
-            ],
-            3,
-        ),
-        ([a_fraction("a", {"gpu-fraction": "1"}, {GROUP: "g", f"{GROUP}/h": "h"})], 2),
-        ([a_fraction("a", {"alibabacloud.com/gpu-index": "2-3"})], 2),
-        (
-            [
-                a_fraction("a", {"alibabacloud.com/gpu-index": "1"}),
-                a_fraction("b", {"scheduling.koordinator.sh/device-allocated": KOORDINATOR}),
-            ],
-            2,
-        ),
-        ([a_fraction("a", {"volcano.sh/vgpu-ids-new": "x,NVIDIA,1,1:"})], 3),
-        ([a_fraction("a", {"scheduling.koordinator.sh/device-allocated": "nonsense"})], 4),
-    ],
-)
-def test_whole_gpus_are_what_fractions_of_others_leave(there, left) -> None:
-    world = given([node("n1", resources={"nvidia.com/gpu": 4})], there, plugins=[GpuFractions])
-    assert world.schedule(a_whole("too-many", left + 1)).node == ""
-    assert world.schedule(a_whole("just", left)).node == "n1"

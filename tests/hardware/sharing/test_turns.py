@@ -1,14 +1,11 @@
 """Whose turn it is: what others wrote on nodes and pods holds nobody up for ever."""
 
-import pytest
-
 from asched.core.state.facts import WallClock
 from asched.hardware.sharing.plugin import HamiVGPU, VolcanoVGPU
 from asched.hardware.sharing.turns import TURN_S_MAX
 from asched.testing import given, node, pod
 from tests.hardware.sharing.device_plugins import Gpu, HamiPlugin, Json, VolcanoPlugin
 
-LATEST = 2**31 - 1
 PHASE = "volcano.sh/bind-phase"
 
 
@@ -23,20 +20,6 @@ def a_sharer(name: str, resource: str) -> Json:
     resources["limits"] = {resource: "1"}
     resources["requests"][resource] = "1"
     return made
-
-
-@pytest.mark.parametrize(("since", "holds_up"), [(0.0, True), (-300.0, False), (1e9, False)])
-def test_a_pod_that_says_it_is_being_served_is_believed_for_a_while(
-    since: float, *, holds_up: bool
-) -> None:
-    """Anybody may write that into a pod of theirs, and any time."""
-    world = given([a_node(VolcanoPlugin)], plugins=[VolcanoVGPU])
-    at = min(int(world.now_s + since), LATEST)
-    told = {"volcano.sh/bind-phase": "allocating", "volcano.sh/bind-time": str(at)}
-    world.add(pod("other", on="n0", annotations=told))
-
-    bound = world.schedule(a_sharer("ours", "volcano.sh/vgpu-number")).node
-    assert bound == ("" if holds_up else "n0")
 
 
 def test_a_lock_of_a_time_to_come_is_nobodys() -> None:

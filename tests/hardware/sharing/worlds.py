@@ -96,11 +96,12 @@ def random_there(rng: random.Random, name: str, node: str, gpus: list[Gpu]) -> t
         broken = rng.choice(("x,NVIDIA,-5,0:;", "x,NVIDIA,5:;", "a,b,c,d:;", ";" * 40 + "x,y,1,1:"))
         made["metadata"]["annotations"] |= told(broken, node)
         return There(asks, None), made
-    names = [gpu.id for gpu in gpus] + ["gone"]
+    names = [gpu.id for gpu in gpus] + ["gone"] * (rng.random() < 0.2)
+    more = int(rng.random() < 0.1)
     parts = [
         [
             (device, rng.randrange(0, 6000), rng.choice((0, 10, 40)))
-            for device in rng.sample(names, min(one.number, len(names)))
+            for device in rng.sample(names, min(one.number + more, len(names)))
         ]
         for one in asks
     ]
