@@ -21,6 +21,7 @@ from asched.cli.flags import RunOptions, UsageError
 from asched.core.config.construct import election_faults
 from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
+from asched.core.model.decode import MalformedError, parse
 from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.host.configuration.file import (
     ConfigError,
@@ -138,9 +139,9 @@ def exposition(options: RunOptions) -> Exposition:
 def _manifest(path: str) -> dict[str, str]:
     form = f'--allow-metric-labels-manifest {path}: must map "metric,label" to values'
     try:
-        read_lists = yaml.safe_load(read_text(path))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{form}: {' '.join(str(error).split())}") from error
+        read_lists = parse(yaml.safe_load, read_text(path))
+    except MalformedError as error:
+        raise UsageError(f"{form}: {error}") from error
     if not isinstance(read_lists, Mapping):
         raise UsageError(form)
     for key, values in read_lists.items():

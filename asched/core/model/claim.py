@@ -1,9 +1,13 @@
 """Dynamic resources (resource.k8s.io/v1): claims, slices of devices, device classes.
 
-Opaque driver parameters and driver status are kept as they came, so that an allocation can carry
-the configuration along; nobody looks inside. An attribute holds exactly one of its four values.
+Opaque driver parameters are kept as they came, so that an allocation can carry the configuration
+along; no rule reads them. An attribute holds exactly one of its four values.
+
+Bounds  PARAMETER_LEVELS_MAX levels in opaque parameters: others are left out, and a claim that has
+        such parameters is not allocated here
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +23,12 @@ EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim
 #: Upper bound of devices in one allocation, and of consumers of one claim (API limits).
 ALLOCATION_RESULTS_MAX: Final = 32
 RESERVED_FOR_MAX: Final = 256
+
+#: Parameters of drivers have some five. What is written to the API server, to recordings and to
+#: keys of caches nests at most this deeply, so that each of their encoders can write it.
+PARAMETER_LEVELS_MAX: Final = 64
+#: Stands for parameters that cannot be written again. The API server admits mappings only.
+LEFT_OUT: Final = "left out"
 
 EXACT_COUNT: Final = "ExactCount"
 ALL: Final = "All"
@@ -82,8 +92,36 @@ class DeviceConstraint(Record, frozen=True, gc=False):
 
 
 class OpaqueDeviceConfiguration(Record, frozen=True, gc=False):
+    """`parameters` are LEFT_OUT where they cannot be written again as they came."""
+
     driver: str = ""
     parameters: Any = None
+
+    def __post_init__(self) -> None:
+        if not _is_writable(self.parameters):
+            msgspec.structs.force_setattr(self, "parameters", LEFT_OUT)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.parameters != LEFT_OUT
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether all encoders can write it: few levels, and no whole number beyond 64 bits."""
+    level = [value]
+    for _ in range(PARAMETER_LEVELS_MAX):
+        if any(isinstance(one, int) and not -(1 << 63) <= one < 1 << 64 for one in level):
+            return False
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return True
+    return False
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 class DeviceClaimConfiguration(Record, frozen=True, gc=False):
@@ -156,8 +194,6 @@ class AllocatedDeviceStatus(Record, frozen=True, gc=False):
     device: str = ""
     share_id: str | None = msgspec.field(name="shareID", default=None)
     conditions: tuple[DeviceCondition, ...] | None = None
-    data: Any = None
-    network_data: Any = None
 
 
 class ResourceClaimStatus(Record, frozen=True, gc=False):
@@ -170,6 +206,11 @@ class ResourceClaim(Record, frozen=True, gc=False):
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an allocation can carry the parameters along."""
+        return all(c.opaque is None or c.opaque.is_whole for c in self.spec.devices.config or ())
 
     @property
     def key(self) -> str:
@@ -328,6 +369,11 @@ class DeviceClassSpec(Record, frozen=True, gc=False):
 class DeviceClass(Record, frozen=True, gc=False):
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an allocation can carry the parameters along."""
+        return all(c.opaque is None or c.opaque.is_whole for c in self.spec.config or ())
 
     @property
     def key(self) -> str:

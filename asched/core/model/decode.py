@@ -1,10 +1,12 @@
-"""From a mapping to a record: for recordings, tests and whoever has parsed JSON already.
+"""Decode what other programs wrote, and fail in one way only.
 
-The client's hot path decodes bytes directly (`edge/client/codec.py`); the result is the same
-record.
+Decoders raise much more than they promise: msgspec and json a RecursionError for text that nests
+deeply, msgspec a UnicodeDecodeError, PyYAML KeyError, IndexError and AttributeError for odd tags.
+`parse` makes one error of all of them. The client's decoders read bytes (`edge/client/parsing.py`);
+`decode` makes a record of a mapping, for recordings, tests and answers that are parsed already.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,17 +14,40 @@ import msgspec
 from asched.core.model.meta import Record
 
 R = TypeVar("R", bound=Record)
+S = TypeVar("S")
+T = TypeVar("T")
 
 
-class MalformedObjectError(ValueError):
+class MalformedError(ValueError):
+    """Text that cannot be decoded; the message says why, in one line."""
+
+
+class MalformedObjectError(MalformedError):
     """An object whose fields have impossible types; the message says which field and why."""
+
+
+def parse(decoder: Callable[[S], T], source: S) -> T:
+    """Decode a source. Raises MalformedError, whatever the decoder raises."""
+    try:
+        return decoder(source)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise MalformedError(reason_of(error)) from error
+
+
+def reason_of(error: Exception) -> str:
+    """Why a decoder failed, in one line."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def decode(record: type[R], mapping: Mapping[str, Any]) -> R:
     """Convert a parsed JSON object. Raises MalformedObjectError."""
     try:
-        return msgspec.convert(mapping, record)
-    except msgspec.ValidationError as error:
+        return parse(lambda value: msgspec.convert(value, record), mapping)
+    except MalformedError as error:
         metadata = mapping.get("metadata") if isinstance(mapping, Mapping) else None
         name = metadata.get("name", "?") if isinstance(metadata, Mapping) else "?"
         raise MalformedObjectError(f"{record.__name__} {name!r}: {error}") from error

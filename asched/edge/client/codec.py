@@ -1,25 +1,26 @@
 """Bytes of lists and watches to records, one typed parse per object.
 
 A watch line is decoded straight into `{type, object}` of its kind. Only when that fails, because it
-is an ERROR (whose object is a Status) or a malformed object, the envelope is opened first and the
-object looked at as it is. A malformed object is skipped, counted, and named once: `on_malformed`
-hears of it again only when the object's uid is new. A DELETED whose object is malformed still says
-whose end it tells.
+is an ERROR (whose object is a Status) or a malformed object, the envelope is opened first and then
+the object. All of it is decoded by `parsing.read`, which has one error. A malformed object is
+skipped, counted, and named once: `on_malformed` is called again only for another uid. A DELETED
+event whose object is malformed still names the object.
 
 Bounds  MALFORMED_REMEMBERED names are kept to stay silent about them.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectMeta, Record
 from asched.edge.client.errors import ProtocolBroken, Status, read_status
 from asched.edge.client.originals import Originals
+from asched.edge.client.parsing import read
 
 #: Enough for a cluster in which a whole batch of objects is broken in the same way.
 MALFORMED_REMEMBERED: Final = 10_000
@@ -139,8 +140,8 @@ class KindCodec:
         if self._originals is not None:
             return self._page_object_by_object(body)
         try:
-            page = self._pages.decode(body)
-        except msgspec.MsgspecError:
+            page = read(self._pages.decode, body)
+        except MalformedError:
             return self._page_object_by_object(body)
         return Page(
             page.items or [], page.metadata.resource_version, page.metadata.continue_token, 0
@@ -148,8 +149,8 @@ class KindCodec:
 
     def _page_object_by_object(self, body: bytes) -> Page:
         try:
-            page = _raw_lists.decode(body)
-        except msgspec.MsgspecError as error:
+            page = read(_raw_lists.decode, body)
+        except MalformedError as error:
             raise ProtocolBroken(f"the list of {self.kind.plural} is malformed: {error}") from error
         before = self.malformed_count
         return Page(
@@ -161,13 +162,14 @@ class KindCodec:
 
     def array(self, body: bytes) -> list[Record] | None:
         """The objects of an array; None if it is no JSON."""
-        if self._originals is None:
-            with suppress(msgspec.MsgspecError):
-                objects: list[Record] = self._arrays.decode(body)
-                return objects
         try:
-            return self._one_by_one(_raw_arrays.decode(body))
-        except msgspec.MsgspecError:
+            if self._originals is None:
+                return read(self._arrays.decode, body)
+        except MalformedError:
+            pass
+        try:
+            return self._one_by_one(read(_raw_arrays.decode, body))
+        except MalformedError:
             return None
 
     def _one_by_one(self, items: Iterable[msgspec.Raw]) -> list[Record]:
@@ -175,13 +177,13 @@ class KindCodec:
         objects: list[Record] = []
         for raw in items:
             try:
-                obj = self._objects.decode(raw)
-            except msgspec.MsgspecError as error:
-                self._report(bytes(raw), error)
+                obj = read(self._objects.decode, content := bytes(raw))
+            except MalformedError as error:
+                self._report(content, error)
                 continue
             objects.append(obj)
             if self._originals is not None:
-                self._originals.keep(self.kind, obj, bytes(raw))
+                self._originals.keep(self.kind, obj, content)
         return objects
 
     def sights(self, lines: list[bytes]) -> Iterator[Sight]:
@@ -192,8 +194,8 @@ class KindCodec:
             if not line or line.isspace():
                 continue
             try:
-                event = decode(line)
-            except msgspec.MsgspecError as error:
+                event = read(decode, line)
+            except MalformedError as error:
                 yield self._open_envelope(line, error)
                 continue
             if event.type == ERROR:
@@ -207,10 +209,10 @@ class KindCodec:
                     originals.keep(self.kind, event.object, line, is_line=True)
                 yield Sight(event.type, event.object, meta.resource_version)
 
-    def _open_envelope(self, line: bytes, error: msgspec.MsgspecError | None) -> Sight:
+    def _open_envelope(self, line: bytes, error: MalformedError | None) -> Sight:
         try:
-            envelope = _envelopes.decode(line)
-        except msgspec.MsgspecError as broken:
+            envelope = read(_envelopes.decode, line)
+        except MalformedError as broken:
             raise ProtocolBroken(
                 f"a line of the watch of {self.kind.plural} is malformed: {broken}"
             ) from broken
@@ -221,18 +223,23 @@ class KindCodec:
             )
             return Sight(ERROR, None, "", status=status)
         if envelope.type == BOOKMARK:  # mandatory fields of its kind may be missing
-            bookmark = _bookmarks.decode(content).metadata
+            try:
+                bookmark = read(_bookmarks.decode, content).metadata
+            except MalformedError as broken:
+                raise ProtocolBroken(
+                    f"a bookmark of the watch of {self.kind.plural} is malformed: {broken}"
+                ) from broken
             return Sight(BOOKMARK, None, bookmark.resource_version, bookmark.annotations)
-        head = self._report(content, error or msgspec.ValidationError("unknown"))
+        head = self._report(content, error or MalformedError("unknown"))
         gone = _minimal(self.kind, head) if envelope.type == DELETED else None
         return Sight(envelope.type, gone, head.resource_version)
 
-    def _report(self, content: bytes, error: msgspec.MsgspecError) -> ObjectMeta:
+    def _report(self, content: bytes, error: MalformedError) -> ObjectMeta:
         """Count a malformed object, name it if it is new, and return what is known of it."""
         self.malformed_count += 1
         try:
-            found = _heads.decode(content).metadata
-        except msgspec.MsgspecError:
+            found = read(_heads.decode, content).metadata
+        except MalformedError:
             found = _Id()
         head = ObjectMeta(
             name=_text(found.name),
@@ -272,6 +279,6 @@ def is_initial_end(sight: Sight) -> bool:
 def peek_continue(body: bytes) -> str:
     """The continue token of a page, its items unread; "" on the last. Raises ProtocolBroken."""
     try:
-        return _list_heads.decode(body).metadata.continue_token
-    except msgspec.MsgspecError as error:
+        return read(_list_heads.decode, body).metadata.continue_token
+    except MalformedError as error:
         raise ProtocolBroken(f"a list is malformed: {error}") from error

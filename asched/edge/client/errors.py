@@ -19,6 +19,9 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from asched.core.model.decode import MalformedError
+from asched.edge.client.parsing import read
+
 #: Texts of servers are cut here, so that a page of HTML from some proxy does not fill the log.
 MESSAGE_LENGTH_MAX: Final = 1024
 
@@ -152,8 +155,8 @@ _status_decoder: Final = msgspec.json.Decoder(Status)
 def read_status(body: bytes) -> Status | None:
     """The metav1.Status in a body, or None if it is something else."""
     try:
-        status = _status_decoder.decode(body)
-    except msgspec.MsgspecError:
+        status = read(_status_decoder.decode, body)
+    except MalformedError:
         return None
     return status if status.kind == "Status" else None
 

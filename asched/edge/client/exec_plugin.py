@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import orjson
 
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.client.errors import ConnectError
 
 EXEC_S_MAX: Final = 60.0
@@ -58,6 +59,9 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
     status: _Status | None = None
+
+
+_credentials: Final = msgspec.json.Decoder(_ExecCredential)
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -162,8 +166,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 def _read(out: bytes, version: str, name: str) -> Printed:
     try:
-        printed = msgspec.json.decode(out, type=_ExecCredential)
-    except msgspec.MsgspecError as error:
+        printed = parse(_credentials.decode, out)
+    except MalformedError as error:
         raise ConnectError(f"{name} printed no ExecCredential: {error}") from error
     status = printed.status
     if printed.kind != "ExecCredential" or printed.api_version != version:

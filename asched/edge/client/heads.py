@@ -17,9 +17,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from asched.core.model.decode import MalformedError
 from asched.core.model.meta import Record
 from asched.edge.client.errors import ProtocolBroken, api_error
 from asched.edge.client.lists import PAGE_SIZE, PAGE_TIMEOUT_S
+from asched.edge.client.parsing import read
 from asched.edge.client.transport import JSON, Reply
 from asched.edge.client.watch import Reflector
 
@@ -82,9 +84,10 @@ class Heads:
         """Everything there is, with the version of that moment, and a rest after each page."""
         query = {"limit": str(PAGE_SIZE)}
         while True:
+            body = (await self._get(query, ACCEPT)).body
             try:
-                page = _pages.decode((await self._get(query, ACCEPT)).body)
-            except msgspec.MsgspecError as error:
+                page = read(_pages.decode, body)
+            except MalformedError as error:
                 plural = self._reflector.kind.plural
                 raise ProtocolBroken(f"the list of {plural} is malformed: {error}") from error
             heads = [item.metadata for item in page.items or ()]

@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import NAMESPACE, Kind
 from asched.edge.client.errors import (
     ApiError,
@@ -31,6 +32,7 @@ from asched.edge.client.errors import (
     TransportError,
     api_error,
 )
+from asched.edge.client.parsing import read
 from asched.edge.client.reading import runs_backwards
 from asched.edge.client.transport import Transport
 
@@ -169,6 +171,6 @@ class History:
         if reply.status != 200:
             raise api_error(reply.status, reply.body, reply.header("Retry-After"))
         try:
-            return _answers.decode(reply.body)
-        except msgspec.MsgspecError as error:
+            return read(_answers.decode, reply.body)
+        except MalformedError as error:
             raise ProtocolBroken(f"a list of {kind.plural} is malformed: {error}") from error

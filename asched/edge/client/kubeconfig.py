@@ -13,6 +13,7 @@ import os
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -22,6 +23,7 @@ import yaml
 from msgspec.structs import replace
 
 from asched import names
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.client import oidc
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import ExecPlugin, check
@@ -180,12 +182,11 @@ class _Merged:
         self.names.append(str(path))
         try:
             document = _document(path)
-            file = msgspec.convert(document if document is not None else {}, _File)
+            file = parse(partial(msgspec.convert, type=_File), {} if document is None else document)
         except OSError as error:
             raise ConnectError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            told = " ".join(str(error).split())
-            raise ConnectError(f"kubeconfig {path} cannot be read: {told}") from error
+        except MalformedError as error:
+            raise ConnectError(f"kubeconfig {path} cannot be read: {error}") from error
         self.current = self.current or file.current_context or ""
         clusters = {one.name: one.cluster for one in file.clusters or ()}
         users = {one.name: one.user or _User() for one in file.users or ()}
@@ -299,15 +300,15 @@ _pipes: Final[dict[Path, bytes]] = {}
 
 
 def _document(path: Path) -> Any:
-    """Raises OSError, ValueError, YAMLError, RecursionError."""
+    """Raises OSError, MalformedError."""
     data = _pipes.get(path)
     if data is None:
         data = file_content(path, FILE_BYTES_MAX)
         if path.is_fifo():
             _pipes[path] = data
-    document = yaml.safe_load(data)
+    document = parse(yaml.safe_load, data)
     if not _is_small(document):
-        raise ValueError(f"more than {VALUES_MAX} values or {NESTED_MAX} levels")
+        raise MalformedError(f"more than {VALUES_MAX} values or {NESTED_MAX} levels")
     return document
 
 

@@ -16,11 +16,13 @@ from base64 import b64decode, b64encode, urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import quote_plus
 
 import msgspec
 
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.certificates import client_context
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import Printed
@@ -67,6 +69,9 @@ class Provider(msgspec.Struct, frozen=True):
 
 class _Claims(msgspec.Struct):
     exp: float = 0.0
+
+
+_claims: Final = msgspec.json.Decoder(_Claims)
 
 
 class _Discovery(msgspec.Struct):
@@ -141,8 +146,8 @@ def _expiry(token: str, who: str) -> datetime:
     try:
         _, claims, _ = token.split(".")
         payload = urlsafe_b64decode(claims + "=" * (-len(claims) % 4))
-        return datetime.fromtimestamp(msgspec.json.decode(payload, type=_Claims).exp, UTC)
-    except (ValueError, OverflowError, OSError) as error:  # msgspec's errors are values
+        return datetime.fromtimestamp(parse(_claims.decode, payload).exp, UTC)
+    except (ValueError, OverflowError, OSError) as error:
         raise ConnectError(f"{who}: the id-token is no JSON Web Token: {error}") from error
 
 
@@ -198,6 +203,6 @@ async def _read(answer: Any, name: str, what: type[T]) -> T:
         said = " ".join(body[:_SHOWN].decode("utf-8", "replace").split())
         raise ConnectError(f"{name} answered {answer.status}: {said or 'nothing'}")
     try:
-        return msgspec.json.decode(body, type=what)
-    except msgspec.MsgspecError as error:
+        return parse(partial(msgspec.json.decode, type=what), body)
+    except MalformedError as error:
         raise ConnectError(f"{name} answered what cannot be read: {error}") from error

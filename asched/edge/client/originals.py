@@ -15,19 +15,22 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from asched.core.framework.effects import Whole, Wholes
+from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Fact, Gone, Listed
+from asched.edge.client.parsing import read
 
 _ENVELOPE_KEY: Final = "object"
+#: What stands in a field is neither read nor written anew.
+_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 class MissingOriginalError(Exception):
-    """The object went away before the question was sent."""
+    """The object went away before the question was sent, or cannot be passed on."""
 
 
 class _Original:
@@ -41,17 +44,21 @@ class _Original:
 
     def trimmed(self) -> bytes:
         if not self.is_trimmed:
-            found: dict[str, Any] = orjson.loads(self.bytes)
+            found = _fields_of(self.bytes)
             if self.is_line:
-                found = found[_ENVELOPE_KEY]
+                found = _fields_of(found[_ENVELOPE_KEY])
             found.pop("kind", None)
             found.pop("apiVersion", None)
-            metadata = found.get("metadata")
-            if isinstance(metadata, dict):
-                metadata.pop("managedFields", None)
-            self.bytes = orjson.dumps(found)
+            metadata = _fields_of(found.get("metadata", b"null"))
+            if metadata.pop("managedFields", None) is not None:
+                found["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+            self.bytes = msgspec.json.encode(found)
             self.is_trimmed = True
         return self.bytes
+
+
+def _fields_of(content: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
+    return read(_fields.decode, bytes(content)) or {}
 
 
 class Originals:
@@ -116,6 +123,12 @@ class Originals:
 
     def splice(self, stand_in: Any) -> msgspec.Raw:
         """The bytes a `Whole` or `Wholes` stands for. Raises MissingOriginalError."""
+        try:
+            return self._spliced(stand_in)
+        except MalformedError as error:
+            raise MissingOriginalError(f"an object cannot be passed on: {error}") from error
+
+    def _spliced(self, stand_in: Any) -> msgspec.Raw:
         if isinstance(stand_in, Whole):
             original = self._kept.get(stand_in.kind.resource, {}).get(stand_in.key)
             if original is None or stand_in.uid not in ("", original.uid):

@@ -7,11 +7,13 @@ in `watch.py`.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from asched.core.model.decode import MalformedError
 from asched.edge.client.credentials import Credentials, Source, load_credentials
 from asched.edge.client.errors import (
     ConnectError,
@@ -21,6 +23,7 @@ from asched.edge.client.errors import (
     api_error,
 )
 from asched.edge.client.fast import FastTransport
+from asched.edge.client.parsing import read
 from asched.edge.client.transport import (
     ANSWER_BYTES_MAX,
     Observer,
@@ -152,8 +155,8 @@ def read_as(reply: Reply, shape: type[T]) -> T:
     if not 200 <= reply.status < 300:
         raise api_error(reply.status, reply.body, reply.header("Retry-After"))
     try:
-        return msgspec.json.decode(reply.body, type=shape)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return read(partial(msgspec.json.decode, type=shape), reply.body)
+    except MalformedError as error:
         start = reply.body[:_SHOWN].decode("utf-8", "replace")
         raise ProtocolBroken(f"the answer makes no sense ({error}): {start!r}") from error
 

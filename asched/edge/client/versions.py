@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import VERSIONS, Kind
 from asched.edge.client.errors import api_error
+from asched.edge.client.parsing import read
 from asched.edge.client.transport import Transport
 
 #: Whether a kind is served at all is a small question.
@@ -42,8 +44,8 @@ async def _is_served(transport: Transport, kind: Kind) -> bool:
     if reply.status != 200:
         raise api_error(reply.status, reply.body, reply.header("Retry-After"))
     try:
-        found = _resources.decode(reply.body).get("resources")
-    except msgspec.MsgspecError:
+        found = read(_resources.decode, reply.body).get("resources")
+    except MalformedError:
         return True
     names = [r.get("name") for r in found or () if isinstance(r, dict)]
     return kind.plural in names

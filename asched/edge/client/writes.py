@@ -22,6 +22,7 @@ from asched.core.framework.effects import (
     PatchPodStatus,
     ReadPod,
 )
+from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import POD
 from asched.core.state.facts import (
     Answer,
@@ -34,6 +35,7 @@ from asched.core.state.facts import (
     Unknown,
 )
 from asched.edge.client.errors import api_error
+from asched.edge.client.parsing import read
 from asched.edge.client.transport import JSON, Reply
 
 #: After so long the server gives up a binding that it holds, and will not carry it out any more:
@@ -150,8 +152,8 @@ def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
     if not 200 <= reply.status < 300:
         return Unknown(effect.id, api_error(reply.status, reply.body).message)
     try:
-        pod = _read_backs.decode(reply.body)
-    except msgspec.MsgspecError as error:
+        pod = read(_read_backs.decode, reply.body)
+    except MalformedError as error:
         return Unknown(effect.id, f"what was read back is no pod: {error}")
     if effect.pod.uid and pod.metadata.uid != effect.pod.uid:
         return ReadGone(effect.id)
@@ -161,8 +163,8 @@ def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        parsed = read(orjson.loads, body)
+    except MalformedError:
         return None
     return parsed if isinstance(parsed, dict) else None
 

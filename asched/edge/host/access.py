@@ -19,6 +19,7 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.client.credentials import IN_CLUSTER_VARIABLE
 from asched.edge.client.errors import (
     ApiError,
@@ -27,6 +28,7 @@ from asched.edge.client.errors import (
     ProtocolBroken,
     TransportError,
 )
+from asched.edge.client.parsing import read
 from asched.edge.client.session import ConfigData, ConnectionOptions, Session, connect
 from asched.edge.files import file_text
 from asched.edge.serve.auth import Authenticator, Authorizer, Post, ReviewError
@@ -170,8 +172,8 @@ def poster(session: Session) -> Post:
             reply = await transport.request(
                 "POST", f"{path}?timeout={REVIEW_S:.0f}s", orjson.dumps(review), timeout_s=REVIEW_S
             )
-            answer = orjson.loads(reply.body) if reply.body else {}
-        except (ApiError, TransportError, orjson.JSONDecodeError) as error:
+            answer = read(orjson.loads, reply.body) if reply.body else {}
+        except (ApiError, TransportError, MalformedError) as error:
             raise ReviewError(str(error)) from error
         return reply.status, answer if isinstance(answer, dict) else {}
 
@@ -190,8 +192,8 @@ def _file(path: str) -> str:
 def _words(data: Mapping[str, str], key: str) -> tuple[str, ...]:
     """A list that the ConfigMap holds as JSON. Raises ProtocolBroken: none would mean any name."""
     try:
-        return tuple(_lists.decode(data.get(key) or "[]") or ())
-    except msgspec.MsgspecError as error:
+        return tuple(parse(_lists.decode, data.get(key) or "[]") or ())
+    except MalformedError as error:
         raise ProtocolBroken(f"its {key} is no list of words: {error}") from error
 
 

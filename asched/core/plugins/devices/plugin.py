@@ -42,7 +42,7 @@ from asched.core.framework.points import (
 from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
 from asched.core.framework.trial import Trial
-from asched.core.model.claim import ResourceClaim
+from asched.core.model.claim import PARAMETER_LEVELS_MAX, ResourceClaim
 from asched.core.model.kinds import DEVICE_TAINT_RULE
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices import allocation, deallocation, unreserve
@@ -67,6 +67,10 @@ BINDING_TIMEOUT_S: Final = 600.0
 #: What upstream says where PreFilter left nothing for the points that follow.
 NOT_FOUND: Final = "not found"
 NO_CLAIMS: Final = "no new claims to deallocate"
+UNWRITABLE: Final = (
+    f"opaque parameters of more than {PARAMETER_LEVELS_MAX} levels, or with a number beyond 64 bits,"
+    " are not copied into an allocation"
+)
 
 
 class DynamicResources(
@@ -179,6 +183,8 @@ class DynamicResources(
             return unresolvable(f"resource claim {key} is in the process of being allocated")
         if is_extended:
             return None
+        if not claim.is_whole:
+            return unresolvable(f"resource claim {key}: {UNWRITABLE}")
         for request in claim.spec.devices.requests or ():
             if request.exactly is not None:
                 status = self._check_class(request.exactly.device_class_name, request.name)
@@ -204,8 +210,11 @@ class DynamicResources(
     def _check_class(self, device_class: str, request: str) -> Status | None:
         if not device_class:
             return failure(f"request {request}: unsupported request type")
-        if self._ledger.device_class(device_class) is None:
+        known = self._ledger.device_class(device_class)
+        if known is None:
             return unresolvable(f"request {request}: device class {device_class} does not exist")
+        if not known.is_whole:
+            return unresolvable(f"request {request}: device class {device_class}: {UNWRITABLE}")
         return None
 
     # --- Filter ----------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.client.errors import ClientError, ConnectError, NotFound
-from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.session import ConnectionOptions, Session, connect, read_as
 from asched.edge.client.transport import Reply
 from asched.edge.client.versions import versions_of
 from asched.edge.host.doctor.access import check_flow, check_permissions, who
@@ -192,14 +192,12 @@ def _check_clock(reply: Reply, now_s: float) -> list[Finding]:
 
 
 def _check_version(reply: Reply) -> list[Finding]:
-    import msgspec
-
     own = f"asched on Python {sys.version_info.major}.{sys.version_info.minor}"
     try:
-        version = msgspec.json.decode(reply.body, type=dict[str, str])
+        version = read_as(reply, dict[str, str])
         minor = int("".join(c for c in version["minor"] if c.isdigit()))
         shown = version["gitVersion"]
-    except (msgspec.MsgspecError, KeyError, ValueError):
+    except (ClientError, KeyError, ValueError):
         cure = "is the address that of a Kubernetes API server?"
         text = f"/version answers {reply.status} and no version"
         return [Finding("versions", State.PROBLEM, text, cure)]

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.client.errors import ClientError
 from asched.edge.host.doctor.notes import (
     Finding,
@@ -292,8 +293,8 @@ async def _mounted(
             paths = {item["path"]: item["key"] for item in source.get("items") or ()}
             wanted = file.removeprefix(folder)
             try:
-                return yaml.safe_load(data.get(paths.get(wanted, wanted), ""))
-            except (yaml.YAMLError, ValueError, RecursionError):
+                return parse(yaml.safe_load, data.get(paths.get(wanted, wanted), ""))
+            except MalformedError:
                 return None
     return None
 

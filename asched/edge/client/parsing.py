@@ -1,0 +1,76 @@
+"""The one way from bytes of a server to values: lists, watch events, read-backs, discovery.
+
+A tenant decides what stands in some parts of an object, which the API server passes on unread:
+managedFields, parameters of drivers. Go reads all of it; a decoder here fails at a thousand levels
+of nesting, at half a surrogate pair, at bytes that are no UTF-8. So what cannot be decoded is
+mended, as little as it takes, and decoded again:
+
+    bytes that are no UTF-8, halves of surrogate pairs    U+FFFD, as Go's encoding/json reads them
+    lists and mappings on level LEVELS_MAX + 1            empty
+
+No field that is read nests so deeply, but for parameters of drivers; a claim whose parameters were
+cut is known, and not allocated (`core/model/claim.py`).
+
+Bounds  mending takes some 100 ms for the largest object that an API server accepts (3 MiB)
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import numpy as np
+
+from asched.core.model.decode import MalformedError, parse, reason_of
+from asched.edge.json_text import whole_letters
+
+T = TypeVar("T")
+
+#: Typed fields of the API end at some 15 levels, and a list adds two.
+LEVELS_MAX: Final = 128
+_QUOTE: Final = ord('"')
+#: By byte: what it does to the depth, and whether that or a string begins or ends with it.
+_STEPS: Final = np.zeros(256, dtype=np.int8)
+_STEPS[[ord("["), ord("{")]] = 1
+_STEPS[[ord("]"), ord("}")]] = -1
+_MARKS: Final = _STEPS != 0
+_MARKS[_QUOTE] = True
+
+
+def read(decoder: Callable[[bytes], T], data: bytes) -> T:
+    """Decode JSON that a server sent, mended if need be. Raises MalformedError."""
+    try:
+        return decoder(data)
+    except MemoryError:
+        raise
+    except Exception as error:
+        fixed = mended(data)
+        if fixed == data:
+            raise MalformedError(reason_of(error)) from error
+    return parse(decoder, fixed)
+
+
+def mended(data: bytes) -> bytes:
+    """The same JSON for decoders that are stricter than Go's."""
+    return _shallow(whole_letters(data.decode("utf-8", "replace")).encode())
+
+
+def _shallow(data: bytes) -> bytes:
+    """Without the content of lists and mappings that begin below LEVELS_MAX; no recursion. Text
+    whose brackets do not match stays as it is.
+    """
+    unescaped = data.replace(rb"\\", b"__").replace(rb"\"", b"__")
+    text = np.frombuffer(unescaped, dtype=np.uint8)
+    places = np.flatnonzero(_MARKS[text])
+    is_quote = text[places] == _QUOTE
+    is_bracket = ~is_quote & (np.cumsum(is_quote) % 2 == 0)
+    places = places[is_bracket]
+    steps = _STEPS[text[places]]
+    depths = np.cumsum(steps, dtype=np.int32)
+    begins = places[(depths == LEVELS_MAX + 1) & (steps > 0)]
+    ends = places[(depths == LEVELS_MAX) & (steps < 0)]
+    if not len(begins) or len(begins) != len(ends):
+        return data
+    change = np.zeros(len(text) + 1, dtype=np.int8)
+    change[begins + 1] += 1
+    change[ends] -= 1
+    is_kept = np.cumsum(change[:-1], dtype=np.int8) == 0
+    return np.frombuffer(data, dtype=np.uint8)[is_kept].tobytes()
