@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from asched.core.config.v1 import API_GROUP, KIND
+from asched.core.model.decode import MalformedError, parse
 
 CONFIG_MAP: Final = "ConfigMap"
 LIST: Final = "List"
@@ -38,8 +39,8 @@ def parts(text: str) -> list[Part]:
     if text.lstrip().startswith("{"):
         return [Part(text)]
     try:
-        nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node]
-    except (yaml.YAMLError, RecursionError):
+        nodes = [node for node in parse(_composed, text) if node]
+    except MalformedError:
         return [Part(text)]
     kinds = [_field(node, "kind") for node in nodes]
     if len(nodes) < 2 and not {CONFIG_MAP, LIST} & set(kinds):
@@ -49,6 +50,10 @@ def parts(text: str) -> list[Part]:
         listed = ", ".join(dict.fromkeys(kind or "no kind" for kind in kinds))
         raise NoConfigurationError(f"holds no {KIND} and no {POLICY}, only: {listed}")
     return found
+
+
+def _composed(text: str) -> list[yaml.Node]:
+    return list(yaml.compose_all(text, Loader=yaml.SafeLoader))
 
 
 def _of_document(node: yaml.Node, text: str) -> Iterator[Part]:
@@ -72,8 +77,8 @@ def _of_config_map(node: yaml.Node, text: str) -> Iterator[Part]:
         if not isinstance(value, yaml.ScalarNode):
             continue
         try:
-            is_ours = _is_configuration(yaml.compose(value.value, Loader=yaml.SafeLoader))
-        except (yaml.YAMLError, RecursionError):
+            is_ours = _is_configuration(next(iter(parse(_composed, value.value)), None))
+        except MalformedError:
             # What should have been one is told; what never was, is not ours to judge.
             is_ours = API_GROUP in value.value
         if not is_ours:

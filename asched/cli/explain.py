@@ -19,6 +19,7 @@ from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError, fetch, own_token, quoted
 from asched.cli.reach import leaders_page, named_pages
 from asched.cli.sources import SENSELESS, add_source_flags
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.client.errors import api_error
 
 PATH: Final = "/debug/asched/pods/{}/{}"
@@ -106,8 +107,8 @@ def run(args: argparse.Namespace) -> int:
         said = api_error(status, body).message[:200]
         return _fail(f"the scheduler answered {status}: {said}", 1)
     try:
-        told = json.loads(body)
-    except ValueError:
+        told = parse(json.loads, body)
+    except MalformedError:
         told = None
     if not isinstance(told, dict) or not (GROUP if group else POD) <= told.keys():
         start = body[:200].decode(errors="replace")

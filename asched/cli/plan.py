@@ -35,6 +35,7 @@ from asched.cli.supposed import (
     scheduler,
     snapshot,
 )
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.files import file_content
 from asched.lab.whatif.makers import NoPlanError
 from asched.lab.whatif.plan import Plan, holds, planned
@@ -110,10 +111,10 @@ def _planned(args: argparse.Namespace, cluster: Snapshot) -> tuple[Plan, Result]
 
 def _checked(args: argparse.Namespace, cluster: Snapshot, file: str) -> tuple[Plan, Result]:
     try:
-        document = json.loads(file_content(file, MANIFEST_BYTES_MAX))
+        document = parse(json.loads, file_content(file, MANIFEST_BYTES_MAX))
     except OSError as error:
         raise NoPlanError(f"open {file}: {(error.strerror or str(error)).lower()}") from None
-    except ValueError as error:
+    except MalformedError as error:
         raise NoPlanError(f"this is no plan: {error}") from None
     plan = Plan.of(document)
     decides = scheduler(args, cluster, [pod for pod, _ in plan.pods], args.config)

@@ -23,8 +23,8 @@ from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
 from asched.edge.host.memory import collected_seldom
 from asched.edge.host.recording.anonymous import anonymize
 from asched.edge.host.recording.comparing import Difference, Findings
-from asched.edge.host.recording.lines import Head
-from asched.edge.host.recording.reading import Recording, UnusableRecordingError
+from asched.edge.host.recording.lines import Head, UnusableRecordingError
+from asched.edge.host.recording.reading import Recording
 from asched.edge.host.recording.recorder import here
 from asched.edge.host.recording.replay import Replayed, replay
 from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover

@@ -28,6 +28,9 @@ def _no_number(name: str) -> Any:
 
 #: Go's reading stops at the first value, whatever follows.
 _first_value: Final = JSONDecoder(parse_constant=_no_number).raw_decode
+#: orjson's words for more than 1,024 levels, and Go's, which come at 10,000.
+_TOO_DEEP: Final = "depth limit exceeded"
+_MAX_DEPTH: Final = "exceeded max depth"
 _SPACE: Final = " \t\r\n"
 _DIGITS: Final = "0123456789"
 _ESCAPE: Final = re.compile("%(?![0-9a-fA-F]{2})(.{0,2})")
@@ -108,13 +111,17 @@ def parse(body: bytes) -> Any:
     """The first JSON value of an answer. Raises ValueError with Go's words."""
     try:
         return orjson.loads(body)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as error:
+        if str(error).startswith(_TOO_DEEP):
+            raise ValueError(_MAX_DEPTH) from None
         text = whole_letters(body.decode("utf-8", "replace").lstrip(_SPACE))
     if not text:
         raise ValueError("EOF")
     try:
         return _first_value(text)[0]
-    except (JSONDecodeError, RecursionError):
+    except RecursionError:
+        raise ValueError(_MAX_DEPTH) from None
+    except JSONDecodeError:
         raise ValueError(_Scan(body).fault()) from None
     except ValueError:  # in Python's own words
         raise ValueError("a number has too many digits") from None
@@ -136,7 +143,9 @@ class _Scan:
             self._value("looking for beginning of value")
         except _FaultError as error:
             return str(error)
-        except (IndexError, RecursionError):
+        except RecursionError:
+            return _MAX_DEPTH
+        except IndexError:
             return "unexpected EOF"
         return "unexpected EOF"
 

@@ -6,12 +6,14 @@ Source  slo.koordinator.sh/v1alpha1 NodeMetric (koordinator-sh/koordinator
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.quantity import check, milli, whole
@@ -128,6 +130,6 @@ def duration_s(text: str) -> float:
 def decoded(text: str, kind: Any) -> Any:
     """JSON of an annotation; None if it makes no sense."""
     try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError:
+        return parse(partial(msgspec.json.decode, type=kind), text)
+    except MalformedError:
         return None

@@ -31,6 +31,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
@@ -92,6 +93,9 @@ class DeviceAllocated(Record, frozen=True, gc=False):
     """Koordinator's annotation, as far as it tells of GPUs."""
 
     gpu: tuple[Allocated, ...] = ()
+
+
+_allocated: Final = msgspec.json.Decoder(DeviceAllocated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +183,8 @@ def _koordinators(told: Mapping[str, str]) -> Sequence[Allocated]:
     if KOORDINATOR not in told:
         return ()
     try:
-        return msgspec.json.decode(told[KOORDINATOR], type=DeviceAllocated).gpu
-    except msgspec.MsgspecError:
+        return parse(_allocated.decode, told[KOORDINATOR]).gpu
+    except MalformedError:
         return ()
 
 

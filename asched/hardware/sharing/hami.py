@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from asched.core.model.decode import MalformedError, parse
 from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod
@@ -85,6 +86,9 @@ class Registered(Record, frozen=True, gc=False):
     numa: int = 0
     mode: str = ""
     health: bool = False
+
+
+_registered: Final = msgspec.json.Decoder(tuple[Registered, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +217,8 @@ def registered(text: str) -> Sequence[Registered]:
     """Nothing if it makes no sense."""
     if text.startswith("["):
         try:
-            return msgspec.json.decode(text, type=tuple[Registered, ...])
-        except msgspec.MsgspecError:
+            return parse(_registered.decode, text)
+        except MalformedError:
             return ()
     found = [_registered_before(word) for word in text.split(":") if word]
     return [one for one in found if one is not None] if all(found) else ()

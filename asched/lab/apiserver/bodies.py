@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
+from asched.core.model.decode import MalformedError, parse
 from asched.lab.apiserver import events, protobuf, schema
 from asched.lab.apiserver.call import Call
 from asched.lab.apiserver.defaults_kinds import apply_defaults
@@ -92,8 +93,8 @@ def repeated_fields(body: bytes) -> list[str]:
 
 def load_yaml(body: bytes, kind: str) -> JsonObject:
     try:
-        raw = yaml.safe_load(body)
-    except yaml.YAMLError:
+        raw = parse(yaml.safe_load, body)
+    except MalformedError:
         raw = ""
     if raw is None:
         return {}

@@ -10,11 +10,13 @@ Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+
+from asched.core.model.decode import MalformedError, parse
 
 JsonObject = dict[str, Any]
 Number = int | float
@@ -188,14 +190,14 @@ class Template:
             return _parsed(render(self._text, {"Index": index, "Count": count}))
         except TemplateError as error:
             raise TemplateError(f"{self.origin}: {error}") from error
-        except yaml.YAMLError as error:
-            text = " ".join(str(error).split())
-            raise TemplateError(f"{self.origin}: is no YAML: {text}") from error
+        except MalformedError as error:
+            raise TemplateError(f"{self.origin}: is no YAML: {error}") from error
 
 
 @lru_cache(maxsize=PARSED_MAX)
 def _parsed(text: str) -> JsonObject:
-    loaded = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, the C one if there is one
+    # A safe loader, the C one if there is one.
+    loaded = parse(partial(yaml.load, Loader=_Loader), text)
     if not isinstance(loaded, dict):
         raise TemplateError("holds no object")
     return loaded

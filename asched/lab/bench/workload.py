@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import yaml
 
+from asched.core.model.decode import MalformedError, parse
 from asched.lab.bench.opcodes import Op, OpError, Params, read_op
 
 #: Letters of a file that are read: a guess; upstream's longest has 50,000.
@@ -92,12 +93,12 @@ def read_file(path: Path) -> list[Workload]:
     """Every workload of a file. Raises WorkloadError."""
     try:
         with path.open(encoding="utf-8") as stream:
-            loaded = yaml.safe_load(stream.read(FILE_LETTERS_MAX))
+            loaded = parse(yaml.safe_load, stream.read(FILE_LETTERS_MAX))
+    except MalformedError as error:
+        raise WorkloadError(f"{path}: is no YAML: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise WorkloadError(f"{path}: cannot be read: {why}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise WorkloadError(f"{path}: is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(loaded, list):
         raise WorkloadError(f"{path}: must be a list of test cases")
     found: list[Workload] = []

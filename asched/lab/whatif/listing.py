@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import (
     BY_RESOURCE,
     COSCHEDULING_GROUP,
@@ -30,8 +31,9 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.edge.client.codec import KindCodec, peek_continue
-from asched.edge.client.errors import ApiError, ClientError, Expired, api_error
+from asched.edge.client.errors import ApiError, ClientError, Expired, ProtocolBroken, api_error
 from asched.edge.client.lists import PAGE_SIZE, PAGE_TIMEOUT_S
+from asched.edge.client.parsing import read
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.versions import versions_of
 from asched.edge.client.watch import POD_FIELD_SELECTOR
@@ -165,7 +167,11 @@ class _Lister:
 
 async def _whole(session: Session, group_version: str, name: str, plural: str) -> list[Json]:
     root = "/api/v1" if group_version == "v1" else f"/apis/{group_version}"
-    items = _lists.decode(await _get(session, f"{root}/{plural}")).get("items") or ()
+    body = await _get(session, f"{root}/{plural}")
+    try:
+        items = read(_lists.decode, body).get("items") or ()
+    except MalformedError as error:
+        raise ProtocolBroken(f"the list of {plural} is malformed: {error}") from error
     named = {"apiVersion": group_version, "kind": name}
     return [kept for item in items if (kept := cleaned({**item, **named})) is not None]
 

@@ -25,7 +25,7 @@ import msgspec
 import orjson
 import yaml
 
-from asched.core.model.decode import MalformedObjectError, decode
+from asched.core.model.decode import MalformedError, MalformedObjectError, decode, parse
 from asched.core.model.kinds import BY_RESOURCE, POD, VERSIONS, Kind
 
 Json = dict[str, Any]
@@ -171,10 +171,11 @@ def documents(data: bytes, name: str) -> Iterator[Json]:
     """Objects of YAML documents or JSON, Lists taken apart. Raises SnapshotError."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        for document in yaml.load_all(data, Loader=loader):
-            yield from _flat(document, name)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SnapshotError(f"{name}: {' '.join(str(error).split())}") from None
+        found = parse(lambda data: list(yaml.load_all(data, Loader=loader)), data)
+    except MalformedError as error:
+        raise SnapshotError(f"{name}: {error}") from None
+    for document in found:
+        yield from _flat(document, name)
 
 
 def _objects(data: bytes, name: str) -> Iterator[Json]:

@@ -68,8 +68,8 @@ BINDING_TIMEOUT_S: Final = 600.0
 NOT_FOUND: Final = "not found"
 NO_CLAIMS: Final = "no new claims to deallocate"
 UNWRITABLE: Final = (
-    f"opaque parameters of more than {PARAMETER_LEVELS_MAX} levels, or with a number beyond 64 bits,"
-    " are not copied into an allocation"
+    f"opaque parameters of more than {PARAMETER_LEVELS_MAX} levels, or with a number beyond 64"
+    " bits, are not copied into an allocation"
 )
 
 

@@ -25,6 +25,7 @@ from asched.edge.host.recording.lines import (
     effects_bytes,
     end_line,
     head_line,
+    read_part,
 )
 from asched.edge.host.recording.pseudonyms import Pseudonyms
 from asched.edge.host.recording.reading import RecordedTurn, Recording
@@ -52,10 +53,10 @@ def anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> Anonymiz
     names = Pseudonyms()
     for turn in recording:
         for raw in turn.facts:
-            _fact(_any.decode(raw), names, notes=True)
+            _fact_in(raw, names, notes=True)
         for objects in turn.lists.values():
             for raw in objects:
-                names.note(_any.decode(raw))
+                read_part(lambda obj: names.note(_any.decode(obj)), raw)
     _head(recording.head, names, notes=True)
     names.settle()
     head = _head(recording.head, names, notes=False)
@@ -78,9 +79,12 @@ def _retold(
     file.add(head_line(head))
     for turn in recording:
         retold = turn._replace(
-            facts=[_raw(_fact(_any.decode(raw), names, notes=False)) for raw in turn.facts],
+            facts=[_raw(_fact_in(raw, names, notes=False)) for raw in turn.facts],
             lists={
-                number: [_raw(names.walked(_any.decode(raw))) for raw in objects]
+                number: [
+                    read_part(lambda obj: _raw(names.walked(_any.decode(obj))), raw)
+                    for raw in objects
+                ]
                 for number, objects in turn.lists.items()
             },
         )
@@ -160,6 +164,11 @@ def _raw(value: Any) -> msgspec.Raw:
 
 
 # --- one fact ------------------------------------------------------------------------------------
+
+
+def _fact_in(raw: msgspec.Raw, names: Pseudonyms, *, notes: bool) -> list[Any]:
+    """Raises UnreadableLineError."""
+    return read_part(lambda encoded: _fact(_any.decode(encoded), names, notes=notes), raw)
 
 
 def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:

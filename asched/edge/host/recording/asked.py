@@ -4,6 +4,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched.edge.host.recording.lines import read_part
+
 #: Fields that tell when something was asked for, not what.
 _WHEN: Final = ("id", "turn")
 _any: Final = msgspec.json.Decoder()
@@ -46,8 +48,8 @@ class Asked(NamedTuple):
 
 
 def asked_for(encoded: bytes) -> list[Asked]:
-    """The effects of a turn's line."""
-    return [_asked(effect) for effect in _any.decode(encoded)]
+    """The effects of a turn's line. Raises UnreadableLineError."""
+    return read_part(lambda effects: [_asked(effect) for effect in _any.decode(effects)], encoded)
 
 
 def _asked(effect: list[Any]) -> Asked:

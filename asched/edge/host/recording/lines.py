@@ -11,8 +11,8 @@ reads of them and nothing else: no environment, no commands, no secrets.
 Bounds  LIST_PART objects a line.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,9 +31,12 @@ from asched.core.framework.effects import (
     Wholes,
 )
 from asched.core.framework.status import Code, Status
+from asched.core.model.decode import MalformedError, parse
 from asched.core.model.kinds import BY_RESOURCE, Kind
 from asched.core.state import facts
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
+
+T = TypeVar("T")
 
 FORMAT: Final = 1
 LIST_PART: Final = 256
@@ -123,7 +126,11 @@ class NotKept:
         self.type_name = type_name
 
 
-class UnreadableLineError(Exception):
+class UnusableRecordingError(Exception):
+    """The file is no recording, or of another version; one line."""
+
+
+class UnreadableLineError(UnusableRecordingError):
     """A line that says nothing a recording says."""
 
 
@@ -312,16 +319,23 @@ Read = Head | TurnLine | PartLine | EndLine
 
 def read_line(line: bytes) -> Read:
     """Raises UnreadableLineError."""
+    decoder: msgspec.json.Decoder[Any] = _heads
+    if line.startswith(b'{"at"'):
+        decoder = _turns
+    elif line.startswith(b'{"list"'):
+        decoder = _parts
+    elif line.startswith(b'{"turns"'):
+        decoder = _ends
+    return read_part(decoder.decode, line)
+
+
+def read_part(decoder: Callable[[bytes], T], part: bytes | msgspec.Raw) -> T:
+    """Decode a line, or a part of one. Raises UnreadableLineError."""
+    encoded = bytes(part)
     try:
-        if line.startswith(b'{"at"'):
-            return _turns.decode(line)
-        if line.startswith(b'{"list"'):
-            return _parts.decode(line)
-        if line.startswith(b'{"turns"'):
-            return _ends.decode(line)
-        return _heads.decode(line)
-    except msgspec.MsgspecError as error:
-        raise UnreadableLineError(str(error)) from error
+        return parse(decoder, encoded)
+    except MalformedError as error:
+        raise UnreadableLineError(f"{encoded[:80]!r}: {error}") from error
 
 
 class FactReader:
@@ -341,11 +355,7 @@ class FactReader:
 
         Raises UnreadableLineError.
         """
-        encoded = bytes(raw)
-        try:
-            return self._fact(encoded, lists)
-        except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError) as error:
-            raise UnreadableLineError(f"{encoded[:80]!r}: {error}") from error
+        return read_part(lambda encoded: self._fact(encoded, lists), raw)
 
     def _fact(self, raw: bytes, lists: Lists) -> Fact | Reload | None:
         words = raw[:100].split(b'"', 4)

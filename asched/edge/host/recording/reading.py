@@ -15,12 +15,9 @@ from asched.edge.host.recording.lines import (
     PartLine,
     TurnLine,
     UnreadableLineError,
+    UnusableRecordingError,
     read_line,
 )
-
-
-class UnusableRecordingError(Exception):
-    """The file is none, or of another time; one line."""
 
 
 class RecordedTurn(NamedTuple):

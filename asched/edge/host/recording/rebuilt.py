@@ -13,6 +13,7 @@ from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
+from asched.core.model.decode import MalformedError, parse
 from asched.core.state.facts import Fact
 from asched.edge.host.assemble import (
     BUILD_ERRORS,
@@ -22,8 +23,14 @@ from asched.edge.host.assemble import (
     reconfigured,
 )
 from asched.edge.host.configuration.file import ConfigError, load_config
-from asched.edge.host.recording.lines import FactReader, Head, Reload, UnreadableLineError
-from asched.edge.host.recording.reading import RecordedTurn, UnusableRecordingError
+from asched.edge.host.recording.lines import (
+    FactReader,
+    Head,
+    Reload,
+    UnreadableLineError,
+    UnusableRecordingError,
+)
+from asched.edge.host.recording.reading import RecordedTurn
 from asched.edge.host.user_plugins.catalogue import Catalogue
 
 
@@ -107,9 +114,10 @@ class Rebuilt:
 
     def _loaded(self, document: dict[str, Any]) -> SchedulerConfiguration:
         try:
-            loaded = load_config(
-                text=json.dumps(document), gates=self._head.gates, known=self._catalogue.known
-            )
+            text = parse(json.dumps, document)
+            loaded = load_config(text=text, gates=self._head.gates, known=self._catalogue.known)
+        except MalformedError as error:
+            raise UnusableRecordingError(f"its configuration cannot be read: {error}") from error
         except ConfigError as error:
             missing = [name for name, *_ in self._head.plugins if not self._has(name)]
             if missing:
