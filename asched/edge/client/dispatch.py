@@ -116,6 +116,7 @@ class Dispatcher:
             job.event = self._recorder.record(effect)
             if job.event is None:
                 return
+            job.effect = job.event.series.effect
         elif isinstance(effect, Bind):
             self._overtake_status(effect)
         self._enqueue(state, job)
@@ -182,7 +183,7 @@ class Dispatcher:
     # --- queues ---------------------------------------------------------------------------------
 
     def _enqueue(self, state: LaneState, job: Job) -> None:
-        if state.queue.is_full:
+        while state.queue.is_full:
             state.dropped_count += 1
             if state.lane not in COURTESY_LANES:
                 self._answer(job.ids, not_done(job.effect, f"lane {state.lane.name} is full"))

@@ -2,22 +2,24 @@
 
 An event is the same as an earlier one if type, reason, action, reporter, the object it regards
 (with its resourceVersion) and the related object are the same; the note does not matter, the first
-one stays. The first time it is created, the second time it is patched into a series of two, later
+one stays, cut to what an event may have. The first time it is created, the second time it is patched into a series of two, later
 times only count. Live series are written again every REFRESH_S, and a last time when they have been
 quiet for FINISH_S.
 
-Bounds  SERIES_MAX events are remembered for comparison, the oldest are forgotten first;
-        a note is cut to NOTE_BYTES_MAX.
+Bounds  SERIES_MAX events, and SERIES_BYTES_MAX of them, are remembered for comparison; the oldest
+        are forgotten first. A note is cut to NOTE_BYTES_MAX before it is kept.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events (runtime reference
         3.12)
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from sys import getsizeof
 from time import time_ns
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from asched.core.framework.effects import STRATEGIC_MERGE, EmitEvent
 from asched.core.model.meta import ObjectReference
@@ -29,6 +31,11 @@ REFRESH_S: Final = 30 * 60.0
 FINISH_S: Final = 6 * 60.0
 #: A failing pod has one live series; more than this many at once are told apart no longer.
 SERIES_MAX: Final = 16_384
+#: SERIES_MAX of the usual 1.5 KB. Names may have 253 letters, and a note with a few letters beyond
+#: Latin takes four bytes for each of its 1,024.
+SERIES_BYTES_MAX: Final = 32 << 20
+#: Of a series but for its note and names: numbers, tuples, references, uids, namespaces.
+_SERIES_BYTES: Final = 1_200
 #: Events about objects without a namespace are kept here.
 DEFAULT_NAMESPACE: Final = "default"
 _encode: Final = msgspec.json.Encoder().encode
@@ -37,11 +44,14 @@ _encode: Final = msgspec.json.Encoder().encode
 class Series:
     """An event and how often it was seen."""
 
-    __slots__ = ("count", "effect", "event_time_ns", "last_seen_ns", "name")
+    __slots__ = ("count", "effect", "event_time_ns", "last_seen_ns", "name", "size")
 
     def __init__(self, effect: EmitEvent, name: str, now_ns: int) -> None:
-        self.effect = effect
+        note = cut_note(effect.note)
+        self.effect = effect if note is effect.note else replace(effect, note=note)
         self.name = name
+        related = 0 if effect.related is None else len(effect.related.name)
+        self.size = _SERIES_BYTES + getsizeof(note) + 2 * len(name) + related
         self.event_time_ns = now_ns
         self.last_seen_ns = now_ns
         self.count = 1
@@ -68,6 +78,7 @@ class EventRecorder:
         self._hostname = hostname
         self._clock_ns = clock_ns
         self._known: OrderedDict[Key, Series] = OrderedDict()
+        self._known_bytes = 0
         self._last_name_ns = 0
 
     def __len__(self) -> int:
@@ -83,8 +94,9 @@ class EventRecorder:
             self._last_name_ns = name_ns = max(now_ns, self._last_name_ns + 1)
             series = Series(effect, f"{effect.regarding.name}.{name_ns:016x}", now_ns)
             self._known[key] = series
-            if len(self._known) > SERIES_MAX:
-                self._known.popitem(last=False)
+            self._known_bytes += series.size
+            while len(self._known) > SERIES_MAX or self._known_bytes > SERIES_BYTES_MAX:
+                self._known_bytes -= self._known.popitem(last=False)[1].size
             return EventWrite(series, is_patch=False)
         series.count += 1
         series.last_seen_ns = now_ns
@@ -102,6 +114,7 @@ class EventRecorder:
         for key, series in list(self._known.items()):
             if series.last_seen_ns < quiet_ns:
                 del self._known[key]
+                self._known_bytes -= series.size
                 if series.count > 1:
                     yield EventWrite(series, is_patch=True)
 
@@ -124,7 +137,7 @@ class EventRecorder:
             "action": effect.action,
             "reason": effect.reason,
             "regarding": effect.regarding,
-            "note": cut_note(effect.note),
+            "note": effect.note,
             "type": effect.type,
             "deprecatedSource": {},
             "deprecatedFirstTimestamp": None,

@@ -12,13 +12,21 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Mapping
 from heapq import heappop, heappush
 from itertools import count
+from sys import getsizeof
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.framework.effects import Effect, Lane, PatchGroupStatus, PatchPodStatus, ReadPod
+from asched.core.framework.effects import (
+    Effect,
+    EmitEvent,
+    Lane,
+    PatchGroupStatus,
+    PatchPodStatus,
+    ReadPod,
+)
 from asched.core.state.facts import Answer, Refused, Unknown
 from asched.edge.client.events import EventWrite
 
@@ -30,6 +38,9 @@ QUEUE_MAX: Final[Mapping[Lane, int]] = {
     Lane.EVENT: 100_000,
     Lane.LOCAL: 10_000,
 }
+#: Of texts that tenants can make long (a condition has no bound), in each of the courtesy lanes:
+#: 50,000 conditions of a thousand letters.
+TEXT_BYTES_MAX: Final = 64 << 20
 
 
 class Job(msgspec.Struct, eq=False):
@@ -49,17 +60,20 @@ class Job(msgspec.Struct, eq=False):
     method: str = ""
     #: Where the folded patch of a pod is filed.
     key: tuple[str, str] = msgspec.field(default=("", ""))
+    #: What its text counts in the queue.
+    text_bytes: int = 0
 
 
 class JobQueue:
-    """First in, first out, at most `limit`. `waiting` is what is in it: looked at before and after
-    each request, so it is an attribute and no method.
+    """First in, first out, at most `limit`, and TEXT_BYTES_MAX of texts. `waiting` is what is in
+    it: looked at before and after each request, so it is an attribute and no method.
     """
 
     waiting: Collection[Any]
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self._text_bytes = 0
         self.waiting = self._jobs = deque[Job]()
 
     def __len__(self) -> int:
@@ -67,7 +81,19 @@ class JobQueue:
 
     @property
     def is_full(self) -> bool:
-        return len(self.waiting) >= self._limit
+        return len(self.waiting) >= self._limit or self._text_bytes >= TEXT_BYTES_MAX
+
+    def _counted(self, job: Job) -> Job:
+        """Count the text of a job that comes in, or that has another one now."""
+        self._text_bytes -= job.text_bytes
+        job.text_bytes = _text_bytes(job.effect)
+        self._text_bytes += job.text_bytes
+        return job
+
+    def _gone(self, job: Job) -> Job:
+        self._text_bytes -= job.text_bytes
+        job.text_bytes = 0
+        return job
 
     @property
     def oldest_s(self) -> float | None:
@@ -75,14 +101,14 @@ class JobQueue:
         return self._jobs[0].queued_s if self._jobs else None
 
     def put(self, job: Job) -> None:
-        self._jobs.append(job)
+        self._jobs.append(self._counted(job))
 
     def put_back(self, job: Job) -> None:
         """To the head: it has waited before."""
-        self._jobs.appendleft(job)
+        self._jobs.appendleft(self._counted(job))
 
     def drop_oldest(self) -> Job:
-        return self._jobs.popleft()
+        return self._gone(self._jobs.popleft())
 
     def take(self) -> Job | None:
         """The next job that may start, or None."""
@@ -132,31 +158,33 @@ class StatusQueue(JobQueue):
         job.key = status_key(job.effect)
         older = self._waiting.get(job.key)
         if older is None:
-            self._waiting[job.key] = job
+            self._waiting[job.key] = self._counted(job)
             return
         self.folded_count += 1
         older.effect = fold(older.effect, job.effect)
         older.ids += job.ids
+        self._counted(older)
 
     def put_back(self, job: Job) -> None:
         newer = self._waiting.get(job.key)
         if newer is None:
-            self._waiting[job.key] = job
+            self._waiting[job.key] = self._counted(job)
         else:
             self.folded_count += 1
             newer.effect = fold(job.effect, newer.effect)
             newer.ids = job.ids + newer.ids
+            self._counted(newer)
         self._waiting.move_to_end(job.key, last=False)
 
     def drop_oldest(self) -> Job:
-        return self._waiting.popitem(last=False)[1]
+        return self._gone(self._waiting.popitem(last=False)[1])
 
     def take(self) -> Job | None:
         for key, job in self._waiting.items():
             if key[0] not in self._under_way:
                 del self._waiting[key]
                 self._under_way.add(key[0])
-                return job
+                return self._gone(job)
         return None
 
     def done(self, job: Job) -> None:
@@ -168,7 +196,8 @@ class StatusQueue(JobQueue):
 
     def overtaken_by_binding(self, uid: str) -> Job | None:
         """Take out the waiting patch that a binding of the same pod makes pointless."""
-        return self._waiting.pop((uid, names.POD_SCHEDULED), None)
+        job = self._waiting.pop((uid, names.POD_SCHEDULED), None)
+        return None if job is None else self._gone(job)
 
 
 QUEUES: Final[Mapping[Lane, type[JobQueue]]] = {
@@ -195,6 +224,15 @@ class LaneState:
     @property
     def is_idle(self) -> bool:
         return not (self.queue.waiting or self.in_flight_count or self.delayed_count)
+
+
+def _text_bytes(effect: Effect) -> int:
+    """What the text of an event or a condition takes in memory."""
+    if isinstance(effect, EmitEvent):
+        return getsizeof(effect.note)
+    if isinstance(effect, PatchPodStatus):
+        return getsizeof((effect.condition or {}).get("message", ""))
+    return 0
 
 
 def status_key(effect: Effect) -> tuple[str, str]:
