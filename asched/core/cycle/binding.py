@@ -60,14 +60,21 @@ class Binding(msgspec.Struct):
             status = failure(self.context.contain(raised, "bind", self.attempt.pod.key))
         self.context.waiting.drop(self.attempt.info.pod.metadata.uid)
         if status.is_success:
-            yield self._bound()
+            try:
+                yield self._bound()
+            except MISTAKES as raised:  # the pod is bound all the same
+                self.context.contain(raised, "bind", self.attempt.pod.key)
             if self.attempt.runner.profile.post_binds:
                 yield from self._post_bind()
             else:
                 self.context.point_passed(self.attempt, "PostBind")
             self.attempt.info.state = None
-        else:
+            return
+        try:
             yield from self._failed(status)
+        except MISTAKES as raised:
+            told = self.context.contain(raised, "failure", self.attempt.pod.key)
+            yield from end_failed(self.context, self.attempt, error(told))
 
     # --- the way there ---------------------------------------------------------------------------
 
@@ -364,6 +371,31 @@ def give_back(
         except MISTAKES as error:  # the others must give back theirs, too
             context.contain(error, "reserve")
     return context.cluster.forget(attempt.info)
+
+
+def end_failed(
+    context: SchedulerContext, attempt: Attempt, failure: Failure
+) -> Generator[Effect, Answer, None]:
+    """Give back the place of an attempt that an exception ended, and return its pod to the queue:
+    with backoff and its message or, if that raises as well, without a message.
+    """
+    uid, key, queue = attempt.pod.uid, attempt.pod.key, context.queue
+    try:
+        if context.cluster.is_assumed(uid):
+            yield from give_back(context, attempt, attempt.info.node_name)
+        context.waiting.drop(uid)
+        if queue.places.get(key) is None:
+            yield from fail(context, attempt, failure)
+    except MISTAKES as raised:
+        context.contain(raised, "failure", key)
+        context.cluster.forget(attempt.info)
+        now = context.cluster.pods_seen.get(key)
+        if queue.places.get(key) is not None:
+            return
+        if now is None or now.uid != uid or now.spec.node_name:
+            queue.done(uid)
+        else:
+            queue.return_failed(attempt.queued, now, (), (), context.now_s)
 
 
 def _named(status: Status, point: str, plugin: str) -> Status:

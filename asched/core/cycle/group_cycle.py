@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable
 
 from msgspec.structs import replace
 
-from asched.core.cycle.binding import Binding
+from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
@@ -37,7 +37,7 @@ from asched.core.cycle.group_trial import (
     try_group,
 )
 from asched.core.cycle.queue_steps import room_is_free
-from asched.core.cycle.scheduling import Background, end_failed, failure_of, is_pointless, skip
+from asched.core.cycle.scheduling import Background, failure_of, is_pointless, skip
 from asched.core.cycle.start_keeping import started
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Nomination
@@ -89,8 +89,7 @@ def _contained(
     except MISTAKES as raised:
         failure = failure_of(context, raised, group.key)
         for attempt in group.attempts:
-            if context.queue.places.get(attempt.queued.key) is None:
-                yield from end_failed(context, attempt, failure)
+            yield from end_failed(context, attempt, failure)
 
 
 def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, Next]:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cycle.binding import Binding, give_back
+from asched.core.cycle.binding import Binding, end_failed, give_back
 from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.decided import chosen
@@ -82,29 +82,6 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
         break
     yield from end_failed(context, attempt, failure)
     return None
-
-
-def end_failed(
-    context: SchedulerContext, attempt: Attempt, failure: Failure
-) -> Generator[Effect, Answer, None]:
-    """Give back the place of an attempt that an exception ended, and return its pod to the queue:
-    with backoff and its message or, if that raises as well, without a message.
-    """
-    uid, key = attempt.pod.uid, attempt.pod.key
-    try:
-        if context.cluster.is_assumed(uid):
-            yield from give_back(context, attempt, attempt.info.node_name)
-        context.waiting.drop(uid)
-        yield from fail(context, attempt, failure)
-    except MISTAKES as raised:
-        context.contain(raised, "failure", key)
-        context.cluster.forget(attempt.info)
-        now, queue = context.cluster.pods_seen.get(key), context.queue
-        if queue.places.get(key) is None:
-            if now is None or now.uid != uid or now.spec.node_name:
-                queue.done(uid)
-            else:
-                queue.return_failed(attempt.queued, now, (), (), context.now_s)
 
 
 def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, Failure | None]:

@@ -27,7 +27,6 @@ from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
 from asched.hardware.sharing.convention import GIVEN_UP_S, annotations_of, number
 from asched.hardware.sharing.devices import Wish
-from asched.names import POD_SCHEDULED
 from asched.plugin import (
     SUCCESS,
     Cluster,
@@ -47,6 +46,7 @@ TURN_S_MAX: Final = 2 * GIVEN_UP_S
 NEWS_S_MAX: Final = 5.0
 ATTEMPTS_MAX: Final = 10
 CONFLICT: Final = 409
+POD_SCHEDULED: Final = "PodScheduled"
 #: Began so long ago that it is over.
 SERVED: Final = -inf
 #: Of a node: somebody has left it, and it is another one's turn.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
+from asched.core.cycle.observer import Silent
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
@@ -118,6 +119,17 @@ class Witnessed(MeasuredDispatcher):
         super().submit(effect)
 
 
+class Alarmed(Silent):
+    """An exception of the scheduler's own is a finding, contained or not."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self._world = world
+        self._name = name
+
+    def contained(self, part: str, about: str, error: BaseException) -> None:
+        self._world.ledger.complain(f"{self._name}, {part} of {about}: {error!r}")
+
+
 class Process:
     """It lists everything and begins; `cut` is its death."""
 
@@ -136,6 +148,7 @@ class Process:
             counter_s=lambda: next(ticks) * 0.0002 / setup.cycles_per_turn,
             seed=setup.seed,
             bindings_max=setup.bindings_max,
+            observer=Alarmed(world, name),
         )
         self.machine.handle = self._witnessed(self.machine.handle)  # type: ignore[assignment, method-assign]
         self.kinds = self.machine.context.kinds

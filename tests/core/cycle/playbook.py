@@ -8,6 +8,7 @@ import msgspec
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
+from asched.core.cycle.observer import Silent
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.points import Plugin
 from asched.core.model.kinds import NODE, POD
@@ -18,6 +19,16 @@ from asched.edge.host.assemble import Parts, build_machine, build_runners, known
 from tests.builders import NodeBuilder, PodBuilder
 
 E = TypeVar("E", bound=Effect)
+
+
+class Strict(Silent):
+    """Keeps what was contained: no test shall miss an exception of the scheduler's own."""
+
+    def __init__(self) -> None:
+        self.raised: list[BaseException] = []
+
+    def contained(self, part: str, about: str, error: BaseException) -> None:
+        self.raised.append(error)
 
 
 class Play:
@@ -45,7 +56,10 @@ class Play:
         runners = build_runners(
             effective, self.parts, factories=factories, known=known_points(classes)
         )
-        self.machine: Machine = build_machine(effective, self.parts, runners, counter_s=lambda: 0.0)
+        self._strict = Strict()
+        self.machine: Machine = build_machine(
+            effective, self.parts, runners, counter_s=lambda: 0.0, observer=self._strict
+        )
         self.now_s = 1000.0
         self.effects: list[Effect] = []
         self.turn(*(Seen(NODE, node.build()) for node in nodes))
@@ -54,6 +68,8 @@ class Play:
         """Hand in facts; what comes out is kept in `effects`."""
         self.now_s += after_s
         self.effects = self.machine.handle([ours(fact) for fact in facts], self.now_s)
+        for error in self._strict.raised:
+            raise error
         return self.effects
 
     def see(self, pod: PodBuilder | Pod) -> list[Effect]:
