@@ -103,7 +103,7 @@ class OpaqueDeviceConfiguration(Record, frozen=True, gc=False):
 
     @property
     def is_whole(self) -> bool:
-        return self.parameters != LEFT_OUT
+        return not isinstance(self.parameters, str)
 
 
 def _is_writable(value: Any) -> bool:

@@ -2,9 +2,9 @@
 
 An event is the same as an earlier one if type, reason, action, reporter, the object it regards
 (with its resourceVersion) and the related object are the same; the note does not matter, the first
-one stays, cut to what an event may have. The first time it is created, the second time it is patched into a series of two, later
-times only count. Live series are written again every REFRESH_S, and a last time when they have been
-quiet for FINISH_S.
+one stays, cut to what an event may have. The first time it is created, the second time it is
+patched into a series of two, later times only count. Live series are written again every
+REFRESH_S, and a last time when they have been quiet for FINISH_S.
 
 Bounds  SERIES_MAX events, and SERIES_BYTES_MAX of them, are remembered for comparison; the oldest
         are forgotten first. A note is cut to NOTE_BYTES_MAX before it is kept.

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.framework.effects import (
     Effect,
-    EmitEvent,
     Lane,
     PatchGroupStatus,
     PatchPodStatus,
@@ -38,9 +37,9 @@ QUEUE_MAX: Final[Mapping[Lane, int]] = {
     Lane.EVENT: 100_000,
     Lane.LOCAL: 10_000,
 }
-#: Of texts that tenants can make long (a condition has no bound), in each of the courtesy lanes:
-#: 50,000 conditions of a thousand letters.
-TEXT_BYTES_MAX: Final = 64 << 20
+#: What events and conditions in a courtesy lane take: 100,000 usual events. The text of a condition
+#: has no bound of its own.
+BYTES_MAX: Final = 128 << 20
 
 
 class Job(msgspec.Struct, eq=False):
@@ -60,20 +59,20 @@ class Job(msgspec.Struct, eq=False):
     method: str = ""
     #: Where the folded patch of a pod is filed.
     key: tuple[str, str] = msgspec.field(default=("", ""))
-    #: What its text counts in the queue.
-    text_bytes: int = 0
+    #: What it counts in the queue.
+    size: int = 0
 
 
 class JobQueue:
-    """First in, first out, at most `limit`, and TEXT_BYTES_MAX of texts. `waiting` is what is in
-    it: looked at before and after each request, so it is an attribute and no method.
+    """First in, first out, at most `limit`, and BYTES_MAX of events or conditions. `waiting` is
+    what is in it: read before and after each request, so it is an attribute and no method.
     """
 
     waiting: Collection[Any]
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._text_bytes = 0
+        self._bytes = 0
         self.waiting = self._jobs = deque[Job]()
 
     def __len__(self) -> int:
@@ -81,18 +80,18 @@ class JobQueue:
 
     @property
     def is_full(self) -> bool:
-        return len(self.waiting) >= self._limit or self._text_bytes >= TEXT_BYTES_MAX
+        return len(self.waiting) >= self._limit or self._bytes >= BYTES_MAX
 
     def _counted(self, job: Job) -> Job:
-        """Count the text of a job that comes in, or that has another one now."""
-        self._text_bytes -= job.text_bytes
-        job.text_bytes = _text_bytes(job.effect)
-        self._text_bytes += job.text_bytes
+        """Count a job that comes in, or that has another text now."""
+        self._bytes -= job.size
+        job.size = _bytes_of(job)
+        self._bytes += job.size
         return job
 
     def _gone(self, job: Job) -> Job:
-        self._text_bytes -= job.text_bytes
-        job.text_bytes = 0
+        self._bytes -= job.size
+        job.size = 0
         return job
 
     @property
@@ -226,12 +225,12 @@ class LaneState:
         return not (self.queue.waiting or self.in_flight_count or self.delayed_count)
 
 
-def _text_bytes(effect: Effect) -> int:
-    """What the text of an event or a condition takes in memory."""
-    if isinstance(effect, EmitEvent):
-        return getsizeof(effect.note)
-    if isinstance(effect, PatchPodStatus):
-        return getsizeof((effect.condition or {}).get("message", ""))
+def _bytes_of(job: Job) -> int:
+    """What an event, or the text of a condition, takes in memory."""
+    if job.event is not None:
+        return job.event.series.size
+    if isinstance(job.effect, PatchPodStatus):
+        return getsizeof((job.effect.condition or {}).get("message", ""))
     return 0
 
 
