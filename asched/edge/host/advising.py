@@ -109,10 +109,10 @@ def _tls_of(plan: AdvisingPlan) -> ssl.SSLContext | None:
     return context
 
 
-def _may_bind(plan: AdvisingPlan) -> bool:
-    """Strangers must not bind pods with our rights."""
-    if plan.tls and plan.client_ca_file:
-        return True
+def _is_local(plan: AdvisingPlan) -> bool:
+    """Whether only this machine can ask, without a certificate."""
+    if plan.client_ca_file:
+        return False
     address = plan.serving.bind_address
     try:
         return ip_address(address).is_loopback
@@ -142,7 +142,8 @@ class _Following:
             advisor_for=lambda _question: self._advisor,
             bind=lambda question: self._binding.run(self._advisor.bind(question)),
             is_ready=lambda: "" if self._scheduler.is_synced else "the cluster is still being read",
-            may_bind=_may_bind(self._plan),
+            may_bind=_is_local(self._plan) or bool(self._plan.client_ca_file),
+            is_local=_is_local(self._plan),
             bytes_max=NAMES_BYTES_MAX,
         )
 
@@ -172,7 +173,8 @@ class _Alone:
         async def bind(_: wire.BindingArguments) -> str:
             return "this extender does not know the cluster: it cannot bind"
 
-        return Opinion(self._advisor_for, bind, lambda: "", may_bind=True)
+        is_local = _is_local(self._plan)
+        return Opinion(self._advisor_for, bind, lambda: "", may_bind=True, is_local=is_local)
 
     async def run(self) -> None:
         stop_on_signals(self._stop.set)

@@ -16,11 +16,10 @@ Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/server.go, and record
 import asyncio
 import logging
 import socket
-import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import web
+from msgspec.structs import replace
 
 from asched.edge.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
 from asched.edge.serve.auth import UnknownUserError as UnknownUser
@@ -28,8 +27,9 @@ from asched.edge.serve.door import Door, Limits
 from asched.edge.serve.health import ROOTS
 from asched.edge.serve.options import ServingOptions
 from asched.edge.serve.pages import Asked, Page, forbidden, text, unauthorized
-from asched.edge.serve.routes import Routes
+from asched.edge.serve.request import BadRequestError, Request
 from asched.edge.serve.tls import Certificates
+from asched.edge.serve.turns import Turns
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -44,27 +44,31 @@ REFRESH_S: Final = 10.0
 
 
 class Server:
-    """HTTPS on one port. `start`, then `keep_certificates` beside everything else, then `stop`."""
+    """HTTPS on one port. `start`, then `keep_certificates` beside everything else, then `stop`.
+
+    `pages` makes the page of a request that is allowed; `turns` is the selector of the loop.
+    """
 
     def __init__(
         self,
         options: ServingOptions,
-        routes: Routes,
+        pages: Callable[[Asked], Awaitable[Page]],
         authenticator: Authenticator,
         authorizer: Authorizer,
         limits: Limits | None = None,
+        turns: Turns | None = None,
     ) -> None:
-        self._routes = routes
+        self._pages = pages
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._busy = 0
         self.certificates = Certificates(options)
-        self._door = Door(self._handle, self.certificates.context, limits)
+        self._door = Door(self._handle, self.certificates.context, limits, turns)
         #: The port that is listened on, once started.
         self.port = 0
 
     def start(self, listening: Sequence[socket.socket]) -> None:
-        """Answer whoever comes by these sockets, which are ours from now on."""
+        """Answer the clients of these sockets, which are ours from now on."""
         self.port = self._door.open(listening)
         log.info("Serving securely", extra={"port": self.port})
 
@@ -85,33 +89,39 @@ class Server:
 
     # --- one request -----------------------------------------------------------------------------
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: Request) -> Page:
+        page = await self._page(request)
+        return replace(page, headers={"Cache-Control": "no-cache, private", **page.headers})
+
+    async def _page(self, request: Request) -> Page:
         if not request.path.startswith("/"):  # CONNECT asks for a host, OPTIONS for "*"
-            return _response(text("Bad Request\n", 400, nosniff=True))
+            return text("Bad Request\n", 400, nosniff=True)
         is_probe = request.path.split("/")[1] in ROOTS
         if self.is_busy and not is_probe:
             log.warning(
                 "Too many requests at a time", extra={"cause": "requests", "path": request.path}
             )
-            return _response(text("too many requests, try again\n", 429))
+            return text("too many requests, try again\n", 429)
         self._busy += not is_probe
         try:
-            return _response(await self._answer(request))
-        except (ConnectionError, web.RequestPayloadError) as error:
-            # Whoever asked is gone, or sent half of something: nobody reads the answer.
+            return await self._answer(request)
+        except BadRequestError as error:
+            return text(f"{error}\n", error.status, nosniff=True)
+        except ConnectionError as error:
+            # The client is gone, or sent half of something: the answer has no reader.
             extra = {"v": 4, "path": request.path, "err": error}
             log.info("A request broke off", extra=extra)
-            return _response(text("Bad Request\n", 400, nosniff=True))
+            return text("Bad Request\n", 400, nosniff=True)
         except Exception:
             log.exception("A page could not be made", extra={"path": request.path})
-            return _response(text("Internal Server Error\n", 500, nosniff=True))
+            return text("Internal Server Error\n", 500, nosniff=True)
         finally:
             self._busy -= not is_probe
 
-    async def _answer(self, request: web.BaseRequest) -> Page:
-        headers = [(name.lower(), value) for name, value in request.headers.items()]
+    async def _answer(self, request: Request) -> Page:
+        shown = Credentials(request.headers, _certificate(request.certificate))
         try:
-            user = await self._authenticator.user(Credentials(headers, _certificate(request)))
+            user = await self._authenticator.user(shown)
         except UnknownUser as error:
             log.info("Unable to authenticate the request", extra={"v": 1, "err": error})
             return unauthorized()
@@ -122,46 +132,25 @@ class Server:
             return text(f'Internal Server Error: "{path}": {error}\n', 500, nosniff=True)
         if not is_allowed:
             return forbidden(user.name, verb, path)
-        query = {name: tuple(request.query.getall(name)) for name in request.query}
         try:
             body = await _body(request) if request.method == "PUT" else b""
-        except ValueError:
-            return text("request body too large\n", 413, nosniff=True)
         except TimeoutError:
             return text("the request's body did not come\n", 408, nosniff=True)
-        accept = ",".join(request.headers.getall("Accept", ()))
-        return await self._routes.page(Asked(request.method, path, query, accept, body))
+        accept = request.header("accept")
+        return await self._pages(Asked(request.method, path, request.query(), accept, body))
 
 
-async def _body(request: web.BaseRequest) -> bytes:
-    """The body. Raises ValueError if it is longer than anybody needs, and TimeoutError."""
-    body = b""
+async def _body(request: Request) -> bytes:
+    """The body. Raises BadRequestError if it is longer than any page needs, and TimeoutError."""
+    if request.content_length > BODY_BYTES_MAX:
+        raise BadRequestError(413, "request body too large")
     async with asyncio.timeout(BODY_S):
-        async for chunk in request.content.iter_any():
-            body += chunk
-            if len(body) > BODY_BYTES_MAX:
-                raise ValueError("too long")
-    return body
+        return b"".join([piece async for piece in request.pieces()])
 
 
-def _certificate(request: web.BaseRequest) -> "x509.Certificate | None":
-    transport = request.transport
-    made = transport.get_extra_info("ssl_object") if transport is not None else None
-    if not isinstance(made, ssl.SSLObject | ssl.SSLSocket):
-        return None
-    der = made.getpeercert(binary_form=True)
+def _certificate(der: bytes) -> "x509.Certificate | None":
     if not der:
         return None
     from cryptography import x509  # only who shows one needs it
 
     return x509.load_der_x509_certificate(der)
-
-
-def _response(page: Page) -> web.Response:
-    headers = {"Cache-Control": "no-cache, private", "Server": "asched", **page.headers}
-    if page.content_type:
-        headers["Content-Type"] = page.content_type
-    response = web.Response(body=page.body, status=page.status, headers=headers)
-    if not page.content_type:
-        response.headers.popall("Content-Type", None)
-    return response

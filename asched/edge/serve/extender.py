@@ -7,8 +7,10 @@ The last word of the path picks the verb, so that any urlPrefix will do. An erro
 the answer's Error where the protocol has one, else by status 500: kube-scheduler then shows it to
 the pod, or ignores the extender if it is ignorable.
 
-Binding writes to the cluster with our credentials, for whoever asks. It is served only to clients
-with a certificate of the given authority, or on a loopback address.
+Binding writes to the cluster with our credentials. It is served only to clients with a certificate
+of the given authority, or on a loopback address; there `Host` has to name a loopback address or
+localhost, so that no web page reaches it by a name of its own (DNS rebinding). Questions are JSON
+by their `Content-Type`, which a page cannot send elsewhere without asking first.
 
 Bounds  NODES_BYTES_MAX of questions with whole nodes, NAMES_BYTES_MAX where the cluster is followed
         and names suffice: for one question, and for all that are being read or answered at once.
@@ -17,7 +19,9 @@ Bounds  NODES_BYTES_MAX of questions with whole nodes, NAMES_BYTES_MAX where the
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -30,6 +34,8 @@ from asched.core.extender.fields import WireError
 from asched.core.framework.status import PointError
 from asched.core.model.decode import MalformedObjectError
 from asched.core.model.quantity import QuantityError
+from asched.edge.serve.pages import JSON, NOT_FOUND, Page, text
+from asched.edge.serve.request import Request
 
 log = logging.getLogger("asched.extender")
 
@@ -46,7 +52,6 @@ NO_STRANGERS: Final = (
     "binding is served to clients with a certificate only: start asched extender with"
     " --client-ca-file, or let kube-scheduler bind"
 )
-_JSON: Final = "application/json"
 
 #: Runs a bind question to its end; the error, empty for success.
 BindFunction = Callable[[wire.BindingArguments], Awaitable[str]]
@@ -59,13 +64,15 @@ class AdvisorFor(Protocol):
 
 
 class Opinion(msgspec.Struct, frozen=True):
-    """What the port needs: `is_ready` tells what is missing, empty for nothing."""
+    """What the port needs: `is_ready` returns what is missing, empty for nothing."""
 
     advisor_for: AdvisorFor
     bind: BindFunction
     is_ready: Callable[[], str]
     may_bind: bool
     bytes_max: int = NODES_BYTES_MAX
+    #: Whether the port is for this machine: a web page must not reach it by another name.
+    is_local: bool = False
 
 
 class _BadQuestionError(Exception):
@@ -89,53 +96,67 @@ class SchedulerContext:
         #: Bytes of the questions that are here now.
         self._held = 0
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: Request) -> Page:
         if request.method == "POST":
             return await self._ask(request)
         if request.method in ("GET", "HEAD") and request.path in ("/healthz", "/livez", "/readyz"):
             trouble = self._opinion.is_ready() if request.path == "/readyz" else ""
-            return web.Response(status=503 if trouble else 200, text=trouble or "ok")
-        return web.Response(status=404, text="404 page not found\n")
+            return text(trouble or "ok", 503 if trouble else 200)
+        return NOT_FOUND
 
-    async def _ask(self, request: web.BaseRequest) -> web.Response:
+    async def _ask(self, request: Request) -> Page:
+        if self._opinion.is_local and not is_local_name(request.header("host")):
+            return text("this port answers to localhost and loopback addresses only\n", 421)
+        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
+            return text(f"a question needs Content-Type: {JSON}\n", 415)
         verb = request.path.rpartition("/")[2]
         if verb not in VERBS:
-            told = f"no such verb; there are {', '.join(VERBS)}\n"
-            return web.Response(status=404, text=told)
+            return text(f"no such verb; there are {', '.join(VERBS)}\n", 404)
         if trouble := self._opinion.is_ready():
-            return web.Response(status=503, text=f"{trouble}\n")
+            return text(f"{trouble}\n", 503)
         pieces: list[bytes] = []
         try:
             async with asyncio.timeout(BODY_S):
-                async for piece in request.content.iter_any():
+                async for piece in request.pieces():
                     pieces.append(piece)
                     self._held += len(piece)
                     if self._held > self._opinion.bytes_max:
                         return self._too_long(sum(map(len, pieces)))
             return await self._answer(verb, b"".join(pieces))
         except TimeoutError:
-            return web.Response(status=408, text="the question did not come\n")
+            return text("the question did not come\n", 408)
         finally:
             self._held -= sum(map(len, pieces))
 
-    async def _answer(self, verb: str, body: bytes) -> web.Response:
+    async def _answer(self, verb: str, body: bytes) -> Page:
         try:
             return _json(await _answered(self._opinion, verb, orjson.loads(body)))
         except _BAD as bad:
-            return web.Response(status=400, text=f"{verb}: {_shown(str(bad))}\n")
+            return text(f"{verb}: {_shown(str(bad))}\n", 400)
         except PointError as error:
             return _failed(verb, str(error))
         except Exception as error:
             log.exception("A plugin raised")
             return _failed(verb, f"a plugin raised {type(error).__name__}: {error}")
 
-    def _too_long(self, own: int) -> web.Response:
+    def _too_long(self, own: int) -> Page:
         bound = self._opinion.bytes_max
         if own < self._held:
             log.warning("Too many questions at a time", extra={"bytes": self._held})
-            return web.Response(status=503, text="too many questions at a time, try again\n")
+            return text("too many questions at a time, try again\n", 503)
         told = f"the question is longer than {bound} bytes; set nodeCacheCapable: true\n"
-        return web.Response(status=413, text=told)
+        return text(told, 413)
+
+
+def is_local_name(host: str) -> bool:
+    """Whether a `Host` header names this machine by a loopback address or as localhost."""
+    name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host
+    if name.lower() == "localhost":
+        return True
+    try:
+        return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
 
 
 async def _answered(opinion: Opinion, verb: str, value: Any) -> Any:
@@ -154,7 +175,7 @@ async def _answered(opinion: Opinion, verb: str, value: Any) -> Any:
     return advisor.filter(arguments) if verb == "filter" else advisor.prioritize(arguments)
 
 
-def _failed(verb: str, message: str) -> web.Response:
+def _failed(verb: str, message: str) -> Page:
     """An error of ours, in the answer where it can tell one."""
     message = _shown(message)
     log.warning("%s failed: %s", verb, message)
@@ -162,7 +183,7 @@ def _failed(verb: str, message: str) -> web.Response:
         return _json(wire.filter_error(message))
     if verb == "bind":
         return _json(wire.binding_answer(message))
-    return web.Response(status=500, text=f"{verb}: {message}\n")
+    return text(f"{verb}: {message}\n", 500)
 
 
 def _check_pod(pod: dict[str, Any]) -> None:
@@ -170,13 +191,13 @@ def _check_pod(pod: dict[str, Any]) -> None:
         raise _BadQuestionError("the question has no Pod")
 
 
-def _shown(text: str) -> str:
+def _shown(message: str) -> str:
     """One line of what may have come from the question."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:SHOWN_CHARS_MAX])
+    return "".join(letter if letter.isprintable() else "?" for letter in message[:SHOWN_CHARS_MAX])
 
 
-def _json(value: Any) -> web.Response:
+def _json(value: Any) -> Page:
     try:
-        return web.Response(body=orjson.dumps(value), content_type=_JSON)
+        return Page(orjson.dumps(value), content_type=JSON)
     except orjson.JSONEncodeError as error:  # nodes go back as they came
         raise _BadQuestionError(f"its nodes cannot be written again: {error}") from error

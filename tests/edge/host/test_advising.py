@@ -52,7 +52,7 @@ async def serving(plan: AdvisingPlan) -> AsyncIterator[str]:
 async def post(url: str, body: Any, tls: ssl.SSLContext | bool = True) -> tuple[int, Any]:
     async with (
         aiohttp.ClientSession() as session,
-        session.post(url, data=json.dumps(body), ssl=tls) as answer,
+        session.post(url, json=body, ssl=tls) as answer,
     ):
         text = await answer.text()
         return answer.status, json.loads(text) if answer.content_type.endswith("json") else text

@@ -115,7 +115,7 @@ async def test_a_head_that_drips_is_cut_off():
     """The deadline counts from the first byte, and bytes do not move it."""
     async with a_port(limits=Limits(head_s=SOON_S)) as port, strangers() as come:
         reader, writer = await come(port)
-        while not reader.at_eof():
+        while not reader.at_eof() and reader.exception() is None:
             writer.write(b"X")
             await asyncio.wait([asyncio.create_task(reader.read(1))], timeout=SOON_S / 10)
 

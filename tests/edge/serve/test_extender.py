@@ -36,7 +36,8 @@ async def a_desk():
 async def begin(port, body, length):
     """Send the head and a part of a question."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = f"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
+    lines = ("POST /filter HTTP/1.1", "Content-Type: application/json", f"Content-Length: {length}")
+    head = "\r\n".join((*lines, "", ""))
     writer.write(head.encode() + body)
     await writer.drain()
     return reader, writer

@@ -66,13 +66,16 @@ def a_context(voice, *, may_bind=True, bytes_max=1000):
 
 
 async def ask(context, path, *pieces, method="POST"):
-    async def iter_any():
+    async def in_pieces():
         for piece in pieces:
             yield piece
 
-    request = SimpleNamespace(method=method, path=path, content=SimpleNamespace(iter_any=iter_any))
+    headers = {"content-type": "application/json"}
+    request = SimpleNamespace(
+        method=method, path=path, pieces=in_pieces, header=lambda name: headers.get(name, "")
+    )
     answer = await context.handle(request)
-    return answer.status, answer.text
+    return answer.status, answer.body.decode()
 
 
 async def put(context, verb, question, prefix=""):

@@ -181,7 +181,7 @@ async def a_port(
     post = review if delegates else None
     server = Server(
         options or ServingOptions(bind_address="127.0.0.1", secure_port=0),
-        routes,
+        routes.page,
         Authenticator(access, post, metrics.access),
         Authorizer(access, post, metrics.access),
         limits,
