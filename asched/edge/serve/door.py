@@ -1,7 +1,7 @@
 """A port: connections counted before TLS begins, with deadlines, one request of each at a time.
 
-    accepted ─> admitted? ─TLS─> head ─> page ─> idle ─> head ─> ...
-                            └── HEAD_S ──┘       └ IDLE_S ┘
+    accepted ─> admitted? ─> first bytes ─TLS─> head ─> page ─> idle ─> head ─> ...
+                          └──────── HEAD_S ────────┘         └ IDLE_S ┘
 
 The kubelet's probe decides whether this process lives, and it comes through the same port as
 everything else. A new connection is therefore admitted as long as another one merely waits: of the
@@ -46,7 +46,7 @@ IDLE_S: Final = 90.0
 #: How long the rest of a body that no page needs is read, so that the answer is not lost.
 LINGER_S: Final = 1.0
 SHUTDOWN_S: Final = 5.0
-ACCEPTS_MAX: Final = 16
+ACCEPTS_MAX: Final = 64
 #: After a failure to accept, which as a rule is a lack of descriptors.
 ACCEPT_AGAIN_S: Final = 1.0
 #: What is buffered of a connection beyond one read, before reading pauses.
@@ -238,6 +238,8 @@ class Door:
 
         is_tls = self._context is not None
         try:
+            # A handshake's buffers and its work begin when it is this client's turn.
+            await _readable(connection.sock, self.limits.head_s)
             await loop.connect_accepted_socket(
                 lambda: _Protocol(begin, partial(self._forget, connection)),
                 connection.sock,
@@ -292,6 +294,21 @@ class Door:
         writer.close()
         async with asyncio.timeout(self.limits.linger_s):
             await writer.wait_closed()
+
+
+async def _readable(sock: socket.socket, timeout_s: float) -> None:
+    """Wait until the client has sent something, or is gone. Closes the socket if it raises."""
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    loop.add_reader(sock, arrived.set)
+    try:
+        async with asyncio.timeout(timeout_s):
+            await arrived.wait()
+    except BaseException:
+        loop.remove_reader(sock)
+        sock.close()
+        raise
+    loop.remove_reader(sock)
 
 
 def _write(

@@ -130,7 +130,9 @@ class _Head:
     def __init__(self, head: bytes) -> None:
         self.target = ""
         self.headers: list[tuple[str, str]] = []
-        parser: Any = HttpRequestParser(self)
+        self.keeps_alive = False
+        self._parser: Any = HttpRequestParser(self)
+        parser = self._parser
         try:
             parser.feed_data(head)
         except HttpParserUpgrade:
@@ -141,11 +143,14 @@ class _Head:
         if not self.target or version not in ("1.0", "1.1"):
             raise BadRequestError(400, "the request is not HTTP/1.1")
         self.method: str = parser.get_method().decode()
-        self.keeps_alive: bool = version == "1.1" and parser.should_keep_alive()
+        self._parser = None  # they know each other, and no collector runs often
         values = [value for name, value in self.headers if name == "content-length"]
         self.content_length = int(values[0]) if values else 0
         if any(name == "transfer-encoding" for name, _ in self.headers):
             raise BadRequestError(411, "a body needs a Content-Length")
+
+    def on_headers_complete(self) -> None:
+        self.keeps_alive = bool(self._parser.should_keep_alive())
 
     def on_url(self, part: bytes) -> None:
         self.target += part.decode("latin-1")

@@ -9,17 +9,19 @@ the thread has used more CPU time than its share, the selector sleeps before it 
 clients' bytes wait in the kernel meanwhile. Events of other files (the listening socket, the API
 client, other threads' calls) are returned at once.
 
-Bounds  SHARE of one CPU over time, CREDIT_S ahead of it, DEBT_S behind it; ADDRESSES_MAX addresses
-        remembered.
+Bounds  SHARE of the CPU time that the process takes, or of half a CPU where it takes less; CREDIT_S
+        ahead of it, DEBT_S behind it; ADDRESSES_MAX addresses remembered.
 """
 
 import selectors
 from collections import OrderedDict
-from time import monotonic, sleep, thread_time
+from time import monotonic, process_time, sleep, thread_time
 from typing import Final
 
 #: The deciding loop shares Python's lock with this thread, and makes the pages: together below 5 %.
-SHARE: Final = 0.03
+SHARE: Final = 0.035
+#: Where the process takes less CPU time, the deciding loop is idle and spares more.
+IDLE_SHARE: Final = 0.5
 CREDIT_S: Final = 0.1
 #: No single event of a client costs so much; what a page for an administrator costs is forgiven.
 DEBT_S: Final = 0.02
@@ -35,7 +37,7 @@ class Turns(selectors.DefaultSelector):
         super().__init__()
         self._share = share
         self._credit_s = CREDIT_S
-        self._at_s, self._used_s = monotonic(), thread_time()
+        self._now_s = monotonic(), process_time(), thread_time()
         self._address_of: dict[int, str] = {}
         self._turn = 0
         #: Address or descriptor -> its last turn.
@@ -73,9 +75,11 @@ class Turns(selectors.DefaultSelector):
         return self._last_of.get(address, 0), self._last.get(descriptor, 0)
 
     def _keep_to_share(self) -> None:
-        at_s, used_s = monotonic(), thread_time()
-        earned_s = (at_s - self._at_s) * self._share - (used_s - self._used_s)
-        self._at_s, self._used_s = at_s, used_s
+        then_s, self._now_s = self._now_s, (monotonic(), process_time(), thread_time())
+        wall_s, process_s, own_s = (
+            now - then for now, then in zip(self._now_s, then_s, strict=True)
+        )
+        earned_s = max(process_s, wall_s * IDLE_SHARE) * self._share - own_s
         self._credit_s = max(min(self._credit_s + earned_s, CREDIT_S), -DEBT_S)
         if self._credit_s < 0:
             sleep(-self._credit_s / self._share)
