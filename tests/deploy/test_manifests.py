@@ -225,12 +225,14 @@ def test_bindings_and_leases_have_flows_of_their_own() -> None:
     assert levels == {
         "asched-leader-election": "leader-election",
         "asched-bindings": "workload-high",
+        "asched-reviews": "workload-low",
         "asched": "workload-high",
     }
     precedence = {m["metadata"]["name"]: m["spec"]["matchingPrecedence"] for m in schemas}
     # Below the built-in schema of kube-system's accounts (900), the special ones before the rest.
     assert precedence["asched-bindings"] < precedence["asched"] < 900
     assert precedence["asched-leader-election"] < precedence["asched"]
+    assert precedence["asched-bindings"] < precedence["asched-reviews"] < precedence["asched"]
 
 
 def test_no_image_floats() -> None:

@@ -15,6 +15,7 @@ from asched.edge.host.doctor.notes import Finding, Identity, JsonObject, Reader,
 from asched.edge.host.doctor.permissions import (
     COMPONENTS,
     GRANT,
+    HARDWARE_COMPONENTS,
     LEADER_ELECTION,
     SCHEDULING,
     SERVING,
@@ -96,6 +97,9 @@ def _permission(
         return Finding(PERMISSIONS, State.WARNING, text, cure)
     if is_own:
         cure = f"grant it: {ATTRIBUTE} of the plugin are the rules of a role for this account"
+        if purpose in HARDWARE_COMPONENTS:
+            folders = " and ".join(f"deploy/components/{n}" for n in HARDWARE_COMPONENTS[purpose])
+            cure = f"add {folders} to the components of your overlay"
         text = f"{purpose}: may not {listed}; its pods may fail"
         return Finding(PERMISSIONS, State.WARNING, text, cure)
     state = State.PROBLEM if stops else State.WARNING

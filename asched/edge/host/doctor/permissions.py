@@ -85,6 +85,12 @@ COMPONENTS: Final = {
     names.CAPACITY_SCHEDULING: "capacity-scheduling",
     names.BACKFILL: "backfill",
 }
+#: The same for plugins of `asched.hardware`, which declare their rights themselves.
+HARDWARE_COMPONENTS: Final = {
+    "HamiVGPU": ("gpu-annotations", "gpu-node-locks"),
+    "VolcanoVGPU": ("gpu-annotations",),
+    "GpuShare": ("gpu-annotations",),
+}
 #: The cure for a missing right of our own.
 GRANT: Final = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
 LEADER_ELECTION: Final = "leader election"
