@@ -53,10 +53,10 @@ def anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> Anonymiz
     names = Pseudonyms()
     for turn in recording:
         for raw in turn.facts:
-            _fact_in(raw, names, notes=True)
-        for objects in turn.lists.values():
+            _fact(_any.decode(raw), names, notes=True)
+        for number, objects in turn.lists.items():
             for raw in objects:
-                read_part(lambda obj: names.note(_any.decode(obj)), raw)
+                names.note(_any.decode(raw), _resource(turn, number))
     _head(recording.head, names, notes=True)
     names.settle()
     head = _head(recording.head, names, notes=False)
@@ -82,8 +82,7 @@ def _retold(
             facts=[_raw(_fact_in(raw, names, notes=False)) for raw in turn.facts],
             lists={
                 number: [
-                    read_part(lambda obj: _raw(names.walked(_any.decode(obj))), raw)
-                    for raw in objects
+                    _raw(names.walked(_any.decode(raw), _resource(turn, number))) for raw in objects
                 ]
                 for number, objects in turn.lists.items()
             },
@@ -101,7 +100,7 @@ def _retold(
 
 def _lines(turn: RecordedTurn, effects: bytes) -> Iterator[bytes]:
     for number, objects in turn.lists.items():
-        resource = _any.decode(turn.facts[number])[1]
+        resource = _resource(turn, number)
         for start in range(0, len(objects), LIST_PART):
             part = list(objects[start : start + LIST_PART])
             yield _encode(PartLine(number, resource, part))
@@ -115,6 +114,12 @@ def _lines(turn: RecordedTurn, effects: bytes) -> Iterator[bytes]:
             effects=msgspec.Raw(effects),
         )
     )
+
+
+def _resource(turn: RecordedTurn, number: int) -> str:
+    """The kind of a list, which a fact of the turn names."""
+    resource: str = _any.decode(turn.facts[number])[1]
+    return resource
 
 
 def _difference(
@@ -179,12 +184,12 @@ def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
         return parts
     match name:
         case "Seen" | "Gone":
-            return [name, rest[0], names.walked(rest[1])]
+            return [name, rest[0], names.walked(rest[1], rest[0])]
         case "Done":
             return [name, rest[0], names.walked(rest[1])]
         case "Refused":
             effect_id, code, message, reason = rest
-            return [name, effect_id, code, names.message(message), reason]
+            return [name, effect_id, code, names.message(message), names.term(reason)]
         case "Unknown" | "ReadPlaced":
             return [name, rest[0], names.of(rest[1])]
         case "Raised":
@@ -197,7 +202,8 @@ def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
             return [name, _document(rest[0], names, notes=False), _without_places(rest[1])]
         case "KubeletRefused":
             *who, reason, reporter = rest
-            return [name, *(one and names.of(one) for one in who), reason, names.of(reporter)]
+            words = (names.term(reason), names.of(reporter))
+            return [name, *(one and names.of(one) for one in who), *words]
         case "QueueAmended":
             return [name, ["/".join(map(names.of, key.split("/"))) for key in rest[0]]]
     return parts
@@ -205,10 +211,13 @@ def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
 
 def _note(name: str, rest: list[Any], names: Pseudonyms) -> None:
     match name:
-        case "Seen" | "Gone" | "Done":
+        case "Seen" | "Gone":
+            names.note(rest[1], rest[0])
+        case "Done":
             names.note(rest[1])
         case "Refused":
             names.note_text(rest[2])
+            names.note_text(rest[3])
         case "Unknown" | "ReadPlaced":
             names.note_text(rest[1])
         case "Raised":
@@ -218,7 +227,7 @@ def _note(name: str, rest: list[Any], names: Pseudonyms) -> None:
         case "Returned":
             names.note_reply(rest[2:])
         case "KubeletRefused":
-            for one in filter(None, rest[:-2]):
+            for one in filter(None, rest[:-1]):
                 names.note_text(one)
         case "Reconfigured":
             _document(rest[0], names, notes=True)
@@ -265,6 +274,7 @@ def _document(document: dict[str, Any], names: Pseudonyms, *, notes: bool) -> di
 
     document = {**document, "profiles": [dict(one) for one in document.get("profiles", ())]}
     document.pop("leaderElection", None)
+    names.keep_schedulers(one["schedulerName"] for one in document["profiles"])
     for profile in document["profiles"]:
         profile["pluginConfig"] = [
             {**entry, "args": {**entry["args"], **_labels(entry["args"], changed)}}

@@ -1,44 +1,112 @@
 """Other names for everything that a recording names, so that decisions stay the same.
 
 Objects are walked as JSON. What is not listed here is replaced: a field that a later version adds
-says nothing until somebody decides that it may. Equal strings get equal pseudonyms wherever they
-stand (a zone in a label, a volume's affinity and a selector; a node's name in its own label), and
+says nothing until a rule says that it may. Equal strings get equal pseudonyms wherever they stand
+(a zone in a label, a volume's affinity and a selector; a node's name in its own label), and
 pseudonyms sort as what they stand for, since names decide where all else is equal.
 
-Kept     enumerations, amounts, times, resources, drivers, schedulers, what CEL expressions and
-         device attributes say; label and taint keys under kubernetes.io and k8s.io; numbers of
-         labels that somebody compares as numbers; WORDS
-Composed names that are made of others: claims of ephemeral volumes, lists of zones
+A value is kept where a rule for its place allows it and the value is what the rule is for: an
+amount, a time, a word of Kubernetes' own. It is kept in that place only: what a tenant writes into
+a field of its own objects keeps no other object's name.
+
+Kept     amounts with the resources they are of, times, TERMS; device attributes and what CEL
+         expressions say of them; drivers that cluster-scoped objects name; schedulers that the
+         configuration names; KEYS of labels and taints; numbers of labels that a selector compares
+         as numbers; WORDS
+Composed names that are made of others: claims of ephemeral volumes, subrequests, lists of zones
 
 Bounds   memory: each string once with its pseudonym
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
-#: Fields that are kept with all that is in them: they name nothing that somebody chose.
-KEPT: Final = frozenset(
-    (
-        *("accessModes", "action", "allocatable", "allocatedResources", "allocationMode"),
-        *("allocationTimestamp", "apiGroup", "apiVersion", "attributes", "capacity"),
-        *("consumedCapacity", "consumesCounters", "counters", "cpu", "creationTimestamp"),
-        *("declaredFeatures", "default", "deletionTimestamp", "disruptionMode"),
-        *("distinctAttribute", "effect", "expression", "extendedResourceName", "kind"),
-        *("lastProbeTime", "lastTransitionTime", "limits", "matchAttribute", "max"),
-        *("maximumVolumeSize", "min", "minResources", "nodeAffinityPolicy", "nodeTaintsPolicy"),
-        *("operator", "overhead", "phase", "preemptionPolicy", "protocol", "reason"),
-        *("resource", "resourceVersion", "restartPolicy", "scheduleStartTime", "sharedCounters"),
-        *("source", "startTime", "step", "type", "validValues", "volumeBindingMode", "volumeMode"),
-        *("whenUnsatisfiable",),
-    )
-)
-#: The same, and whatever they say is kept wherever else it stands, be it an object's name.
-KEPT_EVERYWHERE: Final = frozenset(
-    ("attacher", "device", "driver", "provisioner", "request", "requests", "schedulerName")
-)
-#: Lists of what has a name that the fields above refer to.
-KEPT_NAMES: Final = frozenset(("devices", "drivers", "firstAvailable", "requests"))
+from asched.core.model import kinds
+from asched.core.model.quantity import QuantityError, parse
+from asched.edge.host.recording.terms import KEYS, TERMS
+
+Check = Callable[[str], bool]
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        parse(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_term(text: str) -> bool:
+    return text in TERMS
+
+
+def _is_feature(text: str) -> bool:
+    return _FEATURE.fullmatch(text) is not None
+
+
+def _is_attribute(text: str) -> bool:
+    return _ATTRIBUTE.fullmatch(text) is not None
+
+
+def _is_anything(_: str) -> bool:
+    return True
+
+
+_FEATURE: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
+_ATTRIBUTE: Final = re.compile(r"[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}", re.ASCII)
+
+
+def _at(check: Check, *places: str) -> Mapping[str, Check]:
+    return dict.fromkeys(places, check)
+
+
+#: Where a string, or a list of strings, is kept if it is what is expected there. A place is a
+#: field, or a field in another one.
+KEPT: Final[Mapping[str, Check]] = {
+    **_at(_is_time, "allocationTimestamp", "creationTimestamp", "deletionTimestamp"),
+    **_at(_is_time, "lastProbeTime", "lastTransitionTime", "scheduleStartTime", "startTime"),
+    **_at(_is_term, "accessModes", "action", "allocationMode", "apiGroup", "apiVersion"),
+    **_at(_is_term, "disruptionMode", "effect", "kind", "nodeAffinityPolicy", "nodeTaintsPolicy"),
+    **_at(_is_term, "operator", "phase", "preemptionPolicy", "protocol", "reason"),
+    **_at(_is_term, "reservedFor.resource", "restartPolicy", "source", "status", "type"),
+    **_at(_is_term, "volumeBindingMode", "volumeMode", "whenUnsatisfiable"),
+    **_at(str.isdecimal, "resourceVersion"),
+    **_at(_is_feature, "declaredFeatures"),
+    **_at(_is_attribute, "spec.extendedResourceName"),
+    **_at(_is_attribute, "constraints.distinctAttribute", "constraints.matchAttribute"),
+    **_at(_is_anything, "cel.expression"),
+}
+#: The same with whole trees, whose keys are names of resources and attributes.
+KEPT_TREES: Final[Mapping[str, Check]] = {
+    **_at(_is_amount, "allocatable", "allocatedResources", "available", "capacity"),
+    **_at(_is_amount, "consumedCapacity", "counters", "cpu", "limits", "max"),
+    **_at(_is_amount, "maximumVolumeSize", "memory", "min", "minResources", "overhead"),
+    **_at(_is_amount, "requests", "usage", "used"),
+    **_at(_is_anything, "devices.attributes"),
+}
+#: Names of drivers, in any object.
+DRIVERS: Final = frozenset(("attacher", "driver", "provisioner", "drivers.name"))
+#: Where drivers are named in objects that only administrators and their controllers write.
+DRIVERS_OF: Final[Mapping[str, str]] = {
+    kinds.CSI_DRIVER.resource: "metadata.name",
+    kinds.CSI_NODE.resource: "spec.drivers.name",
+    kinds.PERSISTENT_VOLUME.resource: "spec.csi.driver",
+    kinds.RESOURCE_SLICE.resource: "spec.driver",
+    kinds.STORAGE_CLASS.resource: "provisioner",
+    kinds.VOLUME_ATTACHMENT.resource: "spec.attacher",
+}
+#: Names of requests; those of subrequests are made of two.
+REQUESTS: Final = frozenset(("request", "requests"))
 #: Content for others than schedulers.
 EMPTIED: Final = frozenset(("data", "networkData", "parameters"))
 #: Strings, or lists of them, that are keys of labels or taints.
@@ -46,7 +114,7 @@ LABEL_KEYS: Final = frozenset(("key", "matchLabelKeys", "mismatchLabelKeys", "to
 #: Objects whose keys are keys of labels, unless they are structures of the same name.
 LABELED: Final = frozenset(("annotations", "labels", "matchLabels", "nodeSelector", "selector"))
 #: Objects whose keys are names.
-BY_NAME: Final = frozenset(("disruptedPods",))
+BY_NAME: Final = frozenset(("disruptedPods", "provisioningClassDetails"))
 IMAGES: Final = frozenset(("image", "names", "reference"))
 NUMERIC: Final = ("Gt", "Lt")
 #: Values that mean the same in every cluster.
@@ -57,16 +125,12 @@ WORDS: Final = frozenset(
         *("metadata.name", "metadata.namespace"),
     )
 )
+#: An annotation that lists in-tree volume plugins.
+MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 #: By which a scheduler knows that a pod was bound before it asked.
 ASSIGNED: Final = re.compile(r'already assigned to node "([^"]*)"')
 #: Several zones in one value of a volume's label are written so.
 ZONES_JOINT: Final = "__"
-
-
-def is_well_known(key: str) -> bool:
-    """Whether a key of a label or taint is Kubernetes' own, or of a project of its."""
-    domain, slash, _ = key.partition("/")
-    return bool(slash) and domain.endswith(("kubernetes.io", "k8s.io"))
 
 
 def is_number(text: str) -> bool:
@@ -79,7 +143,8 @@ class Pseudonyms:
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._namespaces: set[str] = set()
-        self._kept: set[str] = set(WORDS)
+        self._drivers: set[str] = set()
+        self._schedulers: set[str] = set()
         self._numeric_keys: set[str] = set()
         self._composed: dict[str, tuple[str, ...]] = {}
         self._new: dict[str, str] = {}
@@ -89,10 +154,16 @@ class Pseudonyms:
 
     # --- collecting ------------------------------------------------------------------------------
 
-    def note(self, value: Any) -> None:
-        """An object, or part of one."""
+    def note(self, value: Any, resource: str = "") -> None:
+        """An object of this kind, or part of one."""
         self._walk(value, self._note_name)
         self._note_rules(value)
+        if resource in DRIVERS_OF:
+            self._drivers.update(_named(value, DRIVERS_OF[resource]))
+
+    def keep_schedulers(self, names: Iterable[str]) -> None:
+        """Keep these where a pod names its scheduler: profiles of the configuration."""
+        self._schedulers.update(names)
 
     def note_text(self, text: str) -> None:
         """Words of somebody else."""
@@ -111,9 +182,7 @@ class Pseudonyms:
             if value.get("operator") in NUMERIC and isinstance(value.get("key"), str):
                 self._numeric_keys.add(value["key"])
             for field, one in value.items():
-                if field in KEPT_EVERYWHERE:
-                    self._kept.update(_strings(one))
-                elif field in ("namespace", "namespaces"):
+                if field in ("namespace", "namespaces"):
                     self._namespaces.update(_strings(one))
                 else:
                     self._note_rules(one)
@@ -136,7 +205,7 @@ class Pseudonyms:
 
         Namespaces are mostly compared with what follows them in `namespace/name`.
         """
-        names = self._names - self._kept - self._composed.keys()
+        names = self._names - WORDS - self._composed.keys()
         order = sorted(names, key=lambda name: f"{name}/" if name in self._namespaces else name)
         digits, letter = len(str(len(order))), "x"
         taken = {name for name in names if is_number(name[1:])}
@@ -149,7 +218,7 @@ class Pseudonyms:
         its own, which come back with the objects.
         """
         if isinstance(then, str) and isinstance(now, str):
-            if then not in self._kept:
+            if then not in WORDS:
                 self._new[then] = now
         elif isinstance(then, dict) and isinstance(now, dict):
             for field in then.keys() & now.keys():
@@ -158,9 +227,16 @@ class Pseudonyms:
             for one, other in zip(then, now, strict=False):
                 self.learn(one, other)
 
-    def walked(self, value: Any) -> Any:
-        """An object, or part of one, under pseudonyms."""
-        return self._walk(value, self.of)
+    def walked(self, value: Any, resource: str = "") -> Any:
+        """An object of this kind, or part of one, under pseudonyms."""
+        walked = self._walk(value, self.of)
+        if resource == kinds.CSI_DRIVER.resource:
+            walked["metadata"]["name"] = value["metadata"]["name"]
+        return walked
+
+    def term(self, text: str) -> str:
+        """A word that may be Kubernetes' own."""
+        return text if text in TERMS else self.of(text)
 
     def replied(self, value: Any) -> Any:
         """What an extender or a coroutine answered: keys may be names, too."""
@@ -180,7 +256,7 @@ class Pseudonyms:
 
     def of(self, name: str) -> str:
         """The pseudonym of a name; names that nobody noted have none and are told as such."""
-        if name in self._kept:
+        if name in WORDS:
             return name
         found = self._new.get(name)
         if found is not None:
@@ -192,16 +268,13 @@ class Pseudonyms:
 
     # --- rules -----------------------------------------------------------------------------------
 
-    def _walk(self, value: Any, name: Callable[[str], str], *, keeps_names: bool = False) -> Any:
+    def _walk(self, value: Any, name: Callable[[str], str], within: str = "") -> Any:
         if isinstance(value, dict):
             return {
-                field: one
-                if keeps_names and field == "name"
-                else self._field(field, one, name, value, keeps_names=keeps_names)
-                for field, one in value.items()
+                field: self._field(field, one, name, value, within) for field, one in value.items()
             }
         if isinstance(value, list):
-            return [self._walk(one, name, keeps_names=keeps_names) for one in value]
+            return [self._walk(one, name, within) for one in value]
         return name(value) if isinstance(value, str) else value
 
     def _field(
@@ -209,38 +282,54 @@ class Pseudonyms:
         field: str,
         value: Any,
         name: Callable[[str], str],
-        within: dict[str, Any],
-        *,
-        keeps_names: bool,
+        siblings: dict[str, Any],
+        within: str,
     ) -> Any:
-        is_text = isinstance(value, str)
-        if field in KEPT or (field == "status" and is_text):
-            return value
-        if field in KEPT_EVERYWHERE and _is_plain(value):
-            return value
+        place = f"{within}.{field}"
+        is_plain = _is_plain(value)
+        if field in REQUESTS and is_plain:
+            return _each(value, lambda one: "/".join(map(name, one.split("/"))))
         if field in EMPTIED:
             return None
+        check = KEPT_TREES.get(place) or KEPT_TREES.get(field)
+        if check is None and is_plain:
+            check = KEPT.get(place) or KEPT.get(field)
+        if check is not None and all(map(check, _strings(value))):
+            return value
+        if (field in DRIVERS or place in DRIVERS) and isinstance(value, str):
+            return value if value in self._drivers else name(value)
+        if field == "schedulerName" and value in self._schedulers:
+            return value
         if field in LABEL_KEYS:
             return _each(value, lambda key: self._key(key, name))
         if field in LABELED and _is_flat(value):
             return {self._key(key, name): self._label(key, one, name) for key, one in value.items()}
         if field in BY_NAME and isinstance(value, dict):
-            return {name(key): one for key, one in value.items()}
+            return {
+                key if key in TERMS else name(key): self._walk(one, _unless(_is_time, name))
+                for key, one in value.items()
+            }
         if field in IMAGES and _is_plain(value):
             return _each(value, lambda image: _image(image, name))
         if field in ("value", "values") and _is_plain(value):
-            return _each(value, lambda one: self._label(str(within.get("key", "")), one, name))
-        return self._walk(value, name, keeps_names=keeps_names or field in KEPT_NAMES)
+            return _each(value, lambda one: self._label(str(siblings.get("key", "")), one, name))
+        return self._walk(value, name, field)
 
     def _key(self, key: str, name: Callable[[str], str]) -> str:
-        return key if is_well_known(key) else name(key)
+        return key if key in KEYS else name(key)
 
     def _label(self, key: str, value: str, name: Callable[[str], str]) -> str:
         if key in self._numeric_keys and is_number(value):
             return value
-        if ZONES_JOINT in value and is_well_known(key):
+        if key == MIGRATED and all(map(_is_term, value.split(","))):
+            return value
+        if ZONES_JOINT in value and key in KEYS:
             return ZONES_JOINT.join(name(zone) for zone in value.split(ZONES_JOINT))
         return name(value)
+
+
+def _unless(check: Check, name: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: text if check(text) else name(text)
 
 
 def _image(image: str, name: Callable[[str], str]) -> str:
@@ -277,3 +366,12 @@ def _strings(value: Any) -> Iterable[str]:
     elif isinstance(value, dict):
         for one in value.values():
             yield from _strings(one)
+
+
+def _named(value: Any, path: str) -> Iterable[str]:
+    """The strings at a path of fields; lists on the way are read through."""
+    found = [value]
+    for field in path.split("."):
+        flat = [part for one in found for part in (one if isinstance(one, list) else (one,))]
+        found = [one[field] for one in flat if isinstance(one, dict) and field in one]
+    return _strings(found)

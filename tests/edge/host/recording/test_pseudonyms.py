@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asched.core.model.kinds import BY_RESOURCE, Kind
-from asched.edge.host.recording.pseudonyms import EMPTIED, KEPT, KEPT_EVERYWHERE, Pseudonyms
+from asched.edge.host.recording.pseudonyms import EMPTIED, KEPT_TREES, Pseudonyms
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.filled import filled
 
@@ -45,22 +45,13 @@ def test_only_what_is_listed_is_kept(kind: Kind) -> None:
     names = Pseudonyms()
     obj = json.loads(msgspec.json.encode(filled(kind.record, text=SECRET)))
     names.note(obj)
-    names._kept.discard(SECRET)  # what one field keeps is kept everywhere: not here
     names.settle()
 
     left = set(paths_of(names.walked(obj), SECRET))
 
-    allowed = KEPT | KEPT_EVERYWHERE | {"status"}
-    assert {path for path in left if not allowed & set(path)} <= NAMED_BY_OTHERS
-
-
-#: Names that fields of KEPT and KEPT_EVERYWHERE refer to.
-NAMED_BY_OTHERS = {
-    ("spec", "devices", "name"),
-    ("spec", "devices", "requests", "name"),
-    ("spec", "devices", "requests", "firstAvailable", "name"),
-    ("spec", "drivers", "name"),
-}
+    amounts = {place.rpartition(".")[2] for place in KEPT_TREES}
+    allowed = amounts | {"resourceVersion", "expression"}
+    assert {path for path in left if not allowed & set(path)} == set()
 
 
 def test_what_others_read_is_emptied() -> None:
@@ -177,15 +168,6 @@ def test_a_volume_in_two_zones_stays_in_both() -> None:
 
     zones = [node["metadata"]["labels"][key] for node in (first, second)]
     assert found["metadata"]["labels"][key] == "__".join(zones)
-
-
-def test_drivers_keep_their_names_wherever_they_stand() -> None:
-    driver = {"metadata": {"name": "ebs.csi.example.com"}}
-    volume = {"metadata": {"name": "v"}, "spec": {"csi": {"driver": "ebs.csi.example.com"}}}
-
-    _, (first, second) = under(driver, volume)
-
-    assert first["metadata"]["name"] == second["spec"]["csi"]["driver"] == "ebs.csi.example.com"
 
 
 def test_words_of_the_machine_are_learnt() -> None:
