@@ -6,10 +6,10 @@ import contextlib
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Any
 
 from asched.cli.arguments import port
+from asched.edge.files import write_private
 from asched.lab.apiserver import faults
 from asched.lab.apiserver.server import ApiServer
 
@@ -112,7 +112,7 @@ async def serve(args: argparse.Namespace) -> int:
     try:
         name = args.kubeconfig_out or f"asched-{server.url.rpartition(':')[2]}.kubeconfig"
         try:
-            written = write_private(name, server.kubeconfig())
+            written = write_private(name, server.kubeconfig().encode())
         except OSError as error:
             raise CannotBeginError(
                 f"cannot write the kubeconfig to {name}: {error.strerror}; name another file with"
@@ -124,14 +124,6 @@ async def serve(args: argparse.Namespace) -> int:
     finally:
         await server.stop()
     return 0
-
-
-def write_private(name: str, text: str) -> Path:
-    """Write a file only its owner may read; returns its absolute path. Raises OSError."""
-    path = Path(name)
-    path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8")
-    return path.resolve()
 
 
 async def _interrupted() -> None:

@@ -11,10 +11,12 @@ Bounds  pages of the live view, GET alone; one page is waited for PATIENCE_S whi
 """
 
 import asyncio
+import re
 import secrets
 from hmac import compare_digest
 from time import monotonic
 from typing import Final
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -78,7 +80,7 @@ class Forwarder:
         if not compare_digest(secret.encode(), self._secret.encode()):
             return _refusal(404, "not found; the address of the view holds a secret")
         bare = path.partition("?")[0]
-        if bare != PAGE and not bare.startswith(PASSED_ON):
+        if (bare != PAGE and not bare.startswith(PASSED_ON)) or has_dots(bare):
             return _refusal(404, "not found")
         if request.method != "GET":
             return _refusal(405, "there is nothing here but pages to look at")
@@ -104,6 +106,15 @@ class Forwarder:
                 if monotonic() >= until_s:
                     raise
             await asyncio.sleep(AGAIN_S)
+
+
+def has_dots(path: str) -> bool:
+    """Whether a part of the path is `.` or `..`, in clear or encoded, once or several times: the
+    source, or a proxy before it, might resolve it to a page that is not for this view.
+    """
+    while (decoded := unquote(path)) != path:
+        path = decoded
+    return any(part in (".", "..") for part in re.split(r"[/\\]", path))
 
 
 def _refusal(status: int, said: str) -> web.Response:

@@ -17,7 +17,6 @@ Exit status: 0 planned, holds, applied; 1 there is no such plan, or it does not 
 import argparse
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -35,16 +34,13 @@ from asched.cli.supposed import (
     scheduler,
     snapshot,
 )
-from asched.core.model.decode import MalformedError, parse
-from asched.edge.files import file_content
+from asched.edge.files import file_content, write_private
 from asched.lab.whatif.makers import NoPlanError
 from asched.lab.whatif.plan import Plan, holds, planned
 from asched.lab.whatif.result import Result
 from asched.lab.whatif.snapshot import Snapshot
 
 PATIENCE_S: Final = 60
-#: A plan has what its manifests have, which may not be everybody's business.
-MODE: Final = 0o600
 
 #: A day.
 TIMEOUT_S_MAX: Final = 86_400
@@ -138,13 +134,7 @@ def _say(line: str) -> None:
 
 
 def _write(path: Path, plan: Plan) -> None:
-    with open(path, "w", encoding="utf-8", opener=_private) as stream:
-        json.dump(plan.document(), stream, indent=1)
-        stream.write("\n")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, MODE)
+    write_private(path, f"{json.dumps(plan.document(), indent=1)}\n".encode())
 
 
 def _printed(args: argparse.Namespace, plan: Plan, result: Result, cluster: Snapshot) -> str:

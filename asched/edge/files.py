@@ -1,5 +1,5 @@
 """Files that somebody names: read up to a bound, for one may be a device, which has no end, and of
-a pipe not waited for without one: its writer may never come.
+a pipe not waited for without one: its writer may never come. Secrets are written for their owner.
 """
 
 import errno
@@ -14,6 +14,26 @@ BYTES_MAX: Final = 16 << 20
 #: A guess: what writes to a pipe may ask a cloud first.
 PIPE_WAIT_S: Final = 10.0
 _PIECE_BYTES: Final = 1 << 20
+
+
+def write_private(name: str | Path, content: bytes) -> Path:
+    """Write a file that only its owner may read, also where there is one that others may; returns
+    its absolute path. Raises OSError.
+    """
+    path = Path(name).resolve()
+    if path.exists() and not path.is_file():  # a device or a pipe
+        path.write_bytes(content)
+        return path
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    # Path.open takes no opener.
+    with open(fresh, "xb", opener=_for_its_owner) as stream:
+        stream.write(content)
+    return fresh.replace(path)
+
+
+def _for_its_owner(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
 
 
 def file_content(path: Path | str, bytes_max: int = BYTES_MAX) -> bytes:

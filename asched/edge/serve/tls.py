@@ -24,7 +24,7 @@ from asched.edge.certificates import (
     self_signed,
     trust_as_go,
 )
-from asched.edge.files import file_content
+from asched.edge.files import file_content, write_private
 from asched.edge.serve.options import CannotServeError, ServingOptions
 
 log = logging.getLogger("asched.serve")
@@ -104,8 +104,7 @@ class Certificates:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 Path(files[0]).write_bytes(certificate)
-                Path(files[1]).touch(mode=0o600)
-                Path(files[1]).write_bytes(key)
+                write_private(files[1], key)
             except OSError as error:
                 raise CannotServeError(
                     f"cannot keep the serving certificate in {folder}: {error.strerror};"
