@@ -98,10 +98,10 @@ class _Protocol(asyncio.StreamReaderProtocol):
 
     def __init__(
         self,
-        talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+        made: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None],
         lost: Callable[[], None],
     ) -> None:
-        super().__init__(asyncio.StreamReader(BUFFER_BYTES), talk)
+        super().__init__(asyncio.StreamReader(BUFFER_BYTES), made)
         self._lost = lost
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -22,7 +22,7 @@ from typing import Final
 SHARE: Final = 0.035
 #: Where the process takes less CPU time, the deciding loop is idle and spares more.
 IDLE_SHARE: Final = 0.5
-CREDIT_S: Final = 0.1
+CREDIT_S: Final = 0.05
 #: No single event of a client costs so much; what a page for an administrator costs is forgiven.
 DEBT_S: Final = 0.02
 ADDRESSES_MAX: Final = 1024
