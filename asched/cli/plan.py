@@ -34,6 +34,7 @@ from asched.cli.supposed import (
     scheduler,
     snapshot,
 )
+from asched.core.model.decode import MalformedError, parse
 from asched.edge.files import file_content, write_private
 from asched.lab.whatif.makers import NoPlanError
 from asched.lab.whatif.plan import Plan, holds, planned

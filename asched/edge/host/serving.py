@@ -6,7 +6,7 @@ synchronized (`hearing.py`), and a leader without a fresh lease is not well.
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from time import time
 from typing import Any, Final
@@ -28,7 +28,7 @@ from asched.edge.serve.turns import Turns
 from asched.edge.telemetry.log import loop_failed
 from asched.edge.telemetry.metrics import Metrics
 
-Pages = Callable[[Asked], Awaitable[Page]]
+Pages = Callable[[Asked], Coroutine[Any, Any, Page]]
 #: Its requests have 5 s to end.
 STOP_S: Final = 7.0
 

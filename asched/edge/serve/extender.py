@@ -26,7 +26,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 import orjson
-from aiohttp import web
 
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor

@@ -53,10 +53,11 @@ def anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> Anonymiz
     names = Pseudonyms()
     for turn in recording:
         for raw in turn.facts:
-            _fact(_any.decode(raw), names, notes=True)
+            _fact_in(raw, names, notes=True)
         for number, objects in turn.lists.items():
+            resource = _resource(turn, number)
             for raw in objects:
-                names.note(_any.decode(raw), _resource(turn, number))
+                names.note(read_part(_any.decode, raw), resource)
     _head(recording.head, names, notes=True)
     names.settle()
     head = _head(recording.head, names, notes=False)
@@ -81,9 +82,7 @@ def _retold(
         retold = turn._replace(
             facts=[_raw(_fact_in(raw, names, notes=False)) for raw in turn.facts],
             lists={
-                number: [
-                    _raw(names.walked(_any.decode(raw), _resource(turn, number))) for raw in objects
-                ]
+                number: [_renamed(raw, _resource(turn, number), names) for raw in objects]
                 for number, objects in turn.lists.items()
             },
         )
@@ -117,9 +116,13 @@ def _lines(turn: RecordedTurn, effects: bytes) -> Iterator[bytes]:
 
 
 def _resource(turn: RecordedTurn, number: int) -> str:
-    """The kind of a list, which a fact of the turn names."""
-    resource: str = _any.decode(turn.facts[number])[1]
-    return resource
+    """The kind of a list, which a fact of the turn names. Raises UnreadableLineError."""
+    return read_part(lambda fact: str(_any.decode(fact)[1]), turn.facts[number])
+
+
+def _renamed(raw: msgspec.Raw, resource: str, names: Pseudonyms) -> msgspec.Raw:
+    """An object under pseudonyms. Raises UnreadableLineError."""
+    return read_part(lambda obj: _raw(names.walked(_any.decode(obj), resource)), raw)
 
 
 def _difference(
