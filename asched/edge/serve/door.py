@@ -20,13 +20,13 @@ import resource
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -176,7 +176,7 @@ class Door:
             sock.setblocking(False)
             connection = _Connection(sock, str(address[0]))
             if self._admits(connection):
-                self._keep(loop.create_task(self._enter(connection)))
+                self._spawn(self._enter(connection))
             else:
                 sock.close()
 
@@ -222,7 +222,8 @@ class Door:
         if self._turns is not None:
             self._turns.leave(connection.descriptor)
 
-    def _keep(self, task: asyncio.Task[None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
