@@ -16,7 +16,6 @@ from base64 import b64decode, b64encode, urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import quote_plus
 
@@ -203,6 +202,6 @@ async def _read(answer: Any, name: str, what: type[T]) -> T:
         said = " ".join(body[:_SHOWN].decode("utf-8", "replace").split())
         raise ConnectError(f"{name} answered {answer.status}: {said or 'nothing'}")
     try:
-        return parse(partial(msgspec.json.decode, type=what), body)
+        return parse(msgspec.json.Decoder(what).decode, body)
     except MalformedError as error:
         raise ConnectError(f"{name} answered what cannot be read: {error}") from error

@@ -15,18 +15,23 @@ Bounds  mending takes some 100 ms for the largest object that an API server acce
 """
 
 from collections.abc import Callable
+from string import hexdigits
 from typing import Final, TypeVar
 
 import numpy as np
 
 from asched.core.model.decode import MalformedError, parse, reason_of
-from asched.edge.json_text import whole_letters
 
 T = TypeVar("T")
 
 #: Typed fields of the API end at some 15 levels, and a list adds two.
 LEVELS_MAX: Final = 128
 _QUOTE: Final = ord('"')
+_BACKSLASH: Final = ord("\\")
+_UNKNOWN: Final = rb"\ufffd"
+#: By byte: the value of a hexadecimal digit, 0 for others. Halves are \ud800 and up, \udc00 and up.
+_NIBBLES: Final = np.array([int(chr(n), 16) if chr(n) in hexdigits else 0 for n in range(256)])
+_FIRST_HALF, _SECOND_HALF = 8, 12
 #: By byte: what it does to the depth, and whether that or a string begins or ends with it.
 _STEPS: Final = np.zeros(256, dtype=np.int8)
 _STEPS[[ord("["), ord("{")]] = 1
@@ -50,7 +55,26 @@ def read(decoder: Callable[[bytes], T], data: bytes) -> T:
 
 def mended(data: bytes) -> bytes:
     """The same JSON for decoders that are stricter than Go's."""
-    return _shallow(whole_letters(data.decode("utf-8", "replace")).encode())
+    return _shallow(_whole_letters(data.decode("utf-8", "replace").encode()))
+
+
+def _whole_letters(data: bytes) -> bytes:
+    """With U+FFFD for each escaped half of a surrogate pair that has no other half."""
+    text = np.frombuffer(data.replace(rb"\\", b"__") + b"_" * 3, dtype=np.uint8)
+    places = np.flatnonzero(text[:-3] == _BACKSLASH)
+    is_half = (text[places + 1] == ord("u")) & (text[places + 2] | 0x20 == ord("d"))
+    places = places[is_half & (_NIBBLES[text[places + 3]] >= _FIRST_HALF)]
+    if not len(places):
+        return data
+    is_first = _NIBBLES[text[places + 3]] < _SECOND_HALF
+    is_pair = is_first[:-1] & ~is_first[1:] & (np.diff(places) == len(_UNKNOWN))
+    is_lone = np.ones(len(places), dtype=bool)
+    is_lone[:-1] &= ~is_pair
+    is_lone[1:] &= ~is_pair
+    mended = np.frombuffer(data, dtype=np.uint8).copy()
+    for offset, letter in enumerate(_UNKNOWN):
+        mended[places[is_lone] + offset] = letter
+    return mended.tobytes()
 
 
 def _shallow(data: bytes) -> bytes:
@@ -61,7 +85,7 @@ def _shallow(data: bytes) -> bytes:
     text = np.frombuffer(unescaped, dtype=np.uint8)
     places = np.flatnonzero(_MARKS[text])
     is_quote = text[places] == _QUOTE
-    is_bracket = ~is_quote & (np.cumsum(is_quote) % 2 == 0)
+    is_bracket = ~is_quote & (np.cumsum(is_quote, dtype=np.uint8) % 2 == 0)
     places = places[is_bracket]
     steps = _STEPS[text[places]]
     depths = np.cumsum(steps, dtype=np.int32)
@@ -73,4 +97,5 @@ def _shallow(data: bytes) -> bytes:
     change[begins + 1] += 1
     change[ends] -= 1
     is_kept = np.cumsum(change[:-1], dtype=np.int8) == 0
-    return np.frombuffer(data, dtype=np.uint8)[is_kept].tobytes()
+    kept: bytes = np.frombuffer(data, dtype=np.uint8)[is_kept].tobytes()
+    return kept

@@ -7,7 +7,6 @@ in `watch.py`.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
 from math import inf
 from typing import Any, Final, TypeVar
 
@@ -155,7 +154,7 @@ def read_as(reply: Reply, shape: type[T]) -> T:
     if not 200 <= reply.status < 300:
         raise api_error(reply.status, reply.body, reply.header("Retry-After"))
     try:
-        return read(partial(msgspec.json.decode, type=shape), reply.body)
+        return read(msgspec.json.Decoder(shape).decode, reply.body)
     except MalformedError as error:
         start = reply.body[:_SHOWN].decode("utf-8", "replace")
         raise ProtocolBroken(f"the answer makes no sense ({error}): {start!r}") from error
