@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, Effect, PatchPodStatus
 from asched.core.state.facts import Answer, Bound, Done, Refused, Replied
-from asched.edge.client import go_words
+from asched.edge.client.extender_http import first_value
 from asched.edge.client.writes import request_for
 from tests.builders import a_node, a_pod
 from tests.core.extender.playing import ExtendedPlay, an_extender
@@ -120,7 +120,7 @@ def test_others_go_on_whatever_is_answered(answers: list[Any], *, cached: bool) 
 )
 def test_bytes_are_read_or_refused_in_words_that_can_be_written(content: bytes) -> None:
     try:
-        said = go_words.parse(content)
+        said = first_value(content)
     except ValueError as error:
         text = str(error)
         assert "sys." not in text

@@ -1,19 +1,21 @@
 """One question to an extender: POST it, believe a 200, and nothing else.
 
 Plain HTTP/1.1, JSON, no retries, `httpTimeout` for the whole of it; only status 200 counts,
-redirects are followed as Go follows them, the content type of the answer is ignored. What goes
-wrong is told in Go's words.
+redirects are followed as Go follows them, the content type of the answer is ignored.
 """
 
 from collections.abc import Mapping
+from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final
 
 import aiohttp
+import orjson
 from yarl import URL
 
 from asched.core.framework.effects import AskExtender
 from asched.core.state.facts import Answer, Refused, Replied, Unknown
-from asched.edge.client import go_words
+from asched.edge.client.sockets import connect_problem
+from asched.edge.json_text import whole_letters
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0
@@ -24,12 +26,11 @@ ANSWER_FACTOR: Final = 4
 #: Go's client follows so many redirects.
 REDIRECTS_MAX: Final = 10
 _OK: Final = 200
+_CURE: Final = "check the extender's tlsConfig"
 
 
 class ExtenderHttp:
     """To be made inside the loop, and closed."""
-
-    fault = staticmethod(go_words.url_fault)
 
     def __init__(self, user_agent: str) -> None:
         self._session = aiohttp.ClientSession(
@@ -58,23 +59,50 @@ class ExtenderHttp:
                     return Refused(effect.id, response.status, why)
                 is_reading = True
                 content = await _whole(response, ANSWER_BYTES_MAX + ANSWER_FACTOR * len(body))
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            return Refused(effect.id, 0, f'Post "{url}": {go_words.failure(error)}')
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            if is_reading:
-                is_late = isinstance(error, TimeoutError)
-                why = go_words.TIMED_OUT_IN_BODY if is_late else "unexpected EOF"
-                return Unknown(effect.id, why)
-            return Unknown(effect.id, f'Post "{url}": {go_words.failure(error)}')
+        except aiohttp.ClientConnectorError as error:
+            return Refused(effect.id, 0, f'Post "{url}": {connect_problem(error, _CURE)}')
+        except (ValueError, aiohttp.NonHttpUrlClientError):  # aiohttp.InvalidURL is the former
+            return Refused(effect.id, 0, f'Post "{url}": no http or https URL; correct urlPrefix')
+        except TimeoutError:
+            what = "the answer did not end" if is_reading else "no answer"
+            return Unknown(effect.id, f'Post "{url}": {what} within {timeout_s:g} s')
+        except (aiohttp.ClientError, OSError) as error:
+            what = "the answer broke off" if is_reading else "the connection broke"
+            why = str(error) or type(error).__name__
+            return Unknown(effect.id, f'Post "{url}": {what}: {why}')
         if content is None:
             return Refused(effect.id, _OK, f"the answer of {url} is too large for its question")
         try:
-            return Replied(effect.id, go_words.parse(content))
+            return Replied(effect.id, first_value(content))
         except ValueError as error:
-            return Refused(effect.id, _OK, str(error))
+            return Refused(effect.id, _OK, f"the answer of {url} is no JSON: {error}")
 
     async def close(self) -> None:
         await self._session.close()
+
+
+def _no_number(name: str) -> Any:
+    """Python reads NaN and Infinity."""
+    raise JSONDecodeError("no number", name, 0)
+
+
+_value_at_the_start: Final = JSONDecoder(parse_constant=_no_number).raw_decode
+
+
+def first_value(body: bytes) -> Any:
+    """The first JSON value of an answer: Go stops there, whatever follows. Raises ValueError."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        text = whole_letters(body.decode("utf-8", "replace")).lstrip(" \t\r\n")
+    try:
+        return _value_at_the_start(text)[0]
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except JSONDecodeError:
+        raise
+    except ValueError:  # in words about this process
+        raise ValueError("a number has too many digits") from None
 
 
 async def _whole(response: Any, bytes_max: int) -> bytes | None:

@@ -128,9 +128,6 @@ class Extenders:
         extender = effect.extender
         url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
         assert self._http is not None, "some extender has been adopted"
-        fault = self._http.fault(url)
-        if fault is not None:
-            return Refused(effect.id, 0, fault)
         try:
             body = self._encoder.encode(effect.body)
             tls = self._tls_arguments(extender)

@@ -31,11 +31,11 @@ def set_keepalive(made: socket.socket) -> None:
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def connect_problem(error: BaseException) -> str:
-    """Why no connection came about, in words for a user."""
+def connect_problem(error: BaseException, cure: str = "check the kubeconfig's CA") -> str:
+    """Why no connection came about, in words for a user; `cure` is for untrusted certificates."""
     cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({cause.verify_message}); check the kubeconfig's CA"
+        return f"its certificate is not trusted ({cause.verify_message}); {cure}"
     if isinstance(cause, ssl.SSLError):
         return f"TLS failed ({cause.reason or cause})"
     if isinstance(cause, ConnectionRefusedError):

@@ -123,28 +123,23 @@ async def test_the_first_value_is_the_answer_whatever_it_is(server, body, value)
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"", "EOF"),
-        (b"  ", "EOF"),
-        (b"oops", "invalid character 'o' looking for beginning of value"),
-        (b"<html>", "invalid character '<' looking for beginning of value"),
-        (b'{"NodeNames": ["n1"', "unexpected EOF"),
-        (b'{"a" 1}', "invalid character '1' after object key"),
-        (b"{a: 1}", "invalid character 'a' looking for beginning of object key string"),
-        (b'{"a": 1 "b": 2}', "invalid character '\"' after object key:value pair"),
-        (b"[1 2]", "invalid character '2' after array element"),
-        (b"nil", "invalid character 'i' in literal null (expecting 'u')"),
-        (b"-x", "invalid character 'x' in numeric literal"),
-        (b"{\"a\": 'b'}", "invalid character '\\'' looking for beginning of value"),
+        (b"", "Expecting value: line 1 column 1 (char 0)"),
+        (b"<html>", "Expecting value: line 1 column 1 (char 0)"),
+        (b'{"a" 1}', "Expecting ':' delimiter: line 1 column 6 (char 5)"),
+        (b'{"a": NaN}', "no number: line 1 column 1 (char 0)"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b"9" * 10_000, "a number has too many digits"),
     ],
-    ids=repr,
+    ids=lambda shown: repr(shown[:20]),
 )
-async def test_what_is_no_json_is_refused_in_the_words_of_go(server, body, why):
+async def test_what_is_no_json_is_refused(server, body, why):
     async def answer(_seen, _wire):
         return reply(200, body)
 
     server.handler = answer
     async with asking(server) as extenders:
-        assert await extenders.ask(question()) == Refused(3, 200, why)
+        refused = await extenders.ask(question())
+    assert refused == Refused(3, 200, f"the answer of {server.url}/sched/filter is no JSON: {why}")
 
 
 async def test_whole_objects_are_spliced_in_without_what_nobody_passes_on(server):
@@ -209,8 +204,7 @@ async def test_the_timeout_covers_the_whole_question(server):
     server.handler = never
     async with asking(server, http_timeout_ns=NS_PER_SECOND // 20) as extenders:
         late = await extenders.ask(question("bind"))
-    why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-    assert late == Unknown(3, f'Post "{server.url}/sched/bind": {why}')
+    assert late == Unknown(3, f'Post "{server.url}/sched/bind": no answer within 0.05 s')
 
 
 @pytest.mark.parametrize(("given_s", "taken_s"), [(0, 5.0), (2, 2.0)])
@@ -230,11 +224,8 @@ async def test_a_question_is_given_the_time_that_is_configured(monkeypatch, give
 @pytest.mark.parametrize(
     ("is_late", "why"),
     [
-        (False, "unexpected EOF"),
-        (
-            True,
-            "context deadline exceeded (Client.Timeout or context cancellation while reading body)",
-        ),
+        (False, "the answer broke off: "),
+        (True, "the answer did not end within 0.05 s"),
     ],
 )
 async def test_an_answer_that_breaks_off_is_told_otherwise_than_one_that_never_came(
@@ -248,7 +239,9 @@ async def test_an_answer_that_breaks_off_is_told_otherwise_than_one_that_never_c
 
     server.handler = half
     async with asking(server, http_timeout_ns=NS_PER_SECOND // 20) as extenders:
-        assert await extenders.ask(question("bind")) == Unknown(3, why)
+        answer = await extenders.ask(question("bind"))
+    assert isinstance(answer, Unknown)
+    assert answer.message.startswith(f'Post "{server.url}/sched/bind": {why}')
 
 
 @pytest.mark.parametrize(("over", "is_taken"), [(0, True), (1, False)])
@@ -325,27 +318,15 @@ async def test_a_refused_connection_is_a_refusal(unused_tcp_port):
     async with asking(f"http://127.0.0.1:{unused_tcp_port}") as extenders:
         refused = await extenders.ask(question())
     url = f"http://127.0.0.1:{unused_tcp_port}"
-    why = f"dial tcp 127.0.0.1:{unused_tcp_port}: connect: connection refused"
-    assert refused == Refused(3, 0, f'Post "{url}/sched/filter": {why}')
+    assert refused == Refused(3, 0, f'Post "{url}/sched/filter": connection refused')
 
 
-@pytest.mark.parametrize(
-    ("prefix", "why"),
-    [
-        ("://bad", 'parse "://bad/sched/filter": missing protocol scheme'),
-        ("", 'Post "/sched/filter": unsupported protocol scheme ""'),
-        ("ftp://x", 'Post "ftp://x/sched/filter": unsupported protocol scheme "ftp"'),
-        ("http://", 'Post "http:///sched/filter": http: no Host in request URL'),
-        (
-            "10.0.0.1:80",
-            'parse "10.0.0.1:80/sched/filter": first path segment in URL cannot contain colon',
-        ),
-        ("http://x/%zz", 'parse "http://x/%zz/sched/filter": invalid URL escape "%zz"'),
-    ],
-)
-async def test_a_bad_address_is_a_refusal(prefix, why):
+@pytest.mark.parametrize("prefix", ["://bad", "", "ftp://x", "http://", "10.0.0.1:80"])
+async def test_a_bad_address_is_a_refusal(prefix):
     async with asking(prefix) as extenders:
-        assert await extenders.ask(question()) == Refused(3, 0, why)
+        refused = await extenders.ask(question())
+    why = f'Post "{prefix}/sched/filter": no http or https URL; correct urlPrefix'
+    assert refused == Refused(3, 0, why)
 
 
 @pytest.mark.parametrize(
