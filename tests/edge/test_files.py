@@ -12,7 +12,7 @@ import pytest
 from asched.cli.pages import PageError, own_token
 from asched.core.config.v1 import ExtenderTLSConfig
 from asched.edge import files
-from asched.edge.client import credentials, exec_plugin, extenders, oidc
+from asched.edge.client import credentials, exec_plugin, extenders
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import ExecPlugin, Printed
 from asched.edge.client.kubeconfig import Login, read_kubeconfigs
@@ -52,11 +52,6 @@ def _extender(file: str) -> None:
     extenders._content(ExtenderTLSConfig(ca_file=file).ca_file or "")
 
 
-def _issuer(file: str) -> None:
-    config = {"idp-issuer-url": "https://i", "client-id": "c", oidc.AUTHORITY: file}
-    oidc.provider("oidc", config, "user u")
-
-
 def _own_token(file: str) -> None:
     own_token(argparse.Namespace(token="", token_file=file))
 
@@ -83,7 +78,6 @@ READERS = [
     _authority,
     _client_certificate,
     _extender,
-    _issuer,
     _own_token,
     _serving,
     _kubeconfig,

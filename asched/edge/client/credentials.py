@@ -3,10 +3,9 @@
 Source of the configuration, first that exists: the file named by the caller; KUBECONFIG or
 ~/.kube/config; the service account of the pod we run in; a bare `--master` address without
 credentials. Token files are read again every TOKEN_CHECK_S, and an exec plugin runs again
-EXPIRY_MARGIN before what it printed expires; so an OIDC issuer is asked (`oidc.py`). A 401 reloads
-everything from the start, at most once per RELOAD_INTERVAL_S. A plugin or an issuer is waited for
-in a task of its own: requests go on with the old token meanwhile, and one that was refused waits
-for a new one within its own time only.
+EXPIRY_MARGIN before what it printed expires. A 401 reloads everything from the start, at most once
+per RELOAD_INTERVAL_S. A plugin is waited for in a task of its own: requests go on with the old
+token meanwhile, and one that was refused waits for a new one within its own time only.
 """
 
 import asyncio
@@ -34,7 +33,6 @@ from asched.edge.client.kubeconfig import (
     read_kubeconfigs,
     service_account,
 )
-from asched.edge.client.oidc import Renewals
 from asched.edge.client.proxies import environment_proxy
 from asched.edge.files import file_content, file_text
 
@@ -68,7 +66,6 @@ class Credentials:
     def __init__(self, find: Callable[[], Login]) -> None:
         self._find = find
         self._printed = Printed()
-        self._renewals = Renewals()
         self._renewal: asyncio.Task[bool] | None = None
         self._reloaded_s = -RELOAD_INTERVAL_S
         #: Grows whenever connections made before should not be used for new requests.
@@ -81,8 +78,6 @@ class Credentials:
         printed = Printed()
         if login.plugin is not None:
             printed = await exec_plugin.run(login.plugin, _cluster_of(login))
-        elif login.issuer is not None and not (login.token or login.token_file):
-            printed = await self._renewals.token(login.issuer)
         self._adopt(login, printed)
 
     def _adopt(self, login: Login, printed: Printed) -> None:

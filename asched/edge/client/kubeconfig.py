@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.model.decode import MalformedError, parse
-from asched.edge.client import oidc
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import ExecPlugin, check
 from asched.edge.client.proxies import checked
@@ -44,6 +43,13 @@ PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"
 _SAFE: Final = "!#$&'*+^`|"
 #: The extension of a cluster that is handed to exec plugins.
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
+#: What came after the auth-providers that client-go has, or had.
+_EXEC_PLUGINS: Final = {
+    "oidc": "kubelogin (`kubectl oidc-login get-token`) as exec plugin",
+    "gcp": "gke-gcloud-auth-plugin as exec plugin",
+    "azure": "kubelogin as exec plugin",
+    "openstack": "client-keystone-auth as exec plugin",
+}
 
 
 class _Extension(msgspec.Struct):
@@ -63,7 +69,6 @@ class _Cluster(msgspec.Struct, rename="kebab"):
 
 class _AuthProvider(msgspec.Struct):
     name: str = ""
-    config: dict[str, Any] | None = None
 
 
 class _User(msgspec.Struct, rename="kebab"):
@@ -135,8 +140,6 @@ class Login(msgspec.Struct, frozen=True):
     plugin: ExecPlugin | None = None
     #: handed to the plugin if it wants it
     plugin_config: Any = None
-    #: gives ID tokens
-    issuer: oidc.Provider | None = None
     #: which one is meant where none is named; empty: `default`
     namespace: str = ""
     #: where a scheduler of this cluster serves its pages, if the file says so
@@ -245,9 +248,6 @@ def _start_at(folder: Path, clusters: Iterable[_Cluster], users: Iterable[_User]
         user.client_certificate = _joined(folder, user.client_certificate)
         user.client_key = _joined(folder, user.client_key)
         user.token_file = _joined(folder, user.token_file)
-        if user.auth_provider is not None and (config := user.auth_provider.config):
-            authority = str(config.get(oidc.AUTHORITY) or "")
-            config[oidc.AUTHORITY] = _joined(folder, authority)
         if user.exec is not None and os.sep in user.exec.command:  # else PATH is searched
             user.exec.command = _joined(folder, user.exec.command)
 
@@ -263,9 +263,10 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
             f"{where}: certificate-authority and insecure-skip-tls-verify exclude each other;"
             " remove one"
         )
-    written = user.auth_provider
-    if written is not None and user.exec is not None:
-        raise ConnectError(f"{who} has an auth-provider and an exec plugin; only one is allowed")
+    if user.auth_provider is not None:
+        name = user.auth_provider.name
+        plugin = _EXEC_PLUGINS.get(name, "an exec plugin, a token file or a client certificate")
+        raise ConnectError(f"{who}: auth-provider {name!r} is not supported; use {plugin}")
     if (user.token or user.token_file) and (user.username or user.password):
         raise ConnectError(f"{who} has a token and a password; only one is allowed")
     config = None
@@ -291,7 +292,6 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
         impersonation=tuple(_impersonation(user, who)),
         plugin=user.exec,
         plugin_config=config,
-        issuer=None if written is None else oidc.provider(written.name, written.config, who),
     )
 
 

@@ -315,7 +315,12 @@ USER = (
         ("current-context: c\ncontexts: [{name: c, context: {cluster: k}}]", "cluster 'k': none"),
         (f"{ONE}}}}}]\nclusters: [{{name: k, cluster: {{}}}}]", "'k' names no `server`"),
         ("users: [{name: u}, {name: u}]", "two users have one name"),
-        (USER.format("{auth-provider: {name: gcp}}"), "auth-provider 'gcp' is not supported"),
+        (
+            USER.format("{auth-provider: {name: oidc, config: {client-id: c, id-token: t}}}"),
+            r"user 'u': auth-provider 'oidc' is not supported; use kubelogin .* as exec plugin",
+        ),
+        (USER.format("{auth-provider: {name: gcp}}"), "use gke-gcloud-auth-plugin as exec plugin"),
+        (USER.format("{auth-provider: {name: x}}"), "use an exec plugin, a token file or a client"),
         (USER.format("{token: t, username: u}"), "a token and a password"),
         (USER.format("{client-key-data: '%'}"), "client-key-data is no base64"),
         (USER.format("{as-groups: [g]}"), "impersonates groups"),
