@@ -22,8 +22,8 @@ import msgspec
 import orjson
 
 from asched.cli.pages import PageError, quoted
-from asched.edge.client.aio import AioTransport
 from asched.edge.client.errors import ApiError, ClientError, Forbidden, NotFound, api_error
+from asched.edge.client.fast import FastTransport
 from asched.edge.client.session import ConnectionOptions, Session, connect, read_as
 from asched.edge.client.transport import Reply
 from asched.edge.serve.auth import TOKEN_HEADER
@@ -149,7 +149,7 @@ class Leader:
         self.pages = session.credentials.pages
         self._pod: _Pod | None = None
         self._found_s = self._token_s = NEVER_S
-        self._transport: AioTransport | None = None
+        self._transport: FastTransport | None = None
 
     @classmethod
     async def open(cls, args: argparse.Namespace) -> "Leader":
@@ -174,8 +174,8 @@ class Leader:
                 await self._forget_token()
                 headers = {TOKEN_HEADER: await _token(session, self._where[0])}
                 self._token_s = monotonic()
-                self._transport = AioTransport(
-                    session.credentials, "asched-explain", headers=headers
+                self._transport = FastTransport(
+                    session.credentials, "asched-explain", limit=1, headers=headers
                 )
             reply = await _through_proxy(self._transport, self._pod, path)
         except ClientError as error:
@@ -252,7 +252,7 @@ async def _token(session: Session, namespace: str) -> str:
         ) from None
 
 
-async def _through_proxy(transport: AioTransport, pod: _Pod, path: str) -> Reply:
+async def _through_proxy(transport: FastTransport, pod: _Pod, path: str) -> Reply:
     name, namespace = pod.metadata.name, quoted(pod.metadata.namespace)
     ports = [
         port.container_port

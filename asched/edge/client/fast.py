@@ -1,4 +1,5 @@
-"""The transport of everything that needs no proxy: a pool of keep-alive connections without layers.
+"""HTTP/1.1 to an API server: a pool of keep-alive connections without layers, through a proxy if
+there is one (`tunnel.py`).
 
 One request is one write; its answer is read by `http1.py`, whole or as it comes; requests are never
 pipelined. What can be said about a request that failed decides what becomes of a binding, so two
@@ -15,7 +16,7 @@ Bounds  `limit` connections, streams included, OPENING_MAX of them opened at a t
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Final
@@ -24,6 +25,7 @@ from asched.edge.client.connection import Connection, LiveStream
 from asched.edge.client.credentials import Credentials
 from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.edge.client.http1 import BODY_BYTES_MAX
+from asched.edge.client.proxies import Proxy
 from asched.edge.client.sockets import connect_problem
 from asched.edge.client.transport import (
     CONNECT_TIMEOUT_S,
@@ -37,6 +39,7 @@ from asched.edge.client.transport import (
     nobody_minds,
     observe_nothing,
 )
+from asched.edge.client.tunnel import open_tunnel, tls_arguments
 
 #: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
 IDLE_S_MAX: Final = 50.0
@@ -62,8 +65,11 @@ class FastTransport(StreamingTransport):
         may_send: Callable[[], bool] = no_fence,
         answer_bytes_max: int = BODY_BYTES_MAX,
         distrusted: Callable[[], None] = nobody_minds,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
+        """`headers` go with every request."""
         super().__init__(credentials, observe, may_send)
+        self._own_headers = headers or {}
         self.loop = asyncio.get_running_loop()
         self.where = credentials.url
         self.answer_bytes_max = answer_bytes_max
@@ -201,7 +207,9 @@ class FastTransport(StreamingTransport):
         heads_for = (credentials.authorization, credentials.generation)
         if heads_for != self._heads_for:
             self._heads_for = heads_for
-            self._prefix = credentials.base_path.encode()
+            # A proxy of plain HTTP is asked for the whole address.
+            is_asked = credentials.proxy is not None and not credentials.is_tls
+            self._prefix = f"{credentials.url if is_asked else ''}{credentials.base_path}".encode()
             self._heads.clear()
         start = f"{method} ".encode() + self._prefix + path.encode() + b" HTTP/1.1\r\n"
         if body is None:
@@ -214,7 +222,10 @@ class FastTransport(StreamingTransport):
         if head is None:
             lines = [f"Host: {self._credentials.host}", f"User-Agent: {self._user_agent}"]
             lines.append(f"Accept: {accept}")
-            lines += [f"{name}: {value}" for name, value in self._credentials.headers]
+            own = self._own_headers.items()
+            lines += [f"{name}: {value}" for name, value in (*self._credentials.headers, *own)]
+            if self._credentials.proxy is not None and not self._credentials.is_tls:
+                lines += Proxy.of(self._credentials.proxy).headers
             if content_type:
                 lines.append(f"Content-Type: {content_type}")
             head = "".join(f"{line}\r\n" for line in lines).encode()
@@ -269,23 +280,17 @@ class FastTransport(StreamingTransport):
 
     async def _connect(self, deadline_s: float) -> Connection:
         credentials = self._credentials
+        proxy = Proxy.of(credentials.proxy) if credentials.proxy is not None else None
+        where = self.where if proxy is None else f"{self.where} through the proxy {proxy.name}"
         self._opening += 1
         try:
-            tls = credentials.tls()
-            server_name = (credentials.server_name or credentials.hostname) if tls else None
             deadline_s = min(deadline_s, self.loop.time() + CONNECT_TIMEOUT_S)
             async with asyncio.timeout_at(deadline_s):
-                _, connection = await self.loop.create_connection(
-                    lambda: Connection(self),
-                    credentials.hostname,
-                    credentials.port,
-                    ssl=tls,
-                    server_hostname=server_name,
-                )
+                connection = await self._open_connection(proxy)
         except TimeoutError:
-            raise ConnectFailed(f"cannot reach {self.where}: no connection in time") from None
+            raise ConnectFailed(f"cannot reach {where}: no connection in time") from None
         except OSError as error:  # ssl.SSLError is one
-            raise ConnectFailed(f"cannot reach {self.where}: {connect_problem(error)}") from error
+            raise ConnectFailed(f"cannot reach {where}: {connect_problem(error)}") from error
         finally:
             self._opening -= 1
             self._wake_one()
@@ -293,6 +298,36 @@ class FastTransport(StreamingTransport):
             raise ConnectFailed(f"{self.where} closed the connection at once")
         connection.generation = credentials.generation
         self._open.add(connection)
+        return connection
+
+    async def _open_connection(self, proxy: Proxy | None) -> Connection:
+        """Raises OSError."""
+        credentials, connection = self._credentials, Connection(self)
+        tls = credentials.tls()
+        server_name = (credentials.server_name or credentials.hostname) if tls else None
+        if proxy is None:
+            await self.loop.create_connection(
+                lambda: connection,
+                credentials.hostname,
+                credentials.port,
+                ssl=tls,
+                server_hostname=server_name,
+            )
+        elif tls is None:
+            await self.loop.create_connection(
+                lambda: connection, proxy.host, proxy.port, **tls_arguments(proxy, None)
+            )
+        else:
+            tunnel = await open_tunnel(proxy, credentials.host, tls)
+            try:
+                transport = await self.loop.start_tls(
+                    tunnel, connection, tls, server_hostname=server_name
+                )
+            except BaseException:
+                tunnel.abort()
+                raise
+            if transport is not None:  # else the connection has closed meanwhile
+                connection.connection_made(transport)
         return connection
 
     def _release(self, connection: Connection) -> None:

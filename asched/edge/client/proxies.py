@@ -1,4 +1,4 @@
-"""Which proxy a server is reached through.
+"""Which proxy a server is reached through, and what it needs to know of us.
 
 Source  golang.org/x/net/http/httpproxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, upper case first), and
         client-go's `proxy-url`; of their schemes SOCKS is not spoken here, and refused.
@@ -6,8 +6,11 @@ Source  golang.org/x/net/http/httpproxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, uppe
 
 import ipaddress
 import os
+from base64 import b64encode
 from typing import TYPE_CHECKING, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
 
 from asched.edge.client.errors import ConnectError
 
@@ -15,6 +18,31 @@ if TYPE_CHECKING:
     Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORTS: Final = {"http": 80, "https": 443}
+
+
+class Proxy(msgspec.Struct, frozen=True):
+    """A proxy's address. `headers`: who asks it, as lines of a request."""
+
+    host: str
+    port: int
+    is_tls: bool = False
+    headers: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For messages: without a password."""
+        return f"{self.host}:{self.port}"
+
+    @classmethod
+    def of(cls, url: str) -> "Proxy":
+        """The proxy of a URL that was `checked`."""
+        parts = urlsplit(url)
+        headers = ()
+        if parts.username is not None:
+            both = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers = (f"Proxy-Authorization: Basic {b64encode(both.encode()).decode()}",)
+        port = parts.port or _PORTS[parts.scheme]
+        return cls(parts.hostname or "", port, parts.scheme == "https", headers)
 
 
 def environment_proxy(url: str) -> str | None:

@@ -30,7 +30,6 @@ from asched.edge.client.transport import (
     StreamingTransport,
     Transport,
     no_fence,
-    nobody_minds,
     observe_nothing,
 )
 
@@ -71,32 +70,19 @@ class Session:
         self.credentials = credentials
         self.options = options
         self._observe = observe
-        self._pools: list[Transport] = []
+        self._pools: list[FastTransport] = []
         #: For watches and everything rare.
         self.general = self._streaming()
 
     def _streaming(self) -> StreamingTransport:
-        agent, observe = self.options.user_agent, self._observe
-        if self.credentials.proxy:
-            return self._through_proxy(agent, distrusted=self._distrust_pools)
         return FastTransport(
             self.credentials,
-            agent,
+            self.options.user_agent,
             limit=inf,
-            observe=observe,
+            observe=self._observe,
             answer_bytes_max=ANSWER_BYTES_MAX,
             distrusted=self._distrust_pools,
         )
-
-    def _through_proxy(
-        self,
-        agent: str,
-        may_send: Callable[[], bool] = no_fence,
-        distrusted: Callable[[], None] = nobody_minds,
-    ) -> StreamingTransport:
-        from asched.edge.client.aio import AioTransport  # a tenth of a second that few need
-
-        return AioTransport(self.credentials, agent, self._observe, may_send, distrusted=distrusted)
 
     @property
     def url(self) -> str:
@@ -111,13 +97,9 @@ class Session:
         Without `may_send` nothing leaves: then a request ends in ConnectFailed.
         """
         agent = self.options.user_agent + (f"/{purpose}" if purpose else "")
-        made: Transport
-        if self.credentials.proxy:
-            made = self._through_proxy(agent, may_send)
-        else:
-            made = FastTransport(
-                self.credentials, agent, limit=limit, observe=self._observe, may_send=may_send
-            )
+        made = FastTransport(
+            self.credentials, agent, limit=limit, observe=self._observe, may_send=may_send
+        )
         self._pools.append(made)
         return made
 
@@ -125,8 +107,7 @@ class Session:
         """A watch that fell silent says something about the way that bindings take, too."""
         now_s = asyncio.get_running_loop().time()
         for pool in self._pools:
-            if isinstance(pool, FastTransport):
-                pool.distrust(now_s)
+            pool.distrust(now_s)
 
     async def get_as(
         self, path: str, shape: type[T], *, timeout_s: float = HANDSHAKE_TIMEOUT_S

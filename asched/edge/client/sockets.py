@@ -2,21 +2,13 @@
 
 import socket
 import ssl
-from typing import Any, Final
+from typing import Final
 
 #: client-go pings a silent HTTP/2 connection after 30 s; dead peers are found by TCP keep-alive
 #: here.
 KEEPALIVE_IDLE_S: Final = 30
 KEEPALIVE_INTERVAL_S: Final = 10
 KEEPALIVE_PROBES: Final = 3
-
-
-def keepalive_socket(address: Any) -> socket.socket:
-    """A socket that notices within about a minute that its peer is gone without a word."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    set_keepalive(made)
-    return made
 
 
 def set_keepalive(made: socket.socket) -> None:

@@ -1,9 +1,8 @@
 """Requests and answers as values, and the small interface behind which HTTP happens.
 
-Two implementations exist under the same tests: `fast.py` (keep-alive connections over httptools),
-because aiohttp costs 79 µs of CPU per request where 17 µs suffice, and a tenth of a second at each
-start; and `aio.py` (aiohttp) for clusters behind a proxy. Both share what stands here: the token is
-looked at before each request, a 401 leads to one forced reload of the credentials and one
+`fast.py` implements it (keep-alive connections over httptools), because aiohttp costs 79 µs of CPU
+per request where 17 µs suffice; simulations have another. What stands here is common to both: the
+token is checked before each request, a 401 leads to one forced reload of the credentials and one
 repetition (nothing was done by a request that was not let in), and each exchange is reported to the
 observer once.
 """

@@ -21,13 +21,6 @@ async def server():
         yield made
 
 
-def proxied(session):
-    """The transport that a session behind a proxy has."""
-    made = session._through_proxy("asched", distrusted=session._distrust_pools)
-    session._pools.append(made)
-    return made
-
-
 @asynccontextmanager
 async def session_with(server, **options):
     """A session without a handshake; `observed` collects (method, host, code), `exchanges` all."""
@@ -43,7 +36,6 @@ async def session_with(server, **options):
         handshake=False,
     )
     session.observed, session.exchanges = observed, exchanges
-    session.proxied = lambda: proxied(session)
     try:
         yield session
     finally:

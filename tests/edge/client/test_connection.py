@@ -1,4 +1,4 @@
-"""Answers that are read as they come, over both transports."""
+"""Answers that are read as they come."""
 
 import asyncio
 import gc
@@ -18,15 +18,14 @@ from asched.edge.client.errors import (
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.sockets import KEEPALIVE_IDLE_S, set_keepalive
 from asched.edge.client.transport import ERROR_BYTES_MAX
-from tests.edge.client.conftest import proxied, session_with
+from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
 from tests.edge.client.test_credentials import kubeconfig
-from tests.edge.client.test_transport import of_session
 
 
-@pytest.fixture(params=["aiohttp", "general"])
-async def transport(request, session):
-    return of_session(session, request.param)
+@pytest.fixture
+async def transport(session):
+    return session.general
 
 
 async def test_a_stream_is_read_as_it_comes(server, transport):
@@ -92,10 +91,9 @@ async def test_a_stream_from_nowhere_has_sent_nothing(unused_tcp_port):
         url = f"http://127.0.0.1:{unused_tcp_port}"
 
     async with session_with(Nobody) as session:
-        for transport in (session.proxied(), session.general):
-            with pytest.raises(ConnectFailed):
-                async with transport.stream("/w", timeout_s=5):
-                    pytest.fail("there is no server")
+        with pytest.raises(ConnectFailed):
+            async with session.general.stream("/w", timeout_s=5):
+                pytest.fail("there is no server")
 
 
 def test_silent_connections_are_probed():
@@ -123,9 +121,8 @@ def open_sockets():
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets as Linux shows them")
-@pytest.mark.parametrize("name", ["aiohttp", "general"])
 async def test_a_stream_that_is_left_waits_for_no_farewell_of_a_silent_server(
-    certificates, tmp_path, name
+    certificates, tmp_path
 ):
     left = asyncio.Event()
 
@@ -139,8 +136,7 @@ async def test_a_stream_that_is_left_waits_for_no_farewell_of_a_silent_server(
         cluster = {"certificate-authority": str(certificates.ca_file)}
         path = kubeconfig(tmp_path / "config", server.url, cluster=cluster)
         session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
-        session.proxied = lambda: proxied(session)
-        transport = of_session(session, name)
+        transport = session.general
         before = open_sockets()
         async with transport.stream("/w", timeout_s=20):
             await left.wait()
@@ -151,8 +147,7 @@ async def test_a_stream_that_is_left_waits_for_no_farewell_of_a_silent_server(
         await session.close()
 
 
-@pytest.mark.parametrize("name", ["aiohttp", "general"])
-async def test_after_a_deadline_no_idle_connection_is_trusted(name):
+async def test_after_a_deadline_no_idle_connection_is_trusted():
     """A box on the way that swallows one connection swallows the others, too."""
 
     async def handle(seen, wire):
@@ -162,7 +157,7 @@ async def test_after_a_deadline_no_idle_connection_is_trusted(name):
         return reply(200, {})
 
     async with scripted(handle) as server, session_with(server) as session:
-        transport = of_session(session, name)
+        transport = session.general
         await transport.request("GET", "/idle")
         async with transport.stream("/mute", timeout_s=0.1) as stream:
             await transport.request("GET", "/idle")

@@ -15,7 +15,6 @@ from asched.edge.client import kubeconfig as kubeconfigs
 from asched.edge.client.credentials import Source, load_credentials
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions, connect
-from tests.edge.client.conftest import proxied, session_with
 from tests.edge.client.scripted import always_ok, reply, scripted, status
 
 
@@ -68,11 +67,11 @@ async def test_a_token_goes_nowhere_a_redirect_points(server, tmp_path, code):
         server.handler = moved
         path = kubeconfig(tmp_path / "config", server.url, {"token": "secret"})
         session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
-        for transport in (session.general, session.pool(1), proxied(session)):
+        for transport in (session.general, session.pool(1)):
             answer = await transport.request("GET", "/api/v1/pods")
             assert answer.status == code
         await session.close()
-        assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer secret"] * 3
+        assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer secret"] * 2
         assert elsewhere.connection_count == 0
 
 
@@ -408,13 +407,3 @@ async def test_the_proxy_of_the_kubeconfig_comes_first(tmp_path, monkeypatch):
     cluster = {"proxy-url": "http://proxy:2"}
     path = kubeconfig(tmp_path / "config", "https://a.example", cluster=cluster)
     assert (await load_credentials(Source(path))).proxy == "http://proxy:2"
-
-
-async def test_a_proxy_is_used_for_everything(server):
-    async with session_with(server) as session:
-        session.credentials.proxy = server.url
-        session.credentials.url = "http://api.invalid:80"
-        session.general = session._streaming()
-        await session.pool(1).request("GET", "/version")
-        await session.general.request("GET", "/version")
-    assert {seen.target for seen in server.seen} == {"http://api.invalid/version"}

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from asched.edge.client.aio import AioTransport
 from asched.edge.client.errors import (
     ConnectError,
     ConnectFailed,
@@ -12,7 +11,6 @@ from asched.edge.client.errors import (
     NotFound,
     ProtocolBroken,
 )
-from asched.edge.client.fast import FastTransport
 from asched.edge.client.session import ConfigData, ConnectionOptions, Session, connect
 from tests.edge.client.scripted import reply, status
 
@@ -74,29 +72,15 @@ async def test_closing_ends_all_that_was_asked_for(server, unused_tcp_port):
     assert renewal.cancelled()
 
 
-@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:1"])
-async def test_behind_a_proxy_all_goes_through_it_named_and_fenced_as_elsewhere(
-    tmp_path, server, proxy
-):
-    config = tmp_path / "config"
-    cluster = f"server: '{server.url}'" + (f", proxy-url: '{proxy}'" if proxy else "")
-    config.write_text(
-        "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n"
-        f"clusters: [{{name: k, cluster: {{{cluster}}}}}]\n"
-    )
-    session = await connect(ConnectionOptions(kubeconfig=str(config)), handshake=False)
+async def test_pools_are_named_and_fenced(session, server):
     fenced = session.pool(1, may_send=lambda: False)
     named = session.pool(1, purpose="leader-election")
-    kind = AioTransport if proxy else FastTransport
-    assert {type(each) for each in (session.general, fenced, named)} == {kind}
     with pytest.raises(ConnectFailed, match="held back"):
         await fenced.request("GET", "/")
-    session.credentials.proxy = None  # there is none, in truth
     await named.request("GET", "/")
     await session.general.request("GET", "/")
     agents = [seen.headers["user-agent"] for seen in server.seen]
     assert agents == ["asched/leader-election", "asched"]
-    await session.close()
 
 
 async def test_refused_credentials_are_named(server):

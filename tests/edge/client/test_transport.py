@@ -1,10 +1,9 @@
-"""Both transports keep the same promises."""
+"""What a transport promises, for everything rare and of one lane."""
 
 import asyncio
 
 import pytest
 
-from asched.edge.client import aio
 from asched.edge.client.errors import (
     ConnectFailed,
     ConnectionLost,
@@ -17,13 +16,10 @@ from tests.edge.client.scripted import reply
 
 
 def of_session(session, name):
-    """The transports there are: behind a proxy, for everything rare, and of one lane."""
-    if name == "aiohttp":
-        return session.proxied()
     return session.general if name == "general" else session.pool(4)
 
 
-@pytest.fixture(params=["aiohttp", "general", "pool"])
+@pytest.fixture(params=["general", "pool"])
 async def transport(request, session):
     return of_session(session, request.param)
 
@@ -157,12 +153,12 @@ async def test_a_refused_connection_has_sent_nothing(unused_tcp_port):
         url = f"http://127.0.0.1:{unused_tcp_port}"
 
     async with session_with(Nobody) as session:
-        for transport in (session.proxied(), session.general, session.pool(1)):
+        for transport in (session.general, session.pool(1)):
             with pytest.raises(ConnectFailed, match="connection refused") as caught:
                 await transport.request("POST", "/", b"{}")
             assert not caught.value.sent
-        assert [code for _, _, code in session.observed] == ["<error>"] * 3
-        assert [(one.sent, one.received) for one in session.exchanges] == [(2, None)] * 3
+        assert [code for _, _, code in session.observed] == ["<error>"] * 2
+        assert [(one.sent, one.received) for one in session.exchanges] == [(2, None)] * 2
 
 
 async def test_an_unknown_host_has_sent_nothing():
@@ -170,7 +166,7 @@ async def test_an_unknown_host_has_sent_nothing():
         url = "http://no-such-host.invalid:1"
 
     async with session_with(Nobody) as session:
-        for transport in (session.proxied(), session.general, session.pool(1)):
+        for transport in (session.general, session.pool(1)):
             with pytest.raises(ConnectFailed, match=r"cannot reach http://no-such-host\.invalid:1"):
                 await transport.request("GET", "/")
 
@@ -222,7 +218,7 @@ async def test_the_base_path_of_the_server_is_kept(server):
         url = f"{server.url}/clusters/c1/"
 
     async with session_with(Behind) as session:
-        for transport in (session.proxied(), session.general, session.pool(1)):
+        for transport in (session.general, session.pool(1)):
             await transport.request("GET", "/version")
     assert {seen.target for seen in server.seen} == {"/clusters/c1/version"}
 
@@ -260,7 +256,6 @@ async def test_hostile_framing_ends_the_request_and_the_connection(transport, se
 
 
 async def test_an_endless_answer_is_given_up_at_the_bound(transport, server, monkeypatch):
-    monkeypatch.setattr(aio, "ANSWER_BYTES_MAX", 1 << 20)
     transport.answer_bytes_max = 1 << 20
 
     async def endless(_seen, wire):
