@@ -39,7 +39,7 @@ from asched.edge.client.transport import (
     nobody_minds,
     observe_nothing,
 )
-from asched.edge.client.tunnel import open_tunnel, tls_arguments
+from asched.edge.client.tunnel import open_tunnel, verification
 
 #: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
 IDLE_S_MAX: Final = 50.0
@@ -314,8 +314,9 @@ class FastTransport(StreamingTransport):
                 server_hostname=server_name,
             )
         elif tls is None:
+            context, name = verification(proxy, None)
             await self.loop.create_connection(
-                lambda: connection, proxy.host, proxy.port, **tls_arguments(proxy, None)
+                lambda: connection, proxy.host, proxy.port, ssl=context, server_hostname=name
             )
         else:
             tunnel = await open_tunnel(proxy, credentials.host, tls)

@@ -37,7 +37,7 @@ class Proxy(msgspec.Struct, frozen=True):
     def of(cls, url: str) -> "Proxy":
         """The proxy of a URL that was `checked`."""
         parts = urlsplit(url)
-        headers = ()
+        headers: tuple[str, ...] = ()
         if parts.username is not None:
             both = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             headers = (f"Proxy-Authorization: Basic {b64encode(both.encode()).decode()}",)

@@ -43,8 +43,9 @@ async def open_tunnel(proxy: Proxy, target: str, tls: ssl.SSLContext | None) -> 
     """
     loop = asyncio.get_running_loop()
     answer = _Answer(loop)
+    context, name = verification(proxy, tls)
     transport, _ = await loop.create_connection(
-        lambda: answer, proxy.host, proxy.port, **tls_arguments(proxy, tls)
+        lambda: answer, proxy.host, proxy.port, ssl=context, server_hostname=name
     )
     try:
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *proxy.headers]
@@ -56,11 +57,11 @@ async def open_tunnel(proxy: Proxy, target: str, tls: ssl.SSLContext | None) -> 
     return transport
 
 
-def tls_arguments(proxy: Proxy, tls: ssl.SSLContext | None) -> "dict[str, ssl.SSLContext | str]":
-    """What `create_connection` needs to know to reach the proxy itself."""
-    if not proxy.is_tls:
-        return {}
-    return {"ssl": tls or client_context(), "server_hostname": proxy.host}
+def verification(
+    proxy: Proxy, tls: ssl.SSLContext | None
+) -> tuple[ssl.SSLContext | None, str | None]:
+    """What the proxy itself is verified with, and under which name; nothing without TLS."""
+    return (tls or client_context(), proxy.host) if proxy.is_tls else (None, None)
 
 
 def _check(head: bytes) -> None:

@@ -265,7 +265,6 @@ async def test_a_server_that_is_away_is_waited_for(caplog):
         async with living(world) as reflector:
             assert world.told == [("a",), "+b@11"]
             assert reflector.list_count == 1
-    # aiohttp repeats a read that breaks off at once by itself, so attempts are not counted here.
     assert world.waits_s
     assert world.waits_s == sorted(world.waits_s)
     assert len([record for record in caplog.records if record.name == reading.__name__]) == 1
