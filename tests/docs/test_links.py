@@ -17,7 +17,8 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 #: A file of the tree in backticks, maybe with the name of a test.
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|yaml|json|lock|md|toml))(?:::\w+)?`")
 #: Where the pages read paths from.
-FOLDERS = [ROOT / folder for folder in ("", "asched", "asched/core", "asched/edge", "asched/hardware")]
+PACKAGE = ROOT / "asched"
+FOLDERS = [ROOT, PACKAGE, PACKAGE / "core", PACKAGE / "edge", PACKAGE / "hardware"]
 #: What a page has its reader make, and an annotation.
 NO_FILES = re.compile(r"team_nodes\.py$|^hami\.io/")
 
