@@ -6,8 +6,8 @@ that its pods do not take at once is held for them (`core/cycle/group_hold.py`).
 
 Rejects   a pod before it enters the queue, while its PodGroup or minMember of its pods are missing
           (gated and terminating ones do not count); a group while minResources are not free.
-Orders    by priority, then by the time since which the group waits, then by group: its pods stand
-          next to each other.
+Orders    as PrioritySort: by priority, then by the time since which a pod, or its whole group,
+          waits, then by age. One pod of a group brings the others along (`core/cycle/group.py`).
 Waits     a pod that has its place, within the cycle of its group, until minMember have theirs.
 Retry     a pod of the same group appears, or the group appears or changes; for minResources, a pod
           goes or a node comes, if the free amounts then suffice.
@@ -30,7 +30,7 @@ from asched.core.model.workload import CoschedulingGroup
 from asched.core.plugins.gang_rule import GangRule
 from asched.core.state.changes import ASSIGNED_POD, Action, Trigger
 from asched.core.state.cluster import Cluster
-from asched.core.state.pod_groups import Gang, GroupPods, coscheduled_key, group_key
+from asched.core.state.pod_groups import Gang, GroupPods, coscheduled_key
 
 POD_JOINS: Final = (
     Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
@@ -66,8 +66,8 @@ class Coscheduling(GangRule, QueueSortPlugin):
             Registration(Trigger(NODE.resource, NODE_GROWS), self._room_came, of_room),
         )
 
-    def sort_key(self, pod: Pod, timestamp_s: float) -> tuple[int, float, str]:
-        return (-pod.priority, timestamp_s, group_key(pod) or pod.key)
+    def sort_key(self, pod: Pod, timestamp_s: float) -> tuple[int, float]:
+        return (-pod.priority, timestamp_s)
 
     def unknown_group(self, name: str) -> str:
         return f'waiting for the PodGroup "{name}" of scheduling.x-k8s.io to appear'

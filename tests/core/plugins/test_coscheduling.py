@@ -113,15 +113,6 @@ def test_what_helps(cluster: Cluster) -> None:
     assert room_comes(a_member("a"), None, None) is Hint.QUEUE
 
 
-def test_pods_of_a_group_stand_next_to_each_other(cluster: Cluster) -> None:
-    plugin = Coscheduling(None, cluster)
-    pods = [a_member("z1", "x"), a_member("a1", "y"), a_member("z2", "x"), a_member("a2", "y")]
-    urgent = a_pod("urgent").priority(1).build()
-    ordered = sorted([*pods, urgent], key=lambda pod: plugin.sort_key(pod, 5.0))
-    assert [pod.metadata.name for pod in ordered] == ["urgent", "z1", "z2", "a1", "a2"]
-    assert plugin.sort_key(pods[0], 4.0) < plugin.sort_key(pods[1], 5.0)
-
-
 def test_what_it_listens_to(cluster: Cluster) -> None:
     told = heard(Coscheduling(None, cluster).registrations())
 
@@ -136,14 +127,3 @@ def test_what_it_listens_to(cluster: Cluster) -> None:
     for _, concerns in told.values():
         assert concerns.is_of_gang
         assert concerns.sought(a_member("a")) == (KEY,)
-
-
-def test_pods_of_a_group_follow_one_another_and_others_go_by_their_names(cluster: Cluster) -> None:
-    plugin = Coscheduling(None, cluster)
-    a, b, other = a_member("a"), a_member("b"), a_member("b", "other")
-    alone = [a_pod(name).build() for name in ("x", "y")]
-
-    assert plugin.sort_key(a, 1.0) == plugin.sort_key(b, 1.0) != plugin.sort_key(other, 1.0)
-    assert plugin.sort_key(a, 1.0) < plugin.sort_key(b, 2.0)
-    assert plugin.sort_key(alone[0], 1.0) < plugin.sort_key(alone[1], 1.0)
-    assert plugin.args == CoschedulingArgs()
