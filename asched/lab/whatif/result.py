@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.group_waiting import why_incomplete
 from asched.lab.apiserver.resources import PODS
 from asched.lab.whatif.changes import Applied
 from asched.lab.whatif.room import Amounts, NodeRoom, Room, Typical, nodes, rooms, typical
@@ -107,7 +109,6 @@ def result_of(
         budgets=applied.budgets,
         notes=applied.made.notes,
     )
-    served = world.machine.context.runners
     for pod in world.store.listed(PODS):
         key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         node = pod["spec"].get("nodeName", "")
@@ -115,7 +116,7 @@ def result_of(
             continue  # it was there, and is
         if node and key not in world.bound:
             continue  # put there with its node
-        why = "" if node else _why(pod, served)
+        why = "" if node else _why(pod, world.machine.context)
         asked = applied.made.asked.get(key, "")
         result.places.append(Place(key, node, why, asked, made_for.get(key, "")))
     result.evicted = world.preempted
@@ -127,19 +128,30 @@ def result_of(
     return result
 
 
-def _why(pod: Json, served: Mapping[str, Any]) -> str:
+def _why(pod: Json, context: SchedulerContext) -> str:
     gates = [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
     if gates:
         return HELD.format(", ".join(gates))
     name = pod["spec"].get("schedulerName", "")
-    if name not in served:
+    if name not in context.runners:
         return NOT_OURS.format(name)
-    told = [
+    messages = [
         str(c.get("message", ""))
         for c in pod["status"].get("conditions") or ()
         if c["type"] == "PodScheduled" and c["status"] == "False"
     ]
-    return told[0] if told else NEVER
+    key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    return messages[0] if messages else _behind_a_gate(key, context) or NEVER
+
+
+def _behind_a_gate(key: str, context: SchedulerContext) -> str:
+    """What a pod lacks that no attempt was made at; empty if no gate keeps it."""
+    queued = context.queue.places.get(key)
+    if queued is None or not queued.is_gated:
+        return ""
+    if queued.gang and (lacks := why_incomplete(context, queued.gang)):
+        return lacks
+    return f"the plugin {queued.gated_by} keeps it from being tried"
 
 
 # --- two of them ---------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ PART_BYTES: Final = 1 << 20
 #: The first line of a file of ours.
 HEADER: Final = "asched.dev/v1"
 HEADER_KIND: Final = "ClusterDump"
+#: Why a kind that is in a file is left out.
+UNREAD: Final = "asched makes no use of this kind"
 
 #: (apiVersion, kind) -> what a scheduler watches. Kinds that servers have in one version or another
 #: are kept in one.
@@ -147,8 +149,8 @@ def read(stream: BinaryIO, name: str) -> Snapshot:
                 snapshot.version = str(obj.get("resourceVersion", ""))
                 snapshot.taken = str(obj.get("taken", ""))
                 snapshot.left_out = dict(obj.get("leftOut") or {})
-            else:
-                snapshot.add(obj)
+            elif not (snapshot.add(obj) or is_read(obj)):
+                snapshot.left_out[kind_of(obj)] = UNREAD
     except MalformedObjectError as error:
         raise SnapshotError(f"{name}: {error}") from None
     if not len(snapshot):
@@ -216,6 +218,18 @@ def _flat(document: Any, name: str) -> Iterator[Json]:
 
 
 # --- what is kept of an object -------------------------------------------------------------------
+
+
+def kind_of(obj: Mapping[str, Any]) -> str:
+    """The kind and its group, as kubectl takes it: Job, but Job.batch.volcano.sh."""
+    group, _, _ = str(obj.get("apiVersion", "")).rpartition("/")
+    return f"{obj.get('kind', '')}.{group}" if group else str(obj.get("kind", ""))
+
+
+def is_read(obj: Mapping[str, Any]) -> bool:
+    """Whether a scheduler, or admission, reads objects of this kind."""
+    key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+    return key in WATCHED or key in ADMISSION
 
 
 def cleaned(obj: Mapping[str, Any]) -> Json | None:

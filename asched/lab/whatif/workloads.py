@@ -28,7 +28,7 @@ from asched.lab.apiserver.resources import (
     find,
 )
 from asched.lab.whatif.daemon_sets import daemons
-from asched.lab.whatif.snapshot import ADMISSION, WATCHED, Json
+from asched.lab.whatif.snapshot import ADMISSION, WATCHED, Json, kind_of
 from asched.lab.whatif.store import RefusedError, Store
 
 CLAIMS: Final = find("persistentvolumeclaims")
@@ -79,7 +79,10 @@ def make(
         res = BY_KIND.get(key)
         is_workload = _is_workload(manifest)
         if res is None or not (is_workload or key in WATCHED or key in ADMISSION):
-            made.notes.append(f"{told} is left out: no scheduler reads it")
+            what = f"{kind_of(manifest)} {_named(manifest)}"
+            made.notes.append(
+                f"{what} is left out: asched does not read this kind and makes no pods of it"
+            )
             continue
         if res.namespaced:
             _open_namespace(store, manifest["metadata"]["namespace"], made)

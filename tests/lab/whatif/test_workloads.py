@@ -137,7 +137,7 @@ def test_nothing_is_ignored_in_silence() -> None:
     elsewhere["metadata"]["namespace"] = "far"
     result, _ = made(config, elsewhere)
     assert result.notes == [
-        "ConfigMap default/c is left out: no scheduler reads it",
+        "ConfigMap default/c is left out: asched does not read this kind and makes no pods of it",
         "namespace far does not exist; it is supposed, too",
     ]
     with pytest.raises(WorkloadError, match=r"DaemonSet default/x has no spec\.template"):
