@@ -2,17 +2,19 @@
 
 The rules are those of kube-scheduler v1.36's schedule_one_podgroup.go, topologyaware,
 podgrouppodscount and noderesources, for pods that differ in cpu and memory only and for a score
-that prefers machines in the order in which they are listed.
+that prefers machines in the order in which they are listed. Unlike upstream, members of a lower
+priority than the first one have a turn of their own once the group has its minimum.
 """
 
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 WAITS = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more"
     " plugins asked to wait and no plugin rejected pod"
 )
+SCHEDULED = ("Scheduled", "")
 
 
 @dataclass
@@ -64,6 +66,31 @@ class Answer:
 
 def answers(machines: list[Machine], group: Group, members: list[Member]) -> list[Answer]:
     """Every right outcome; several only where the choice between placements is a tie."""
+    found = []
+    for first in _first_turn(machines, group, members):
+        left = [m for m in members if m.name not in first.nodes and m.name not in first.said]
+        if not left:
+            found.append(first)
+            continue
+        priority = left[0].priority
+        again = [m for m in members if m.priority == priority and m.name not in first.nodes]
+        then, placed = deepcopy(machines), [m for m in members if m.name in first.nodes]
+        for machine in then:
+            machine.held += [
+                (m.cpu, m.memory) for m in placed if first.nodes[m.name] == machine.name
+            ]
+        zones = [machine.zone for machine in then if machine.name in first.nodes.values()]
+        zone = zones[0] if zones else group.zone_of_others
+        rest = replace(group, placed=group.placed + len(placed), zone_of_others=zone)
+        for more in answers(then, rest, again):
+            nodes, said = {**first.nodes, **more.nodes}, {**first.said, **more.said}
+            words = {name: text for name, text in said.items() if name not in nodes}
+            condition = SCHEDULED if first.condition == SCHEDULED else more.condition
+            found.append(Answer(nodes, words, condition))
+    return found
+
+
+def _first_turn(machines: list[Machine], group: Group, members: list[Member]) -> list[Answer]:
     members = sorted(members, key=lambda m: -m.priority)
     if not group.by_zone:
         return [_answer(_tried(machines, group, members), "pod group is unschedulable")]
@@ -102,6 +129,9 @@ def _tried(machines: list[Machine], group: Group, members: list[Member]) -> Tria
     said: dict[str, str] = {}
     is_schedulable = False
     for member in members:
+        has_minimum = group.placed + len(nodes) >= (group.min_count or 0)
+        if has_minimum and member.priority < members[0].priority:
+            continue
         reasons: Counter[str] = Counter()
         for machine in machines:
             against = machine.objections(member.cpu, member.memory)
@@ -122,7 +152,7 @@ def _tried(machines: list[Machine], group: Group, members: list[Member]) -> Tria
 def _answer(trial: Trial, condition: str) -> Answer:
     nodes, said, is_schedulable = trial
     if is_schedulable:
-        return Answer(nodes, said, ("Scheduled", ""))
+        return Answer(nodes, said, SCHEDULED)
     waiting = dict.fromkeys(nodes, WAITS)
     return Answer({}, {**said, **waiting}, ("Unschedulable", condition))
 

@@ -22,6 +22,7 @@ from asched.core.framework.status import MISTAKES, Status
 from asched.core.framework.waiting import WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
+from asched.core.state.gang import count_missing
 from asched.core.state.pod_groups import is_coscheduled
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
@@ -95,11 +96,12 @@ class GroupAttempt(msgspec.Struct):
 def gather(
     context: SchedulerContext, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]
 ) -> GroupAttempt:
-    """Take everybody of the popped pod's group from the queue who waits there. Of thousands, the
+    """Take the pods of the popped pod's group from the queue that wait there. Of thousands, the
     queue's next slices take the rest, before anything is taken in or decided.
 
-    The order: priority, then who could first have been tried, then age and name. Left out are those
-    that a gate holds, and those that are not ours.
+    The order: priority, then the time of the first attempt, then age and name. Left out are pods
+    behind a gate, pods of other schedulers, and, once the group has its minimum, pods of another
+    priority than the popped one: their turn comes by their own.
     """
     group = GroupAttempt(popped.queued.gang, [popped], popped.id, popped.pod, popped.started_s)
     group.is_gathering = True
@@ -118,6 +120,8 @@ def _gathering(
 ) -> Iterator[None]:
     attempts, queue, own_uid = group.attempts, context.queue, popped.pod.uid
     mates = tuple(context.cluster.pod_groups.get(group.key).unplaced.items())
+    if count_missing(context.cluster, group.key) <= 0:
+        mates = tuple([(uid, pod) for uid, pod in mates if pod.priority == popped.pod.priority])
     try:
         for number, (uid, pod) in enumerate(mates, 1):
             if uid != own_uid:

@@ -139,8 +139,11 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         else:
             failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
             yield from fail(context, tried.attempt, failure)
-    untried = group.attempts[len(outcome.tried) :]
-    if untried:
+    were_tried = {tried.attempt.pod.uid for tried in outcome.tried}
+    untried = [attempt for attempt in group.attempts if attempt.pod.uid not in were_tried]
+    if is_scheduled:
+        yield from _put_back(context, untried)
+    elif untried:
         yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, told))
     if group.freed:
         yield from tell_freed(context, group)
@@ -174,6 +177,20 @@ def _fail_all(
         yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         attempt.started_s = context.counter_s()
         yield from fail(context, attempt, failure)
+
+
+def _put_back(
+    context: SchedulerContext, attempts: Iterable[Attempt]
+) -> Generator[Effect, Answer, None]:
+    """Pods that the group does without wait for a turn by their own priority."""
+    for attempt in attempts:
+        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
+        if is_pointless(context, attempt) or attempt.profile not in context.runners:
+            yield from skip(context, attempt)
+            continue
+        now = context.cluster.pods_seen[attempt.pod.key]
+        context.queue.put_back(attempt.queued, now, context.now_s)
+        context.nominator.add(now)
 
 
 def _goes_to(context: SchedulerContext, uid: str) -> str | None:

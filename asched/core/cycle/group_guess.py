@@ -27,7 +27,7 @@ from asched.core.framework.status import PointError
 from asched.core.gang.problem import I64
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
-from asched.core.state.gang import gang_of
+from asched.core.state.gang import count_missing
 from asched.core.state.nodes import Aspect, NodeTable
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -64,9 +64,7 @@ def guess(
 
 def _least(context: SchedulerContext, group: GroupAttempt) -> int:
     """So many of the attempts must have places."""
-    gang = gang_of(context.cluster, group.key)
-    placed = len(context.cluster.pod_groups.get(group.key).placed)
-    return max(gang.min_count - placed, 1) if gang is not None else 1
+    return max(count_missing(context.cluster, group.key), 1)
 
 
 def _makes_room(context: SchedulerContext, group: GroupAttempt) -> bool:

@@ -24,9 +24,8 @@ from asched.core.framework.runner import Runner
 from asched.core.gang import bounds
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.gang import gang_of
+from asched.core.state.gang import count_missing
 from asched.core.state.nodes import FIXED_RESOURCES
-from asched.core.state.pod_groups import is_coscheduled
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
@@ -72,9 +71,7 @@ class GangLooks:
         OutOfTurn.
         """
         cluster, key = context.cluster, queued.gang
-        members, gang = cluster.pod_groups.get(key), gang_of(cluster, key)
-        placed = members.staying if is_coscheduled(key) else len(members.placed)
-        needed = 1 if gang is None else max(gang.min_count - placed, 1)
+        members, needed = cluster.pod_groups.get(key), max(count_missing(cluster, key), 1)
         if needed > len(members.unplaced) or not context.gang_search_steps:
             return False
         if cluster.holds.of(key) is not None:

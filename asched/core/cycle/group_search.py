@@ -38,8 +38,7 @@ from asched.core.gang.search import MOVED, SPENT, search
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
-from asched.core.state.gang import gang_of
-from asched.core.state.pod_groups import is_coscheduled
+from asched.core.state.gang import count_missing, gang_of
 
 STEPS_MIN: Final = 5_000
 #: More pods than this are planned, but not moved about one by one. A guess.
@@ -100,14 +99,12 @@ def missing(context: SchedulerContext, group: GroupAttempt) -> int:
     """How many pods of a gang must get places; 0 if there is nothing to be searched for."""
     if group.company is not None:
         return 0 if group.consults else group.company.needed
-    gang = gang_of(context.cluster, group.key)
-    if gang is None or group.consults or not context.gang_search_steps:
+    is_gang = gang_of(context.cluster, group.key) is not None
+    if not is_gang or group.consults or not context.gang_search_steps:
         return 0
-    pods = context.cluster.pod_groups.get(group.key)
-    count = gang.min_count - (pods.staying if is_coscheduled(group.key) else len(pods.placed))
-    waiting = sum(1 for a in group.attempts if not context.cluster.is_assumed(a.pod.uid))
-    # While its places are held they count as placed.
-    count += len(group.attempts) - waiting
+    # While places of this attempt are reserved their pods count as placed.
+    reserved = sum(context.cluster.is_assumed(one.pod.uid) for one in group.attempts)
+    count = count_missing(context.cluster, group.key) + reserved
     return count if 0 < count <= len(group.attempts) else 0
 
 

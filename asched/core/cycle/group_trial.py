@@ -53,6 +53,7 @@ from asched.core.framework.status import MISTAKES, SUCCESS
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer
+from asched.core.state.gang import count_missing
 
 T = TypeVar("T")
 
@@ -93,7 +94,8 @@ def try_group(
     Places of `Outcome.tried` are held until `let_go`, whatever came of it. `plan`: by uid, where
     pods are to go; these come first, in this order. With a plan nobody is evicted. `only_whether`:
     once the group is schedulable, its other pods are not tried. Nor are they where all are needed,
-    and one found no place.
+    and one found no place. Beyond its minimum, pods of a lower priority than the one that was
+    popped are left out: their turn comes by their own priority.
     """
     outcome = group.outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts if context.nominator else ():
@@ -103,13 +105,17 @@ def try_group(
             context.nominator.delete(attempt.pod.uid)
     budget = context.cluster.budget
     have_places = True
+    needed = len(group.attempts) if group.company else count_missing(context.cluster, group.key)
     for attempt in group.attempts if plan is None else _in_order(group, plan):
+        if needed <= 0 and attempt.pod.priority < group.pod.priority:
+            continue
         if budget.left <= 0:
             yield Pause()
         budget.note(TRY_STEPS)
         tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
         have_places &= tried.decision is not None
+        needed -= tried.decision is not None
         is_vain = tried.failure is not None and group.company is not None and not plan
         if not _count(outcome, tried) or is_vain:
             return outcome

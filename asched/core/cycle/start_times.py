@@ -35,7 +35,7 @@ from asched.core.framework.status import MISTAKES, PointError
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
-from asched.core.state.gang import gang_of
+from asched.core.state.gang import count_missing
 from asched.core.state.pods import PodInfo
 from asched.core.state.reservations import POD_OWNER, Order, Reservation, Reservations
 
@@ -180,10 +180,7 @@ def _settle(
 
 
 def _needed(cluster: Cluster, owner: str) -> int:
-    gang = None if owner.startswith(POD_OWNER) else gang_of(cluster, owner)
-    if gang is None:
-        return 1
-    return max(gang.min_count - cluster.pod_groups.get(owner).staying, 1)
+    return 1 if owner.startswith(POD_OWNER) else max(count_missing(cluster, owner), 1)
 
 
 def _has_turn(

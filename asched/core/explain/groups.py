@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
-from asched.core.state.gang import gang_of
+from asched.core.state.gang import count_missing
 from asched.core.state.pod_groups import group_key
 
 #: Larger gangs are not decided about as a whole: each change would cost seconds.
@@ -27,8 +27,7 @@ def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> Company | N
     if not key:
         return Company([other for other in equals if other.uid != pod.uid])
     group = cluster.pod_groups.get(key)
-    gang = gang_of(cluster, key)
-    needed = (gang.min_count if gang is not None else 0) - group.staying
+    needed = count_missing(cluster, key)
     waiting = [
         other
         for other in group.unplaced.values()

@@ -255,6 +255,15 @@ class SchedulingQueue:
         self.in_flight.done(uid)
         self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
 
+    def put_back(self, queued: QueuedPod, pod_now: Pod, now_s: float) -> None:
+        """No attempt was made at a pod in flight: it waits for one as before."""
+        self.in_flight.done(queued.pod.uid)
+        queued.pod = pod_now
+        self.classify(queued)
+        queued.attempts -= 1
+        self._count_rejectors(queued, 1)
+        self._to_active(queued, FORCE_ACTIVATE.label, now_s)
+
     def activate(self, pods: Iterable[Pod], now_s: float) -> None:
         """Try these at once, without backoff. One in flight will be tried again when it returns."""
         for pod in pods:

@@ -17,6 +17,16 @@ def object_of(cluster: Cluster, key: str) -> Any:
     return cluster.get(kind_of(key), key.removeprefix(COSCHEDULED))
 
 
+def count_missing(cluster: Cluster, key: str) -> int:
+    """How many more pods of a gang need places before it starts: negative if more than enough have
+    places, 0 if it is no gang.
+    """
+    gang, pods = gang_of(cluster, key), cluster.pod_groups.get(key)
+    if gang is None:
+        return 0
+    return gang.min_count - (pods.staying if is_coscheduled(key) else len(pods.placed))
+
+
 def gang_of(cluster: Cluster, key: str) -> Gang | None:
     """None if there is no such object, or if it binds nobody together."""
     return cluster.pod_groups.gangs.get(key)

@@ -123,8 +123,10 @@ class History:
         while self.play.machine.next_deadline_s() == 0.0:
             effects += self.play.turn()
         self.play.effects = effects
-        (patch,) = [e for e in self.play.of(Patch) if e.kind is POD_GROUP]
-        condition = patch.body["status"]["conditions"][0]
+        patches = [e for e in self.play.of(Patch) if e.kind is POD_GROUP]
+        conditions = [patch.body["status"]["conditions"][0] for patch in patches]
+        # It stays once it is true; this play does not show the object again.
+        condition = next((c for c in conditions if c["status"] == "True"), conditions[-1])
         return Answer(
             {bind.pod.name: bind.node for bind in self.play.of(Bind)},
             {
