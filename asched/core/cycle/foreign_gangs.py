@@ -5,7 +5,8 @@ profile does not have. It is then placed by itself, as if it had named none; who
 find that out when half of a job runs and the other half waits. So the first pod of each such group
 says what is wrong and what to do.
 
-Bounds  TOLD_MAX groups are remembered; a forgotten one is told of again.
+Bounds  TOLD_MAX groups are remembered, by names of NAME_MAX letters; a forgotten one is told of
+        again.
 """
 
 from collections import OrderedDict
@@ -20,6 +21,8 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
 
 TOLD_MAX: Final = 4_096
+#: No object has a longer name; the text of an annotation may be as long as the pod.
+NAME_MAX: Final = 253
 REASON: Final = "GangNotFollowed"
 
 
@@ -53,7 +56,9 @@ def foreign_gang(pod: Pod, gangs: Gangs) -> Foreign | None:
         if given:
             for mark, whose in marks.items():
                 if mark in given:
-                    return Foreign(whose, f"{pod.metadata.namespace}/{given[mark]}", OTHERS)
+                    return Foreign(
+                        whose, f"{pod.metadata.namespace}/{given[mark][:NAME_MAX]}", OTHERS
+                    )
     return None
 
 

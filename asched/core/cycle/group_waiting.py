@@ -5,16 +5,19 @@ condition tells of it. Most gangs are complete a moment later. Of one that is no
 its first pod say what is missing: the object, pods that nobody made, gates that nobody lifts, pods
 that another scheduler has.
 
-Bounds  a look at GROUPS_AT_ONCE groups a turn, at all of them every LOOK_S; one entry per group
-        that waits; EVENTS_AT_ONCE events a look.
+Bounds  GROUPS_AT_ONCE groups a turn, all of them every LOOK_S; of a group PODS_MAX waiting pods,
+        GATES_MAX gates of each, NAMES_MAX names of a kind; one entry per group that waits, a note
+        as long as an event may carry; EVENTS_AT_ONCE events a turn.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from asched import names
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.failure import note
 from asched.core.framework.effects import EmitEvent
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD
@@ -22,14 +25,17 @@ from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
 from asched.core.state.gang import kind_of, object_of
-from asched.core.state.pod_groups import is_coscheduled
+from asched.core.state.pod_groups import GroupPods, is_coscheduled
 
 #: So long may a gang be incomplete without a word. A guess: controllers make pods within seconds.
 GRACE_S: Final = 30.0
 LOOK_S: Final = 10.0
 #: Until the next part of a look that is not through.
 PART_S: Final = 0.1
-GROUPS_AT_ONCE: Final = 500
+GROUPS_AT_ONCE: Final = 100
+PODS_MAX: Final = 100
+GATES_MAX: Final = 4
+NAMES_MAX: Final = 3
 EVENTS_AT_ONCE: Final = 100
 
 
@@ -86,28 +92,33 @@ def why_incomplete(context: SchedulerContext, key: str) -> str:
     if gang is None and key in gangs:
         return ""
     pods = cluster.pod_groups.get(key)
-    ours = [pod for pod in pods.unplaced.values() if context.owns(pod) and context.gangs.has(pod)]
-    if not ours:
+    ours = _ours(context, pods)
+    if not any(map(context.gangs.has, ours)):
         return ""
     if gang is None:
         name, api = key.rpartition("/")[2], kind_of(key).group_version.partition("/")[0]
         return f"waits for its PodGroup {name} of {api}, which does not exist"
     ready = pods.ready if is_coscheduled(key) else pods.count
-    if ready >= gang.min_count and ready - pods.staying >= len(ours):
-        return ""
-    return _shortage(context, key, gang.min_count)
+    are_gated = is_coscheduled(key) and any(pod.uid in pods.gated for pod in ours)
+    return (
+        "" if ready >= gang.min_count and not are_gated else _shortage(context, key, gang.min_count)
+    )
 
 
 def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
     pods = context.cluster.pod_groups.get(key)
-    waiting = list(pods.unplaced.values())
+    waiting = list(islice(pods.unplaced.values(), PODS_MAX))
     word = "minMember" if is_coscheduled(key) else "minCount"
     lines = [f"{pods.count} of {word} {minimum} pods exist"] if pods.count < minimum else []
-    gates = Counter(gate.name for pod in waiting for gate in pod.spec.scheduling_gates or ())
-    lines += [f"{count} of its pods wait behind the gate {name}" for name, count in gates.items()]
-    strangers = Counter(pod.spec.scheduler_name for pod in waiting if not context.owns(pod))
-    lines += [f"{count} of its pods name scheduler {name}" for name, count in strangers.items()]
-    leaving = sum(pod.is_terminating for pod in (*waiting, *pods.placed.values()))
+    least = "at least " if len(pods.unplaced) > PODS_MAX else ""
+    gates = [islice(pod.spec.scheduling_gates or (), GATES_MAX) for pod in waiting]
+    for name, count in _counted(gate.name for some in gates for gate in some):
+        lines.append(f"{least}{count} of its pods wait behind the gate {name}")
+    for name, count in _counted(
+        pod.spec.scheduler_name for pod in waiting if not context.owns(pod)
+    ):
+        lines.append(f"{least}{count} of its pods name scheduler {name}")
+    leaving = sum(pod.is_terminating for pod in waiting) + len(pods.leaving)
     if leaving:
         lines.append(f"{leaving} of its pods are being deleted")
     if not lines:
@@ -115,13 +126,24 @@ def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
     advice = ""
     if pods.count < minimum:
         advice = f"; should the others be made only once these run, {word} is too large"
-    return f"the gang is incomplete: {', '.join(lines)}{advice}"
+    return note(f"the gang is incomplete: {', '.join(lines)}", advice)
+
+
+def _counted(names: Iterable[str]) -> list[tuple[str, int]]:
+    """The first names, each with how often it stands there."""
+    return list(islice(Counter(names).items(), NAMES_MAX))
+
+
+def _ours(context: SchedulerContext, pods: GroupPods) -> list[Pod]:
+    return [pod for pod in islice(pods.unplaced.values(), PODS_MAX) if context.owns(pod)]
 
 
 def _events(context: SchedulerContext, key: str, why: str) -> Iterator[EmitEvent]:
     pods = context.cluster.pod_groups.get(key)
-    ours = [pod for pod in pods.unplaced.values() if context.owns(pod)]
-    first = min(ours, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+    first = min(
+        _ours(context, pods),
+        key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name),
+    )
     group = object_of(context.cluster, key)
     regarding = [POD.reference(first.metadata)]
     if group is not None:

@@ -1,0 +1,73 @@
+"""Events about gangs that cannot start: a line each, however much a tenant writes on its pods."""
+
+from asched.core.framework.effects import EmitEvent
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Listed, Seen
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play, ours
+from tests.core.cycle.test_coscheduling_plays import a_member, a_play, group_seen, room
+
+#: What the API server takes of an event's note.
+NOTE_BYTES_MAX = 1024
+
+
+def notes_within(play: Play, seconds: float) -> list[str]:
+    """Notes of the events of the next seconds."""
+    found, end_s = [], play.now_s + seconds
+    while play.now_s < end_s:
+        due_s = play.machine.next_deadline_s()
+        assert due_s is not None
+        play.turn(after_s=max(due_s - play.now_s, 0.1))
+        found += [event.note for event in play.of(EmitEvent)]
+    return found
+
+
+def test_a_note_about_an_incomplete_gang_names_a_handful_of_gates() -> None:
+    play = a_play(room("n1", 9))
+    group_seen(play, "crew", 1_000)
+    gates = [{"name": f"example.com/a-gate-with-a-long-name-{n}"} for n in range(500)]
+    pods = [a_member(f"p{number}").spec(schedulingGates=gates) for number in range(150)]
+    free = a_member("free")
+    play.turn(Listed(POD, tuple(ours(Seen(POD, pod.build())).obj for pod in (free, *pods))))
+
+    notes = notes_within(play, 60)
+
+    assert notes
+    assert all(len(note.encode()) <= NOTE_BYTES_MAX for note in notes)
+    assert all(note.count("wait behind the gate") <= 5 for note in notes)
+    assert all("151 of minMember 1000 pods exist" in note for note in notes)
+    assert all("at least" in note for note in notes), "not all pods are counted"
+
+
+def test_a_note_stays_short_where_every_name_is_long() -> None:
+    play = a_play(room("n1", 9))
+    group_seen(play, "crew", 9)
+    play.see(a_member("free"))
+    for number in range(9):
+        play.see(a_member(f"gated-{number}").gated(f"{'x' * 250}.example.com/{number}"))
+        play.see(a_member(f"far-{number}").spec(schedulerName=f"{number}-{'y' * 250}"))
+
+    notes = notes_within(play, 60)
+
+    assert notes
+    assert all(len(note.encode()) <= NOTE_BYTES_MAX for note in notes)
+
+
+def test_gated_pods_of_another_scheduler_do_not_make_a_complete_gang_incomplete() -> None:
+    play = a_play(room("n1", 0))
+    group_seen(play, "crew", 1)
+    play.see(a_member("mine"))
+    play.see(a_member("far").spec(schedulerName="other").gated("example.com/wait"))
+
+    assert not [note for note in notes_within(play, 60) if "incomplete" in note]
+
+
+def test_the_name_of_a_foreign_gang_is_cut() -> None:
+    play = Play(a_node("n1").allocatable(cpu="4", pods="9"))
+    annotations = {"scheduling.k8s.io/group-name": "g" * 200_000}
+    play.see(a_pod("p").metadata(annotations=annotations))
+
+    notes = [event.note for event in play.of(EmitEvent) if event.reason == "GangNotFollowed"]
+
+    assert len(notes) == 1
+    assert len(notes[0]) <= NOTE_BYTES_MAX
