@@ -51,7 +51,8 @@ class Replay:
                 "disabled": [{"name": "PrioritySort"}, {"name": "DefaultPreemption"}],
             }
         }
-        config = [{"name": "Backfill", "args": args or {}}]
+        whole = {"maxNamespacePercentage": 100}  # all jobs are of one namespace
+        config = [{"name": "Backfill", "args": {**whole, **(args or {})}}]
         own = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": config}
         self.play = Play(*nodes, profiles=[{**own, **more}])
         self.play.turn(WallClock(EPOCH_S - self.play.now_s))

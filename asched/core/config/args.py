@@ -145,12 +145,16 @@ class CheckAndHoldArgs(msgspec.Struct, frozen=True):
 
 
 class BackfillArgs(msgspec.Struct, frozen=True):
-    """Our own: how many gangs and pods that wait are promised a start, how far away one may be, and
-    whether it may rest on how long equal pods took. The largest number of all profiles counts.
+    """Our own: how many gangs and pods that wait are promised a start, how far away one may be,
+    which share of the cluster the promises of a namespace may reserve, and whether a start may rest
+    on ends that are not enforced, and on how long equal pods took. The largest number of
+    reservations of all profiles counts.
     """
 
     reservations: int = 1
     horizon_s: int = 86_400
+    max_namespace_percentage: int = 10
+    soft_ends: bool = False
     learn_durations: bool = False
 
 

@@ -241,6 +241,10 @@ def _backfill(given: Document, _: Mapping[str, bool]) -> plugin_args.BackfillArg
     return plugin_args.BackfillArgs(
         reservations=_of(given, "reservations", default.reservations),
         horizon_s=_of(given, "horizonSeconds", default.horizon_s),
+        max_namespace_percentage=_of(
+            given, "maxNamespacePercentage", default.max_namespace_percentage
+        ),
+        soft_ends=_of(given, "softEnds", default.soft_ends),
         learn_durations=_of(given, "learnDurations", default.learn_durations),
     )
 

@@ -230,6 +230,8 @@ _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
     names.BACKFILL: {
         "reservations": _I32,
         "horizonSeconds": _I64,
+        "maxNamespacePercentage": _I64,
+        "softEnds": _B,
         "learnDurations": _B,
     },
     names.CAPACITY_SCHEDULING: {"guaranteesMin": _B, "statusController": _B},

@@ -141,6 +141,8 @@ def args_fields(args: Any) -> dict[str, Any]:
         case plugin_args.BackfillArgs():
             return {
                 "horizonSeconds": args.horizon_s,
+                "maxNamespacePercentage": args.max_namespace_percentage,
+                "softEnds": args.soft_ends,
                 "learnDurations": args.learn_durations,
                 "reservations": args.reservations,
             }

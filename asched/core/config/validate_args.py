@@ -115,12 +115,17 @@ def backfill(args: plugin_args.BackfillArgs, path: Path, _: Gates) -> list[Probl
     ranges = {
         "reservations": (args.reservations, RESERVATIONS_MAX),
         "horizonSeconds": (args.horizon_s, HORIZON_S_MAX),
+        "maxNamespacePercentage": (args.max_namespace_percentage, PERCENT_MAX),
     }
-    return [
+    faults = [
         invalid((*path, field), value, f"not in valid range [1, {most}]")
         for field, (value, most) in ranges.items()
         if not 1 <= value <= most
     ]
+    if args.learn_durations and not args.soft_ends:
+        here, why = (*path, "learnDurations"), "has no effect without softEnds: true"
+        faults.append(invalid(here, args.learn_durations, why))
+    return faults
 
 
 def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> list[Problem]:

@@ -1,5 +1,8 @@
 """Why a start that was promised cannot be kept: one cause, in words, and its kind for counting.
 
+The owner of the promise reads the words in its pods' conditions. So they name pods and groups of
+its own namespace only.
+
 Asked in the order in which a cause explains the others: a node that went, somebody who has not
 ended in time, somebody who goes before, somebody who came.
 """
@@ -47,30 +50,41 @@ def _overrun(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str,
             continue
         ends = any(left.pod.uid == uid for left, _ in ledger.leaving(info.row, one.start_s))
         if not ends or one.start_s <= cluster.wall_clock_s:
-            yield "overrun", f"pod {key} does not end by {rfc3339(one.start_s)}, as was expected"
+            if info.pod.metadata.namespace == one.namespace:
+                late = f"pod {key} does not end by {rfc3339(one.start_s)}, as was expected"
+            else:
+                late = "a pod of another namespace does not end as was expected"
+            yield "overrun", late
 
 
 def _order(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str, str]]:
     for other in context.cluster.singleton(Reservations).all():
         is_before = other.order < one.order
         if is_before and other.made_s >= one.made_s and other.needs.keys() & one.needs.keys():
-            yield "order", f"{named(other.owner, other)} goes before it and was moved there"
+            is_own = other.namespace == one.namespace
+            who = named(other.owner, other) if is_own else "a start of another namespace"
+            yield "order", f"{who} goes before it and was moved there"
 
 
 def _arrivals(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str, str]]:
     """Those first whom the promise does not bind: the others left it enough when they came."""
     cluster = context.cluster
     came = [
-        (info.pod.key, name, _why(context, one, info))
+        (_pod(one, info), name, _why(context, one, info))
         for name in one.needs
         for info in cluster.pods_on(cluster.nodes.row_of[name]).values()
         if info.pod.uid not in one.there
     ]
-    for key, name, why in sorted(came, key=lambda one: not one[2]):
-        yield "arrival", f"pod {key} came to node {name}{why}"
+    for pod, name, why in sorted(came, key=lambda one: not one[2]):
+        yield "arrival", f"{pod} came to node {name}{why}"
     for name in one.needs:
         if any(cluster.holds.owners_on(cluster.nodes.row_of[name])):
             yield "hold", f"room is held for others on node {name}"
+
+
+def _pod(one: Reservation, info: PodInfo) -> str:
+    is_own = info.pod.metadata.namespace == one.namespace
+    return f"pod {info.pod.key}" if is_own else "a pod of another namespace"
 
 
 def _why(context: SchedulerContext, one: Reservation, info: PodInfo) -> str:

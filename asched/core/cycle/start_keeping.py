@@ -5,7 +5,7 @@ since it was looked at, but not more often than every REPLAN_S. What the attempt
 about the promise (`start_times.py`).
 
 Bounds  one reservation an owner, as many as the profiles say; WAITING_MAX owners are remembered
-        that got none for want of one; one entry per placed pod.
+        that got none for want of one, OWNERS_MAX how long; one entry per placed pod.
 """
 
 from collections import Counter
@@ -33,6 +33,7 @@ from asched.core.state.reservations import (
 )
 
 WAITING_MAX: Final = 64
+OWNERS_MAX: Final = 1_024
 #: What may become of a promise: made, moved to the front or back; its owner began by then, or after
 #: it; he went, or gave way to others who go before him.
 CHANGES: Final = ("made", "earlier", "later", "kept", "late", "dropped", "displaced")
@@ -60,6 +61,8 @@ class StartTimes(msgspec.Struct):
     has_recalled: bool = False
     #: by owner: the start that was promised first, and why that is lost
     lost: dict[str, tuple[float, str]] = msgspec.field(default_factory=dict)
+    #: by owner: from when on nothing is promised to it any more
+    ends_s: dict[str, float] = msgspec.field(default_factory=dict)
     #: what those who wait are to be told in the next turn: that something is not promised any more,
     #: and that pods which were only tried have left their nodes. At once would be in the midst of
     #: an attempt at the very pods, which would be tried again for it.
@@ -82,6 +85,13 @@ class StartTimes(msgspec.Struct):
     @classmethod
     def of(cls, _cluster: Cluster) -> "StartTimes":
         return cls()
+
+    def until(self, owner: str, at_s: float) -> float:
+        """Until when a start may be promised to an owner: `at_s` if none was looked for before."""
+        until_s = self.ends_s.setdefault(owner, at_s)
+        if len(self.ends_s) > OWNERS_MAX:
+            del self.ends_s[next(iter(self.ends_s))]
+        return until_s
 
     def number_of(self, owner: str, old: Reservation | None) -> int:
         """Its own, or the next one."""
@@ -124,9 +134,10 @@ def drop(context: SchedulerContext, owner: str, outcome: str) -> None:
 
 def started(context: SchedulerContext, pod: Pod) -> None:
     """A pod, or its gang, has its place."""
-    ledger = context.cluster.singleton(Reservations)
-    if len(ledger):
+    kept, ledger = context.cluster.singleton(StartTimes.of), context.cluster.singleton(Reservations)
+    if kept.ends_s or len(ledger):
         owner = owner_of(context, pod)
+        kept.ends_s.pop(owner, None)
         one = ledger.of(owner)
         if one is not None:
             is_late = context.cluster.wall_clock_s > one.start_s + REPLAN_S
@@ -199,6 +210,7 @@ def _learn(context: SchedulerContext, kept: StartTimes, ledger: Reservations) ->
     kept.reservations_max = max((args.reservations for args in kept.args.values()), default=0)
     ledger.is_on = bool(kept.args)
     ends = context.cluster.singleton(Ends)
+    ends.believes_soft = any(args.soft_ends for args in kept.args.values())
     ends.learns = any(args.learn_durations for args in kept.args.values())
     for one in ledger.all():
         if one.scheduler_name not in kept.args:
@@ -233,6 +245,7 @@ def _look_at(
     cluster = context.cluster
     pods = _waiting_pods(context, one)
     if not pods:
+        kept.ends_s.pop(one.owner, None)
         drop(context, one.owner, "dropped")
         return
     now_s = cluster.wall_clock_s

@@ -140,7 +140,8 @@ def search(
             blocked = timeline.free_at(start.at_s) - start.room
             kept.is_trying = True
             try:
-                steps = _try_at(context, group, start.at_s, leaving, within, blocked)
+                beside = [one for one in respected if one.is_active(start.at_s)]
+                steps = _try_at(context, group, start.at_s, leaving, within, blocked, beside)
                 found = yield from released(context, group, steps)
             finally:
                 kept.is_trying = False
@@ -284,8 +285,11 @@ def _try_at(
     leaving: Leaving,
     within: Mask,
     blocked: I64,
+    beside: Sequence[Reservation],
 ) -> Generator[Effect, Answer, Found | None]:
-    """Try all pods as things will be then; `blocked` int64[R+1, N] is promised to others."""
+    """Try all pods as things will be then; `blocked` int64[R+1, N] is promised to others, `beside`
+    it. What is promised in the same namespace counts as used there.
+    """
     cluster = context.cluster
     ledger = cluster.singleton(Reservations)
     group.was_seen = False  # none of its pods has lain anywhere yet
@@ -297,6 +301,13 @@ def _try_at(
         """What is promised to others is held, and nothing else binds the pods."""
         ledger.suspend({attempt.info.cls.number for attempt in group.attempts})
         suppose.also(partial(ledger.suspend, ()))
+        namespace = group.pod.metadata.namespace
+        needs = [
+            need for one in beside if one.namespace == namespace for need in one.needs.values()
+        ]
+        for need in needs:
+            cluster.usage.add(namespace, need.accounted, 1)
+            suppose.also(partial(cluster.usage.add, namespace, need.accounted, -1))
         for place in places:
             if place.node_name in cluster.nodes.row_of:
                 yield MOVE_STEPS

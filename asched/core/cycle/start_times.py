@@ -9,6 +9,12 @@ something ended early, and then all other promises are respected, so that it can
 front. Only where it does not hold any more is it made anew beside those that go before it; what
 moved it is named (`start_causes.py`), told to its pods and counted.
 
+A promise has the priority of the least important pod that it is made to; more important pods do
+not heed it. No start is promised that is later than horizonSeconds after the first search for its
+owner, so that a promise which is moved again and again ends. All promises to one namespace reserve
+no more than its share (`start_share.py`), and count as used against its ElasticQuota while another
+start is looked for.
+
 Bounds  one search at a time: it knows an end of every pod, and pauses; others wait, as for want of
         a reservation. AWAITED_MAX pods are remembered by whose ends it stands.
 """
@@ -30,6 +36,7 @@ from asched.core.cycle.start_keeping import (
 )
 from asched.core.cycle.start_recall import told
 from asched.core.cycle.start_search import Found, NodesMovedError, is_beyond, search
+from asched.core.cycle.start_share import BEYOND_SHARE, is_beyond_share
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PointError
 from asched.core.state.budget import OutOfTurn
@@ -73,9 +80,18 @@ def _promise(
     # Who is promised something stays before those of his priority to whom it is promised later.
     since_s = -inf if owner in kept.recalled else context.now_s
     since_s = since_s if old is None else old.order.since_s
-    order = Order(-first.pod.priority, since_s, kept.number_of(owner, old))
+    # A group that starts as one is as important as the least of those that it needs.
+    priority = min(info.pod.priority for info in infos)
+    order = Order(-priority, since_s, kept.number_of(owner, old))
     if old is None and not _has_turn(ledger, kept, order, attempts, owner):
         return ""
+    left_s = kept.until(owner, cluster.wall_clock_s + args.horizon_s) - cluster.wall_clock_s
+    if left_s <= 0:
+        drop(context, owner, "dropped")
+        return ""
+    if is_beyond_share(context, owner, infos, args.max_namespace_percentage):
+        drop(context, owner, "dropped")
+        return BEYOND_SHARE.format(args.max_namespace_percentage)
     is_broken = old is not None and (is_due(cluster, old) or ledger.is_broken(old))
     if kept.searching:
         if old is None:
@@ -95,7 +111,7 @@ def _promise(
     ]
     began_s, kept.searching = cluster.wall_clock_s, owner
     try:
-        found = yield from search(context, first, infos, respected, args.horizon_s)
+        found = yield from search(context, first, infos, respected, left_s)
     except (PointError, OutOfTurn, NodesMovedError):
         return told(old)  # whatever it is, it is reported where it belongs, or tried again
     finally:

@@ -48,6 +48,7 @@ class StatefulSet(Record, frozen=True, gc=False):
 
 class JobSpec(Record, frozen=True, gc=False):
     active_deadline_seconds: int | None = None
+    managed_by: str | None = None
 
 
 class JobStatus(Record, frozen=True, gc=False):

@@ -44,7 +44,8 @@ class Backfill(OrderFree, FilterPlugin):
         self.args = args or BackfillArgs()
         self._reservations = cluster.singleton(Reservations)
         cluster.classes.tell_apart_by_deadlines()
-        cluster.classes.tell_apart_by((DURATION,))
+        if self.args.soft_ends:
+            cluster.classes.tell_apart_by((DURATION,))
 
     def registrations(self) -> Sequence[Registration]:
         grown = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_TAINT

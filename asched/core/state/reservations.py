@@ -86,6 +86,10 @@ class Reservation(msgspec.Struct, eq=False):
     def priority(self) -> int:
         return -self.order.negated_priority
 
+    @property
+    def namespace(self) -> str:
+        return self.likes[0].pod.metadata.namespace
+
     def is_active(self, at_s: float) -> bool:
         return self.start_s <= at_s < self.end_s
 

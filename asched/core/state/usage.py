@@ -59,12 +59,15 @@ class Usage:
             _add(self.together, name, amount if counts else -amount)
 
     def move(self, info: PodInfo, sign: int) -> None:
+        self.add(info.pod.metadata.namespace, info.cls.accounted, sign)
+
+    def add(self, namespace: str, amounts: Mapping[str, int], sign: int) -> None:
+        """Amounts that a namespace is taken to use, or not any more."""
         if not self._is_kept:
             return
-        namespace = info.pod.metadata.namespace
         used = self._by_namespace.setdefault(namespace, Counter())
         counts = namespace in self._counted
-        for name, amount in info.cls.accounted.items():
+        for name, amount in amounts.items():
             _add(used, name, sign * amount)
             if counts:
                 _add(self.together, name, sign * amount)

@@ -20,7 +20,9 @@ EPOCH_S = 1_700_000_000.0
 
 
 class Batch(Play):
-    """A play with Backfill and Coscheduling, in which bindings succeed and pods are started."""
+    """A play with Backfill and Coscheduling, in which bindings succeed and pods are started. All
+    tenants are trusted, unless `args` say otherwise.
+    """
 
     def __init__(self, *nodes: NodeBuilder, args: dict[str, Any] | None = None) -> None:
         plugins = {
@@ -29,7 +31,8 @@ class Batch(Play):
                 "disabled": [{"name": "PrioritySort"}],
             }
         }
-        config = [{"name": "Backfill", "args": args or {}}]
+        trust = {"maxNamespacePercentage": 100, "softEnds": True}
+        config = [{"name": "Backfill", "args": {**trust, **(args or {})}}]
         own = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": config}
         super().__init__(*nodes, profiles=[own])
         self.places: dict[str, str] = {}

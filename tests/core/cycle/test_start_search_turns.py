@@ -104,7 +104,7 @@ def test_places_are_told_of_once_and_of_no_trial_that_nobody_saw(
 
     def tried() -> int:
         steps = start_search._try_at(
-            scene.context, group, scene.now_s + 200, leaving, within, blocked
+            scene.context, group, scene.now_s + 200, leaving, within, blocked, ()
         )
         assert run(steps).needs == {"n1": Need({"cpu": 4000}, 2)}
         return len(kept.freed)

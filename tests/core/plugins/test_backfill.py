@@ -42,7 +42,7 @@ def test_pods_that_end_at_other_times_are_no_equals() -> None:
 def test_it_tells_pods_apart_by_their_ends_itself() -> None:
     """By deadlines, and by how long they are expected to take; nobody else asked for it."""
     cluster = a_cluster()
-    Backfill(None, cluster)
+    Backfill(BackfillArgs(soft_ends=True), cluster)
     expected = a_pod().metadata(annotations={DURATION: "100"})
     found = [a_pod(), a_pod().spec(activeDeadlineSeconds=100), expected]
     assert len({id(pending(cluster, one).cls) for one in found}) == len(found)

@@ -14,11 +14,13 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.ends import (
     DURATION,
     GRACE_S,
+    LATE_S,
     MAX_EXEC_TIME,
     OVERDUE_S,
     PLACED_MIN,
     SAMPLES_MIN,
     START_S,
+    UNSTARTED_S,
     End,
     Ends,
 )
@@ -87,7 +89,13 @@ def test_of_the_deadlines_of_pod_and_job_the_first_counts() -> None:
     assert Ends(cluster).of(info, NOW_S) == End(BEGAN_S + 40 + GRACE_S, is_hard=True)
 
 
-def test_kueue_ends_a_job_or_pod_after_the_time_that_its_label_allows() -> None:
+def believing(cluster: Cluster) -> Ends:
+    ends = Ends(cluster)
+    ends.believes_soft = True
+    return ends
+
+
+def test_the_time_that_kueue_allows_a_job_or_pod_is_soft() -> None:
     cluster, labels = Cluster(), {MAX_EXEC_TIME: "30"}
     job = a_job(60, BEGAN_S)
     cluster.apply(Seen(JOB, replace(job, metadata=replace(job.metadata, labels=labels))))
@@ -95,10 +103,11 @@ def test_kueue_ends_a_job_or_pod_after_the_time_that_its_label_allows() -> None:
     of_job = running(cluster, owned("one"))
     of_pod = running(cluster, a_pod("two").labels(labels))
 
-    assert Ends(cluster).of(of_job, NOW_S - 10) == End(BEGAN_S + 30 + GRACE_S, is_hard=True)
-    assert Ends(cluster).of(of_pod, NOW_S - 10) == End(BEGAN_S + 30 + GRACE_S, is_hard=True)
+    assert believing(cluster).of(of_job, NOW_S) == End(BEGAN_S + 60 + GRACE_S, is_hard=True)
+    assert believing(cluster).of(of_pod, BEGAN_S) == End(BEGAN_S + 30, is_hard=False)
+    assert Ends(cluster).of(of_pod, BEGAN_S) is None, "any owner may write the label"
     unknown = running(cluster, a_pod("three").labels({MAX_EXEC_TIME: "soon"}))
-    assert Ends(cluster).of(unknown, NOW_S) is None
+    assert believing(cluster).of(unknown, NOW_S) is None
 
 
 def test_the_deadline_of_another_job_of_that_name_is_none() -> None:
@@ -120,8 +129,9 @@ def test_what_is_expected_is_soft_and_counts_only_without_a_deadline() -> None:
         cluster, a_pod("both").metadata(annotations=expected).spec(activeDeadlineSeconds=500)
     )
 
-    assert Ends(cluster).of(soft, NOW_S) == End(BEGAN_S + 60, is_hard=False)
-    assert Ends(cluster).of(both, NOW_S) == End(BEGAN_S + 500 + GRACE_S, is_hard=True)
+    assert Ends(cluster).of(soft, NOW_S) is None
+    assert believing(cluster).of(soft, NOW_S) == End(BEGAN_S + 60, is_hard=False)
+    assert believing(cluster).of(both, NOW_S) == End(BEGAN_S + 500 + GRACE_S, is_hard=True)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5", "1e9", "9" * 12, "٣"])
@@ -132,22 +142,53 @@ def test_what_is_no_number_of_seconds_is_not_known(text: str) -> None:
     assert Ends(cluster).of(info, NOW_S) is None
 
 
-def test_who_is_late_ends_a_step_later_and_later_each_time_that_passes() -> None:
+def test_a_late_pod_ends_a_step_later_for_a_while_and_a_soft_end_is_believed_once() -> None:
     cluster = Cluster()
-    ends = Ends(cluster)
+    ends = believing(cluster)
     hard = running(cluster, a_pod("hard").spec(activeDeadlineSeconds=10))
     soft = running(cluster, a_pod("soft").metadata(annotations={DURATION: "400"}))
     over_s = BEGAN_S + 10 + GRACE_S
 
     assert ends.of(hard, over_s + 1) == End(over_s + OVERDUE_S, is_hard=True)
     assert ends.of(hard, over_s + OVERDUE_S + 1) == End(over_s + 2 * OVERDUE_S, is_hard=True)
-    assert ends.of(soft, BEGAN_S + 401) == End(BEGAN_S + 500, is_hard=False)
-    assert ends.of(soft, BEGAN_S + 501) == End(BEGAN_S + 625, is_hard=False)
+    assert ends.of(hard, over_s + LATE_S + 1) is None
+    assert ends.of(soft, BEGAN_S + 400) == End(BEGAN_S + 400, is_hard=False)
+    assert ends.of(soft, BEGAN_S + 401) is None
+
+
+def test_an_end_that_its_owner_moves_back_is_the_first_one_still() -> None:
+    cluster = Cluster()
+    ends = believing(cluster)
+    for seconds in ("60", "600", "6000"):
+        pod = running(cluster, a_pod("p").metadata(annotations={DURATION: seconds}))
+        assert ends.of(pod, NOW_S) == End(BEGAN_S + 60, is_hard=False)
+    assert ends.of(pod, BEGAN_S + 61) is None
+    for seconds in (60, 600):
+        cluster.apply(Seen(JOB, a_job(seconds, BEGAN_S)))
+        assert ends.of(running(cluster, owned("q")), NOW_S) == End(
+            BEGAN_S + 60 + GRACE_S, is_hard=True
+        )
+
+
+def test_jobs_of_other_controllers_and_jobs_without_a_start_end_no_pod() -> None:
+    cluster = Cluster()
+    job = a_job(60, BEGAN_S)
+    cluster.apply(Seen(JOB, replace(job, spec=replace(job.spec, managed_by="example.com/own"))))
+    assert Ends(cluster).of(running(cluster, owned("one")), NOW_S) is None
+    cluster.apply(Seen(JOB, a_job(60, None)))
+    assert Ends(cluster).of(running(cluster, owned("two")), NOW_S) is None
+
+
+def test_a_placed_pod_that_does_not_start_is_not_known_to_end() -> None:
+    cluster = Cluster()
+    ends, info = Ends(cluster), placed(cluster, a_pod().spec(activeDeadlineSeconds=100))
+    assert ends.of(info, NOW_S) is not None
+    assert ends.of(info, NOW_S + UNSTARTED_S + 1) is None
 
 
 def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
     cluster = Cluster()
-    ends = Ends(cluster)
+    ends = believing(cluster)
     for number in range(SAMPLES_MIN):
         gone = running(cluster, a_pod(f"gone-{number}").requests(cpu="2"))
         ends.ended(gone, BEGAN_S + 100 + number)
@@ -176,7 +217,7 @@ def test_nothing_is_kept_where_nobody_learns() -> None:
 
 def test_who_was_deleted_early_teaches_nothing() -> None:
     cluster = Cluster()
-    ends = Ends(cluster)
+    ends = believing(cluster)
     ends.learns = True
     for number in range(SAMPLES_MIN):
         pod = a_pod(f"gone-{number}").metadata(deletionTimestamp=rfc3339(NOW_S))
@@ -186,7 +227,7 @@ def test_who_was_deleted_early_teaches_nothing() -> None:
 
 
 def an_end(cluster: Cluster, pod: PodBuilder, at_s: float = NOW_S) -> End | None:
-    return Ends(cluster).of(running(cluster, pod), at_s)
+    return believing(cluster).of(running(cluster, pod), at_s)
 
 
 def test_who_is_placed_just_now_starts_within_the_usual_time() -> None:
@@ -209,8 +250,8 @@ def test_an_end_in_this_very_moment_is_no_late_one() -> None:
 def test_owners_that_are_no_known_jobs_end_nobody() -> None:
     cluster = Cluster()
     assert an_end(cluster, owned("orphan")) is None
-    cluster.apply(Seen(JOB, a_job(60, None)))
-    assert an_end(cluster, owned("of-a-job")) == End(NOW_S + 60 + GRACE_S, is_hard=True)
+    cluster.apply(Seen(JOB, a_job(60, BEGAN_S)))
+    assert an_end(cluster, owned("of-a-job")) == End(BEGAN_S + 60 + GRACE_S, is_hard=True)
     owner = {"kind": "ReplicaSet", "name": "job", "uid": "uid-job", "controller": True}
     assert an_end(cluster, a_pod("of-a-set").metadata(ownerReferences=[owner])) is None
 
@@ -239,7 +280,7 @@ def learnt(ends: Ends, cluster: Cluster, count: int, image: str = "app") -> None
 
 def test_too_few_tell_nothing_and_other_images_nothing_of_each_other() -> None:
     cluster = Cluster()
-    ends = Ends(cluster)
+    ends = believing(cluster)
     ends.learns = True
     learnt(ends, cluster, SAMPLES_MIN - 1)
     like = running(cluster, a_pod("like").requests(cpu="2").image("app"))
@@ -258,7 +299,7 @@ def test_so_many_kinds_are_known_and_the_one_unused_for_longest_goes(
 ) -> None:
     monkeypatch.setattr(module, "LIKES_MAX", 2)
     cluster = Cluster()
-    ends = Ends(cluster)
+    ends = believing(cluster)
     ends.learns = True
     for image in ("old", "new"):
         learnt(ends, cluster, SAMPLES_MIN, image)

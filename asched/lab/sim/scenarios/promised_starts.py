@@ -44,7 +44,15 @@ class PromisedStarts(Scenario):
                 "schedulerName": "default-scheduler",
                 "plugins": {"multiPoint": {"enabled": [{"name": "Backfill"}]}},
                 "pluginConfig": [
-                    {"name": "Backfill", "args": {"reservations": 3, "learnDurations": True}}
+                    {
+                        "name": "Backfill",
+                        "args": {
+                            "reservations": 3,
+                            "maxNamespacePercentage": 100,
+                            "softEnds": True,
+                            "learnDurations": True,
+                        },
+                    }
                 ],
             }
         ]
