@@ -305,8 +305,8 @@ class Chain:
                 )
             if info.pod.priority >= pod.priority:
                 raise PointError(
-                    f"extender: {prefix} claims to preempt pod {info.pod.key} on node: {name}, but"
-                    " its priority is not lower"
+                    f"extender: {prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {name},"
+                    " but its priority is not lower"
                 )
             victims.append(info)
         return Candidate(name, row, tuple(victims), meta.violations)

@@ -138,7 +138,7 @@ class Locks(Turns):
         _, *key = told.split(",")
         if len(key) == 2 and "/".join(key) not in self._cluster.pods_seen:
             return ""  # nobody is left who would be served
-        return f"{self._annotation} is {told}"
+        return f"{self._annotation} is set"  # it names a pod of any namespace
 
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
         return ((NODE.resource, node),)
@@ -217,10 +217,11 @@ class Phases(Turns):
         now_s = self._cluster.wall_clock_s
         told = (known.metadata.annotations or {}).get(self._lock, "")
         if told and not is_over(told, now_s):
-            return f"{self._lock} is {told}"
+            return f"{self._lock} is set"
         for uid, info in self._cluster.pods_on(row).items():
             if uid != pod.uid and self._is_being_served(info, now_s):
-                return f"{info.pod.key} is being served"
+                is_own = info.pod.metadata.namespace == pod.metadata.namespace
+                return f"{info.pod.key if is_own else 'another pod'} is being served"
         return ""
 
     def _is_being_served(self, info: PodInfo, now_s: float) -> bool:

@@ -371,15 +371,15 @@ def test_candidates_are_proposed_and_the_answer_is_followed() -> None:
         (
             victims(n0="uid-important"),
             (
-                "extender: http://x claims to preempt pod default/important on node: n0, but its"
-                " priority is not lower"
+                "extender: http://x claims to preempt pod (UID: &{uid-important}) on node: n0, but"
+                " its priority is not lower"
             ),
         ),
         (
             victims(n0="uid-equal"),
             (
-                "extender: http://x claims to preempt pod default/equal on node: n0, but its"
-                " priority is not lower"
+                "extender: http://x claims to preempt pod (UID: &{uid-equal}) on node: n0, but"
+                " its priority is not lower"
             ),
         ),
         (
