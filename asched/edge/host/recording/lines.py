@@ -319,7 +319,7 @@ Read = Head | TurnLine | PartLine | EndLine
 
 def read_line(line: bytes) -> Read:
     """Raises UnreadableLineError."""
-    decoder: msgspec.json.Decoder[Any] = _heads
+    decoder: msgspec.json.Decoder[Read] = _heads
     if line.startswith(b'{"at"'):
         decoder = _turns
     elif line.startswith(b'{"list"'):
