@@ -17,8 +17,6 @@ from asched.cli.main import main
 from asched.core.config.v1 import Extender
 from asched.core.framework.effects import AskExtender, Patch, PodRef, ReadPod, Whole
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
-from asched.core.model.meta import ObjectMeta
-from asched.core.model.pod import Pod
 from asched.core.state.facts import Done, ReadPlaced, Refused, Replied
 from asched.edge.client.codec import KindCodec, Page, peek_continue
 from asched.edge.client.credentials import Source, load_credentials
@@ -37,7 +35,6 @@ from asched.edge.serve.door import Door
 from asched.edge.serve.extender import Opinion, SchedulerContext
 from asched.edge.serve.listening import listen
 from asched.hardware.koordinator.node_metric import decoded
-from asched.hardware.sharing.fractions import KOORDINATOR, devices_of
 from asched.hardware.sharing.hami import registered
 from tests.behaviour.odd_json import ODD, claim_bytes, pod_bytes
 from tests.edge.host.recording.recorded import record
@@ -407,5 +404,3 @@ def test_an_annotation_that_cannot_be_read_counts_as_none(odd: bytes) -> None:
     assert registered("[" + text) == ()
     assert registered(text[:1].replace("{", "[") + text) in ((), [])
     assert decoded('{"gpu":' + text, dict[str, Any]) is None
-    metadata = ObjectMeta(name="p", annotations={KOORDINATOR: '{"x":' + text + "}"})
-    assert list(devices_of(Pod(metadata=metadata))) == []

@@ -326,7 +326,8 @@ def read_line(line: bytes) -> Read:
         decoder = _parts
     elif line.startswith(b'{"turns"'):
         decoder = _ends
-    return read_part(decoder.decode, line)
+    said: Read = read_part(decoder.decode, line)
+    return said
 
 
 def read_part(decoder: Callable[[bytes], T], part: bytes | msgspec.Raw) -> T:
