@@ -14,6 +14,10 @@
       ├───────────────────────── read: placed here──> ACCEPTED
       └───────────────────────── Unknown──> HELD, after a pause
 
+An error of the server's own (5xx) that says for certain that nothing was carried out, as of a
+webhook that is down, is a refusal like any other. The pod is read back once all the same, before
+its place is given back.
+
 An answer that got lost is no failure: the request may have been carried out, or may still be. So
 the pod is read back, and one that has no node yet is bound once more, to the same node: whichever
 of the two requests arrives first, the other one changes nothing. That is a decision made anew: the
@@ -54,6 +58,7 @@ READ_AGAIN_S_MAX: Final = 5.0
 SENDS_MAX: Final = 3
 
 CONFLICT: Final = 409
+SERVER_ERROR: Final = 500
 NOT_FOUND: Final = 404
 
 
@@ -115,6 +120,13 @@ def follow(
     still_fits: Callable[[], bool],
 ) -> Settling:
     """The same of one that was sent and answered."""
+    if isinstance(answer, Refused) and answer.code >= SERVER_ERROR:
+        read = yield ReadPod(pod=bind.pod)
+        return _elsewhere(bind, read) or (
+            Bound(read.effect_id)
+            if isinstance(read, ReadPlaced)
+            else _refusal(bind, read if isinstance(read, ReadGone) else answer, cluster)
+        )
     now, pause_s, sends = BindingPhase.SENT, READ_AGAIN_S, 1
     while True:
         was, now = now, STEPS[now, type(answer)]

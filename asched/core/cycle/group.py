@@ -15,8 +15,8 @@ from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
 from asched.core.cycle.history import Kept
-from asched.core.cycle.scheduling import Background
 from asched.core.framework.group_post_filter import RoomMade
+from asched.core.framework.points import PostFilterResult
 from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import MISTAKES, Status
 from asched.core.framework.waiting import WaitingPod
@@ -148,8 +148,8 @@ def _order(attempt: Attempt) -> tuple[int, float, str, str]:
 class Tried(msgspec.Struct):
     """What the trial of one pod came to.
 
-    A pod has a place (`decision`), or a `failure`, or both: then the place is free once
-    `background` has evicted those in the way, and `withdraw` takes back what was noted for that.
+    A pod has a place (`decision`), or a `failure`, or both: then the place is free once the
+    background of `room` has evicted those in the way. `room`: what PostFilter plugins said.
     """
 
     attempt: Attempt
@@ -161,9 +161,7 @@ class Tried(msgspec.Struct):
     permit: Status | None = None
     #: while the place is counted and promised
     waiting: WaitingPod | None = None
-    background: Background | None = None
-    withdraw: Callable[[], None] | None = None
-    victims: int = 0
+    room: PostFilterResult | None = None
 
     @property
     def fits(self) -> bool:

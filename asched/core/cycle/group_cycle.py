@@ -37,16 +37,22 @@ from asched.core.cycle.group_trial import (
     try_group,
 )
 from asched.core.cycle.queue_steps import room_is_free
-from asched.core.cycle.scheduling import Background, failure_of, is_pointless, skip
+from asched.core.cycle.scheduling import (
+    Background,
+    GivingBack,
+    failure_of,
+    is_pointless,
+    skip,
+)
 from asched.core.cycle.start_keeping import started
 from asched.core.framework.effects import Effect, Pause
-from asched.core.framework.points import Nomination
+from asched.core.framework.points import Nomination, PostFilterResult
 from asched.core.framework.status import MISTAKES
 from asched.core.framework.waiting import Stage
 from asched.core.queue.queued import NOBODY
 from asched.core.state.facts import Answer
 
-Next = list[Binding | Background]
+Next = list[Binding | Background | GivingBack]
 
 
 def schedule_group(
@@ -130,15 +136,17 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
             yield Pause(is_alone=True)
         budget.note(TELL_STEPS)
         tried.attempt.started_s = context.counter_s() - tried.duration_s
-        if tried.background is not None or tried.withdraw is not None or tried.victims:
-            background = _background(context, outcome, tried)
-            if background is not None:
-                follows.append(background)
         if is_scheduled and tried.failure is None:
             follows.append(_cached(context, tried))
-        else:
-            failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
-            yield from fail(context, tried.attempt, failure)
+            continue
+        failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
+        room = _room(context, outcome, tried)
+        if room is not None and room.first:
+            follows.append(GivingBack(context, tried.attempt, room, failure))
+            continue
+        if room is not None and room.background is not None:
+            follows.append(Background(context, tried.attempt.pod, room.background))
+        yield from fail(context, tried.attempt, failure)
     were_tried = {tried.attempt.pod.uid for tried in outcome.tried}
     untried = [attempt for attempt in group.attempts if attempt.pod.uid not in were_tried]
     if is_scheduled:
@@ -199,18 +207,16 @@ def _goes_to(context: SchedulerContext, uid: str) -> str | None:
     return info.node_name if info is not None else context.nominator.node_of(uid)
 
 
-def _background(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Background | None:
-    """What goes on for one pod. Evictions only if they make the whole group fit."""
-    background = tried.background
+def _room(context: SchedulerContext, outcome: Outcome, tried: Tried) -> PostFilterResult | None:
+    """What is carried out for one pod. Evictions only if they make the whole group fit."""
+    room = tried.room
     helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
-    if tried.withdraw is not None and not helps:
-        tried.withdraw()
-        if background is not None:
-            background.steps.close()
-        return None
-    if tried.victims:
-        context.observer.preempting(tried.victims)
-    return background
+    if room is not None and room.withdraw is not None and not helps:
+        replace(room, first=()).drop()
+        return replace(room, background=None, withdraw=None, victims=())
+    if room is not None and room.victims:
+        context.observer.preempting(len(room.victims))
+    return room
 
 
 def _cached(context: SchedulerContext, tried: Tried) -> Binding:

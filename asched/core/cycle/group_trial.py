@@ -38,7 +38,6 @@ from asched.core.cycle.group import (
     Tried,
 )
 from asched.core.cycle.scheduling import (
-    Background,
     failure_of,
     hold,
     make_room,
@@ -191,7 +190,8 @@ def _may_profit(tried: Tried) -> bool:
     failure = tried.failure
     if failure is None or tried.decision is not None:
         return False
-    if tried.background is not None or tried.withdraw is not None:
+    room = tried.room
+    if room is not None and (room.background is not None or room.withdraw is not None):
         return False
     plugins = tried.attempt.runner.profile.plugins
     return any(getattr(plugins.get(name), "reads_counts", False) for name in failure.rejectors)
@@ -265,12 +265,9 @@ def _find_room(
     attempt = tried.attempt
     context.cluster.budget.note(ROOM_STEPS)
     result = yield from make_room(context, attempt, rejection)
-    tried.failure = rejected(rejection, result)
+    tried.failure, tried.room = rejected(rejection, result), result
     if result is None:
         return None
-    if result.background is not None:
-        tried.background = Background(context, attempt.pod, result.background)
-    tried.withdraw, tried.victims = result.withdraw, len(result.victims)
     node = result.nomination.node
     row = context.cluster.nodes.row_of.get(node) if node else None
     if not node or row is None:
@@ -335,9 +332,6 @@ def undo(
     """As if the trial had not been: places and evictions are taken back, nothing goes on."""
     yield from let_go(context, group, outcome)
     for tried in outcome.tried:
-        if tried.withdraw is not None:
-            tried.withdraw()
-        if tried.background is not None:
-            tried.background.steps.close()
-        tried.background = tried.withdraw = None
-        tried.victims = 0
+        if tried.room is not None:
+            tried.room.drop()
+            tried.room = None

@@ -47,7 +47,7 @@ from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.holding import keep, put_off
 from asched.core.cycle.intake import Intake, Steps
 from asched.core.cycle.parked import Parked
-from asched.core.cycle.scheduling import Background, schedule_one
+from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
 from asched.core.cycle.turn_limit import OTHERS_SHARE, OTHERS_SHARE_OF_MANY, TimeLimit, TurnLimit
 from asched.core.cycle.waits import QUESTIONS, Waits
 from asched.core.framework.effects import (
@@ -59,7 +59,7 @@ from asched.core.framework.effects import (
     Together,
     WaitFor,
 )
-from asched.core.framework.status import MISTAKES
+from asched.core.framework.status import MISTAKES, Code
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Answer, Done, Fact, Returned
 
@@ -407,21 +407,23 @@ class Machine:
         if isinstance(result, Binding):
             self.bindings += 1
             self._advance(_Task(result.run(), self._binding_ended, binds=True), None)
-        elif isinstance(result, Background):
+        elif isinstance(result, Background | GivingBack):
             self._advance(_Task(result.run(), self._background_ended), None)
 
     def _binding_ended(self, _: Any) -> None:
         self.bindings -= 1
 
     def _background_ended(self, result: Any) -> None:
-        """Its pod hears of it through the changes it causes; if it failed, or came too late to
-        cause any (SKIP), there are none.
+        """The changes it causes wake its pod. If it came too late to cause any (SKIP), the pod is
+        tried again at once; if it failed, after its backoff.
         """
         if result is None:  # an exception ended it
             return
         status, pod = result
-        if not status.is_success:
+        if status.code is Code.SKIP:
             self.context.queue.activate((pod,), self.context.now_s)
+        elif not status.is_success:
+            self.context.queue.retry(pod, self.context.now_s)
 
 
 def _later(steps: Steps) -> Steps:

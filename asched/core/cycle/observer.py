@@ -41,6 +41,9 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def preempted(self, result: str, duration_s: float) -> None:
         """The evictions for one pod are through; `result` is success or error."""
 
+    def preemption_failed(self, pod_key: str, message: str) -> None:
+        """An eviction for the pod was refused, or its answer got lost."""
+
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         """A plugin failed by exception; its pod gets an error status."""
 
@@ -92,6 +95,8 @@ class Silent(SilentQueue, SilentPlugins):
     def preempting(self, victims: int) -> None: ...
 
     def preempted(self, result: str, duration_s: float) -> None: ...
+
+    def preemption_failed(self, pod_key: str, message: str) -> None: ...
 
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None: ...
 

@@ -20,7 +20,7 @@ from asched.core.cycle.binding import Binding, end_failed, give_back
 from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.decided import chosen
-from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
+from asched.core.cycle.failure import CLEARED, KEPT, Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.cycle.start_keeping import started
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
@@ -31,6 +31,7 @@ from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 from asched.core.model.pod import Pod
+from asched.core.queue.queued import NOBODY
 from asched.core.state.budget import SLICES_MAX, OutOfTurn
 from asched.core.state.cluster import CannotAssumeError
 from asched.core.state.facts import Answer
@@ -46,18 +47,73 @@ class Background(msgspec.Struct):
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
         """To its end, which may be an error: a plugin's bug costs its pod an attempt, no more."""
         started_s = self.context.counter_s()
-        try:
-            status = yield from self.steps
-        except MISTAKES as error:  # a plugin's bug costs its pod an attempt, no more
-            status = failure(self.context.contain(error, "postFilter"))
+        status = yield from _contained(self.context, self.steps)
         is_done = status.is_success or status.code is Code.SKIP
         result = "success" if is_done else "error"
         self.context.observer.preempted(result, self.context.counter_s() - started_s)
+        if not is_done:
+            self.context.observer.preemption_failed(self.pod.key, status.message)
         return status, self.pod
 
 
+class GivingBack(msgspec.Struct):
+    """The end of an attempt whose PostFilter plugins carry something out first, as giving claims
+    back: the pod returns to the queue once that is over, and its message says how it ended. After
+    a failure it is tried again after its backoff: no event would wake it.
+    """
+
+    context: SchedulerContext
+    attempt: Attempt
+    result: PostFilterResult
+    failure: Failure
+
+    def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
+        """To the end of the evictions, too, if another plugin made room."""
+        context, attempt = self.context, self.attempt
+        try:
+            evicting = yield from self._given_back()
+        except MISTAKES as raised:
+            self.result.drop()
+            failure = failure_of(context, raised, attempt.pod.key)
+            yield from end_failed(context, attempt, failure)
+            evicting = None
+        if evicting is None:
+            return SUCCESS, attempt.pod
+        return (yield from Background(context, attempt.pod, evicting).run())
+
+    def _given_back(self) -> Generator[Effect, Answer, Late | None]:
+        """Carry it out, and return the pod to the queue; returns what is to follow."""
+        context, attempt, why = self.context, self.attempt, self.failure
+        for steps in self.result.first:
+            status = yield from _contained(context, steps)
+            if not (status.is_success or status.code is Code.SKIP):
+                self.result.drop()
+                message = status.message
+                if why.rejection is not None:
+                    message = why.rejection.message(message)
+                why = replace(
+                    why, message=message, nomination=KEPT, rejectors=NOBODY, pending=NOBODY
+                )
+                yield from fail(context, attempt, why)
+                return None
+        if is_pointless(context, attempt):
+            self.result.drop()
+            yield from skip(context, attempt)
+            return None
+        yield from fail(context, attempt, why)
+        return self.result.background
+
+
 #: What a cycle leads to: a binding to run, background work to start, or nothing.
-Next = Binding | Background | None
+Next = Binding | Background | GivingBack | None
+
+
+def _contained(context: SchedulerContext, steps: Late) -> Generator[Effect, Answer, Status]:
+    """Run a PostFilter plugin's steps; an exception is a status."""
+    try:
+        return (yield from steps)
+    except MISTAKES as error:
+        return failure(context.contain(error, "postFilter"))
 
 
 def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effect, Answer, Next]:
@@ -134,9 +190,12 @@ def _rejected(
         if context.promise is not None and not why.nomination.node:
             told = yield from context.promise(context, (attempt,))
             why = replace(why, message=why.message + told)
+        if result is not None and result.first:
+            return GivingBack(context, attempt, result, why)
         yield from fail(context, attempt, why)
     except MISTAKES:
-        take_back(result)
+        if result is not None:
+            result.drop()
         raise
     if result is None or result.background is None:
         return None
@@ -161,7 +220,7 @@ def make_room(
     started_s = context.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
     if is_pointless(context, attempt):
-        take_back(result)
+        result.drop()
         return None
     if any(plugin.preempts for plugin in runner.profile.post_filters):
         context.observer.preemption_tried()
@@ -171,14 +230,6 @@ def make_room(
         victims = tuple([(key, seen[key].priority) for key in result.victims if key in seen])
         context.tell(attempt, Step.NOMINATED, (result.nomination.node, victims))
     return result
-
-
-def take_back(result: PostFilterResult | None) -> None:
-    """Do not go on with what PostFilter plugins began."""
-    if result is not None and result.withdraw is not None:
-        result.withdraw()
-    if result is not None and result.background is not None:
-        result.background.close()
 
 
 def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:

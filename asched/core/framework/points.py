@@ -313,9 +313,13 @@ class Nomination(msgspec.Struct, frozen=True):
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """`background` goes on after the attempt (evictions); if it fails, or answers SKIP because
-    nothing was left to be done, the pod is tried again at once. `withdraw` takes back what was
-    noted for it, if it must not go on after all: the pod's group does not fit even so.
+    """What a PostFilter plugin answers, or all of a profile together (`Runner.post_filter`).
+
+    `background` of SUCCESS goes on after the attempt (evictions); if it fails, or answers SKIP
+    because nothing was left to be done, the pod is tried again at once. `withdraw` takes back what
+    was noted for it, if it must not go on after all: the pod's group does not fit even so.
+    `background` of any other status is carried out before the pod returns to the queue; if it
+    fails, its status is reported in place of this one. `first` collects these of all plugins.
     """
 
     status: Status
@@ -323,6 +327,15 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     background: Late | None = None
     victims: tuple[str, ...] = ()
     withdraw: Callable[[], None] | None = None
+    first: tuple[Late, ...] = ()
+
+    def drop(self) -> None:
+        """Carry nothing out, and take back what was noted."""
+        if self.withdraw is not None:
+            self.withdraw()
+        for steps in (*self.first, self.background):
+            if steps is not None:
+                steps.close()
 
 
 class PostFilterPlugin(Plugin):

@@ -28,7 +28,7 @@ from asched.core.framework.fitting import Fitting
 from asched.core.framework.meter import Meter
 from asched.core.framework.per_node import late
 from asched.core.framework.placements import is_within, narrowed
-from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
+from asched.core.framework.points import BindPlugin, Late, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.rejections import Rejections
 from asched.core.framework.results.active_plugins import ActivePlugins
@@ -263,8 +263,11 @@ class Runner:
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial
     ) -> Generator[Effect, Answer, PostFilterResult]:
-        """Ask the PostFilter plugins to make room; messages of those that could not are joined."""
+        """Ask the PostFilter plugins to make room; messages of those that could not are joined,
+        and what any of them asks to be carried out is kept.
+        """
         said: list[str] = []
+        first: tuple[Late, ...] = ()
         nomination = Nomination()
         for plugin in self.profile.post_filters:
             steps = plugin.post_filter(pod, rejection, trial)
@@ -277,16 +280,19 @@ class Runner:
                 result = replace(result, background=later)
             code = result.status.code
             if code is Code.SUCCESS:
-                return result
+                return replace(result, first=first)
+            if result.background is not None:
+                first = (*first, result.background)
+                result = replace(result, background=None)
             if code in (Code.ERROR, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-                return result
+                return replace(result, first=first)
             if code is not Code.UNSCHEDULABLE:
                 text = f'running PostFilter plugin "{plugin.name}": {result.status.message}'
-                return PostFilterResult(failure(text), result.nomination)
+                return replace(result, status=failure(text), first=first)
             said.extend(result.status.reasons)
             if result.nomination.node is not None:
                 nomination = result.nomination
-        return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(said)), nomination)
+        return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(said)), nomination, first=first)
 
     def binders(self, pod: PodInfo) -> Sequence[BindPlugin]:
         """Who may bind the pod, in order: the first extender that binds and cares, then the

@@ -274,6 +274,17 @@ class SchedulingQueue:
                 continue
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
 
+    def retry(self, pod: Pod, now_s: float) -> None:
+        """Try one that rests again after all of its backoff. One in flight will be tried again when
+        it returns.
+        """
+        queued = self.places.get(pod.key)
+        if queued is not None and queued.group is not None:
+            queued.is_patient = True
+            self._requeue(queued, Worth.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
+        elif pod.uid in self.in_flight:
+            self.in_flight.record(Change(FORCE_ACTIVATE, None, pod))
+
     def try_again(self, queued: QueuedPod, now_s: float) -> None:
         """One that stands nowhere, having been taken from those unschedulable."""
         if self._gates.admit(queued):

@@ -132,10 +132,7 @@ class Judge:
         state = runner.cache.state_of(info)
         trial = runner.trial(state, context.waiting, 0, context.now_s)
         result: PostFilterResult = run_alone(runner.post_filter(info, rejection, trial))
-        if result.background is not None:
-            result.background.close()
-        if result.withdraw is not None:
-            result.withdraw()
+        result.drop()
         return result
 
 

@@ -18,6 +18,7 @@ A separate class exists only where a caller acts differently.
 from typing import ClassVar, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from asched.core.model.decode import MalformedError
 from asched.edge.client.parsing import read
@@ -105,7 +106,7 @@ class TooManyRequests(ApiError):
 
 
 class ServerFailed(ApiError):
-    """5xx: whether the request was carried out is not known."""
+    """5xx: whether the request was carried out tells `Status.says_not_done`."""
 
 
 _BY_REASON: Final[dict[str, type[ApiError]]] = {
@@ -148,6 +149,45 @@ class Status(msgspec.Struct, rename="camel"):
         causes = self.details.causes if self.details is not None else None
         return any(cause.reason == "ResourceVersionTooLarge" for cause in causes or ())
 
+    @property
+    def says_not_done(self) -> bool:
+        """Whether it says for certain that the request was not, and will not be, carried out.
+
+        No timeout does. Nor does an error of etcd in the middle of a write, which kube-apiserver
+        passes on with no reason of its own (a binding's as 409): the write may be stored later.
+        """
+        if self.code == _GATEWAY_TIMEOUT or self.reason in _TIMEOUTS:
+            return False
+        if self.code < _SERVER_ERROR:
+            is_of_store = any(words in self.message for words in _STORE_ERRORS)
+            return self.code != _CONFLICT or not is_of_store or self._is_known
+        return bool(self.reason) or self._is_known
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the words alone say that nothing was carried out."""
+        return any(words in self.message for words in _NOT_DONE)
+
+
+_SERVER_ERROR: Final = 500
+_GATEWAY_TIMEOUT: Final = 504
+_CONFLICT: Final = 409
+_TIMEOUTS: Final = frozenset(("Timeout", "ServerTimeout"))
+#: Words of errors of etcd, of its client, and of the connection between the two.
+_STORE_ERRORS: Final = (
+    "etcdserver: ",
+    "etcdclient: ",
+    "rpc error: ",
+    "context deadline exceeded",
+    "context canceled",
+)
+#: ... and of those among them, and others without a reason, by which nothing was written.
+_NOT_DONE: Final = (
+    "etcdserver: mvcc: database space exceeded",
+    "etcdserver: request is too large",
+    "etcdserver: too many requests",
+    "admission webhook ",
+)
 
 _status_decoder: Final = msgspec.json.Decoder(Status)
 
@@ -159,6 +199,16 @@ def read_status(body: bytes) -> Status | None:
     except MalformedError:
         return None
     return status if status.kind == "Status" else None
+
+
+def says_not_done(code: int, body: bytes) -> bool:
+    """Whether an error answer says for certain that the request was not carried out. A 5xx without
+    a Status is no word of the API server.
+    """
+    status = read_status(body)
+    if status is None:
+        return code < _SERVER_ERROR
+    return replace(status, code=code).says_not_done
 
 
 def retry_after_s(header: str | None) -> float | None:

@@ -5,10 +5,13 @@
 | nothing was sent      | again   | again   | again      | again   | again   | again   | later    |
 | broke off when sent   | Unknown | again   | again      | again * | Unknown | again   | later    |
 | 429                   | all: again after Retry-After; the lane and those below it pause       ||||
-| 5xx                   | Unknown | again   | again      | again * | Unknown | again   | given up |
+| timeouts, bare 5xx    | Unknown | again   | again      | again * | Unknown | again   | given up |
+| other 5xx             | Refused | again   | Refused    | Refused | Refused | again   | given up |
 | 409                   | Refused | -       | Refused    | Refused | Refused | again   | given up |
 | other 4xx             | Refused | Unknown | Refused ** | Refused | Refused | Refused | given up |
 
+"Timeouts" are all answers that do not say for certain that nothing was carried out
+(`errors.Status.says_not_done`); a bare 5xx has no Status of the API server.
 *  a patch that names a resourceVersion is Unknown instead: repeated, it could only conflict with
    itself.
 ** 404 after an attempt that may have worked is Done.
@@ -30,11 +33,12 @@ from asched.core.framework.effects import (
     Effect,
     EmitEvent,
     Patch,
+    PatchGroupStatus,
     PatchPodStatus,
     ReadPod,
 )
 from asched.core.state.facts import Answer, Done, Refused, Unknown
-from asched.edge.client.errors import TransportError, retry_after_s
+from asched.edge.client.errors import TransportError, retry_after_s, says_not_done
 from asched.edge.client.lanes import Job
 from asched.edge.client.transport import Reply
 from asched.edge.client.writes import answer_for
@@ -61,7 +65,11 @@ OVERLOAD_WAIT_S: Final = 1.0
 #: A longer Retry-After is not believed: then we ask again.
 PAUSE_S_MAX: Final = 30.0
 _CONFLICT: Final = 409
+_SERVER_ERROR: Final = 500
 _OVERLOADED: Final = 429
+
+
+_STATUSES: Final = PatchPodStatus | PatchGroupStatus
 
 
 class Again(msgspec.Struct, frozen=True):
@@ -81,19 +89,21 @@ def next_step(job: Job, outcome: Outcome, now_s: float, rng: Random) -> Answer |
         wait_s = overload_wait_s(outcome)
         if wait_s is not None:
             return _again(job, Again(wait_s, pause=True), outcome, now_s)
-        if outcome.status < 500 and not _is_retried_conflict(effect, outcome):
+        if not _is_tried_again(effect, outcome):
             answer = answer_for(effect, outcome)
             if job.maybe_done and outcome.status == 404 and _is_delete(effect):
                 return Done(answer.effect_id)
+            if job.maybe_done and outcome.status >= _SERVER_ERROR:  # of this attempt alone
+                return _honest(job, outcome, maybe_done=True)
             return answer
     if isinstance(effect, EmitEvent):
         return _next_for_event(job, outcome, rng)
     if isinstance(outcome, Reply) or outcome.sent:
         if outcome_may_stand(effect):
             return _honest(job, outcome, maybe_done=True)
-        # A conflict was not carried out; everything else that gets here may have been.
-        job.maybe_done = job.maybe_done or not _is_retried_conflict(effect, outcome)
-    if isinstance(effect, PatchPodStatus):
+        is_refused = isinstance(outcome, Reply) and says_not_done(outcome.status, outcome.body)
+        job.maybe_done = job.maybe_done or not is_refused
+    if isinstance(effect, _STATUSES):
         if job.attempt_count >= STATUS_ATTEMPTS:
             return _honest(job, outcome, maybe_done=job.maybe_done)
         wait_s = STATUS_INITIAL_S * STATUS_FACTOR ** (job.attempt_count - 1)
@@ -123,12 +133,13 @@ def _next_for_event(job: Job, outcome: Outcome, rng: Random) -> Answer | Again:
     return Again(EVENT_WAIT_S * (1 + 0.2 * rng.random()), pause=True)
 
 
-def _is_retried_conflict(effect: Effect, outcome: Outcome) -> bool:
-    return (
-        isinstance(effect, PatchPodStatus)
-        and isinstance(outcome, Reply)
-        and outcome.status == _CONFLICT
-    )
+def _is_tried_again(effect: Effect, reply: Reply) -> bool:
+    """Whether what a server answered is to be followed by another attempt, or by `Unknown`."""
+    if isinstance(effect, _STATUSES) and reply.status == _CONFLICT:
+        return True
+    if isinstance(effect, ReadPod | EmitEvent | _STATUSES) and reply.status >= _SERVER_ERROR:
+        return True
+    return reply.status >= 400 and not says_not_done(reply.status, reply.body)
 
 
 def _is_delete(effect: Effect) -> bool:

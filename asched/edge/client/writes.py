@@ -1,8 +1,8 @@
 """Effects to requests and answers to facts: pure functions, bodies as kube-scheduler's.
 
-A binding has three outcomes, and this file knows which is which: 2xx is Bound; a 4xx is Refused,
-for certain; a 5xx is Unknown, because a server that timed out on its store may still have stored
-it.
+A write has three outcomes, and this file knows which is which: 2xx is Bound or Done; an error that
+says for certain that nothing was carried out is Refused, a webhook's that is down included; every
+other one is Unknown, because a server that timed out on its store may still have stored it.
 """
 
 from typing import Any, Final, NamedTuple
@@ -34,7 +34,7 @@ from asched.core.state.facts import (
     Refused,
     Unknown,
 )
-from asched.edge.client.errors import api_error
+from asched.edge.client.errors import api_error, says_not_done
 from asched.edge.client.parsing import read
 from asched.edge.client.transport import JSON, Reply
 
@@ -141,7 +141,7 @@ def answer_for(effect: Effect, reply: Reply) -> Answer:
         obj = _object(reply.body) if isinstance(effect, Patch | Create) else None
         return Done(effect.id, obj)
     error = api_error(reply.status, reply.body)
-    if reply.status >= 500:
+    if not says_not_done(reply.status, reply.body):
         return Unknown(effect.id, f"{error.message} (HTTP status {reply.status})")
     return Refused(effect.id, reply.status, error.message, error.reason)
 

@@ -83,6 +83,10 @@ class Reports(SchedulerMetrics):
         extra = {"v": 2, "pod": pod_key, "node": node, "err": message}
         log.info("The pod was not bound", extra=extra)
 
+    def preemption_failed(self, pod_key: str, message: str) -> None:
+        extra = {"pod": pod_key, "err": message}
+        log.error("Error occurred during async preemption", extra=extra)
+
     def complaint(self, message: str) -> None:
         self._own.complained()
         log.error(message)

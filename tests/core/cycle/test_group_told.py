@@ -101,36 +101,6 @@ def test_whom_to_hear_from_how_long_to_wait_and_what_to_say_is_added() -> None:
     assert group_cycle._with(frozenset(), OWN, 0.0, "; later").message == "too small; later"
 
 
-@pytest.mark.parametrize(
-    ("result", "needs_room", "has_withdraw", "goes_on"),
-    [
-        (Result.WAITING_ON_PREEMPTION, True, True, True),
-        (Result.WAITING_ON_PREEMPTION, False, True, False),
-        (Result.UNSCHEDULABLE, True, True, False),
-        (Result.UNSCHEDULABLE, True, False, True),
-    ],
-)
-def test_evictions_go_on_if_they_make_the_group_fit_and_what_was_noted_for_them(
-    result: Result, needs_room: bool, has_withdraw: bool, goes_on: bool
-) -> None:
-    scene = Scene()
-    withdrawn: list[str] = []
-    counted: list[int] = []
-    steps = (number for number in range(3))
-    next(steps)
-    background: Any = SimpleNamespace(steps=steps)
-    decision: Any = SimpleNamespace() if needs_room else None
-    tried = Tried(scene.one, decision=decision, failure=OWN, background=background, victims=2)
-    tried.withdraw = (lambda: withdrawn.append("")) if has_withdraw else None
-    scene.context.observer.preempting = counted.append  # type: ignore[method-assign]
-    found = group_cycle._background(scene.context, outcome(result), tried)
-    assert (found is background) == goes_on
-    assert (withdrawn, counted) == (([], [2]) if goes_on else ([""], []))
-    assert list(steps) == ([1, 2] if goes_on else [])
-    tried.background = None
-    group_cycle._background(scene.context, outcome(Result.UNSCHEDULABLE), tried)  # nothing to end
-
-
 def test_a_start_is_looked_for_if_only_places_are_wanting() -> None:
     scene = Scene()
     group = scene.group(*members(2))

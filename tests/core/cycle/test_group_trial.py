@@ -25,7 +25,8 @@ from asched.core.cycle.group_trial import (
     undo,
 )
 from asched.core.framework.effects import Pause
-from asched.core.framework.status import PluginError
+from asched.core.framework.points import PostFilterResult
+from asched.core.framework.status import SUCCESS, PluginError
 from asched.core.state.audit import recount
 from asched.core.state.budget import SLICE_STEPS, Budget, OutOfTurn
 from asched.core.state.cluster import CannotAssumeError
@@ -111,12 +112,12 @@ def test_room_that_others_have_to_leave_is_noted_and_nobody_goes_yet() -> None:
     assert outcome.result is Result.WAITING_ON_PREEMPTION
     assert outcome.needs_room
     room_for = [tried for tried in outcome.tried if tried.needs_room]
-    assert [tried.victims for tried in room_for] == [1]
-    assert all(tried.background is not None for tried in room_for)
+    assert [len(tried.room.victims) for tried in room_for if tried.room is not None] == [1]
+    assert all(tried.room and tried.room.background is not None for tried in room_for)
     assert not any(tried.fits for tried in room_for)
     run(undo(scene.context, group, outcome))
     assert scene.places() == {"low": "n0"}
-    assert [(t.victims, t.background, t.withdraw) for t in outcome.tried] == [(0, None, None)] * 3
+    assert [t.room for t in outcome.tried] == [None] * 3
     assert recount(scene.cluster) == []
 
 
@@ -310,8 +311,8 @@ def test_who_was_rejected_for_where_pods_are_may_profit_from_the_others() -> Non
     assert profits("NodeResourcesFit", "InterPodAffinity")
     assert not profits("NodeResourcesFit")
     assert not profits("nobody-knows-it")
-    assert not profits("InterPodAffinity", background=SimpleNamespace())
-    assert not profits("InterPodAffinity", withdraw=lambda: None)
+    assert not profits("InterPodAffinity", room=PostFilterResult(SUCCESS, background=iter(())))
+    assert not profits("InterPodAffinity", room=PostFilterResult(SUCCESS, withdraw=list))
     assert not profits("InterPodAffinity", decision=SimpleNamespace())
     assert not group_trial._may_profit(Tried(attempt))
 
@@ -380,10 +381,10 @@ def test_evictions_that_were_noted_are_taken_back() -> None:
     group, outcome = scene.tried(*members(3))
     evicting = next(tried for tried in outcome.tried if tried.needs_room)
     withdrawn: list[str] = []
-    evicting.withdraw = lambda: withdrawn.append("")
-    steps = (number for number in range(3))
+    steps: Any = (number for number in range(3))
     next(steps)
-    evicting.background = SimpleNamespace(steps=steps)  # type: ignore[assignment]
+    noted = PostFilterResult(SUCCESS, background=steps, withdraw=lambda: withdrawn.append(""))
+    evicting.room = noted
     run(undo(scene.context, group, outcome))
     assert withdrawn == [""]
     assert list(steps) == [], "it goes on no more"

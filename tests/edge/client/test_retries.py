@@ -67,7 +67,7 @@ def test_what_was_not_sent_is_tried_again(effect):
     assert isinstance(step(effect, NOT_SENT), Again)
 
 
-@pytest.mark.parametrize("outcome", [LOST, LATE, answer(500), answer(503), answer(504)])
+@pytest.mark.parametrize("outcome", [LOST, LATE, answer(500, reason=""), Reply(503, b"busy"), answer(504)])
 @pytest.mark.parametrize(
     ("effect", "expected"),
     [
@@ -121,7 +121,7 @@ def test_overload_without_end_is_a_refusal():
         (EVICT, NOT_SENT, False, Refused),
         (EVICT, NOT_SENT, True, Unknown),
         (EVICT, LOST, False, Unknown),
-        (PATCH, answer(500), False, Unknown),
+        (PATCH, answer(500, reason=""), False, Unknown),
     ],
 )
 def test_the_end_of_all_attempts_is_honest(effect, outcome, maybe_done, expected):

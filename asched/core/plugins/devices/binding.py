@@ -5,12 +5,13 @@ reservation together. A claim for extended resources is created first, and the p
 it. A write that meets a newer version of the claim is tried again with it; so is one whose outcome
 is unknown, since the newer version tells whether it was carried out.
 
-While it is unknown whether an allocation was written its devices are nobody else's: such a binding
-does not end before a newer version, or a second write, has told. A write is tied to the version it
-was made for, so once there is a newer one it cannot be carried out any more.
+While it is unknown whether an allocation was written its devices are not free: such a binding does
+not end before a newer version, or a second write, shows it, or LANDS_WITHIN_S after the last write
+without an answer, if later ones are refused. A write is tied to the version it was made for, so
+once there is a newer one it cannot be carried out any more.
 
-Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; none while in doubt,
-         because devices given back on a guess could be given out twice.
+Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; while in doubt as many
+         as it takes, because devices given back on a guess could be given out twice.
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
 
@@ -23,7 +24,14 @@ import msgspec
 from asched.core.dra import allocator, demand
 from asched.core.dra.extended import Requests
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
+from asched.core.framework.effects import (
+    LANDS_WITHIN_S,
+    Create,
+    Effect,
+    EmitEvent,
+    Patch,
+    WaitFor,
+)
 from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, Status, failure
@@ -128,7 +136,7 @@ class ClaimBinding:
         """Finalizer, allocation and reservation, tried again as long as that makes sense."""
         key = claim.metadata.key
         claim = self._current(key, claim.uid) or claim
-        attempts, in_doubt = 0, False
+        attempts, doubt_s = 0, 0.0  # so long may a write without an answer still be carried out
         while attempts < ATTEMPTS_MAX:
             attempts += 1
             if claim.metadata.deletion_timestamp is not None:
@@ -152,15 +160,16 @@ class ClaimBinding:
                 outcome = yield from self._try(pod, claim, wanted)
                 if isinstance(outcome, ResourceClaim):
                     return self._settle(outcome)
-                in_doubt = in_doubt or (wanted is not None and isinstance(outcome, Unknown))
-            if isinstance(outcome, Refused) and outcome.code != CONFLICT:
+                if wanted is not None and isinstance(outcome, Unknown):
+                    doubt_s = LANDS_WITHIN_S
+            if _is_final(outcome, in_doubt=doubt_s > 0.0):
                 done = "add allocation and reservation" if allocation else "add reservation"
                 return Failed(f"{done} to claim {key}: {outcome.message}", claim)
             newer = yield from self._newer(claim)
             if newer is not None:
-                claim, in_doubt = newer, False
-            elif in_doubt and self._current(key, claim.uid) is not None:
-                attempts = 0
+                claim, doubt_s = newer, 0.0
+            elif doubt_s > 0.0 and self._current(key, claim.uid) is not None:
+                attempts, doubt_s = 0, doubt_s - REFRESH_S_MAX
             else:
                 assert not isinstance(outcome, ResourceClaim)
                 text = f"get updated claim {key} after conflict: {outcome.message}"
@@ -373,6 +382,15 @@ def _is_newer(version: str, other: str) -> bool:
     if version.isdecimal() and other.isdecimal():
         return int(version) > int(other)
     return version != other
+
+
+def _is_final(outcome: ResourceClaim | Refused | Unknown, *, in_doubt: bool) -> bool:
+    """Whether an answer ends the attempts to write. While a write before is in doubt, only one that
+    speaks for that, too.
+    """
+    if not isinstance(outcome, Refused) or outcome.code == CONFLICT:
+        return False
+    return not in_doubt or outcome.code == deallocation.NOT_FOUND
 
 
 def _no(answer: Answer) -> Refused | Unknown:
