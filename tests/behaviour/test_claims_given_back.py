@@ -187,7 +187,7 @@ def test_a_refusal_is_reported_in_the_servers_words_and_tried_again_with_backoff
     for _ in range(4):
         patch = scene.the(Patch)
         scene.go(Refused(patch.id, 500, WEBHOOK, "InternalError"))
-        assert f"deallocate claim d/c: {WEBHOOK}" in scene.notes()[0]
+        assert f"not available on the node. {WEBHOOK}" in scene.notes()[0]
         assert DONE not in scene.notes()[0]
         before_s = scene.now_s
         while not scene.of(Patch):

@@ -111,8 +111,7 @@ class Binding(msgspec.Struct):
             steps = plugin.pre_bind(attempt.info, self.node)
             status = yield from self._until_decided(late.driven(steps, plugin.name, "preBind"))
             context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
-            if self.waiting.decision is not None:
-                return self.waiting.decision
+            status = self.waiting.decision or status
             if not status.is_success:
                 return _named(status, "PreBind", plugin.name)
         return SUCCESS

@@ -82,7 +82,8 @@ class WaitingPod:
         if self.stage is Stage.BINDING:
             return False
         if self.decision is None:
-            self.decision = failure(f"preempted by {plugin}")
+            is_at_permit = self.stage is Stage.PERMIT
+            self.decision = failure("preempted" if is_at_permit else f"preempted by {plugin}")
         return True
 
     @property

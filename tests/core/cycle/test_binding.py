@@ -382,7 +382,7 @@ def test_an_error_while_it_waits_is_told_as_one() -> None:
     scene = Scene(permit=WAITS)
     waiting(scene).preempt("Other")
     scene.play.turn()
-    assert scene.said() == "waiting on permit for pod: preempted by Other"
+    assert scene.said() == "waiting on permit for pod: preempted"
 
 
 @pytest.mark.parametrize(

@@ -201,11 +201,13 @@ def test_departures_elsewhere_wake_a_preemptor_only_if_it_fits_there() -> None:
     assert world.pods["default/pre"].spec.node_name == "n9"
 
 
-def test_a_failed_eviction_sends_the_preemptor_back_at_once() -> None:
+def test_a_failed_eviction_is_begun_again_after_the_preemptors_backoff() -> None:
     world = full_world(1, per_node=1)
     world.add(a_high("pre", cpu="4").build())
     mark = world.play.the(MarkVictim)
     world.play.turn(Unknown(mark.id, "no answer"))
+    assert not world.play.of(MarkVictim)
+    world.play.turn(after_s=2.0)
     assert [effect.pod.name for effect in world.play.of(MarkVictim)] == ["low-0-0"]
     world.run()
     assert world.pods["default/pre"].spec.node_name == "n0"

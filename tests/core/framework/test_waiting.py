@@ -59,7 +59,8 @@ def test_how_far_it_has_come_says_who_may_still_stop_it(
     one.reject("A", "no")
     assert (one.decision is not None) == rejected
     assert two.preempt("A") == preempted
-    assert two.decision == (failure("preempted by A") if preempted else None)
+    words = "preempted" if stage is Stage.PERMIT else "preempted by A"
+    assert two.decision == (failure(words) if preempted else None)
     three.withdraw()
     assert three.decision == (unschedulable("removed") if withdrawn else None)
 

@@ -282,7 +282,7 @@ def test_a_victim_that_waits_to_be_bound_is_turned_back_in_memory(is_binding: bo
     assert isinstance(event, EmitEvent)
     assert event.note == "Preempted by pod uid-pre on node n0 (in kube-scheduler memory)."
     assert waiting.decision is not None
-    assert waiting.decision.message == "preempted by DefaultPreemption"
+    assert waiting.decision.message == "preempted"
     assert not scene.under_way.holds_back(scene.preemptor), "nothing is to be seen of it"
 
 

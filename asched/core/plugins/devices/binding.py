@@ -57,6 +57,7 @@ ATTEMPTS_MAX: Final = 5
 #: milliseconds; a guess with room for a busy API server.
 REFRESH_S_MAX: Final = 5.0
 CONFLICT: Final = 409
+TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
 class Failed(NamedTuple):
@@ -113,7 +114,7 @@ class ClaimBinding:
             elif claim is reserved.extended:
                 if reserved.requests is None:
                     continue  # the node offers the resources itself
-                outcome = yield from self._bind_extended(pod, claim, reserved)
+                outcome = yield from self._bind_extended(pod, node, claim, reserved)
                 if isinstance(outcome, Failed):
                     return failure(outcome.message)
                 written.append(outcome)
@@ -136,7 +137,8 @@ class ClaimBinding:
         """Finalizer, allocation and reservation, tried again as long as that makes sense."""
         key = claim.metadata.key
         claim = self._current(key, claim.uid) or claim
-        attempts, doubt_s = 0, 0.0  # so long may a write without an answer still be carried out
+        attempts, problem = 0, ""
+        doubt_s = 0.0  # so long may a write without an answer still be carried out
         while attempts < ATTEMPTS_MAX:
             attempts += 1
             if claim.metadata.deletion_timestamp is not None:
@@ -148,33 +150,37 @@ class ClaimBinding:
                 and stored.devices != allocation.devices
             ):
                 return Failed(f"claim {key} got allocated elsewhere in the meantime", claim)
+            if allocation is None and stored is None:
+                return Failed(f"claim {key} got deallocated elsewhere in the meantime", claim)
             if claim.is_reserved_for(pod.uid) and stored is not None:
                 return self._settle(claim)
             wanted = allocation if stored is None else None
+            step = "add finalizer"
             protected = yield from self._protect(claim, wanted)
-            outcome: ResourceClaim | Refused | Unknown = protected
             if isinstance(protected, ResourceClaim):
                 claim = protected
                 # Whoever may have to delete it must know of the finalizer.
                 self._cluster.assume_object(RESOURCE_CLAIM, claim)
+                step = "add allocation and reservation" if allocation else "add reservation"
                 outcome = yield from self._try(pod, claim, wanted)
                 if isinstance(outcome, ResourceClaim):
                     return self._settle(outcome)
                 if wanted is not None and isinstance(outcome, Unknown):
                     doubt_s = LANDS_WITHIN_S
+            else:
+                outcome = protected
+            problem = f"{step} to claim {key}: {outcome.message}"
             if _is_final(outcome, in_doubt=doubt_s > 0.0):
-                done = "add allocation and reservation" if allocation else "add reservation"
-                return Failed(f"{done} to claim {key}: {outcome.message}", claim)
+                break
             newer = yield from self._newer(claim)
             if newer is not None:
                 claim, doubt_s = newer, 0.0
             elif doubt_s > 0.0 and self._current(key, claim.uid) is not None:
                 attempts, doubt_s = 0, doubt_s - REFRESH_S_MAX
             else:
-                assert not isinstance(outcome, ResourceClaim)
-                text = f"get updated claim {key} after conflict: {outcome.message}"
-                return Failed(text, claim)
-        return Failed(f"claim {key} changed {ATTEMPTS_MAX} times while it was written", claim)
+                problem = f"get updated claim {key} after conflict: {outcome.message}"
+                break
+        return Failed(problem, claim)
 
     def _protect(
         self, claim: ResourceClaim, allocation: AllocationResult | None
@@ -244,11 +250,13 @@ class ClaimBinding:
 
     # --- the claim for extended resources --------------------------------------------------------
 
-    def _bind_extended(self, pod: Pod, claim: ResourceClaim, reserved: Reserved) -> Writing:
+    def _bind_extended(
+        self, pod: Pod, node: str, claim: ResourceClaim, reserved: Reserved
+    ) -> Writing:
         allocation = reserved.allocation_of(claim)
         requests = reserved.requests
         if allocation is None or requests is None or claim.metadata.name != demand.IN_MEMORY:
-            return Failed(f"extended resource claim not found for pod {pod.key}", claim)
+            return Failed(f"extended resource claim not found for node {node}", claim)
         answer = yield Create(
             kind=RESOURCE_CLAIM,
             namespace=pod.metadata.namespace,
@@ -317,7 +325,7 @@ class ClaimBinding:
         )
         verdict = self._verdict(waiting) or BOUND
         if isinstance(answer, TimedOut):
-            verdict = Verdict("timeout", failure("device binding timeout"))
+            verdict = Verdict("timeout", failure(TIMED_OUT))
         self._report(pod, claims, verdict.label, self._cluster.wall_clock_s - since_s)
         return verdict.status
 
@@ -384,7 +392,7 @@ def _is_newer(version: str, other: str) -> bool:
     return version != other
 
 
-def _is_final(outcome: ResourceClaim | Refused | Unknown, *, in_doubt: bool) -> bool:
+def _is_final(outcome: Refused | Unknown, *, in_doubt: bool) -> bool:
     """Whether an answer ends the attempts to write. While a write before is in doubt, only one that
     speaks for that, too.
     """

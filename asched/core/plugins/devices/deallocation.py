@@ -6,7 +6,7 @@ from typing import Any
 
 from asched.core.framework.effects import STRATEGIC_MERGE, Delete, Patch
 from asched.core.framework.points import Late
-from asched.core.framework.status import SUCCESS, Status, failure
+from asched.core.framework.status import SUCCESS, failure
 from asched.core.model.claim import FINALIZER, ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.state.facts import Done, Refused, Unknown
@@ -21,7 +21,7 @@ def deallocate(claim: ResourceClaim) -> Late:
     )
     if isinstance(answer, Done):
         return SUCCESS
-    return _failed(f"deallocate claim {claim.metadata.key}", answer)
+    return failure(_words(answer))
 
 
 def cancel_reservation(claim: ResourceClaim, pod_uid: str) -> Patch:
@@ -46,14 +46,14 @@ def delete_extended(claim: ResourceClaim) -> Late:
         rest = [name for name in finalizers if name != FINALIZER]
         answer = yield patch(claim, {"finalizers": rest or None})
         if not isinstance(answer, Done) and not _is_gone(answer):
-            return _failed(f"update resourceclaim {claim.metadata.key}", answer)
+            return failure(f"update resourceclaim {claim.metadata.key}: {_words(answer)}")
     meta = claim.metadata
     answer = yield Delete(
         kind=RESOURCE_CLAIM, namespace=meta.namespace, name=meta.name, uid=meta.uid
     )
     if isinstance(answer, Done) or _is_gone(answer):
         return SUCCESS
-    return _failed(f"delete resourceclaim {claim.metadata.key}", answer)
+    return failure(_words(answer))
 
 
 def patch(claim: ResourceClaim, changes: dict[str, Any], subresource: str = "") -> Patch:
@@ -76,6 +76,5 @@ def _is_gone(answer: object) -> bool:
     return isinstance(answer, Refused) and answer.code == NOT_FOUND
 
 
-def _failed(what: str, answer: object) -> Status:
-    said = answer.message if isinstance(answer, (Refused, Unknown)) else type(answer).__name__
-    return failure(f"{what}: {said}")
+def _words(answer: object) -> str:
+    return answer.message if isinstance(answer, (Refused, Unknown)) else type(answer).__name__

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.config.problem import quoted
 from asched.core.framework.points import Mask
 from asched.core.model.claim import (
     AllocatedDeviceStatus,
@@ -121,10 +122,9 @@ def is_ready(claim: ResourceClaim) -> bool:
 
 
 def _failure(claim: ResourceClaim, condition: DeviceCondition) -> str:
-    message = condition.message.replace("\\", "\\\\").replace('"', '\\"')
     return (
-        f"claim {claim.metadata.name} binding failed: "
-        f'reason={condition.reason}, message="{message}"'
+        f"device binding failed: claim={claim.metadata.name}, "
+        f"reason={condition.reason}, message={quoted(condition.message)}"
     )
 
 

@@ -205,7 +205,7 @@ def test_attempts_are_bounded() -> None:
         world.see_claim(a_claim_object("c", **with_finalizer(str(10 + attempt))))
         talk.done()
     assert talk.status is not None
-    assert talk.status.message == "claim d/c changed 5 times while it was written"
+    assert talk.status.message == "add allocation and reservation to claim d/c: no"
 
 
 # --- extended resources --------------------------------------------------------------------------
@@ -386,7 +386,7 @@ def test_a_failure_condition_ends_the_wait() -> None:
     assert talk.effect.ready()
     talk.done()
     assert talk.status is not None
-    assert talk.status.message == 'claim c binding failed: reason=R, message="say \\"no\\""'
+    assert talk.status.message == 'device binding failed: claim=c, reason=R, message="say \\"no\\""'
     assert [status for *_, status in heard.bindings] == ["failure"]
 
 
@@ -395,5 +395,5 @@ def test_the_wait_has_an_end() -> None:
     heard = Heard(talk)
     talk.timed_out()
     assert talk.status is not None
-    assert talk.status.message == "device binding timeout"
+    assert talk.status.message == "device binding timeout: context deadline exceeded"
     assert [status for *_, status in heard.bindings] == ["timeout"]

@@ -161,7 +161,7 @@ def test_attempts_in_doubt_do_not_count() -> None:
         talk.refused(409)
         talk.world.see_claim(a_claim_object("c", **with_finalizer(str(10 + attempt))))
         talk.done()
-    assert words(talk.status) == "claim d/c changed 5 times while it was written"
+    assert words(talk.status) == "add allocation and reservation to claim d/c: no"
 
 
 def test_an_answer_without_the_claim_is_none() -> None:

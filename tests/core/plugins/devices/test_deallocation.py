@@ -26,8 +26,8 @@ def end(steps: Generator[Any, Answer, Status], answer: Answer) -> Status:
     ("answer", "message"),
     [
         (Done(0), ""),
-        (Refused(0, 409, "changed"), "deallocate claim d/c: changed"),
-        (Unknown(0, "lost"), "deallocate claim d/c: lost"),
+        (Refused(0, 409, "changed"), "changed"),
+        (Unknown(0, "lost"), "lost"),
     ],
 )
 def test_deallocation_succeeds_or_says_why(answer: Answer, message: str) -> None:

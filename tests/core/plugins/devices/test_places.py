@@ -141,7 +141,7 @@ def test_a_failure_is_told_with_its_reason_and_message(failed: str) -> None:
     with pytest.raises(BindingFailed) as problem:
         is_ready(claim)
     assert str(problem.value) == (
-        'claim c binding failed: reason=Broken, message="the \\"card\\" is \\\\ gone"'
+        'device binding failed: claim=c, reason=Broken, message="the \\"card\\" is \\\\ gone"'
     )
 
 

@@ -154,7 +154,7 @@ def test_what_we_know_of_a_made_claim_is_forgotten_with_it(is_deleted: bool) -> 
 
     status = end.value.value
     assert status.is_success == is_deleted
-    assert status.message == ("" if is_deleted else "delete resourceclaim d/x: forbidden")
+    assert status.message == ("" if is_deleted else "forbidden")
     known = world.cluster.get(RESOURCE_CLAIM, "d/x")
     assert known is (None if is_deleted else made)
 
