@@ -4,10 +4,13 @@ A claim stays allocated where its devices are. If that node cannot take the pod 
 scheduler deallocates the claim, so that the next attempt may allocate it elsewhere.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from asched.cli.main import main
 from asched.core.framework.effects import (
     Bind,
     Delete,
@@ -295,3 +298,47 @@ def test_a_node_that_returns_takes_the_pod_with_the_claim_as_it_is() -> None:
     scene.go(after_s=2.0)
     reserve = scene.the(Patch)
     assert reserve.body["status"]["reservedFor"][0]["uid"] == "uid-p"
+
+
+def test_simulate_places_a_pod_whose_claim_is_on_a_cordoned_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The claim and its class are as a user writes them, without the API server's defaults."""
+    ready = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "32"}}
+    results = [{"request": "r", "driver": "gpu.x", "pool": "n1", "device": "d"}]
+    field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    on_n1 = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    v1, dra = "v1", "resource.k8s.io/v1"
+    exactly = {"deviceClassName": "gpu"}
+    items: list[dict[str, Any]] = [
+        an_object(v1, "Node", "n1", spec={"unschedulable": True}, status=ready),
+        an_object(v1, "Node", "n2", spec={}, status=ready),
+        an_object(dra, "DeviceClass", "gpu", spec={}),
+        an_object(
+            dra,
+            "ResourceClaim",
+            "c",
+            spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+            status={"allocation": {"devices": {"results": results}, "nodeSelector": on_n1}},
+        ),
+    ]
+    for name in ("n1", "n2"):
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.x", "pool": pool, "nodeName": name, "devices": [{"name": "d"}]}
+        items.append(an_object(dra, "ResourceSlice", name, spec=spec))
+    claims = [{"name": "c", "resourceClaimName": "c"}]
+    pod = an_object(
+        v1, "Pod", "p", spec={"containers": [{"name": "a", "image": "x"}], "resourceClaims": claims}
+    )
+    cluster, manifest = tmp_path / "cluster.json", tmp_path / "pod.json"
+    cluster.write_text(json.dumps({"apiVersion": v1, "kind": "List", "items": items}))
+    manifest.write_text(json.dumps(pod))
+    assert main(["simulate", "--dump", str(cluster), "-f", str(manifest)]) == 0
+    assert "1 of 1 placed on 1 node\n  on n2 1" in capsys.readouterr().out
+
+
+def an_object(api_version: str, kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "uid": f"uid-{kind}-{name}", "resourceVersion": "1"}
+    if kind in ("Pod", "ResourceClaim"):
+        metadata["namespace"] = "default"
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}

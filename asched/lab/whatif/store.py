@@ -22,6 +22,7 @@ from asched.core.state.facts import Answer, Bound, Fact, Gone, Listed, Refused, 
 from asched.edge.client.writes import answer_for, request_for
 from asched.lab.apiserver import binding, bodies, bootstrap, crud
 from asched.lab.apiserver.context import NAME_LETTERS, SUFFIX_LENGTH, Options
+from asched.lab.apiserver.defaults_kinds import apply_defaults
 from asched.lab.apiserver.limits import pod_usage
 from asched.lab.apiserver.quantities import canonical, value
 from asched.lab.apiserver.resources import (
@@ -76,7 +77,9 @@ class Store:
             res, kind = BY_KIND.get((api_version, name)), WATCHED.get((api_version, name))
             if res is not None:
                 for obj in objects:
-                    self.put(res, {"status": {}, **obj})
+                    stored = {"spec": {}, "status": {}, **obj}
+                    apply_defaults(name, stored)  # a list made by hand may lack them
+                    self.put(res, stored)
             elif kind is not None:
                 self._unserved[kind] = tuple(decode(kind.record, obj) for obj in objects)
         self.note_namespaces()
