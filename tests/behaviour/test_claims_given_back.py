@@ -261,6 +261,26 @@ def test_what_several_plugins_have_to_do_is_all_done_and_evictions_after_it(refu
     assert play.the(DeletePod).pod.name == "low"
 
 
+class Breaker(Giver):
+    name = "Breaker"
+
+    def _give(self, namespace: str) -> Late:
+        yield Delete(kind=RESOURCE_CLAIM, namespace=namespace, name=self.name)
+        raise ValueError("out of order")
+
+
+def test_a_plugin_that_raises_while_it_carries_something_out_costs_its_pod_an_attempt() -> None:
+    play = Play(node("n1").allocatable(cpu="1"), plugins=(Breaker,))
+    play.see(a_pod("p", "d").requests(cpu="2"))
+    for _ in range(3):
+        play.turn(Done(play.the(Delete).id))
+        assert 'plugin "Breaker" raised ValueError: out of order' in play.notes()[0]
+        failed_s = play.now_s
+        while not play.of(Delete):
+            play.turn(after_s=0.5)
+            assert play.now_s < failed_s + 30.0, "the pod is never tried again"
+
+
 def test_a_pod_of_a_group_gives_its_claim_back_too() -> None:
     gates = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True}
     scene = Scene(gates=gates)

@@ -100,9 +100,9 @@ def test_a_place_is_taken_from_the_moment_of_the_decision() -> None:
 def test_a_refused_binding_gives_the_place_back() -> None:
     play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
     play.see(a_pod("a").requests(cpu="800m"))
-    play.answer(Refused(play.the(Bind).id, 500, "etcd is away", "InternalError"))
+    play.answer(Refused(play.the(Bind).id, 403, "not allowed", "Forbidden"))
     assert play.condition()["reason"] == "SchedulerError"
-    assert "etcd is away" in play.condition()["message"]
+    assert "not allowed" in play.condition()["message"]
     assert play.node_of("uid-a") == ""
     play.turn(after_s=2.5)
     assert play.the(Bind).pod.name == "a"
@@ -360,7 +360,7 @@ def exclusive() -> type[Exclusive]:
 def test_a_failed_binding_unreserves(exclusive: type[Exclusive]) -> None:
     play = Play(a_node("n1"), plugins=[exclusive])
     play.see(a_pod("web"))
-    play.answer(Refused(play.the(Bind).id, 500, "no", ""))
+    play.answer(Refused(play.the(Bind).id, 403, "no", ""))
     assert exclusive.log == ["reserve web", "unreserve web"]
 
 
