@@ -13,11 +13,11 @@ from collections import Counter
 
 import pytest
 
-from asched.lab.apiserver.resources import PODS
-from asched.lab.apiserver.store import Change
-from asched.lab.sim import faults
-from asched.lab.sim.steps import AddNodes, AddPods
-from asched.lab.sim.world import World
+from asched_lab.apiserver.resources import PODS
+from asched_lab.apiserver.store import Change
+from asched_lab.sim import faults
+from asched_lab.sim.steps import AddNodes, AddPods
+from asched_lab.sim.world import World
 
 PODS_COUNT = 40
 FIRE = (

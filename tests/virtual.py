@@ -2,8 +2,8 @@
 
 import asyncio
 
-from asched.lab.sim.clock import START_S, VirtualClock
-from asched.lab.sim.loop import VirtualLoop
+from asched_lab.sim.clock import START_S, VirtualClock
+from asched_lab.sim.loop import VirtualLoop
 
 
 class OnVirtualLoop:

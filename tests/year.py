@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
-from asched.lab.apiserver.resources import find
-from asched.lab.sim.reloading import reload
-from asched.lab.sim.steps import end_pods, pod_manifest, priority_class, remove
-from asched.lab.sim.world import SCHEDULER, World
+from asched_lab.apiserver.resources import find
+from asched_lab.sim.reloading import reload
+from asched_lab.sim.steps import end_pods, pod_manifest, priority_class, remove
+from asched_lab.sim.world import SCHEDULER, World
 from tests.weigh import weigh
 
 Json = dict[str, Any]

@@ -11,8 +11,8 @@ import pytest
 from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_RESOURCE, NODE
 from asched.core.state.facts import Fact, Seen
-from asched.edge.host.recording.anonymous import Anonymized, anonymize
-from asched.edge.host.recording.reading import Recording
+from asched_lab.replay.anonymous import Anonymized, anonymize
+from asched_lab.replay.reading import Recording
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.recorded import NOBODY, ours, record
 

@@ -13,7 +13,7 @@ from typing import Final
 import aiohttp
 import pytest
 
-from asched.cli.apiserver import add_parser, serve
+from asched_lab.commands.apiserver import add_parser, serve
 from asched.edge.files import write_private
 from asched.edge.serve.options import ServingOptions
 from asched.edge.serve.tls import Certificates

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.patience import HANG_S

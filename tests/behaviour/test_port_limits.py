@@ -17,7 +17,7 @@ from asched.edge.serve.listening import listen
 from asched.edge.serve.pages import Page, text
 from asched.edge.serve.request import Request
 from asched.edge.serve.turns import Turns
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.e2e.outside import Asched, a_process
 from tests.patience import HANG_S
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from asched.edge.certificates import load_pem, self_signed
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.patience import HANG_S

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from asched.edge.host.process import runner
-from asched.lab.bench.report import commit, machine_line
-from asched.lab.bench.world import WorkloadFailedError
+from asched_lab.bench.report import commit, machine_line
+from asched_lab.bench.world import WorkloadFailedError
 from tests.bench import real
 from tests.bench.crowds import Crowd, plain
 from tests.bench.engine import measure_apart

@@ -19,7 +19,7 @@ from asched.core.model.kinds import POD
 from asched.edge.client.heads import Heads
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.watch import Reflector
-from asched.lab.bench.report import commit, machine_line
+from asched_lab.bench.report import commit, machine_line
 from tests.bench.real import RealServer, assets
 
 ROUNDS = 10

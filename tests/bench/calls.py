@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from asched.core.config.defaults import default_configuration
 from asched.core.cycle.turn_limit import CountedLimit
-from asched.lab.bench.manifests import scheduled_by
-from asched.lab.bench.run_decide import DecideWorld
+from asched_lab.bench.manifests import scheduled_by
+from asched_lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import HIGH, SHAPES, high, low, node
 from tests.bench.engine import SCHEDULER
 

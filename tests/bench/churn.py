@@ -24,7 +24,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from asched.lab.bench.report import commit, machine_line
+from asched_lab.bench.report import commit, machine_line
 from tests.churn import Churn
 
 STEPS = 10

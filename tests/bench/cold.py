@@ -22,8 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from asched.lab.bench.processes import Process
-from asched.lab.bench.report import commit, machine_line
+from asched_lab.bench.processes import Process
+from asched_lab.bench.report import commit, machine_line
 from tests.bench.crowds import plain
 from tests.bench.measure import SCHEDULER, Cluster
 from tests.bench.real import RealServer, assets

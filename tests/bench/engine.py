@@ -12,9 +12,9 @@ from pathlib import Path
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.lab.bench.manifests import scheduled_by
-from asched.lab.bench.run_decide import DecideWorld
-from asched.lab.bench.world import WorkloadFailedError
+from asched_lab.bench.manifests import scheduled_by
+from asched_lab.bench.run_decide import DecideWorld
+from asched_lab.bench.world import WorkloadFailedError
 from tests.bench.crowds import Crowd, JsonObject, member, node, pod_group
 from tests.bench.measure import Row
 

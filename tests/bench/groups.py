@@ -30,8 +30,8 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
 from asched.core.state.facts import Fact
-from asched.lab.bench.manifests import scheduled_by
-from asched.lab.bench.run_decide import DecideWorld
+from asched_lab.bench.manifests import scheduled_by
+from asched_lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import JsonObject, node, pod
 from tests.bench.engine import CHUNK, SCHEDULER, TIMEOUT_S, _create
 

@@ -18,10 +18,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from asched.lab.bench.api import EVENTS_PATH, PODS_PATH, Api
-from asched.lab.bench.processes import Process
-from asched.lab.bench.run_bind import embedded_server, scheduler_config
-from asched.lab.bench.world import WorkloadFailedError
+from asched_lab.bench.api import EVENTS_PATH, PODS_PATH, Api
+from asched_lab.bench.processes import Process
+from asched_lab.bench.run_bind import embedded_server, scheduler_config
+from asched_lab.bench.world import WorkloadFailedError
 from tests.bench.crowds import Crowd, JsonObject, node, plain
 
 SCHEDULER = "asched-bench"

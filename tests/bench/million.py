@@ -26,8 +26,8 @@ from asched.core.config.defaults import default_configuration
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
 from asched.edge.client.codec import KindCodec
-from asched.lab.bench.manifests import scheduled_by
-from asched.lab.bench.run_decide import DecideWorld
+from asched_lab.bench.manifests import scheduled_by
+from asched_lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import SHAPES, JsonObject, node
 from tests.bench.engine import SCHEDULER, TIMEOUT_S, _create
 

@@ -34,7 +34,7 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Answer, Bound, Fact, Gone, Refused, Seen
-from asched.lab.bench.report import machine_line
+from asched_lab.bench.report import machine_line
 from tests.bench.worst import WORST, a_world
 from tests.builders import a_pod
 from tests.core.cycle.playbook import Play

@@ -30,8 +30,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from asched.edge.certificates import client_context
-from asched.lab.bench.processes import Process
-from asched.lab.bench.world import WorkloadFailedError
+from asched_lab.bench.processes import Process
+from asched_lab.bench.world import WorkloadFailedError
 
 READY_S = 90.0
 POLL_S = 0.2

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from asched.edge.client.codec import INITIAL_EVENTS_END
-from asched.lab.bench.api import PODS_PATH
+from asched_lab.bench.api import PODS_PATH
 from tests.bench import engine, measure, shapes
 from tests.bench.crowds import (
     HIGH,

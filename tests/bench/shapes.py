@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from asched.core.config.defaults import default_configuration
-from asched.lab.bench.manifests import scheduled_by
-from asched.lab.bench.run_decide import DecideWorld
+from asched_lab.bench.manifests import scheduled_by
+from asched_lab.bench.run_decide import DecideWorld
 from tests.bench import engine
 from tests.bench.crowds import HIGH, ZONE, Crowd, JsonObject, affinity, high, low, plain, pod
 from tests.bench.engine import SCHEDULER, TIMEOUT_S

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from asched.core.config.defaults import default_configuration
-from asched.lab.bench.run_decide import DecideWorld
+from asched_lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import HOSTNAME, ZONE, JsonObject, node, pod
 
 NODES, GPU_NODES, APPS = 5_000, 60, 40

@@ -26,7 +26,7 @@ from asched.core.state.facts import Seen
 from asched.edge.host.view.cells import cells
 from asched.edge.host.view.gangs import waiting_gangs
 from asched.edge.host.view.waiting import TOLD, grouped
-from asched.lab.bench.report import commit, machine_line
+from asched_lab.bench.report import commit, machine_line
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 

@@ -30,7 +30,7 @@ from asched.edge.host.audit.places import Places
 from asched.edge.host.figures import Figures
 from asched.edge.host.inspection import Inspection
 from asched.edge.telemetry.metrics import Metrics
-from asched.lab.bench.report import commit, machine_line
+from asched_lab.bench.report import commit, machine_line
 from tests.bench.view import steps_of
 from tests.bench.worst_crowds import a_world
 from tests.builders import a_pod

@@ -23,7 +23,7 @@ import gc
 import sys
 from collections import Counter
 
-from asched.lab.bench.report import commit, machine_line
+from asched_lab.bench.report import commit, machine_line
 from tests.small_bounds import make_small
 from tests.year import Year
 

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 import yaml
 
-from asched.cli import apiserver
+from asched_lab.commands import apiserver
 
 CODE = (
     "import argparse, sys; from asched.cli import apiserver; p = argparse.ArgumentParser();"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from asched.cli.demo import folded
-from asched.cli.demo_view import TEXT_COLUMNS, bar_columns, describe
+from asched_lab.commands.demo import folded
+from asched_lab.commands.demo_view import TEXT_COLUMNS, bar_columns, describe
 from asched.cli.main import main
-from asched.lab.sim.demo import Progress
+from asched_lab.sim.demo import Progress
 from tests.patience import HANG_S
 
 OTHER = """\

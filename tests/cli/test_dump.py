@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from asched.core.model.kinds import POD_GROUP, PROVISIONING_REQUEST
-from asched.lab.apiserver.auth import ADMIN
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.whatif.snapshot import read
+from asched_lab.apiserver.auth import ADMIN
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.whatif.snapshot import read
 from tests.cli.test_explain import asched
 from tests.e2e.inside import a_node, a_pod
 from tests.lab.whatif.test_world import a_request

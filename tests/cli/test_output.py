@@ -4,7 +4,7 @@ import pytest
 
 from asched.cli import explain
 from asched.cli.output import plain
-from asched.cli.supposed import fail
+from asched_lab.commands.supposed import fail
 from asched.cli.top_text import screen
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eback\r"

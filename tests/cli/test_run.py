@@ -14,7 +14,7 @@ from asched.cli.flags import parse
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.configuration.policy_configmap import fetch_policy
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.shared import shared_path
 
 POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsHostPorts"}]}'

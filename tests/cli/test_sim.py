@@ -6,8 +6,8 @@ import pytest
 
 from asched.cli.main import main
 from asched.core.queue.queue import SchedulingQueue
-from asched.lab.sim import shrink
-from asched.lab.sim.lives import read
+from asched_lab.sim import shrink
+from asched_lab.sim.lives import read
 
 
 def test_a_scenario_that_holds_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_a_broken_life_is_kept_with_its_rule(
     assert capsys.readouterr().out.startswith("scenario Preemptors, seed 3: ")
     assert read(kept)[0].broken
     monkeypatch.undo()
-    monkeypatch.setattr("asched.lab.sim.lives.code", lambda: "mended")
+    monkeypatch.setattr("asched_lab.sim.lives.code", lambda: "mended")
     assert main(["sim", *options, "--table", str(kept)]) == 0
     assert [bool(life.broken) for life in read(kept)] == [True, False]
     assert "0 lives with a broken rule (1 with those" in capsys.readouterr().out

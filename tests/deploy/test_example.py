@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one
 from tests.patience import HANG_S
 from tests.shared import ROOT

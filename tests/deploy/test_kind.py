@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, kubectl, program
 from tests.shared import ROOT
 

@@ -10,8 +10,8 @@ import yaml
 
 from asched.cli import flags
 from asched.edge.host.configuration.file import load_config
-from asched.lab.apiserver.resources import BY_KIND
-from asched.lab.apiserver.schema import decode, type_name
+from asched_lab.apiserver.resources import BY_KIND
+from asched_lab.apiserver.schema import decode, type_name
 from tests.deploy import shapes
 from tests.deploy.manifests import (
     DEPLOY,

@@ -30,8 +30,8 @@ from asched.edge.host.doctor.permissions import (
 )
 from asched.edge.host.loops import Scheduler
 from asched.edge.serve.routes import GROUPS, NODES, OWN, PODS, UI
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one, overlay
 from tests.patience import HANG_S
 from tests.shared import ROOT

@@ -22,10 +22,10 @@ from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
 from asched.edge.host.loops import Scheduler
-from asched.lab.apiserver.resources import PODS
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.apiserver.store import DELETED, Change
-from asched.lab.sim.checker import EndState
+from asched_lab.apiserver.resources import PODS
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.apiserver.store import DELETED, Change
+from asched_lab.sim.checker import EndState
 from tests.patience import HANG_S
 
 Json = dict[str, Any]

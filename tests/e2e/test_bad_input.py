@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.resources import NODES, PODS
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.resources import NODES, PODS
+from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import SCHEDULER, a_cluster, a_node, a_pod
 from tests.e2e.outside import a_process
 

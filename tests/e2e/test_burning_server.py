@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asched.core.state import audit
-from asched.lab.apiserver.faults import Fault
+from asched_lab.apiserver.faults import Fault
 from tests.e2e.inside import Cluster, a_cluster
 from tests.patience import HANG_S
 

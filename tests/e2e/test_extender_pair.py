@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.e2e.test_extender import PLUGIN, running
 from tests.edge.client.conftest import Certificates

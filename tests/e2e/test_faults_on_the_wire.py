@@ -9,9 +9,9 @@ import pytest
 
 from asched.core.cycle import confirmation
 from asched.edge.client import pace, watch
-from asched.lab.apiserver import deletion
-from asched.lab.apiserver.faults import NAMES, named
-from asched.lab.apiserver.resources import PODS as KIND
+from asched_lab.apiserver import deletion
+from asched_lab.apiserver.faults import NAMES, named
+from asched_lab.apiserver.resources import PODS as KIND
 from tests.e2e.inside import Cluster, a_cluster
 from tests.e2e.test_burning_server import assert_placed_once, settled
 from tests.patience import HANG_S

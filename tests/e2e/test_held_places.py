@@ -22,9 +22,9 @@ import yaml
 
 from asched.core.cycle.request_status import read
 from asched.core.model.timestamp import microseconds
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.resources import REQUESTS
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import REQUESTS
+from asched_lab.apiserver.server import ApiServer
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node
 from tests.e2e.outside import ROOT, a_process

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from asched.core.framework.effects import Bind, PodRef
 from asched.edge.client.writes import bind
-from asched.lab.apiserver.faults import named
-from asched.lab.apiserver.resources import PODS
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.sim.requests import send
+from asched_lab.apiserver.faults import named
+from asched_lab.apiserver.resources import PODS
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.sim.requests import send
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import Asched, a_process
 from tests.patience import HANG_S

@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from asched.edge.client.session import ConnectionOptions, connect
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 from tests.shared import shared_path
 

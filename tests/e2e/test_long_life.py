@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node
 from tests.e2e.test_extender import running
 from tests.e2e.test_reload import Mount, placed

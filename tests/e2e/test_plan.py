@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from asched.lab.bench.processes import Process
+from asched_lab.bench.processes import Process
 from tests.cli.test_explain import asched
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node, a_pod

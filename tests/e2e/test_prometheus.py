@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 SCRAPE = """

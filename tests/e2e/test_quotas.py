@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.resources import POD_GROUPS
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import POD_GROUPS
+from asched_lab.apiserver.server import ApiServer
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node
 from tests.e2e.outside import Asched, a_process

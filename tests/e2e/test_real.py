@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from asched.lab.sim import mix
-from asched.lab.sim.checker import EndState
+from asched_lab.sim import mix
+from asched_lab.sim.checker import EndState
 from tests.e2e.affairs import REQUIRED, broken_rules
 from tests.e2e.control_plane import (
     NODES_COUNT,

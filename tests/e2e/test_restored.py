@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.lab.sim.checker import EndState
+from asched_lab.sim.checker import EndState
 from tests.e2e.control_plane import ControlPlane, all_placed
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process

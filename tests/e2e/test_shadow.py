@@ -15,8 +15,8 @@ import pytest
 
 from asched.core.shadow.finding import MEANING, Outcome
 from asched.core.shadow.following import AGAIN_S, LATE_S
-from asched.lab.bench.processes import Process
-from asched.lab.sim import mix
+from asched_lab.bench.processes import Process
+from asched_lab.sim import mix
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import NODES_COUNT, PODS_COUNT, ControlPlane, all_settled
 from tests.e2e.inside import a_pod

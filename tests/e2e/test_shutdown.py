@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.sim.checker import EndState
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.sim.checker import EndState
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.patience import HANG_S

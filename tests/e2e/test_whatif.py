@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.sim import mix
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.sim import mix
 from tests.cli.test_explain import asched
 from tests.e2e.control_plane import ControlPlane, all_settled, refusal
 from tests.e2e.outside import a_process

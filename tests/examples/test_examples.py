@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kubernetes_asyncio import config
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from asched.plugin import Patch
 from asched.testing import given, node, pod
 from tests.patience import HANG_S

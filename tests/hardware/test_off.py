@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 from tests.shared import ROOT
 
-THEIRS = ("asched.hardware", "asched.lab.trace", "scipy", "xxhash")
+THEIRS = ("asched.hardware", "asched_lab.trace", "scipy", "xxhash")
 
 OFF = """
 import gc, json, sys, tracemalloc

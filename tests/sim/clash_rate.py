@@ -12,8 +12,8 @@ from collections import Counter
 from unittest.mock import patch
 
 from asched.core.state.refusals import Refusals
-from asched.lab.sim.scenario import play
-from asched.lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.scenario import play
+from asched_lab.sim.scenarios import SCENARIOS
 
 
 def clashes(seed: int, *, leaves_room: bool) -> Counter[str]:

@@ -22,8 +22,8 @@ from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.transport import Transport
 from asched.edge.client.watch import Reflector
 from asched.edge.host.measured import MeasuredDispatcher
-from asched.lab.sim.scenario import Broken, play
-from asched.lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.scenario import Broken, play
+from asched_lab.sim.scenarios import SCENARIOS
 
 Breaks = Callable[[pytest.MonkeyPatch], None]
 

@@ -1,6 +1,6 @@
 """Virtual time jumps, and keeps the order of what is due."""
 
-from asched.lab.sim.clock import START_S, VirtualClock
+from asched_lab.sim.clock import START_S, VirtualClock
 
 
 def test_calls_are_made_in_the_order_of_their_times_and_then_of_their_noting() -> None:

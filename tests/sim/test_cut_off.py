@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from asched.edge.host.hearing import HAND_OVER_S
-from asched.lab.sim.faults import LostAnswers
-from asched.lab.sim.museum.incident import break_watches
-from asched.lab.sim.process import LEASE_S
-from asched.lab.sim.steps import AddNodes, AddPods
-from asched.lab.sim.world import World
+from asched_lab.sim.faults import LostAnswers
+from asched_lab.sim.museum.incident import break_watches
+from asched_lab.sim.process import LEASE_S
+from asched_lab.sim.steps import AddNodes, AddPods
+from asched_lab.sim.world import World
 
 #: No stream lives long enough for a bookmark.
 BREAK_EVERY_S = 8.0

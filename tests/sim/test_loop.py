@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from asched.lab.sim.clock import START_S, VirtualClock
-from asched.lab.sim.loop import VirtualLoop
+from asched_lab.sim.clock import START_S, VirtualClock
+from asched_lab.sim.loop import VirtualLoop
 
 VIRTUAL_S = 30.0
 

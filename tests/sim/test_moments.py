@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from asched.lab.sim.moments import Moments
-from asched.lab.sim.steps import AddNodes, AddPods
-from asched.lab.sim.world import World
+from asched_lab.sim.moments import Moments
+from asched_lab.sim.steps import AddNodes, AddPods
+from asched_lab.sim.world import World
 
 Json = dict[str, Any]
 TERM = {

@@ -11,8 +11,8 @@ from asched.core.state.nominated import Nominator
 from asched.core.state.refusals import Refusals
 from asched.edge.client.history import History
 from asched.edge.host.hearing import Hearing
-from asched.lab.sim.museum import INCIDENTS
-from asched.lab.sim.scenario import play
+from asched_lab.sim.museum import INCIDENTS
+from asched_lab.sim.scenario import play
 from tests.sim.test_scenarios import findings
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from asched.edge.host.recording.lines import effects_bytes
-from asched.edge.host.recording.reading import Recording
-from asched.edge.host.recording.rebuilt import Rebuilt
+from asched_lab.replay.reading import Recording
+from asched_lab.replay.rebuilt import Rebuilt
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
-from asched.lab.sim.scenario import play
-from asched.lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.scenario import play
+from asched_lab.sim.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Virtual environments that `make test-pythons` leaves.

@@ -23,8 +23,8 @@ from asched.core.state.changes import ASSIGNED_POD, Change
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Refused, Unknown
 from asched.core.state.pods import PodInfo
-from asched.lab.sim.scenario import Broken, play
-from asched.lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.scenario import Broken, play
+from asched_lab.sim.scenarios import SCENARIOS
 
 #: One more is lived through, and repeated, in test_recordings.py.
 SEEDS = range(1)
@@ -46,8 +46,8 @@ def elsewhere() -> dict[tuple[str, int], list[str]]:
     """
     text = """
 import json, sys
-from asched.lab.sim.scenario import play
-from asched.lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.scenario import play
+from asched_lab.sim.scenarios import SCENARIOS
 for name, kind in SCENARIOS.items():
     for seed in map(int, sys.argv[1:]):
         print(json.dumps([name, seed, list(play(kind, seed).trace)]))

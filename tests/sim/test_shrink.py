@@ -5,11 +5,11 @@ from typing import ClassVar
 import pytest
 
 from asched.core.queue.queue import SchedulingQueue
-from asched.lab.sim.faults import BrokenWatches, LostAnswers, StaleWatch
-from asched.lab.sim.scenario import WHOLE, Broken, Cut, Scenario, play
-from asched.lab.sim.scenarios import SCENARIOS
-from asched.lab.sim.shrink import Shrinking, kind_of
-from asched.lab.sim.world import World
+from asched_lab.sim.faults import BrokenWatches, LostAnswers, StaleWatch
+from asched_lab.sim.scenario import WHOLE, Broken, Cut, Scenario, play
+from asched_lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.shrink import Shrinking, kind_of
+from asched_lab.sim.world import World
 
 
 class Odd(Scenario):

@@ -11,13 +11,13 @@ from asched.core.framework.effects import Bind
 from asched.edge.client.errors import ConnectionLost, DeadlineExceeded
 from asched.edge.client.transport import Reply
 from asched.edge.client.writes import Request
-from asched.lab.apiserver import bootstrap
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.sim.clock import VirtualClock
-from asched.lab.sim.faults import ExpiredWatches, Fault, LostAnswers, StaleWatch, Troubles
-from asched.lab.sim.loop import VirtualLoop
-from asched.lab.sim.streams import Stream
-from asched.lab.sim.wire import Wire
+from asched_lab.apiserver import bootstrap
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.sim.clock import VirtualClock
+from asched_lab.sim.faults import ExpiredWatches, Fault, LostAnswers, StaleWatch, Troubles
+from asched_lab.sim.loop import VirtualLoop
+from asched_lab.sim.streams import Stream
+from asched_lab.sim.wire import Wire
 
 NODES = "/api/v1/nodes"
 WATCH = f"{NODES}?watch=true&allowWatchBookmarks=true&timeoutSeconds=15&resourceVersion="

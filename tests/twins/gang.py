@@ -1,6 +1,6 @@
 """Can a gang be placed at all, in whatever order? By trying everything, on raw objects.
 
-The judge of each single step is `asched/lab/sim/checker.py`, which shares no code with the
+The judge of each single step is `lab/asched_lab/sim/checker.py`, which shares no code with the
 scheduler; claims are served in every way there is (`gang_claims.py`). Equal pods are not told
 apart, a state that was seen is not looked at again, nor what comes of one in which too many pods
 find no node with room: room only ever gets less. Nothing else is left out.
@@ -9,8 +9,8 @@ find no node with room: room only ever gets less. Nothing else is left out.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from asched.lab.sim.checker import EndState
-from asched.lab.sim.rules import selects
+from asched_lab.sim.checker import EndState
+from asched_lab.sim.rules import selects
 from tests.twins.gang_claims import Chosen, Claims, claims_of, devices_of, requests_of, sees
 
 Json = Mapping[str, Any]

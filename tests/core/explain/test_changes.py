@@ -15,8 +15,8 @@ from asched.core.explain.ways import Change
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen
-from asched.lab.sim.checker import EndState
-from asched.lab.sim.rules import amount
+from asched_lab.sim.checker import EndState
+from asched_lab.sim.rules import amount
 from tests.core.cycle.playbook import Play
 
 Json = dict[str, Any]

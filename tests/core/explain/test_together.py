@@ -11,7 +11,7 @@ from asched.core.explain.ways import Change
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.core.state.facts import Seen
-from asched.lab.sim.rules import amount
+from asched_lab.sim.rules import amount
 from tests.core.cycle.playbook import Play
 
 Json = dict[str, Any]

@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from asched.lab.bench.processes import Process
-from asched.lab.bench.world import WorkloadFailedError
+from asched_lab.bench.processes import Process
+from asched_lab.bench.world import WorkloadFailedError
 from tests.e2e.control_plane import ControlPlane
 
 Json = dict[str, Any]

@@ -16,7 +16,7 @@ from enum import Enum
 from random import Random
 from typing import Final, Self
 
-from asched.lab.apiserver.server import accept_no_more
+from asched_lab.apiserver.server import accept_no_more
 
 CHUNK: Final = 1 << 16
 LINGER_NEVER: Final = struct.pack("ii", 1, 0)  # close sends RST

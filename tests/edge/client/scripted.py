@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from asched.lab.apiserver.server import accept_no_more
+from asched_lab.apiserver.server import accept_no_more
 
 
 @dataclass

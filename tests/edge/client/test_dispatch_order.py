@@ -24,8 +24,8 @@ from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder
 from asched.edge.client.retries import STATUS_ATTEMPTS
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.client.transport import Reply
-from asched.lab.sim.clock import START_S
-from asched.lab.sim.loop import VirtualLoop
+from asched_lab.sim.clock import START_S
+from asched_lab.sim.loop import VirtualLoop
 from tests.virtual import OnVirtualLoop
 
 

@@ -37,8 +37,8 @@ from asched.edge.client.errors import Conflict, ConnectError
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.watch import Reflector
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 from tests.shared import shared_path
 

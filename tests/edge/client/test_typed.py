@@ -8,7 +8,7 @@ import pytest
 from asched.edge.client.credentials import Source, load_credentials
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.typed import ApiAccess
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.docs.test_plugins_page import blocks
 
 

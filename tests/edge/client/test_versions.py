@@ -18,8 +18,8 @@ from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Reply
 from asched.edge.client.versions import served_version, versions_of
 from asched.edge.client.watch import Reflector
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 OLD, ALPHA, BETA = (

@@ -10,7 +10,7 @@ from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
 from asched.edge.host.loops import Scheduler
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 NAME = "counted"

@@ -16,7 +16,7 @@ from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.advising import AdvisingPlan, advise
 from asched.edge.serve.extender import NO_STRANGERS
 from asched.edge.serve.options import CannotServeError, ServingOptions
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.edge.client.conftest import Certificates
 from tests.patience import HANG_S

@@ -16,7 +16,7 @@ from asched.edge.client.errors import NotFound
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.watch import Reflector
 from asched.edge.host.clashes import QUEUE_MAX, Clashes, End, Meta, Status, is_refusal
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.patience import HANG_S
 

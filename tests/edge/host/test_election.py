@@ -18,8 +18,8 @@ from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.telemetry.metrics import Metrics
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 #: Short, and as far apart as the real ones.

@@ -20,7 +20,7 @@ from asched.edge.client.errors import (
 )
 from asched.edge.host.election import EVENT_S, HAND_ON_S, HEALTH_GRACE_S, Campaign, Candidate, Stand
 from asched.edge.telemetry.metrics import Metrics
-from asched.lab.sim.clock import START_S, VirtualClock
+from asched_lab.sim.clock import START_S, VirtualClock
 from tests.virtual import OnVirtualLoop
 
 LEASE_S, RENEW_S, RETRY_S = 15.0, 10.0, 2.0

@@ -17,9 +17,9 @@ from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.watch import Reflector
 from asched.edge.host import group_status
 from asched.edge.host.group_status import GroupStatus
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.resources import POD_GROUPS
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import POD_GROUPS
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 GROUPS = "podgroups.scheduling.x-k8s.io"

@@ -11,8 +11,8 @@ from asched.edge.client import pace, watch
 from asched.edge.client.errors import ConnectionLost, Forbidden, Unauthorized
 from asched.edge.host import hearing
 from asched.edge.host.hearing import DeafError, Hearing
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
 from tests.edge.host.test_process import a_node, a_pod, a_process
 from tests.patience import HANG_S
 

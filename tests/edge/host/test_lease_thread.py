@@ -15,8 +15,8 @@ from asched.edge.host import lease_thread
 from asched.edge.host.election import Stand
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.telemetry.metrics import Metrics
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 RULES = {"lease_s": 4.0, "renew_s": 3.0, "retry_s": 0.1}

@@ -29,8 +29,8 @@ from asched.edge.serve.options import (
     ServingOptions,
     ServingPlan,
 )
-from asched.lab.apiserver.auth import ADMIN
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.auth import ADMIN
+from asched_lab.apiserver.server import ApiServer
 from tests.edge.host.test_process import CONFIGURATION, Process, a_node, a_pod, a_process, free_port
 from tests.patience import HANG_S
 

@@ -24,8 +24,8 @@ from asched.edge.host.configuration.file import load_config
 from asched.edge.host.hearing import DeafError
 from asched.edge.host.loops import Scheduler
 from asched.hardware.load.metrics import NODE_METRICS
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
 from tests.edge.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
 

@@ -29,7 +29,7 @@ from asched.edge.serve.options import (
     ServingOptions,
     ServingPlan,
 )
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 CONFIGURATION = """

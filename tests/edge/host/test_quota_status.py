@@ -19,9 +19,9 @@ from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.watch import POD_FIELD_SELECTOR, Reflector
 from asched.edge.host import quota_status
 from asched.edge.host.quota_status import QuotaStatus
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.resources import POD_GROUPS
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import POD_GROUPS
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 MERGE = "application/merge-patch+json"

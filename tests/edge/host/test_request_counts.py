@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.edge.host.observing import observing, pod
 
 PODS = 40

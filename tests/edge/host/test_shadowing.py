@@ -18,8 +18,8 @@ from asched.edge.host.clock import counter_s
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.process import schedule
 from asched.edge.serve.routes import OWN
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.inside import a_node, a_pod
 from tests.patience import HANG_S

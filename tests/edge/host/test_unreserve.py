@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.lab.apiserver.faults import Fault
+from asched_lab.apiserver.faults import Fault
 from tests.edge.host.observing import Observed, observing, pod
 
 observed = pytest.fixture(observing)

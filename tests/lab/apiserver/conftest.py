@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import Client
 
 

@@ -20,10 +20,10 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 Json = Any

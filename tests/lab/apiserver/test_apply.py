@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import MERGE, PODS, Client, a_pod
 
 APPLY = "application/apply-patch+yaml"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from asched.lab.apiserver import controllers
-from asched.lab.apiserver.kubelet import Kubelet
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.apiserver.store import DELETED, Change
+from asched_lab.apiserver import controllers
+from asched_lab.apiserver.kubelet import Kubelet
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.apiserver.store import DELETED, Change
 from tests.lab.apiserver.client import MERGE, PODS, STRATEGIC, Client, a_node
 
 Json = Any

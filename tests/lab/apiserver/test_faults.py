@@ -5,8 +5,8 @@ import asyncio
 import aiohttp
 import pytest
 
-from asched.lab.apiserver.faults import PATH, Fault, Faults, named
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.faults import PATH, Fault, Faults, named
+from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import PODS, Client, a_binding, a_pod
 
 

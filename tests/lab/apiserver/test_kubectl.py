@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import a_node, a_pod
 from tests.patience import HANG_S
 

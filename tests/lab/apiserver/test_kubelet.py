@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import PODS, Client, a_binding, a_node, a_pod
 
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from asched.lab.apiserver.patches import PatchError, apply_json_patch, merge, strategic
+from asched_lab.apiserver.patches import PatchError, apply_json_patch, merge, strategic
 
 
 def test_merge_replaces_lists_and_removes_by_null() -> None:

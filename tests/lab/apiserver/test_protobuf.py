@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from asched.lab.apiserver.protobuf import MAGIC, ProtobufError, load
+from asched_lab.apiserver.protobuf import MAGIC, ProtobufError, load
 
 #: What kubectl 1.32 sends for `create namespace ktmp`.
 NAMESPACE = "azhzAAoPCgJ2MRIJTmFtZXNwYWNlEhwKFAoEa3RtcBIAGgAiACoAMgA4AEIAEgAaAgoAGgAiAA=="

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from asched.lab.apiserver.quantities import canonical, text_of, value
+from asched_lab.apiserver.quantities import canonical, text_of, value
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import PODS, Client, a_binding, a_node
 
 RESIZE = f"{PODS}/web/resize"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.lab.apiserver import schema
-from asched.lab.apiserver.resources import NODES, PODS, RESOURCES, find
+from asched_lab.apiserver import schema
+from asched_lab.apiserver.resources import NODES, PODS, RESOURCES, find
 
 
 def test_empty_values_are_left_out_and_pointers_kept() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from asched.lab.apiserver.resources import NODES, PODS
-from asched.lab.apiserver.selectors import matches_label_selector, selector_of
-from asched.lab.apiserver.statuses import ApiError
+from asched_lab.apiserver.resources import NODES, PODS
+from asched_lab.apiserver.selectors import matches_label_selector, selector_of
+from asched_lab.apiserver.statuses import ApiError
 
 
 @pytest.mark.parametrize(

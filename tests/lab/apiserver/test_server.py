@@ -8,11 +8,11 @@ import pytest
 import uvloop
 import yaml
 
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.resources import POD_GROUPS as POD_GROUPS_SERVED
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.apiserver.statuses import ApiError
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import POD_GROUPS as POD_GROUPS_SERVED
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.apiserver.statuses import ApiError
 from tests.lab.apiserver.client import MERGE, PODS, STRATEGIC, Client, a_binding, a_node, a_pod
 
 RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from asched.lab.apiserver.store import ADDED, DELETED, MODIFIED, Change, Store
+from asched_lab.apiserver.store import ADDED, DELETED, MODIFIED, Change, Store
 
 KIND = ("", "things")
 

@@ -1,10 +1,10 @@
 """Watches over HTTP: what is shared, what is dropped, what a client that comes back sees."""
 
-from asched.lab.apiserver import watching
-from asched.lab.apiserver.auth import ADMIN
-from asched.lab.apiserver.call import Call
-from asched.lab.apiserver.resources import PODS as POD_RESOURCE
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver import watching
+from asched_lab.apiserver.auth import ADMIN
+from asched_lab.apiserver.call import Call
+from asched_lab.apiserver.resources import PODS as POD_RESOURCE
+from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import PODS, Client, a_binding, a_pod
 
 

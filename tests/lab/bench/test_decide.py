@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from asched.core.config.defaults import configuration
-from asched.lab.bench.ops import OpRunner
-from asched.lab.bench.preparation import prepare
-from asched.lab.bench.run_decide import DecideWorld
-from asched.lab.bench.workload import Workload, read_file
-from asched.lab.bench.world import CannotRunError, WorkloadFailedError
+from asched_lab.bench.ops import OpRunner
+from asched_lab.bench.preparation import prepare
+from asched_lab.bench.run_decide import DecideWorld
+from asched_lab.bench.workload import Workload, read_file
+from asched_lab.bench.world import CannotRunError, WorkloadFailedError
 
 POD = {
     "apiVersion": "v1",

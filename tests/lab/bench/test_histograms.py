@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.lab.bench.histograms import item, read
+from asched_lab.bench.histograms import item, read
 
 PAGE = """
 # HELP m_seconds how long

@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.lab.bench.metrics import curve_of, latency, samples, spread, throughput, whole_rate
-from asched.lab.bench.watching import Collection, PodWatch
+from asched_lab.bench.metrics import curve_of, latency, samples, spread, throughput, whole_rate
+from asched_lab.bench.watching import Collection, PodWatch
 
 CASES = [
     ("nothing, no samples", [], []),

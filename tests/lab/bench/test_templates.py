@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.lab.bench.templates import Template, TemplateError, render
+from asched_lab.bench.templates import Template, TemplateError, render
 
 VALUES = {"Index": 7, "Count": 30}
 

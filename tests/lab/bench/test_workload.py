@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asched.lab.bench.workload import LabelFilter, WorkloadError, read_file
+from asched_lab.bench.workload import LabelFilter, WorkloadError, read_file
 from tests.shared import shared_path
 
 

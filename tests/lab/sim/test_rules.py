@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asched.lab.sim.checker import EndState
+from asched_lab.sim.checker import EndState
 from tests.conformance.cases import DECLARED
 from tests.shared import shared_path
 

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from asched.lab.trace.openb import default_folder, load
-from asched.lab.trace.run import play
+from asched_lab.trace.openb import default_folder, load
+from asched_lab.trace.run import play
 
 LIMIT = 0.05
 LAST = 130

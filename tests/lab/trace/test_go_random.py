@@ -1,6 +1,6 @@
 """The numbers are Go's."""
 
-from asched.lab.trace.go_random import GoRandom
+from asched_lab.trace.go_random import GoRandom
 
 
 def test_the_first_numbers_of_two_seeds_are_those_go_prints() -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from asched.hardware.gpu.shares import F64
-from asched.lab.trace.arrivals import arrivals
-from asched.lab.trace.fleet import Fleet
-from asched.lab.trace.openb import Trace, load
-from asched.lab.trace.policies import Counts, Descent
-from asched.lab.trace.run import Run, play
+from asched_lab.trace.arrivals import arrivals
+from asched_lab.trace.fleet import Fleet
+from asched_lab.trace.openb import Trace, load
+from asched_lab.trace.policies import Counts, Descent
+from asched_lab.trace.run import Run, play
 from tests.shared import shared_path
 
 CLOSE = 0.05

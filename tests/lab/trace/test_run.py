@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from asched.hardware.gpu.ledger import held_by
-from asched.lab.trace.arrivals import arrivals
-from asched.lab.trace.curve import curve
-from asched.lab.trace.engine import STRATEGIES, Engine
-from asched.lab.trace.fleet import Fleet
-from asched.lab.trace.openb import TraceError, TraceNode, TracePod, load
-from asched.lab.trace.policies import POLICIES, policy_named
-from asched.lab.trace.run import Run, play
+from asched_lab.trace.arrivals import arrivals
+from asched_lab.trace.curve import curve
+from asched_lab.trace.engine import STRATEGIES, Engine
+from asched_lab.trace.fleet import Fleet
+from asched_lab.trace.openb import TraceError, TraceNode, TracePod, load
+from asched_lab.trace.policies import POLICIES, policy_named
+from asched_lab.trace.run import Run, play
 from tests.lab.trace import tiny
 
 DETERMINISTIC = [name for name in POLICIES if name != "random"]

@@ -3,13 +3,13 @@
 from typing import Any
 
 from asched.core.config.defaults import configuration
-from asched.lab.whatif.changes import Scenario
-from asched.lab.whatif.engine import suppose
-from asched.lab.whatif.result import Result
-from asched.lab.whatif.scheduling import scheduler_of
-from asched.lab.whatif.snapshot import Snapshot
-from asched.lab.whatif.store import Store
-from asched.lab.whatif.world import Scheduler
+from asched_lab.whatif.changes import Scenario
+from asched_lab.whatif.engine import suppose
+from asched_lab.whatif.result import Result
+from asched_lab.whatif.scheduling import scheduler_of
+from asched_lab.whatif.snapshot import Snapshot
+from asched_lab.whatif.store import Store
+from asched_lab.whatif.world import Scheduler
 
 Json = dict[str, Any]
 DEFAULT = Scheduler(configuration({}))

@@ -6,14 +6,14 @@ import pytest
 import pytest_asyncio
 
 from asched.edge.client.session import ConnectionOptions, Session, connect
-from asched.lab.apiserver.resources import PODS
-from asched.lab.apiserver.server import ApiServer
-from asched.lab.apiserver.store import MODIFIED, Change
-from asched.lab.whatif.applying import Applying
-from asched.lab.whatif.listing import listed
-from asched.lab.whatif.makers import GATE, NoPlanError
-from asched.lab.whatif.plan import Plan, planned
-from asched.lab.whatif.scheduling import scheduler_of
+from asched_lab.apiserver.resources import PODS
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.apiserver.store import MODIFIED, Change
+from asched_lab.whatif.applying import Applying
+from asched_lab.whatif.listing import listed
+from asched_lab.whatif.makers import GATE, NoPlanError
+from asched_lab.whatif.plan import Plan, planned
+from asched_lab.whatif.scheduling import scheduler_of
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod
 
 #: How long a plan waits for controllers that never come.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.lab.apiserver.resources import NODES, PODS
-from asched.lab.whatif.changes import Scenario, ScenarioError, apply
+from asched_lab.apiserver.resources import NODES, PODS
+from asched_lab.whatif.changes import Scenario, ScenarioError, apply
 from tests.lab.whatif.clusters import a_node, a_pod, a_store, places, supposed
 
 OF_A_SET = "ReplicaSet/web"

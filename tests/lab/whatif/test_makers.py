@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.lab.whatif.makers import GATE, INDEX, NoPlanError, Parts, selected, taken_apart
+from asched_lab.whatif.makers import GATE, INDEX, NoPlanError, Parts, selected, taken_apart
 from tests.lab.whatif.clusters import a_node, a_snapshot
 
 LABELS = {"app": "web"}

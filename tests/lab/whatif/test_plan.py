@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from asched.lab.whatif.makers import GATE, NoPlanError
-from asched.lab.whatif.plan import Plan, gated, holds, pinned, planned
-from asched.lab.whatif.scheduling import scheduler_of
-from asched.lab.whatif.snapshot import Snapshot
+from asched_lab.whatif.makers import GATE, NoPlanError
+from asched_lab.whatif.plan import Plan, gated, holds, pinned, planned
+from asched_lab.whatif.scheduling import scheduler_of
+from asched_lab.whatif.snapshot import Snapshot
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_snapshot
 
 SYSTEM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "c"}}

@@ -3,7 +3,7 @@
 import json
 from xml.etree import ElementTree as ET
 
-from asched.whatif import differences, picture, simulate
+from asched_lab.whatif.programs import differences, picture, simulate
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_snapshot, supposed
 
 

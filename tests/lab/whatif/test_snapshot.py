@@ -8,7 +8,7 @@ import orjson
 import pytest
 import yaml
 
-from asched.lab.whatif.snapshot import Snapshot, SnapshotError, bounded, documents, read
+from asched_lab.whatif.snapshot import Snapshot, SnapshotError, bounded, documents, read
 from tests.lab.whatif.clusters import a_node, a_pod, a_snapshot
 
 SECRET = "hunter2"

@@ -5,8 +5,8 @@ import pytest
 from asched.core.framework.effects import Bind, PodRef
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Bound, Listed, Refused, Seen
-from asched.lab.apiserver.resources import PODS
-from asched.lab.whatif.store import RefusedError
+from asched_lab.apiserver.resources import PODS
+from asched_lab.whatif.store import RefusedError
 from tests.lab.whatif.clusters import a_node, a_pod, a_store
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.lab.apiserver.resources import NODES, PODS, find
-from asched.lab.whatif.workloads import WorkloadError, make
+from asched_lab.apiserver.resources import NODES, PODS, find
+from asched_lab.whatif.workloads import WorkloadError, make
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_store
 
 Json = dict

@@ -30,8 +30,8 @@ LIVE: Final = """
 import json, logging, sys
 logging.getLogger("asched").addHandler(logging.NullHandler())
 logging.getLogger("asched").propagate = False
-from asched.lab.sim.scenario import Broken, play
-from asched.lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.scenario import Broken, play
+from asched_lab.sim.scenarios import SCENARIOS
 kinds = [SCENARIOS[name] for name in sys.argv[2:]] or list(SCENARIOS.values())
 for number in range(int(sys.argv[1])):
     kind, seed = kinds[number % len(kinds)], number // len(kinds)

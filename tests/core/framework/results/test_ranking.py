@@ -23,7 +23,7 @@ from asched.core.model.pod import Pod
 from asched.core.state.change_log import RowLog
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import ALL_ASPECTS, Aspect
-from asched.lab.bench.run_decide import DecideWorld
+from asched_lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import node, pod
 from tests.builders import a_node, a_pod, pending
 from tests.core.framework.results.kernels import Between, CpuScore, Scaled, cluster_of

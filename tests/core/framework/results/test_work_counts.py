@@ -19,7 +19,7 @@ from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalan
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.preemption.candidates import PlainProspects
 from asched.core.state.nodes import Aspect
-from asched.lab.bench.run_decide import DecideWorld
+from asched_lab.bench.run_decide import DecideWorld
 from tests.bench import calls, crowds, groups
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

@@ -12,15 +12,15 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Gone, Seen
 from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.audit.findings import Difference, What
-from asched.lab.apiserver.resources import PODS
-from asched.lab.sim.faults import SwallowedEvents
-from asched.lab.sim.judgement import audit, lost
-from asched.lab.sim.process import Process
-from asched.lab.sim.scenario import play
-from asched.lab.sim.scenarios.churn import Churn
-from asched.lab.sim.scenarios.lost_events import LostEvents
-from asched.lab.sim.steps import AddNodes, pod_manifest, remove
-from asched.lab.sim.world import World
+from asched_lab.apiserver.resources import PODS
+from asched_lab.sim.faults import SwallowedEvents
+from asched_lab.sim.judgement import audit, lost
+from asched_lab.sim.process import Process
+from asched_lab.sim.scenario import play
+from asched_lab.sim.scenarios.churn import Churn
+from asched_lab.sim.scenarios.lost_events import LostEvents
+from asched_lab.sim.steps import AddNodes, pod_manifest, remove
+from asched_lab.sim.world import World
 from tests.builders import a_node, a_pod
 
 #: Streams of idle kinds are renewed within twenty seconds, looks are five apart.

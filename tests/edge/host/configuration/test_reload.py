@@ -25,7 +25,7 @@ from asched.edge.host.process import measured_runners
 from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins.catalogue import discover, plugin_files
 from asched.edge.telemetry.metrics import Metrics
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

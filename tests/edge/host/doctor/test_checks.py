@@ -15,9 +15,9 @@ from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.doctor.checks import Examination, examine
 from asched.edge.host.doctor.notes import Finding, Identity, State
 from asched.edge.host.user_plugins.catalogue import discover
-from asched.lab.apiserver.call import User
-from asched.lab.apiserver.faults import Fault
-from asched.lab.apiserver.server import ApiServer
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
 from tests.cli.test_reach import a_kubeconfig
 from tests.deploy.manifests import DEPLOY, documents
 from tests.edge.client.scripted import Seen, Wire, reply, scripted

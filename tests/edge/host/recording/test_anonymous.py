@@ -10,14 +10,14 @@ import pytest
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Bound, Fact, Refused, Seen, Unknown
-from asched.edge.host.recording import anonymous
-from asched.edge.host.recording.anonymous import anonymize
-from asched.edge.host.recording.pseudonyms import Pseudonyms
-from asched.edge.host.recording.reading import Recording
-from asched.edge.host.recording.replay import replay
+from asched_lab.replay import anonymous
+from asched_lab.replay.anonymous import anonymize
+from asched_lab.replay.pseudonyms import Pseudonyms
+from asched_lab.replay.reading import Recording
+from asched_lab.replay.replay import replay
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
-from asched.lab.sim.scenario import play
-from asched.lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.scenario import play
+from asched_lab.sim.scenarios import SCENARIOS
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.recorded import NAME, NOBODY, a_configuration, ours, record
 

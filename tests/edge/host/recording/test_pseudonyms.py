@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asched.core.model.kinds import BY_RESOURCE, Kind
-from asched.edge.host.recording.pseudonyms import EMPTIED, KEPT_TREES, Pseudonyms
+from asched_lab.replay.pseudonyms import EMPTIED, KEPT_TREES, Pseudonyms
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.filled import filled
 

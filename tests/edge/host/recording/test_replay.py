@@ -14,11 +14,11 @@ from asched.core.framework.status import Status
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Bound, Fact, Refused, Returned, Seen, Unknown
 from asched.edge.host.assemble import build_runners, reconfigured
-from asched.edge.host.recording.comparing import ELSEWHERE, NOW, OTHER, THEN, TIE
+from asched_lab.replay.comparing import ELSEWHERE, NOW, OTHER, THEN, TIE
 from asched.edge.host.recording.lines import UnusableRecordingError, effects_bytes
-from asched.edge.host.recording.reading import Recording
-from asched.edge.host.recording.rebuilt import Rebuilt
-from asched.edge.host.recording.replay import Replayed, nodes_of, replay
+from asched_lab.replay.reading import Recording
+from asched_lab.replay.rebuilt import Rebuilt
+from asched_lab.replay.replay import Replayed, nodes_of, replay
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.recorded import (
     NAME,

@@ -1,0 +1,275 @@
+"""The admission rules a scheduler can notice: namespaces, priority, tolerations, protection, quota.
+
+Each rule is a function that changes the new object in place or raises; `on_create` and `on_update`
+say which rules see which kind, in the order they run.
+"""
+
+from typing import Any, Final
+
+from asched_lab.apiserver import limits
+from asched_lab.apiserver.context import Context
+from asched_lab.apiserver.resources import (
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
+    Resource,
+    find,
+)
+from asched_lab.apiserver.statuses import not_found, refused
+
+JsonObject = dict[str, Any]
+
+#: Seconds a pod stays on a node that is not ready or not reachable, unless it says otherwise.
+TOLERATION_S: Final = 300
+NODE_TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+IMMORTAL_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+PREEMPT_LOWER: Final = "PreemptLowerPriority"
+TOKEN_LIFETIME_S: Final = 3607
+STORAGE_CLASSES: Final = find("storageclasses")
+RUNTIME_CLASSES: Final = find("runtimeclasses")
+
+
+def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    """Every rule for a new object. Raises ApiError 403 or 404."""
+    if res.namespaced:
+        namespace_must_be_open(ctx, res, obj)
+    if res.kind == "Pod":
+        resolve_priority(ctx, res, obj)
+        tolerate_node_troubles(obj["spec"])
+        if ctx.options.service_accounts:
+            give_account(ctx, res, obj)
+        apply_runtime_class(ctx, res, obj)
+        limits.apply_ranges(ctx, obj)
+    elif res.kind == "PodGroup" and res.group == PRIORITY_CLASSES.group:
+        resolve_group_priority(ctx, res, obj)
+    elif res.kind == "Node" and ctx.options.node_taints:
+        obj["spec"].setdefault("taints", []).append(
+            {"key": NODE_TROUBLES[0], "effect": "NoSchedule"}
+        )
+    elif res.kind == "PersistentVolumeClaim":
+        protect(obj, "kubernetes.io/pvc-protection")
+        choose_storage_class(ctx, obj)
+    elif res.kind == "PersistentVolume":
+        protect(obj, "kubernetes.io/pv-protection")
+    elif res.kind == "PriorityClass":
+        only_one_default(ctx, res, obj)
+
+
+def judge(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    """Rules that only say yes or no, asked once an object is valid. Raises ApiError 403."""
+    if res.kind == "Pod":
+        limits.check_ranges(ctx, res, obj)
+        limits.charge_quota(ctx, res, obj)
+
+
+def on_update(res: Resource, obj: JsonObject, old: JsonObject) -> None:
+    """Rules that see updates of the main object as well."""
+    if res.kind == "Pod":
+        tolerate_node_troubles(obj["spec"])
+        for name in ("priority", "preemptionPolicy"):
+            if name in old["spec"]:
+                obj["spec"].setdefault(name, old["spec"][name])
+
+
+def on_delete(res: Resource, name: str) -> None:
+    """Raises ApiError 403 for what may not be removed."""
+    if res.kind == "Namespace" and name in IMMORTAL_NAMESPACES:
+        raise refused(res, name, "this namespace may not be deleted")
+    if res.kind == "PriorityClass" and name.startswith("system-"):
+        raise refused(res, name, "this is a system priority class and cannot be deleted")
+
+
+def namespace_must_be_open(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    name = obj["metadata"]["namespace"]
+    namespace = ctx.get(NAMESPACES, "", name)
+    if namespace is None:
+        raise not_found(NAMESPACES, name)
+    if namespace.obj["status"].get("phase") == "Terminating":
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        raise refused(res, obj["metadata"].get("name", ""), why, [cause])
+
+
+def resolve_priority(ctx: Context, res: Resource, pod: JsonObject) -> None:
+    """The class, named or default, gives the value; a value sent along must agree."""
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    value, policy = by_class(ctx, res, pod)
+    if spec.get("priority", value) != value:
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec;"
+            f" priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise refused(res, name, why)
+    if spec.get("preemptionPolicy", policy) != policy:
+        why = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be"
+            f" provided in pod spec; priority admission controller computed {policy} from the"
+            " given PriorityClass name"
+        )
+        raise refused(res, name, why)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def resolve_group_priority(ctx: Context, res: Resource, group: JsonObject) -> None:
+    """The same for a pod group, which has no policy of its own."""
+    spec, name = group["spec"], group["metadata"].get("name", "")
+    value, _ = by_class(ctx, res, group)
+    if spec.get("priority", value) != value:
+        why = (
+            f"priority set in the pod group ({spec['priority']}) must match the priority computed"
+            f" ({value}) based on the priority class set in the spec"
+        )
+        raise refused(res, name, why)
+    spec["priority"] = value
+    spec.setdefault("disruptionMode", "Pod")
+
+
+def by_class(ctx: Context, res: Resource, obj: JsonObject) -> tuple[int, str]:
+    """Priority and policy by the class that an object names, or the default one, which it then
+    names as well. Raises ApiError 403.
+    """
+    spec, chosen = obj["spec"], obj["spec"].get("priorityClassName")
+    if chosen:
+        record = ctx.get(PRIORITY_CLASSES, "", chosen)
+        if record is None:
+            name = obj["metadata"].get("name", "")
+            raise refused(res, name, f"no PriorityClass with name {chosen} was found")
+        priority_class: JsonObject | None = record.obj
+    else:
+        priority_class = default_priority_class(ctx)
+    if priority_class is None:
+        return 0, PREEMPT_LOWER
+    spec["priorityClassName"] = priority_class["metadata"]["name"]
+    return priority_class["value"], priority_class.get("preemptionPolicy", PREEMPT_LOWER)
+
+
+def default_priority_class(ctx: Context) -> JsonObject | None:
+    """The class marked as default; of several, the one with the smallest value."""
+    classes = [
+        record.obj
+        for record in ctx.store.table(PRIORITY_CLASSES.storage).records.values()
+        if record.obj.get("globalDefault")
+    ]
+    return min(classes, key=lambda obj: int(obj["value"])) if classes else None
+
+
+def only_one_default(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    if not obj.get("globalDefault"):
+        return
+    present = default_priority_class(ctx)
+    if present is not None and present["metadata"]["name"] != obj["metadata"].get("name"):
+        marked = present["metadata"]["name"]
+        why = f"PriorityClass {marked} is already marked as default. Only one default can exist"
+        raise refused(res, obj["metadata"].get("name", ""), why)
+
+
+def apply_runtime_class(ctx: Context, res: Resource, pod: JsonObject) -> None:
+    """A runtime class brings overhead and placement; without one there is no overhead."""
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    chosen = spec.get("runtimeClassName")
+    record = ctx.get(RUNTIME_CLASSES, "", chosen) if chosen else None
+    if chosen and record is None:
+        raise refused(res, name, f'pod rejected: RuntimeClass "{chosen}" not found')
+    runtime = record.obj if record is not None else {}
+    overhead = (runtime.get("overhead") or {}).get("podFixed")
+    if spec.get("overhead") and not overhead:
+        why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise refused(res, name, f"pod rejected: {why}")
+    if overhead and spec.setdefault("overhead", dict(overhead)) != overhead:
+        why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+        raise refused(res, name, f"pod rejected: {why}")
+    placement = runtime.get("scheduling") or {}
+    for key, value in (placement.get("nodeSelector") or {}).items():
+        if spec.setdefault("nodeSelector", {}).setdefault(key, value) != value:
+            why = (
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value};"
+                f" pod.spec.nodeSelector[{key}] = {spec['nodeSelector'][key]}"
+            )
+            raise refused(res, name, why)
+    for toleration in placement.get("tolerations") or ():
+        if toleration not in spec["tolerations"]:
+            spec["tolerations"].append(dict(toleration))
+
+
+def tolerate_node_troubles(spec: JsonObject) -> None:
+    """Two NoExecute tolerations of five minutes, unless the pod already says what it tolerates."""
+    tolerations = spec.get("tolerations") or []
+    for key in NODE_TROUBLES:
+        if not any(
+            toleration.get("key", "") in {key, ""}
+            and toleration.get("effect", "") in {"NoExecute", ""}
+            for toleration in tolerations
+        ):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": TOLERATION_S,
+                }
+            )
+    spec["tolerations"] = tolerations
+
+
+def protect(obj: JsonObject, finalizer: str) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
+def choose_storage_class(ctx: Context, claim: JsonObject) -> None:
+    """The newest class marked as default, if the claim names none."""
+    spec = claim["spec"]
+    if "storageClassName" in spec or spec.get("volumeName"):
+        return
+    marked = [
+        record.obj["metadata"]
+        for record in ctx.store.table(STORAGE_CLASSES.storage).records.values()
+        if (record.obj["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+    ]
+    if marked:
+        newest = max(marked, key=lambda metadata: str(metadata["creationTimestamp"]))
+        spec["storageClassName"] = newest["name"]
+
+
+def give_account(ctx: Context, res: Resource, pod: JsonObject) -> None:
+    """The pod's account must exist; its token is mounted unless somebody opted out."""
+    spec, metadata = pod["spec"], pod["metadata"]
+    name = spec.get("serviceAccountName") or "default"
+    account = ctx.get(SERVICE_ACCOUNTS, metadata["namespace"], name)
+    if account is None:
+        why = (
+            f"error looking up service account {metadata['namespace']}/{name}:"
+            f' serviceaccount "{name}" not found'
+        )
+        raise refused(res, metadata.get("name", ""), why)
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    mount = spec.get(
+        "automountServiceAccountToken", account.obj.get("automountServiceAccountToken", True)
+    )
+    if mount:
+        mount_token(spec, f"kube-api-access-{ctx.new_suffix()}")
+
+
+def mount_token(spec: JsonObject, volume: str) -> None:
+    field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    sources: list[JsonObject] = [
+        {"serviceAccountToken": {"expirationSeconds": TOKEN_LIFETIME_S, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
+    ]
+    used = False
+    for container in (*spec.get("initContainers", ()), *(spec["containers"] or ())):
+        mounts = container.setdefault("volumeMounts", [])
+        if all(mount["mountPath"] != ACCOUNT_MOUNT for mount in mounts):
+            mounts.append({"name": volume, "readOnly": True, "mountPath": ACCOUNT_MOUNT})
+            used = True
+    if used:
+        projected = {"sources": sources, "defaultMode": 0o644}
+        spec.setdefault("volumes", []).append({"name": volume, "projected": projected})

@@ -1,0 +1,208 @@
+"""Trouble on purpose: rules that make the server drop, delay, refuse, garble or forget.
+
+A rule names what it hits and what it does; `count` ends it after so many hits, `rate` lets it hit a
+seeded share of the calls. A rule by name (`NAMES`, `asched apiserver --fault NAME=RATE`, and PUT
+of `PATH`) is one of these with its method, status and seconds; `lab/sim/faults.py` has the same
+troubles in virtual time, with the same answers.
+
+What befalls a request, before or instead of being handled:
+
+    reset_before   the connection breaks and nothing was written
+    black_hole     nothing is written and nothing is answered; the connection stays
+    refuse         answered with `status`, text and Retry-After instead of being handled
+
+after it was handled:
+
+    reset_after    the write is done and then the connection breaks without an answer
+    half_open      the write is done and the answer never comes; the connection stays
+    cut_answer     half of the answer comes and then the connection breaks
+    delay          answered `seconds` later (the write itself happens at once)
+    slow_answer    the answer trickles for `seconds`
+
+a list (a streaming list is refused, as by a server without them, and so becomes one):
+
+    stale_list     it shows what was `changes` versions ago
+    lower_version  it says a version lower by `changes` than what it shows
+
+a watch, from its next frame on:
+
+    drop_watch     the connection breaks after the frame
+    expire_watch   it ends with an ERROR event that holds 410
+    mute_watch     it stays open but says nothing, not even its end
+    double_event   the newest event comes twice
+    reorder_events events that wait to be sent come in reverse; bookmarks keep their place
+"""
+
+import random
+import re
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Literal
+
+import orjson
+
+from asched_lab.apiserver.call import JSON, TEXT, Reply
+from asched_lab.apiserver.statuses import ApiError
+
+Action = Literal[
+    "reset_before",
+    "black_hole",
+    "refuse",
+    "reset_after",
+    "half_open",
+    "cut_answer",
+    "delay",
+    "slow_answer",
+    "stale_list",
+    "lower_version",
+    "drop_watch",
+    "expire_watch",
+    "mute_watch",
+    "double_event",
+    "reorder_events",
+]
+
+OVERLOADED: Final = "Too many requests, please try again later.\n"
+LIST_ACTIONS: Final = frozenset({"stale_list", "lower_version"})
+WATCH_ACTIONS: Final = frozenset(
+    {"drop_watch", "expire_watch", "mute_watch", "double_event", "reorder_events"}
+)
+WRITES: Final = "POST PUT PATCH"
+#: Where the rules in force are read and replaced; no fault befalls it.
+PATH: Final = "/debug/faults"
+
+
+def _status(code: int, reason: str, message: str) -> str:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return orjson.dumps(status | {"message": message, "reason": reason, "code": code}).decode()
+
+
+#: What a server answers whose own retries were in vain.
+CONFLICT: Final = _status(
+    409,
+    "Conflict",
+    "the object has been modified; please apply your changes to the latest version",
+)
+GONE: Final = _status(410, "Expired", "too old resource version: 1 (2)")
+
+
+@dataclass(slots=True)
+class Fault:
+    """One rule; `path` is a regular expression searched in the path, `method` one or several
+    methods, empty for any; `changes` counts versions.
+    """
+
+    action: Action
+    path: str = ""
+    method: str = ""
+    count: int | None = None
+    rate: float = 1.0
+    status: int = 429
+    retry_after_s: int | None = 1
+    text: str = OVERLOADED
+    seconds: float = 0.0
+    changes: int = 20
+    hits: int = field(default=0, init=False)
+
+    def covers(self, method: str, path: str) -> bool:
+        if self.count is not None and self.hits >= self.count:
+            return False
+        if self.method and method not in self.method.split():
+            return False
+        return re.search(self.path, path) is not None
+
+    def refusal(self) -> Reply:
+        headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        media = JSON if self.text.startswith("{") else TEXT
+        return Reply(self.status, self.text.encode(), media, headers)
+
+
+def _refusal(status: int, text: str, method: str = "", path: str = "") -> Fault:
+    return Fault("refuse", path, method, status=status, retry_after_s=None, text=text)
+
+
+#: A collection, as against one object; watches begin there, too.
+COLLECTION: Final = r"/(v1|namespaces/[^/]+)/[a-z]+$"
+#: Every trouble by its name, as it befalls a whole server.
+NAMES: Final[dict[str, Fault]] = {
+    "delay": Fault("delay", seconds=1.0),
+    "reset": Fault("reset_before"),
+    "half-open": Fault("half_open"),
+    "black-hole": Fault("black_hole"),
+    "cut-answer": Fault("cut_answer"),
+    "lost-answer": Fault("reset_after", method=WRITES),
+    "slow-answer": Fault("slow_answer", seconds=1.0),
+    "conflict": _refusal(409, CONFLICT, WRITES),
+    "gone": _refusal(410, GONE, "GET", COLLECTION),
+    "overload": Fault("refuse"),
+    "server-error": _refusal(500, "etcdserver: request timed out"),
+    "unavailable": _refusal(503, "apiserver is shutting down"),
+    "stale-list": Fault("stale_list"),
+    "lower-version": Fault("lower_version"),
+    "drop-watch": Fault("drop_watch"),
+    "expire-watch": Fault("expire_watch"),
+    "mute-watch": Fault("mute_watch"),
+    "double-event": Fault("double_event"),
+    "reorder-events": Fault("reorder_events"),
+}
+
+
+def named(name: str, **changed: Any) -> Fault:
+    """A rule by its name, with some of its fields changed. Raises ValueError."""
+    if name not in NAMES:
+        raise ValueError(f"there is no fault {name!r}; there are {', '.join(NAMES)}")
+    unknown = changed.keys() - (asdict(NAMES[name]).keys() - {"action", "hits"})
+    if unknown:
+        raise ValueError(f"a fault has no {', '.join(sorted(unknown))}")
+    fault = replace(NAMES[name], **changed)
+    if not isinstance(fault.rate, int | float) or not 0 <= fault.rate <= 1:
+        raise ValueError(f"the rate of {name} must be a number from 0 to 1, not {fault.rate!r}")
+    return fault
+
+
+class Faults:
+    """The rules in force, asked in the order they were added; the first that hits counts."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.rules: list[Fault] = []
+        self._random = random.Random(seed)
+
+    def add(self, fault: Fault) -> Fault:
+        self.rules.append(fault)
+        return fault
+
+    def clear(self) -> None:
+        self.rules.clear()
+
+    def hit(
+        self, method: str, path: str, *, watch: bool = False, listing: bool = False
+    ) -> Fault | None:
+        """The fault that befalls this call, if any; counts as a hit. `watch` says that frames of a
+        watch are sent, `listing` that the call asks for a list.
+        """
+        for fault in self.rules:
+            if (fault.action in WATCH_ACTIONS) != watch or not fault.covers(method, path):
+                continue
+            if fault.action in LIST_ACTIONS and not listing:
+                continue
+            if fault.rate >= 1.0 or self._random.random() < fault.rate:
+                fault.hits += 1
+                return fault
+        return None
+
+    def handle(self, method: str, body: bytes) -> Reply:
+        """`PATH`: GET shows the rules and their hits; PUT replaces them by a list of names with
+        fields, or by an object of names and rates; DELETE ends them. Raises ApiError.
+        """
+        if method == "PUT":
+            try:
+                wanted = orjson.loads(body)
+                if isinstance(wanted, dict):
+                    wanted = [{"name": name, "rate": rate} for name, rate in wanted.items()]
+                self.rules = [named(**rule) for rule in wanted]
+            except (TypeError, ValueError) as error:
+                raise ApiError(400, f"{PATH}: {error}") from None
+        elif method == "DELETE":
+            self.clear()
+        elif method != "GET":
+            raise ApiError(405, f"{PATH} knows GET, PUT and DELETE")
+        return Reply(200, orjson.dumps([asdict(rule) for rule in self.rules]))

@@ -1,0 +1,307 @@
+"""Label and field selectors: from the query's text to a predicate over stored objects.
+
+The label grammar is read as Kubernetes reads it, token by token, because the complaints name the
+token that was found and what was expected. Field selectors know a fixed list of fields per kind.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from asched_lab.apiserver import names
+from asched_lab.apiserver.resources import Resource
+from asched_lab.apiserver.statuses import ApiError, bad_request
+
+JsonObject = dict[str, Any]
+LabelTest = Callable[[Mapping[str, str]], bool]
+FieldTest = Callable[[JsonObject], bool]
+
+#: Parsed selectors remembered; clients repeat a handful. A guess with room to spare.
+REMEMBERED: Final = 512
+TOKEN: Final = re.compile(r"\s*(==|!=|[(),!=<>]|[^\s(),!=<>]+)")
+OPERATORS: Final = frozenset({"=", "==", "!=", "in", "notin", "<", ">"})
+SYMBOLS: Final = frozenset("(),!=<>") | {"==", "!="}
+
+
+class _Labels:
+    """A cursor over the tokens of one label selector; '' is the end of the text."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = TOKEN.findall(text)
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def parse(self) -> list[LabelTest]:
+        tests: list[LabelTest] = []
+        while self.peek():
+            if self.peek() in SYMBOLS - {"!"}:
+                raise bad_request(
+                    f"found '{self.peek()}', expected: !, identifier, or 'end of string'"
+                )
+            try:
+                tests.append(self._requirement())
+            except ValueError as fault:
+                raise bad_request(f"unable to parse requirement: {fault}") from None
+            after = self.take()
+            if after not in {",", ""}:
+                raise bad_request(f"found '{after}', expected: ',' or 'end of string'")
+            if after == "," and (not self.peek() or self.peek() in SYMBOLS - {"!"}):
+                raise bad_request(f"found '{self.peek()}', expected: identifier after ','")
+        return tests
+
+    def _requirement(self) -> LabelTest:
+        absent = self.peek() == "!"
+        if absent:
+            self.take()
+        key = self.take()
+        if not key or key in SYMBOLS:
+            raise ValueError(f"found '{key}', expected: identifier")
+        names.check_key(key)
+        if absent:
+            return lambda labels: key not in labels
+        operator = self.peek()
+        if operator in {"", ","}:
+            return lambda labels: key in labels
+        if operator not in OPERATORS:
+            # An identifier where an operator belongs ends the requirement; the caller complains.
+            if operator in SYMBOLS:
+                raise ValueError(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
+            return lambda labels: key in labels
+        self.take()
+        values = self._values() if operator in {"in", "notin"} else [self._exact()]
+        for value in values:
+            names.check_value(value)
+        return _label_test(key, operator, frozenset(values))
+
+    def _values(self) -> list[str]:
+        if self.peek() != "(":
+            raise ValueError(f"found '{self.take()}' expected: '('")
+        self.take()
+        values: list[str] = []
+        value = ""
+        while True:
+            word = self.take()
+            if word in {",", ")"}:
+                values.append(value)
+                value = ""
+                if word != ",":
+                    return values
+            elif not word or word in SYMBOLS:
+                raise ValueError(f"found '{word}', expected: ',', or ')'")
+            else:
+                value = word
+
+    def _exact(self) -> str:
+        if self.peek() in {"", ","}:
+            return ""
+        token = self.take()
+        if token in SYMBOLS:
+            raise ValueError(f"found '{token}', expected: identifier")
+        return token
+
+
+def _label_test(key: str, operator: str, values: frozenset[str]) -> LabelTest:
+    if operator in {"!=", "notin"}:
+        return lambda labels: labels.get(key) not in values
+    if operator in {"<", ">"}:
+        bound = int(next(iter(values)))
+
+        def compare(labels: Mapping[str, str]) -> bool:
+            text = labels.get(key, "")
+            if not re.fullmatch(r"-?\d+", text):
+                return False
+            return int(text) > bound if operator == ">" else int(text) < bound
+
+        return compare
+    return lambda labels: labels.get(key) in values
+
+
+@lru_cache(maxsize=REMEMBERED)
+def label_tests(text: str) -> tuple[LabelTest, ...]:
+    """The requirements of a label selector. Raises ApiError 400 for a malformed one."""
+    return tuple(_Labels(text).parse())
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _path(*steps: str, default: str = "") -> Callable[[JsonObject], str]:
+    def get(obj: JsonObject) -> str:
+        value: Any = obj
+        for step in steps:
+            value = value.get(step)
+            if value is None:
+                return default
+        return _text(value)
+
+    return get
+
+
+def _pod_ips(obj: JsonObject) -> str:
+    return ",".join(ip["ip"] for ip in obj["status"].get("podIPs") or ())
+
+
+def _source(obj: JsonObject) -> str:
+    return obj["source"].get("component") or obj.get("reportingComponent") or ""
+
+
+def _reference(label: str, member: str) -> dict[str, Callable[[JsonObject], str]]:
+    parts = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    return {f"{label}.{part}": _path(member, part) for part in parts}
+
+
+METADATA: Final = {
+    "metadata.name": _path("metadata", "name"),
+    "metadata.namespace": _path("metadata", "namespace"),
+}
+#: (group, plural) -> the fields it may be selected by; a kind that is not here has METADATA only.
+FIELDS: Final = {
+    ("", "pods"): METADATA
+    | {
+        "spec.nodeName": _path("spec", "nodeName"),
+        "spec.schedulerName": _path("spec", "schedulerName"),
+        "spec.restartPolicy": _path("spec", "restartPolicy"),
+        "spec.serviceAccountName": _path("spec", "serviceAccountName"),
+        "spec.hostNetwork": _path("spec", "hostNetwork", default="false"),
+        "status.phase": _path("status", "phase"),
+        "status.podIP": _path("status", "podIP"),
+        "status.podIPs": _pod_ips,
+        "status.nominatedNodeName": _path("status", "nominatedNodeName"),
+    },
+    ("", "nodes"): {
+        "metadata.name": METADATA["metadata.name"],
+        "spec.unschedulable": _path("spec", "unschedulable", default="false"),
+    },
+    ("", "namespaces"): {
+        "metadata.name": METADATA["metadata.name"],
+        "status.phase": _path("status", "phase"),
+    },
+    ("", "secrets"): METADATA | {"type": _path("type")},
+    ("", "replicationcontrollers"): METADATA
+    | {"status.replicas": _path("status", "replicas", default="0")},
+    ("batch", "jobs"): METADATA | {"status.successful": _path("status", "succeeded", default="0")},
+    ("resource.k8s.io", "resourceslices"): {
+        "metadata.name": METADATA["metadata.name"],
+        "spec.nodeName": _path("spec", "nodeName"),
+        "spec.driver": _path("spec", "driver"),
+    },
+    ("", "events"): METADATA
+    | _reference("involvedObject", "involvedObject")
+    | {
+        "reason": _path("reason"),
+        "reportingComponent": _path("reportingComponent"),
+        "source": _source,
+        "type": _path("type"),
+    },
+    ("events.k8s.io", "events"): METADATA
+    | _reference("regarding", "involvedObject")
+    | {
+        "reason": _path("reason"),
+        "reportingController": _path("reportingComponent"),
+        "type": _path("type"),
+    },
+}
+
+
+def _field_term(term: str, whole: str) -> tuple[str, bool, str]:
+    match = re.match(r"^((?:[^=!\\]|\\.|!(?!=))*)(!=|==?)(.*)$", term, re.DOTALL)
+    if match is None:
+        raise bad_request(f"invalid selector: '{whole}'; can't understand '{term}'")
+    label, operator, value = match.groups()
+    return label, operator != "!=", re.sub(r"\\([,=\\])", r"\1", value)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def field_tests(key: tuple[str, str], text: str) -> tuple[FieldTest, ...]:
+    """The terms of a field selector. Raises ApiError 400 for unknown fields and bad syntax."""
+    tests: list[FieldTest] = []
+    for term in re.split(r"(?<!\\),", text):
+        if not term:
+            continue
+        label, equal, value = _field_term(term, text)
+        if not label and not value:
+            continue
+        getter = FIELDS.get(key, METADATA).get(label)
+        if getter is None:
+            raise _unknown_field(key, label)
+        tests.append(_field_test(getter, value, equal=equal))
+    return tuple(tests)
+
+
+def _unknown_field(key: tuple[str, str], label: str) -> ApiError:
+    if key in FIELDS:
+        return bad_request(f"field label not supported: {label}")
+    known = ", ".join(f'"{name}"' for name in METADATA)
+    return bad_request(f'"{label}" is not a known field selector: only {known}')
+
+
+def _field_test(get: Callable[[JsonObject], str], value: str, *, equal: bool) -> FieldTest:
+    if equal:
+        return lambda obj: get(obj) == value
+    return lambda obj: get(obj) != value
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Both selectors of a request; `empty` if everything matches."""
+
+    labels: tuple[LabelTest, ...] = ()
+    fields: tuple[FieldTest, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.labels and not self.fields
+
+    def matches(self, obj: JsonObject) -> bool:
+        for field_test in self.fields:
+            if not field_test(obj):
+                return False
+        if self.labels:
+            labels = obj["metadata"].get("labels") or {}
+            for label_test in self.labels:
+                if not label_test(labels):
+                    return False
+        return True
+
+
+def selector_of(res: Resource, query: Mapping[str, str]) -> Selector:
+    """The selector a request asks for. Raises ApiError 400."""
+    labels = query.get("labelSelector", "")
+    fields = query.get("fieldSelector", "")
+    return Selector(
+        label_tests(labels) if labels else (),
+        field_tests((res.group, res.plural), fields) if fields else (),
+    )
+
+
+def matches_label_selector(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:
+    """A LabelSelector object of a spec: none matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
+    for rule in selector.get("matchExpressions") or ():
+        present, value = rule["key"] in labels, labels.get(rule["key"])
+        values = rule.get("values") or ()
+        verdict = {
+            "In": present and value in values,
+            "NotIn": not present or value not in values,
+            "Exists": present,
+            "DoesNotExist": not present,
+        }.get(rule["operator"], False)
+        if not verdict:
+            return False
+    return True

@@ -1,0 +1,324 @@
+"""What makes a new pod unacceptable, as far as schedulers and load generators come near it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from asched_lab.apiserver import names, quantities, validation_spec
+from asched_lab.apiserver.statuses import (
+    FieldError,
+    bad_value,
+    duplicate,
+    forbidden_field,
+    required,
+    unsupported,
+)
+
+JsonObject = dict[str, Any]
+
+RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+OPERATORS: Final = ("Equal", "Exists")
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
+NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+PORT_MAX: Final = 65535
+
+
+def complaints(pod: JsonObject) -> list[FieldError]:
+    return spec_complaints(pod["spec"])
+
+
+def template_complaints(template: JsonObject) -> list[FieldError]:
+    """The same rules for the pod template of a workload."""
+    return [
+        FieldError(
+            error.field.replace("spec.", "spec.template.spec.", 1), error.reason, error.detail
+        )
+        for error in spec_complaints(template["spec"])
+    ]
+
+
+def spec_complaints(spec: JsonObject) -> list[FieldError]:
+    found = validation_spec.complaints(spec)
+    found += container_list(spec, "containers")
+    if not spec["containers"]:
+        found.append(required("spec.containers"))
+    found += container_list(spec, "initContainers")
+    if spec["restartPolicy"] not in RESTART_POLICIES:
+        found.append(unsupported("spec.restartPolicy", spec["restartPolicy"], RESTART_POLICIES))
+    found += node_selector(spec.get("nodeSelector") or {})
+    found += affinity(spec.get("affinity") or {})
+    found += tolerations(spec.get("tolerations") or ())
+    found += gates(spec)
+    found += spread(spec.get("topologySpreadConstraints") or ())
+    if "resources" in spec:
+        found += resources(spec["resources"], "spec.resources")
+    return found
+
+
+def node_selector(selector: dict[str, str]) -> list[FieldError]:
+    field = "spec.nodeSelector"
+    found = []
+    for key, value in selector.items():
+        found += [bad_value(field, key, fault) for fault in names.qualified_faults(key)]
+        found += [bad_value(field, value, fault) for fault in names.value_faults(value)]
+    return found
+
+
+def container_list(spec: JsonObject, member: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, container in enumerate(spec.get(member) or ()):
+        field = f"spec.{member}[{index}]"
+        name = container["name"]
+        if not name:
+            found.append(required(f"{field}.name"))
+        else:
+            found += [bad_value(f"{field}.name", name, f) for f in names.label_faults(name)]
+        if name in seen:
+            found.append(duplicate(f"{field}.name", name))
+        seen.add(name)
+        if not container.get("image"):
+            found.append(required(f"{field}.image"))
+        found += ports(container, field, host_network=spec.get("hostNetwork", False))
+        found += validation_spec.container(spec, container, field)
+        found += resources(container["resources"], f"{field}.resources")
+        found += validation_spec.huge_pages(container["resources"], f"{field}.resources")
+    return found
+
+
+def ports(container: JsonObject, field: str, *, host_network: bool) -> list[FieldError]:
+    found = []
+    for index, port in enumerate(container.get("ports") or ()):
+        here = f"{field}.ports[{index}]"
+        number, host = port["containerPort"], port.get("hostPort", 0)
+        if not number:
+            found.append(required(f"{here}.containerPort"))
+        for name, value in (("containerPort", number), ("hostPort", host)):
+            if value and not 0 < value <= PORT_MAX:
+                why = f"must be between 1 and {PORT_MAX}, inclusive"
+                found.append(bad_value(f"{here}.{name}", value, why))
+        if host_network and host != number:
+            why = "must match `containerPort` when `hostNetwork` is true"
+            found.append(bad_value(f"{here}.hostPort", host, why))
+    return found
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is somebody's own: whole devices that cannot be overcommitted."""
+    return "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
+
+
+def resources(wish: JsonObject, field: str) -> list[FieldError]:
+    limits, requests = wish.get("limits", {}), wish.get("requests", {})
+    found: list[FieldError] = []
+    for member, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in sorted(amounts.items()):
+            here = f"{field}.{member}[{name}]"
+            found += validation_spec.resource_name(name, here)
+            value = quantities.value(amount)
+            if value < 0:
+                why = "must be greater than or equal to 0"
+                found.append(bad_value(here, amount, why))
+            if is_extended(name) and value != value.to_integral_value():
+                found.append(bad_value(here, amount, "must be an integer"))
+    for name, amount in sorted(requests.items()):
+        bound = limits.get(name)
+        if bound is None and (is_extended(name) or name.startswith("hugepages-")):
+            why = "Limit must be set for non overcommitable resources"
+            found.append(required(f"{field}.limits", why))
+        elif bound is not None and quantities.value(amount) > quantities.value(bound):
+            why = f"must be less than or equal to {name} limit of {bound}"
+            found.append(bad_value(f"{field}.requests", amount, why))
+        elif bound is not None and is_extended(name) and amount != bound:
+            why = f"must be equal to {name} limit of {bound}"
+            found.append(bad_value(f"{field}.requests", amount, why))
+    return found
+
+
+def tolerations(wished: Iterable[JsonObject]) -> list[FieldError]:
+    found = []
+    for index, toleration in enumerate(wished):
+        field = f"spec.tolerations[{index}]"
+        key, operator = toleration.get("key", ""), toleration.get("operator", "")
+        if key:
+            found += [bad_value(f"{field}.key", key, f) for f in names.qualified_faults(key)]
+        elif operator != "Exists":
+            why = (
+                "operator must be Exists when `key` is empty, which means"
+                ' "match all values and all keys"'
+            )
+            found.append(bad_value(f"{field}.operator", operator, why))
+        effect = toleration.get("effect", "")
+        if "tolerationSeconds" in toleration and effect != "NoExecute":
+            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            found.append(bad_value(f"{field}.effect", effect, why))
+        if operator in {"", "Equal"}:
+            value = toleration.get("value", "")
+            found += [bad_value(f"{field}.operator", value, f) for f in names.value_faults(value)]
+        elif operator == "Exists":
+            if toleration.get("value"):
+                why = "value must be empty when `operator` is 'Exists'"
+                found.append(bad_value(f"{field}.operator", toleration["value"], why))
+        else:
+            found.append(unsupported(f"{field}.operator", operator, OPERATORS))
+        if effect and effect not in EFFECTS:
+            found.append(unsupported(f"{field}.effect", effect, EFFECTS))
+    return found
+
+
+def gates(spec: JsonObject) -> list[FieldError]:
+    wished = spec.get("schedulingGates") or ()
+    found = []
+    seen: set[str] = set()
+    for index, gate in enumerate(wished):
+        field, name = f"spec.schedulingGates[{index}]", gate["name"]
+        found += [bad_value(field, name, fault) for fault in names.qualified_faults(name)]
+        if name in seen:
+            found.append(duplicate(field, name))
+        seen.add(name)
+    if wished and spec.get("nodeName"):
+        why = "cannot be set until all schedulingGates have been cleared"
+        found.append(forbidden_field("spec.nodeName", why))
+    return found
+
+
+def spread(constraints: Sequence[JsonObject]) -> list[FieldError]:
+    found = []
+    for index, constraint in enumerate(constraints):
+        field = f"spec.topologySpreadConstraints[{index}]"
+        if constraint["maxSkew"] <= 0:
+            why = "must be greater than zero"
+            found.append(bad_value(f"{field}.maxSkew", constraint["maxSkew"], why))
+        if not constraint["topologyKey"]:
+            found.append(required(f"{field}.topologyKey", "can not be empty"))
+        when = constraint["whenUnsatisfiable"]
+        if when not in UNSATISFIABLE:
+            found.append(unsupported(f"{field}.whenUnsatisfiable", when, UNSATISFIABLE))
+        pair = (constraint["topologyKey"], when)
+        rest = [
+            (other["topologyKey"], other["whenUnsatisfiable"]) for other in constraints[index + 1 :]
+        ]
+        if pair in rest:
+            text = f"{{{pair[0]}, {pair[1]}}}"
+            found.append(duplicate(f"{field}.{{topologyKey, whenUnsatisfiable}}", text))
+        domains = constraint.get("minDomains")
+        if domains is not None and domains <= 0:
+            found.append(bad_value(f"{field}.minDomains", domains, "must be greater than zero"))
+        if domains is not None and when == "ScheduleAnyway":
+            why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
+            found.append(bad_value(f"{field}.minDomains", domains, why))
+        for member in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            policy = constraint.get(member)
+            if policy is not None and policy not in {"Honor", "Ignore"}:
+                found.append(unsupported(f"{field}.{member}", policy, ("Honor", "Ignore")))
+        selector = constraint.get("labelSelector")
+        found += validation_spec.label_selector(selector, f"{field}.labelSelector")
+    return found
+
+
+def affinity(wish: JsonObject) -> list[FieldError]:
+    found = node_affinity(wish.get("nodeAffinity") or {})
+    for member in ("podAffinity", "podAntiAffinity"):
+        rules = wish.get(member) or {}
+        field = f"spec.affinity.{member}"
+        for index, term in enumerate(rules.get(REQUIRED) or ()):
+            found += pod_term(term, f"{field}.{REQUIRED}[{index}]")
+        for index, weighted in enumerate(rules.get(PREFERRED) or ()):
+            here = f"{field}.{PREFERRED}[{index}]"
+            found += weight(weighted, here)
+            found += pod_term(weighted["podAffinityTerm"], f"{here}.podAffinityTerm")
+    return found
+
+
+def weight(term: JsonObject, field: str) -> list[FieldError]:
+    if 1 <= term["weight"] <= 100:
+        return []
+    return [bad_value(f"{field}.weight", term["weight"], "must be in the range 1-100")]
+
+
+def pod_term(term: JsonObject, field: str) -> list[FieldError]:
+    key = term["topologyKey"]
+    here = f"{field}.topologyKey"
+    found = [] if key else [required(here, "can not be empty")]
+    found += [bad_value(here, key, fault) for fault in names.qualified_faults(key)]
+    for member in ("labelSelector", "namespaceSelector"):
+        found += validation_spec.label_selector(term.get(member), f"{field}.{member}")
+    if "labelSelector" not in term:
+        found += [
+            forbidden_field(
+                f"{field}.{member}", "must not be specified when labelSelector is not set"
+            )
+            for member in ("matchLabelKeys", "mismatchLabelKeys")
+            if term.get(member)
+        ]
+    for index, namespace in enumerate(term.get("namespaces") or ()):
+        place = f"{field}.namespaces[{index}]"
+        found += [bad_value(place, namespace, fault) for fault in names.label_faults(namespace)]
+    return found
+
+
+def node_affinity(rules: JsonObject) -> list[FieldError]:
+    field = "spec.affinity.nodeAffinity"
+    found = []
+    if REQUIRED in rules:
+        terms = rules[REQUIRED]["nodeSelectorTerms"]
+        here = f"{field}.{REQUIRED}.nodeSelectorTerms"
+        if not terms:
+            found.append(required(here, "must have at least one node selector term"))
+        for index, term in enumerate(terms or ()):
+            found += node_term(term, f"{here}[{index}]")
+    for index, preferred in enumerate(rules.get(PREFERRED) or ()):
+        here = f"{field}.{PREFERRED}[{index}]"
+        found += weight(preferred, here)
+        found += node_term(preferred["preference"], f"{here}.preference")
+    return found
+
+
+def node_term(term: JsonObject, field: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, rule in enumerate(term.get("matchFields") or ()):
+        here = f"{field}.matchFields[{index}]"
+        if len(rule.get("values") or ()) != 1:
+            why = (
+                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            )
+            found.append(required(f"{here}.values", why))
+        if rule["key"] != "metadata.name":
+            found.append(bad_value(f"{here}.key", rule["key"], "not a valid field selector key"))
+    for index, rule in enumerate(term.get("matchExpressions") or ()):
+        here = f"{field}.matchExpressions[{index}]"
+        found += node_values(rule, here)
+        found += [
+            bad_value(f"{here}.key", rule["key"], f) for f in names.qualified_faults(rule["key"])
+        ]
+    return found
+
+
+def node_values(rule: JsonObject, field: str) -> list[FieldError]:
+    values, operator = rule.get("values") or (), rule["operator"]
+    checks: dict[str, tuple[Callable[[int], bool], FieldError]] = {
+        "In": (
+            bool,
+            required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"),
+        ),
+        "Exists": (
+            lambda count: not count,
+            forbidden_field(
+                f"{field}.values",
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            ),
+        ),
+        "Gt": (
+            lambda count: count == 1,
+            required(
+                f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            ),
+        ),
+    }
+    family = {"NotIn": "In", "DoesNotExist": "Exists", "Lt": "Gt"}.get(operator, operator)
+    if family not in checks:
+        return [bad_value(f"{field}.operator", operator, "not a valid selector operator")]
+    accept, complaint = checks[family]
+    return [] if accept(len(values)) else [complaint]

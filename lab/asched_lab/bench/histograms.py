@@ -1,0 +1,92 @@
+"""Percentiles from a scheduler's /metrics: what happened between two looks at its histograms.
+
+Within a bucket values are taken to be spread evenly, as Prometheus' histogram_quantile does; what
+lies above the last finite bound counts as that bound.
+"""
+
+import re
+import urllib.error
+import urllib.request
+from typing import Final
+
+from asched.edge.certificates import client_context
+from asched_lab.bench.metrics import PERCENTILES, DataItem
+
+#: Seconds the page may take; a busy scheduler answers between two turns.
+TIMEOUT_S: Final = 5.0
+_LINE: Final = re.compile(r"^(\w+)_(bucket|sum|count)(?:\{(.*)\})? ([0-9.e+\-]+|NaN)")
+_BOUND: Final = re.compile(r'(?:^|,)le="([^"]+)"')
+
+
+class Histogram:
+    """Cumulative counts by upper bound, and the sum of all values."""
+
+    def __init__(self) -> None:
+        self.counts: dict[float, float] = {}
+        self.total = 0.0
+
+    def since(self, before: "Histogram | None") -> "Histogram":
+        """What came since an earlier look."""
+        fresh = Histogram()
+        earlier = before or Histogram()
+        fresh.total = self.total - earlier.total
+        fresh.counts = {b: n - earlier.counts.get(b, 0.0) for b, n in self.counts.items()}
+        return fresh
+
+    @property
+    def count(self) -> float:
+        return self.counts.get(float("inf"), 0.0)
+
+    def percentile(self, percent: float) -> float:
+        """The value that so many percent do not exceed. Needs at least one value."""
+        wanted = self.count * percent / 100
+        low, below = 0.0, 0.0
+        for bound in sorted(self.counts):
+            if self.counts[bound] >= wanted:
+                if bound == float("inf"):
+                    return low
+                inside = self.counts[bound] - below
+                return low + (bound - low) * ((wanted - below) / inside if inside else 1.0)
+            low, below = bound, self.counts[bound]
+        return low
+
+
+def read(text: str) -> dict[str, Histogram]:
+    """Every histogram of a page, the series of one name added up."""
+    found: dict[str, Histogram] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        name, part, labels, value = match.groups()
+        if part == "bucket":
+            bound = _BOUND.search(labels or "")
+            if bound is not None:
+                counts = found.setdefault(name, Histogram()).counts
+                at = float(bound[1])
+                counts[at] = counts.get(at, 0.0) + float(value)
+        elif part == "sum":
+            found.setdefault(name, Histogram()).total += float(value)
+    return {name: histogram for name, histogram in found.items() if histogram.counts}
+
+
+def fetch(url: str) -> dict[str, Histogram]:
+    """The histograms of a page on loopback, whose certificate is its own; empty if it is not
+    there.
+    """
+    context = client_context(verify=False)
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=context) as reply:  # noqa: S310 - our own process
+            return read(reply.read().decode("utf-8"))
+    except (urllib.error.URLError, OSError):
+        return {}
+
+
+def item(metric: str, run: str, histogram: Histogram) -> DataItem | None:
+    """A data item in milliseconds; None if nothing happened."""
+    if histogram.count <= 0:
+        return None
+    data = {"Average": histogram.total / histogram.count * 1000}
+    for percent in PERCENTILES:
+        data[f"Perc{percent}"] = histogram.percentile(percent) * 1000
+    return DataItem(run, metric, "ms", data, {"count": f"{histogram.count:.0f}"})

@@ -1,0 +1,175 @@
+"""What a reader gets of the results: a table, a JSON document, a line to append to a file."""
+
+import json
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from asched_lab.bench.metrics import DataItem
+from asched_lab.bench.suite import Result, item_of
+
+SCHEDULING: Final = "scheduler_scheduling_algorithm_duration_seconds"
+END_TO_END: Final = "pod_created_to_scheduled"
+HEADER: Final = (
+    "workload", "pods", "avg/s", "p50", "p90", "p95", "p99", "whole/s", "engine/s",
+    "scheduling ms p50/p99", "end-to-end ms p50/p99", "upstream", "ratio",
+)  # fmt: skip
+MODE_TEXT: Final = {
+    "decide": "decide mode: in process, no API server; pods per second of processor time",
+    "bind": "bind mode: through an API server; pods per second of wall time",
+}
+#: Marks averages that are no means of samples.
+NOT_SAMPLED: Final = "* not sampled:"
+#: Seconds git may take to say which commit this is.
+GIT_TIMEOUT_S: Final = 5.0
+
+
+def machine_line() -> str:
+    """The machine that measures, in one line."""
+    model, memory = platform.processor() or platform.machine(), ""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        model = f"{len(names)} x {names[0]}" if names else model
+        total = Path("/proc/meminfo").read_text(encoding="utf-8").split()[1]
+        memory = f", {int(total) / 1024**2:.0f} GiB"
+    except (OSError, IndexError, ValueError):
+        pass
+    return f"{model}{memory}, Linux {platform.release()}, Python {platform.python_version()}"
+
+
+def table(results: Sequence[Result]) -> str:
+    """All results as text: a table of what was measured, then what was not and why."""
+    rows: list[tuple[str, ...]] = [HEADER]
+    rows += [_row(result, item) for result in results for item in result.throughputs]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
+    lines = []
+    if len(rows) > 1:
+        lines.append(MODE_TEXT[results[0].mode])
+        for row in rows:
+            first, *others = (
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            lines.append("  ".join((first, *others)).rstrip())
+    lines += _remarks(results)
+    return "\n".join(lines)
+
+
+def _row(result: Result, item: DataItem) -> tuple[str, ...]:
+    data = item.data
+    threshold, ratio = result.workload.threshold, result.ratio
+    name = item.name
+    return (
+        name,
+        item.labels["pods"],
+        f"{data['Average']:.0f}" + ("*" if "sampled" in item.labels else ""),
+        *(f"{data[key]:.0f}" if key in data else "-" for key in _PERCENTILE_KEYS),
+        f"{data['Whole']:.0f}",
+        f"{data['Engine']:.0f}" if "Engine" in data else "-",
+        _pair(result.of_metric(SCHEDULING, name)),
+        _pair(result.of_metric(END_TO_END, name)),
+        f"{threshold:g}" if threshold else "-",
+        f"{ratio:.2f}x" if ratio is not None else "-",
+    )
+
+
+_PERCENTILE_KEYS: Final = ("Perc50", "Perc90", "Perc95", "Perc99")
+
+
+def _pair(item: DataItem | None) -> str:
+    return "-" if item is None else f"{item.data['Perc50']:.2f}/{item.data['Perc99']:.2f}"
+
+
+def _remarks(results: Sequence[Result]) -> list[str]:
+    """What cannot be run and what failed, each by name; then notes, each once with its number."""
+    lines: list[str] = []
+    notes: Counter[str] = Counter()
+    for result in results:
+        name = result.workload.full_name
+        if result.reason:
+            lines.append(f"not run: {name}: {result.reason}")
+        if result.error:
+            lines.append(f"failed: {name}: {result.error}")
+        notes.update(result.notes)
+        notes.update(
+            f"{NOT_SAMPLED} {item.labels['sampled']}"
+            for item in result.throughputs
+            if "sampled" in item.labels
+        )
+        lines += [f"complaint: {name}: {text}" for text in result.facts.get("complaints") or ()]
+    lines += [
+        note if note.startswith(NOT_SAMPLED) else f"note ({count}x): {note}"
+        for note, count in notes.items()
+    ]
+    return lines
+
+
+def facts_lines(results: Sequence[Result]) -> list[str]:
+    """Plain figures per workload, for whoever wants to know more."""
+    lines = []
+    for result in results:
+        facts = {k: v for k, v in result.facts.items() if k != "complaints"}
+        if facts:
+            text = ", ".join(f"{k} {v}" for k, v in facts.items())
+            lines.append(f"{result.workload.full_name}: {text}")
+    return lines
+
+
+def stage_table(result: Result) -> str:
+    """Where the time of a run went, per stage and per pod."""
+    pods = sum(int(item.labels["pods"]) for item in result.throughputs) or 1
+    lines = [f"{result.workload.full_name}: stage, times, microseconds each, microseconds per pod"]
+    for stage, seconds, count in result.stages:
+        each = seconds / max(count, 1) * 1e6
+        lines.append(f"  {stage:32} {count:8d} {each:9.1f} {seconds / pods * 1e6:9.1f}")
+    return "\n".join(lines)
+
+
+def document(results: Sequence[Result]) -> dict[str, Any]:
+    """Everything, in scheduler_perf's form with ours beside it."""
+    return {
+        "version": "v1",
+        "dataItems": [item.as_json() for result in results for item in result.items],
+        "mode": results[0].mode if results else "",
+        "machine": machine_line(),
+        "commit": commit(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "workloads": [item_of(result) for result in results],
+    }
+
+
+def append(path: Path, results: Sequence[Result]) -> None:
+    """One JSON line per workload, so that two commits can be compared. Raises OSError."""
+    stamp = {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "machine": machine_line(),
+    }
+    with path.open("a", encoding="utf-8") as file:
+        for result in results:
+            line = dict(item_of(result))
+            line.pop("curve")
+            file.write(json.dumps({**stamp, **line}) + "\n")
+
+
+def commit() -> str:
+    """The commit that was measured, with a + if files differ from it; empty outside a checkout."""
+    where = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ("git", *arguments), cwd=where, capture_output=True, text=True, timeout=GIT_TIMEOUT_S,
+            check=False,
+        )  # fmt: skip
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        head = git("rev-parse", "--short", "HEAD")
+        return head + ("+" if head and git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

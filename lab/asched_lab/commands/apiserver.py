@@ -1,0 +1,135 @@
+"""`asched apiserver`: the embedded API server as a process, for learning and for tests."""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import Any
+
+from asched.cli.arguments import port
+from asched.edge.files import write_private
+from asched_lab.apiserver import faults
+from asched_lab.apiserver.server import ApiServer
+
+
+def add_parser(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "apiserver",
+        help="run an in-memory Kubernetes API server for trying things out",
+        description="An in-memory Kubernetes API server; kubectl works, nothing is kept.",
+    )
+    parser.add_argument("--port", type=port, default=0, help="to listen on (0, a free one)")
+    parser.add_argument(
+        "--bind-address", default="127.0.0.1", metavar="IP", help="to listen on (%(default)s)"
+    )
+    parser.add_argument("--tls", action="store_true", help="serve HTTPS, by default self-signed")
+    parser.add_argument("--tls-cert-file", metavar="FILE", help="certificate for --tls")
+    parser.add_argument("--tls-private-key-file", metavar="FILE", help="its private key")
+    parser.add_argument("--token", default="", help="bearer token of an administrator")
+    parser.add_argument(
+        "--kubeconfig-out",
+        metavar="FILE",
+        help="where to write a kubeconfig that leads here (asched-PORT.kubeconfig)",
+    )
+    parser.add_argument(
+        "--kubelet",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="pretend that kubelets run bound pods and end deleted ones",
+    )
+    parser.add_argument(
+        "--controllers",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="make the pods of Deployments, ReplicaSets and Jobs",
+    )
+    parser.add_argument(
+        "--fault",
+        type=_fault,
+        action="append",
+        default=[],
+        metavar="NAME=RATE",
+        help="trouble that befalls this share of requests, lists or watch events; may be given"
+        f" again. PUT {faults.PATH} changes it while it runs. NAME is one of"
+        f" {', '.join(faults.NAMES)}",
+    )
+    parser.set_defaults(run=run)
+
+
+def _fault(text: str) -> faults.Fault:
+    name, _, rate = text[:80].partition("=")
+    try:
+        return faults.named(name, rate=float(rate or 1))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until interrupted. Exit status: 0, or 2 if it cannot listen or write the kubeconfig."""
+    try:
+        return int(_runner()(serve(args)))
+    except CannotBeginError as fault:
+        print(f"asched apiserver: {fault}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 0
+
+
+def _runner() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+class CannotBeginError(Exception):
+    """It cannot listen, or write down where: one line that says why and what to do."""
+
+
+async def serve(args: argparse.Namespace) -> int:
+    files = (args.tls_cert_file, args.tls_private_key_file)
+    if any(files) and not all(files):
+        message = "--tls-cert-file and --tls-private-key-file go together; give both or neither"
+        print(f"asched apiserver: {message}", file=sys.stderr)
+        return 2
+    tls: bool | tuple[str, str] = files if all(files) else args.tls
+    for flag, file in zip(("--tls-cert-file", "--tls-private-key-file"), files, strict=True):
+        if file and not os.access(file, os.R_OK):
+            raise CannotBeginError(f"{flag} {file} cannot be read; check the path and its rights")
+    server = ApiServer(kubelet=args.kubelet, controllers=args.controllers)
+    for fault in args.fault:
+        server.faults.add(fault)
+    try:
+        await server.start(args.bind_address, args.port, tls=tls, token=args.token)
+    except OSError as error:
+        raise CannotBeginError(
+            f"cannot listen on {args.bind_address}:{args.port}: {error.strerror or error};"
+            " choose another --port or --bind-address"
+        ) from error
+    try:
+        name = args.kubeconfig_out or f"asched-{server.url.rpartition(':')[2]}.kubeconfig"
+        try:
+            written = write_private(name, server.kubeconfig().encode())
+        except OSError as error:
+            raise CannotBeginError(
+                f"cannot write the kubeconfig to {name}: {error.strerror}; name another file with"
+                " --kubeconfig-out"
+            ) from error
+        print(f"serving on {server.url}", flush=True)
+        print(f"export KUBECONFIG={written}", flush=True)
+        await _interrupted()
+    finally:
+        await server.stop()
+    return 0
+
+
+async def _interrupted() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop.set)
+    await stop.wait()

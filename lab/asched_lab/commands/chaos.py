@@ -1,0 +1,206 @@
+"""`asched sim`: live through simulated bad days, or repeat one of them by its seed.
+
+A failure is made smaller before it is printed: what is left of the life is named by options that
+repeat it. Each seed that fails has a line; a rule is shown broken once for each scenario.
+
+With `--keep` lives are appended to a file, the next one of the scenario that took the least time so
+far, until it has `--lives` of them; `--table` prints what came of them, as docs/reliability.md has
+it.
+
+Exit status: 0 if no rule was broken, 1 if one was (the first line names scenario and seed), 2 for
+wrong usage.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from asched.cli.arguments import seed_number, whole
+from asched_lab.sim import lives
+from asched_lab.sim.scenario import Broken, Cut, Scenario, play
+from asched_lab.sim.scenarios import SCENARIOS
+from asched_lab.sim.shrink import Shrinking, kind_of
+
+#: No step at all.
+NONE: Final = "none"
+#: A week of one core. A guess.
+_lives: Final = whole(1, 1_000_000)
+
+
+def add_parser(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "sim",
+        help="live through simulated bad days, or repeat one by its seed",
+        description="The scheduler in virtual time, and a server on which everything goes wrong.",
+        epilog="scenarios: " + ", ".join(SCENARIOS),
+    )
+    add = parser.add_argument
+    add("--scenario", default="", metavar="NAME", help="one of those below (all of them)")
+    add("--seed", type=seed_number, default=0, metavar="N", help="the first seed (0)")
+    add(
+        "--runs",
+        type=_lives,
+        default=1,
+        metavar="N",
+        help="how many seeds, from the first on (1)",
+    )
+    add("--steps", action="store_true", help="print everything that happened")
+    add("--whole", action="store_true", help="print failures as they are, not made smaller")
+    add("--without", default="", metavar="FAULTS", help="leave these faults out: names, commas")
+    add("--only", default="", metavar="NUMBERS", help="take these steps only, such as 0-3,7")
+    add("--single", action="store_true", help="where pods are added, add one")
+    add("--record", type=Path, metavar="DIR", help="keep recordings there (asched replay)")
+    add("--keep", type=Path, metavar="FILE", help="append lives to this file, see --lives")
+    add(
+        "--lives",
+        type=_lives,
+        default=0,
+        metavar="N",
+        help="go on until the file of --keep has N",
+    )
+    add("--table", type=Path, metavar="FILE", help="print the table of the lives in this file")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play the scenarios, one line each."""
+    try:
+        cut = _cut(args)
+    except ValueError as error:
+        print(f"asched sim: {error}", file=sys.stderr)
+        return 2
+    with _quiet(logging.getLogger("asched")):
+        if args.keep or args.table:
+            return _kept(args)
+        names = [args.scenario] if args.scenario else SCENARIOS
+        return max(_play(name, cut, args) for name in names)
+
+
+@contextmanager
+def _quiet(log: logging.Logger) -> Iterator[None]:
+    """Nobody wants to read what a scheduler says of its bad days."""
+    silent, log.propagate = logging.NullHandler(), False
+    log.addHandler(silent)
+    try:
+        yield
+    finally:
+        log.removeHandler(silent)
+        log.propagate = True
+
+
+def _cut(args: argparse.Namespace) -> Cut:
+    """Raises ValueError with one line for words that mean nothing."""
+    if args.scenario and args.scenario not in SCENARIOS:
+        raise ValueError(f"no scenario {args.scenario!r}; there are {', '.join(SCENARIOS)}")
+    if bool(args.keep) != (args.lives > 0):
+        raise ValueError("--keep FILE and --lives N (at least 1) go together")
+    without = tuple(filter(None, args.without.split(",")))
+    chosen = [SCENARIOS[args.scenario]] if args.scenario else SCENARIOS.values()
+    known = sorted({type(fault).__name__ for kind in chosen for fault in kind.faults})
+    unknown = next((name for name in without if name not in known), "")
+    if unknown:
+        raise ValueError(f"--without: no fault {unknown!r} here; there are {', '.join(known)}")
+    return Cut(without, tuple(_numbers(args.only)) if args.only else None, args.single)
+
+
+def _numbers(text: str) -> Iterator[int]:
+    for part in text.split(",") if text != NONE else ():
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"--only {text}: numbers of steps are expected, such as 0-3,7")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _kept(args: argparse.Namespace) -> int:
+    """Live on in a file, and tell of one."""
+    kinds = {args.scenario: SCENARIOS[args.scenario]} if args.scenario else SCENARIOS
+    failed = False
+    try:
+        if args.keep:
+            for life in lives.live_on(args.keep, kinds, args.lives, args.seed):
+                if life.broken:
+                    failed = True
+                    print(f"scenario {life.scenario}, seed {life.seed}: {life.broken}", flush=True)
+        if args.table:
+            print("\n".join(lives.table(lives.read(args.table), kinds)))
+    except (OSError, ValueError) as error:
+        print(f"asched sim: {error}", file=sys.stderr)
+        return 2
+    return 1 if failed else 0
+
+
+def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:
+    kind, bound, failed = SCENARIOS[name], 0, 0
+    recoveries_s: list[float] = []
+    shown: set[str] = set()
+    for seed in range(args.seed, args.seed + args.runs):
+        try:
+            world = play(kind, seed, cut, _folder(args.record, name, seed))
+        except Broken as broken:
+            failed += 1
+            _tell(kind, broken, shown, args)
+            continue
+        bound += world.ledger.bound_count
+        recoveries_s += world.recoveries_s
+        if args.steps:
+            print("\n".join(world.trace))
+    held = f"{args.runs} lives, {bound} pods bound"
+    rules = f"{failed} with a broken rule" if failed else "no rule broken"
+    print(f"{name}: {held}, {rules}{_recovered(recoveries_s)}")
+    return 1 if failed else 0
+
+
+def _recovered(seconds: list[float]) -> str:
+    """How long the first right decision took after a trouble; nothing where there was none."""
+    if not seconds:
+        return ""
+    ordered = sorted(seconds)
+    half, most = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+    return f", recovered in {half:.1f} s (p50), {most:.1f} s (p99), {ordered[-1]:.1f} s (worst)"
+
+
+def _folder(record: Path | None, name: str, seed: int) -> Path | None:
+    """Where the recordings of one life go."""
+    if record is None:
+        return None
+    folder = record / f"{name}-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _tell(kind: type[Scenario], broken: Broken, shown: set[str], args: argparse.Namespace) -> None:
+    """The failure of one seed: one line if the rule was shown broken before."""
+    rule = kind_of(broken.findings[0])
+    if rule in shown:
+        print(f"{broken}".partition("\n")[0], file=sys.stderr)
+        return
+    shown.add(rule)
+    if not args.whole:
+        broken = Shrinking(kind, broken).run()
+    if args.steps:
+        print("\n".join(broken.world.trace))
+    options = f"--scenario {kind.__name__} --seed {broken.world.seed}{_options(broken.cut)}"
+    print(f"{broken}\nagain: asched sim {options} --whole --steps", file=sys.stderr)
+
+
+def _options(cut: Cut) -> str:
+    """What repeats a cut."""
+    words = f" --without {','.join(cut.without)}" if cut.without else ""
+    if cut.only is not None:
+        words += f" --only {_ranges(cut.only)}"
+    return words + (" --single" if cut.single else "")
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """As `_numbers` reads them."""
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    ]
+    found = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    return found or NONE

@@ -1,0 +1,189 @@
+"""Thousands of pods on an embedded API server, placed by the real scheduler, a process of its own.
+
+Exit status: 0 if every pod that can be placed is placed and nothing is broken, 1 if not, 2 for
+usage.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import signal
+import sys
+import textwrap
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from asched import names
+from asched.cli.arguments import add_plugin_flags, node_count, pod_count, seed_number
+from asched_lab.commands.demo_view import LateView, say
+from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
+from asched.edge.host.process import runner
+from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover
+from asched_lab.sim.demo import Demo, SchedulerDiedError, Summary
+
+NODES: Final = 1000
+PODS: Final = 5000
+REASONS_SHOWN: Final = 8
+#: Reasons begin in this column.
+INDENT: Final = 10
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "demo", help="place thousands of pods, and watch", description=__doc__
+    )
+    add = parser.add_argument
+    add(
+        "--nodes",
+        type=node_count,
+        default=NODES,
+        metavar="N",
+        help="how many (%(default)s)",
+    )
+    add("--pods", type=pod_count, default=PODS, metavar="M", help="how many (%(default)s)")
+    add("--seed", type=seed_number, default=0, help="another crowd of the same kind (%(default)s)")
+    add("--json", action="store_true", help="print one JSON line last")
+    add("--keep", action="store_true", help="leave server and scheduler running, to look around")
+    add("--ui", action="store_true", help="show it in a browser, too; goes on until Ctrl-C")
+    add("--log", type=Path, metavar="FILE", help="where the scheduler's log goes")
+    add("--config", metavar="FILE", help="the scheduler's configuration; it must serve asched")
+    add_plugin_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo on an event loop of its own."""
+    faults = _faults(args)
+    for line in faults:
+        print(f"asched demo: {line}", file=sys.stderr)
+    return 2 if faults else runner()(_demo(args))
+
+
+def _faults(args: argparse.Namespace) -> list[str]:
+    """What the scheduler would stumble over, told before anything is started."""
+    try:
+        plugins = discover(args.plugin, args.plugin_dir)
+        loaded = load_config(args.config, known=plugins.known) if args.config else None
+        if loaded is not None:
+            plugins.check_args(loaded, args.config)
+        if args.log is not None:
+            args.log.open("ab").close()
+    except (PluginLoadError, UnreadableFileError) as error:
+        return [str(error)]
+    except ConfigError as error:
+        return [str(located) for located in error.errors]
+    except OSError as error:
+        return [f"cannot write --log {args.log}: {error.strerror}"]
+    served = [profile.scheduler_name for profile in loaded.profiles] if loaded else []
+    if loaded is not None and names.OUR_SCHEDULER_NAME not in served:
+        wanted = names.OUR_SCHEDULER_NAME
+        fault = f"{args.config} serves {', '.join(served)}, but the demo's pods name {wanted}"
+        return [f"{fault}; add a profile with schedulerName: {wanted}"]
+    return []
+
+
+async def _demo(args: argparse.Namespace) -> int:
+    try:
+        demo = Demo(
+            nodes=args.nodes,
+            pods=args.pods,
+            seed=args.seed,
+            scheduler_flags=_scheduler_flags(args),
+            log=args.log,
+            serves_pages=args.keep or args.ui,
+        )
+    except OSError as error:  # no temporary folder, as in a container whose root is read-only
+        print(f"asched demo: {error}; name a writable one with TMPDIR", file=sys.stderr)
+        return 1
+    view = LateView()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    shown = AsyncExitStack()
+    if args.ui:
+        await shown.enter_async_context(_in_a_browser(demo))
+    work = asyncio.ensure_future(demo.run(say, view.show))
+    waits = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((work, waits), return_when=asyncio.FIRST_COMPLETED)
+        view.close()
+        if not work.done():
+            work.cancel()
+            print("asched demo: interrupted", file=sys.stderr)
+            return 130
+        summary = work.result()
+        _tell(summary, shutil.get_terminal_size().columns if view.is_live else 0)
+        if args.json:
+            print(json.dumps(summary.as_json()), flush=True)
+        if args.keep or args.ui:
+            _tell_how_to_look(demo, summary)
+            await waits
+        return 0 if summary.is_good else 1  # noqa: TRY300 - the way out, beside the other ways out
+    except SchedulerDiedError as error:
+        print(f"asched demo: {error}", file=sys.stderr)
+        return 1
+    finally:
+        view.close()
+        waits.cancel()
+        await shown.aclose()
+        await demo.stop()
+
+
+@asynccontextmanager
+async def _in_a_browser(demo: Demo) -> AsyncIterator[None]:
+    from asched.cli.forwarder import Forwarder  # aiohttp, for those alone who want to see it
+    from asched.cli.sources import Named
+
+    forwarder = Forwarder(Named.here(demo.pages))
+    url = await forwarder.start(0)
+    print(f"watch it in a browser: {url}", flush=True)
+    try:
+        yield
+    finally:
+        await forwarder.close()
+
+
+def _scheduler_flags(args: argparse.Namespace) -> list[str]:
+    """What is passed on to `asched run`."""
+    flags = [f"--plugin={which}" for which in args.plugin]
+    flags += [f"--config={args.config}"] if args.config else []
+    return flags + ([f"--plugin-dir={args.plugin_dir}"] if args.plugin_dir else [])
+
+
+def _tell(summary: Summary, columns: int) -> None:
+    """The figures and the reasons; on a terminal the latter are folded into its columns."""
+    print(
+        f"\n{summary.bound} of {summary.pods} pods bound to {summary.nodes} nodes in"
+        f" {summary.seconds:.1f} s ({summary.pods_per_second:.0f} a second once under way)"
+    )
+    left = sum(summary.reasons.values())
+    if left:
+        print(f"{left} {'is' if left == 1 else 'are'} not:")
+        for reason, pods in summary.reasons.most_common(REASONS_SHOWN):
+            first, *rest = folded(reason, columns)
+            print(f"  {pods:6d}  {first}")
+            for line in rest:
+                print(" " * INDENT + line)
+    for title, lines in (("broken", summary.broken), ("could have been placed", summary.forgotten)):
+        for line in lines[:5]:
+            print(f"{title}: {line}", file=sys.stderr)
+    if summary.is_good:
+        print("nothing overcommitted, every pod that can be placed is placed", flush=True)
+
+
+def folded(reason: str, columns: int) -> list[str]:
+    """Lines that leave room for the indent; one line if there are no columns."""
+    if not reason or columns <= 2 * INDENT:
+        return [reason]
+    return textwrap.wrap(reason, columns - INDENT, break_on_hyphens=False)
+
+
+def _tell_how_to_look(demo: Demo, summary: Summary) -> None:
+    print("\nserver and scheduler go on until Ctrl-C; look around with")
+    print(f"  export KUBECONFIG={demo.kubeconfig}")
+    print("  kubectl get pods --all-namespaces --output wide")
+    pod = summary.example or "NAMESPACE/POD"
+    print(f"  asched explain {pod}", flush=True)

@@ -1,0 +1,149 @@
+"""`asched plan`: decide now where pods go, write it down, and have it so later, or not at all.
+
+  asched plan -f web.yaml --replicas 40 --out web.plan    a place for every pod, or none is written
+  asched plan --check web.plan                            do these places still hold?
+  asched plan --apply web.plan                            create the pods, each on its node
+
+A plan is made for Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and
+ReplicationControllers that are not there yet. Applied, every pod
+asks for its node by name in its required node affinity, held back by the gate asched.dev/plan until
+all are there; then the scheduler that the pods name places them, with all its checks. Places that
+do not hold any more, a quota or a webhook that says no, somebody who was faster: then everything is
+deleted again.
+
+Exit status: 0 planned, holds, applied; 1 there is no such plan, or it does not hold; 2 wrong usage.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from asched.cli.arguments import whole
+from asched.cli.output import add_output_flag, plain, written
+from asched_lab.commands.simulate_text import told
+from asched_lab.commands.supposed import (
+    INPUT_ERRORS,
+    MANIFEST_BYTES_MAX,
+    USAGE_ERRORS,
+    add_input_flags,
+    fail,
+    manifests,
+    scheduler,
+    snapshot,
+)
+from asched.core.model.decode import MalformedError, parse
+from asched.edge.files import file_content, write_private
+from asched_lab.whatif.makers import NoPlanError
+from asched_lab.whatif.plan import Plan, holds, planned
+from asched_lab.whatif.result import Result
+from asched_lab.whatif.snapshot import Snapshot
+
+PATIENCE_S: Final = 60
+
+#: A day.
+TIMEOUT_S_MAX: Final = 86_400
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "plan",
+        help="decide where pods go, write it down, and have it so later, or not at all",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--out", default="", metavar="PLAN", help="write the plan there")
+    which.add_argument("--check", default="", metavar="PLAN", help="whether its places still hold")
+    which.add_argument("--apply", default="", metavar="PLAN", help="create its pods on their nodes")
+    parser.add_argument(
+        "--timeout",
+        type=whole(1, TIMEOUT_S_MAX),
+        default=PATIENCE_S,
+        metavar="SECONDS",
+        help="until pods must be adopted, and until they must be placed (default %(default)s)",
+    )
+    add_output_flag(parser, "every pod and every node")
+    add_input_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, check, or apply."""
+    file = args.check or args.apply
+    if bool(file) == bool(args.filename):
+        return fail("plan", "give either -f FILE, or --check PLAN, or --apply PLAN", 2)
+    if args.apply and args.dump:
+        return fail("plan", "--apply means the live cluster, not a --dump", 2)
+    if file and args.replicas is not None:
+        return fail("plan", f"--replicas means nothing with {file}: it is in the plan", 2)
+    try:
+        cluster = snapshot(args)
+        plan, result = _checked(args, cluster, file) if file else _planned(args, cluster)
+        if args.apply:
+            asyncio.run(_apply(args, plan))
+    except NoPlanError as error:
+        what = f"{file} is refused" if file else "there is no plan"
+        return fail("plan", f"{what}\n{error}", 1)
+    except INPUT_ERRORS as error:
+        return fail("plan", error, 1)
+    except USAGE_ERRORS as error:
+        return fail("plan", error, 2)
+    if args.out:
+        try:
+            _write(Path(args.out), plan)
+        except OSError as error:
+            return fail("plan", f"cannot write {args.out}: {error.strerror}", 1)
+    sys.stdout.write(_printed(args, plan, result, cluster))
+    return 0
+
+
+def _planned(args: argparse.Namespace, cluster: Snapshot) -> tuple[Plan, Result]:
+    asked = manifests(args.filename)
+    decides = scheduler(args, cluster, asked, args.config)
+    return planned(cluster, asked, decides, replicas=args.replicas, namespace=args.namespace)
+
+
+def _checked(args: argparse.Namespace, cluster: Snapshot, file: str) -> tuple[Plan, Result]:
+    try:
+        document = parse(json.loads, file_content(file, MANIFEST_BYTES_MAX))
+    except OSError as error:
+        raise NoPlanError(f"open {file}: {(error.strerror or str(error)).lower()}") from None
+    except MalformedError as error:
+        raise NoPlanError(f"this is no plan: {error}") from None
+    plan = Plan.of(document)
+    decides = scheduler(args, cluster, [pod for pod, _ in plan.pods], args.config)
+    return plan, holds(plan, cluster, decides)
+
+
+async def _apply(args: argparse.Namespace, plan: Plan) -> None:
+    from asched.edge.client.session import ConnectionOptions, connect
+    from asched_lab.whatif.applying import Applying
+
+    options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
+    session = await connect(options)
+    try:
+        await Applying(session, plan, args.timeout, _say).run()
+    finally:
+        await session.close()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def _write(path: Path, plan: Plan) -> None:
+    write_private(path, f"{json.dumps(plan.document(), indent=1)}\n".encode())
+
+
+def _printed(args: argparse.Namespace, plan: Plan, result: Result, cluster: Snapshot) -> str:
+    if args.output in ("json", "yaml"):
+        return written(plan.document(), args.output)
+    since = f" (made at {plan.version})" if plan.version != cluster.version else ""
+    where = f" at resourceVersion {cluster.version}" if cluster.version else ""
+    did = "applied" if args.apply else "holds" if args.check else "planned"
+    head = f"{did}: {len(plan.pods)} pods on {len({n for _, n in plan.pods})} nodes{where}{since}"
+    lines = list(told(result, is_wide=args.output == "wide"))
+    return plain("\n".join([head, *lines]) + "\n")

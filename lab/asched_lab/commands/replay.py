@@ -1,0 +1,197 @@
+"""`asched replay FILE`: repeat what a scheduler recorded, and see whether it decides the same.
+
+Rules   with the recorded configuration, decisions are compared to the last byte; with another
+        configuration, plugin or version, each pod that would be placed otherwise is told once, with
+        the reason. What users' plugins returned from coroutines is taken from the recording; the
+        rest of them runs, so they must be given as they were to `run`.
+
+        Under --anonymize names are replaced and decisions compared name by name; all else is not.
+
+Exit status: 0 all decisions are equal; 1 some are not; 2 wrong usage, or no usable recording.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from asched.cli.arguments import add_plugin_flags
+from asched.cli.output import plain
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
+from asched.edge.host.memory import collected_seldom
+from asched_lab.replay.anonymous import anonymize
+from asched_lab.replay.comparing import Difference, Findings
+from asched.edge.host.recording.lines import Head, UnusableRecordingError
+from asched_lab.replay.reading import Recording
+from asched.edge.host.recording.recorder import here
+from asched_lab.replay.replay import Replayed, replay
+from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
+
+#: Differences that are printed unless all are asked for.
+SHOWN: Final = 20
+#: Turns between two looks at whether somebody watches the progress.
+PROGRESS_EVERY: Final = 2_000
+
+
+def add_parser(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "replay",
+        help="repeat a recording of `run --record`, and compare the decisions",
+        description="Repeat what a scheduler recorded with `asched run --record FILE`.",
+        epilog="docs/replay.md tells more.",
+    )
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="the recording")
+    add("--config", metavar="FILE", help="decide with this configuration instead of the recorded")
+    add("--anonymize", type=Path, metavar="OUT", help="write it under pseudonyms, and compare")
+    add("--all", action="store_true", help=f"print all differences, not {SHOWN} of them")
+    add("-o", "--output", choices=("text", "json"), default="text", help="text or json (text)")
+    add_plugin_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay, and say what came of it."""
+    if args.anonymize is not None and (args.config or args.anonymize.exists()):
+        why = "exists already" if args.anonymize.exists() else "and --config exclude each other"
+        return _refuse(f"--anonymize {args.anonymize} {why}")
+    try:
+        recording = Recording(args.file)
+        catalogue = discover(args.plugin, args.plugin_dir)
+        instead = _instead(args.config, recording.head, catalogue)
+        for line in _otherwise(recording.head, catalogue):
+            print(f"asched replay: {line}", file=sys.stderr)
+        if args.anonymize is not None:
+            return _anonymize(recording, args.anonymize, catalogue)
+        with collected_seldom():
+            done = replay(recording, catalogue, instead, _progress())
+    except (UnusableRecordingError, PluginLoadError, UnreadableFileError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename or args.anonymize}: {error.strerror}")
+    except ConfigError as error:
+        return max(_refuse(line) for line in str(error).splitlines())
+    if recording.trouble:
+        print(f"asched replay: after turn {done.turns}: {recording.trouble}", file=sys.stderr)
+    if args.output == "json":
+        print(json.dumps(as_data(recording, done), indent=2))
+    else:
+        _print(done, None if args.all else SHOWN)
+    return 0 if done.is_equal else 1
+
+
+def _anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> int:
+    """Write it, and say whether it still shows what the original shows."""
+    done = anonymize(recording, out, catalogue)
+    given = [name for name, *_ in recording.head.plugins]
+    print(f"{out}: {done.turns} turns, {done.names} names replaced")
+    if given:
+        print(f"arguments of plugins are left as they are, look at them: {', '.join(given)}")
+    if done.differs is None:
+        print("it decides the same, name by name")
+        return 0
+    turn, then, now = done.differs
+    print(f"but from turn {turn} on it decides otherwise, so it may not show what you mean")
+    print(f"  then  {then}\n  now   {now}")
+    return 1
+
+
+def _instead(path: str | None, head: Head, catalogue: Catalogue) -> SchedulerConfiguration | None:
+    if path is None:
+        return None
+    return load_config(path, gates=head.gates, known=catalogue.known).configuration
+
+
+def _otherwise(head: Head, catalogue: Catalogue) -> list[str]:
+    """What is not as it was when it was recorded, as far as that may change decisions."""
+    now = here(catalogue)
+    pairs = (("asched", head.version, now.version), ("NumPy", head.numpy, now.numpy))
+    found = [f"recorded by {name} {then}, this is {it}" for name, then, it in pairs if then != it]
+    known = {name: content for name, _, content in now.plugins}
+    return [
+        *found,
+        *(
+            f"plugin {name} (of {origin}) has another content than the one recorded"
+            for name, origin, content in head.plugins
+            if known.get(name, content) != content
+        ),
+    ]
+
+
+def _progress() -> Any:
+    is_watched = sys.stderr.isatty()
+
+    def told(turn: int) -> None:
+        if is_watched and turn % PROGRESS_EVERY == 0:
+            print(f"\rturn {turn} ", end="", file=sys.stderr, flush=True)
+
+    return told
+
+
+def as_data(recording: Recording, done: Replayed) -> dict[str, Any]:
+    """The result as JSON has it."""
+    findings = done.findings or Findings()
+    head = recording.head
+    return {
+        "equal": done.is_equal,
+        "recordedBy": {"asched": head.version, "python": head.python, "began": head.began},
+        "turns": done.turns,
+        "facts": done.facts,
+        "bindings": done.bindings,
+        "recordedSeconds": round(done.recorded_s, 3),
+        "replayedSeconds": round(done.took_s, 3),
+        "truncated": recording.trouble or None,
+        "unsteady": done.is_unsteady,
+        "firstDifference": findings.first
+        and {
+            "turn": findings.first,
+            "at": round(findings.first_at_s, 3),
+            "then": findings.then,
+            "now": findings.now,
+        },
+        "movedInTime": findings.moved,
+        "counts": dict(findings.counts),
+        "differences": [one._asdict() for one in findings.differences],
+    }
+
+
+def _print(done: Replayed, shown: int | None) -> None:
+    faster = done.recorded_s / max(done.took_s, 1e-9)
+    print(
+        f"{done.turns} turns, {done.facts} facts and {done.bindings} bindings of"
+        f" {done.recorded_s:.1f} s replayed in {done.took_s:.1f} s ({faster:.0f} times as fast)"
+    )
+    if done.is_unsteady:
+        print("they differed once and not when looked at: something draws lots, maybe a plugin")
+        return
+    findings = done.findings
+    if findings is None or findings.first is None:
+        print("all decisions are equal")
+        return
+    print(f"first difference in turn {findings.first}, {findings.first_at_s:.3f} s after the first")
+    for what, lines in (("then", findings.then), ("now", findings.now)):
+        for line in lines or ["nothing more"]:
+            print(plain(f"  {what:<5} {line}"))
+    for kind, count in findings.counts.most_common():
+        print(f"{count} pods {kind}" if count != 1 else f"1 pod {kind}")
+    if findings.moved:
+        print(f"{findings.moved} requests in another turn, else equal")
+    differences = findings.differences[:shown]
+    for one in differences:
+        _print_one(one)
+    if len(differences) < findings.counts.total():
+        print(f"... {findings.counts.total() - len(differences)} more; --all prints them")
+
+
+def _print_one(one: Difference) -> None:
+    print(plain(f"\n{one.subject}, turn {one.turn}, {one.at_s:.3f} s: {one.kind}"))
+    for what, words in (("then", one.then), ("now", one.now), ("why", one.why)):
+        if words:
+            print(plain(f"  {what:<5} {words}"))
+
+
+def _refuse(text: str) -> int:
+    print(plain(f"asched replay: {text}"), file=sys.stderr)
+    return 2

@@ -1,0 +1,165 @@
+"""`asched simulate`: what would be. A cluster as it is, or a dump of it, with supposed changes.
+
+  asched simulate -f web.yaml --replicas 40          would they fit, where, and what not and why
+  asched simulate --drain node-7 --like node-1=2     could these be drained, with two more like this
+  asched simulate --lose node-7                      and if it were gone
+  asched simulate --config new.yaml --against-config now.yaml    where two schedulers differ
+  asched simulate --dump cluster.json.gz -f web.yaml the same of a dump, without a cluster
+  asched simulate --trace openb:default              a recorded GPU cluster (docs/hardware.md)
+
+The scheduler's own machine decides, on the objects a scheduler would read; nothing is written to
+the cluster. Pods that wait there already are tried as well. It ends at once: how long containers
+take to start and to end is not supposed.
+
+Exit status: 0 told; 1 the cluster or a file cannot be read; 2 wrong usage.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from asched_lab.commands import trace as simulate_trace
+from asched.cli.arguments import NODES_MAX, whole
+from asched.cli.output import add_output_flag, plain, written
+from asched_lab.commands.simulate_text import told
+from asched_lab.commands.supposed import (
+    INPUT_ERRORS,
+    USAGE_ERRORS,
+    add_input_flags,
+    fail,
+    manifests,
+    scheduler,
+    snapshot,
+)
+from asched_lab.whatif.changes import Scenario
+from asched_lab.whatif.engine import suppose
+from asched_lab.whatif.picture import picture
+from asched_lab.whatif.result import Result, differences
+
+#: Flags of recorded clusters, and of supposed ones: nothing is taken and then ignored.
+OF_TRACES: Final = ("policy", "engine", "traces", "plot", "published")
+OF_CLUSTERS: Final = (
+    "dump",
+    "kubeconfig",
+    "context",
+    "filename",
+    "namespace",
+    "replicas",
+    "config",
+    "against_config",
+    "without_extenders",
+    "feature_gates",
+    "plugin",
+    "plugin_dir",
+    "like",
+    "drain",
+    "lose",
+    "picture",
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "simulate",
+        help="what would be: more pods, more or fewer nodes, another configuration",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_input_flags(parser)
+    parser.add_argument(
+        "--against-config", default="", metavar="FILE", help="tell where this one decides otherwise"
+    )
+    supposed = parser.add_argument_group("what is supposed of the nodes")
+    supposed.add_argument(
+        "--like",
+        action="append",
+        type=_like,
+        default=[],
+        metavar="NODE=N",
+        help="N more nodes like this one, empty but for its DaemonSets' pods; repeatable",
+    )
+    for name, text in (
+        ("drain", "cordoned, and its pods go elsewhere; repeatable"),
+        ("lose", "gone with everything on it; repeatable"),
+    ):
+        supposed.add_argument(f"--{name}", action="append", default=[], metavar="NODE", help=text)
+    add_output_flag(parser, "every pod and every node")
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="write the nodes by fullness there, as SVG"
+    )
+    simulate_trace.add_trace_flags(parser.add_argument_group("a recorded GPU cluster"))
+    parser.set_defaults(run=run)
+
+
+def _like(text: str) -> tuple[str, int]:
+    node, _, count = text.rpartition("=")
+    if not node or not count.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not of the form NODE=N")
+    return node, whole(1, NODES_MAX)(count)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Suppose and tell; or play a recorded cluster."""
+    is_trace = args.trace is not None or args.list
+    strange = [name for name in (OF_CLUSTERS if is_trace else OF_TRACES) if getattr(args, name)]
+    if strange:
+        flag = f"--{strange[0].replace('_', '-')}"
+        said = "means nothing with --trace" if is_trace else "goes with --trace NAME"
+        return fail("simulate", f"{flag} {said}", 2)
+    if is_trace:
+        return simulate_trace.run(args)
+    try:
+        asked = manifests(args.filename)
+        cluster = snapshot(args)
+        scenario = Scenario(
+            like=dict(args.like),
+            drain=tuple(args.drain),
+            lose=tuple(args.lose),
+            workloads=asked,
+            replicas=args.replicas,
+            namespace=args.namespace,
+        )
+        result = suppose(cluster, scenario, scheduler(args, cluster, asked, args.config))
+        other = None
+        if args.against_config:
+            against = scheduler(args, cluster, asked, args.against_config)
+            other = suppose(cluster, scenario, against)
+    except INPUT_ERRORS as error:
+        return fail("simulate", error, 1)
+    except USAGE_ERRORS as error:
+        return fail("simulate", error, 2)
+    if args.picture:
+        try:
+            args.picture.write_text(picture(_title(args), result), encoding="utf-8")
+        except OSError as error:
+            return fail("simulate", f"cannot write {args.picture}: {error.strerror}", 1)
+    for kind, why in cluster.left_out.items():
+        sys.stderr.write(f"asched simulate: not read: {kind}: {why}\n")
+    sys.stdout.write(printed(args, result, other))
+    return 0
+
+
+def printed(args: argparse.Namespace, result: Result, other: Result | None) -> str:
+    """The result, and where another one differs, in the form that was asked for."""
+    if args.output in ("text", "wide"):
+        lines = told(result, other, against=args.against_config, is_wide=args.output == "wide")
+        return plain("\n".join(lines) + "\n")
+    body = result.told()
+    if other is not None:
+        body["against"] = other.told()
+        body["differences"] = [
+            {"pod": one.pod, "here": one.here, "against": one.there}
+            for one in differences(result, other)
+        ]
+    return written(body, args.output)
+
+
+def _title(args: argparse.Namespace) -> str:
+    supposed = [
+        *(f"{count} more like {node}" for node, count in args.like),
+        *(f"{node} drained" for node in args.drain),
+        *(f"{node} lost" for node in args.lose),
+        *(Path(name).name for name in args.filename),
+    ]
+    return f"supposed: {', '.join(supposed)}" if supposed else "the cluster as it is"

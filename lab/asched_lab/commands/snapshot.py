@@ -1,0 +1,96 @@
+"""`asched dump FILE`: write down a cluster as far as a scheduler reads it, to be asked later.
+
+Exit status: 0 if it was written; 1 if the cluster cannot be read, or the file not be written.
+"""
+
+import argparse
+import asyncio
+import gzip
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import yaml
+
+from asched_lab.commands.supposed import INPUT_ERRORS, STDIN, fail
+from asched.edge.client.session import ConnectionOptions
+from asched_lab.whatif.listing import snapshot_of
+from asched_lab.whatif.snapshot import Snapshot
+
+WHAT: Final = """\
+What a scheduler does not read is not written: no Secrets and ConfigMaps, no environments,
+commands, probes or mounts of containers, no templates, no managedFields, and of a pod's annotations
+only Kubernetes' own. Look at it all the same before you give it away: names, labels and images of
+all pods and nodes are there.
+
+It needs the right to list the kinds a scheduler watches. `asched simulate --dump FILE` asks it.
+"""
+FORMS: Final = ("lines", "json", "yaml")
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "dump",
+        help="write a cluster's objects to a file, without secrets, for asched simulate",
+        description=__doc__,
+        epilog=WHAT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="gzipped if it ends in .gz; - is standard out")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMS,
+        default="lines",
+        help="an object a line, or a List (default %(default)s)",
+    )
+    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="as for kubectl")
+    parser.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, clean, write."""
+    options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
+    try:
+        snapshot = asyncio.run(snapshot_of(options))
+    except INPUT_ERRORS as error:
+        return fail("dump", error, 1)
+    try:
+        size = _write(args.file, _formed(snapshot, args.output))
+    except OSError as error:
+        return fail("dump", f"cannot write {args.file}: {error.strerror}", 1)
+    for kind, why in snapshot.left_out.items():
+        sys.stderr.write(f"asched dump: left out {kind}: {why}\n")
+    if not snapshot.version:
+        sys.stderr.write("asched dump: the lists are not of one moment\n")
+    if args.file != STDIN:
+        sys.stderr.write(f"wrote {len(snapshot)} objects of {snapshot.server}, {size} bytes\n")
+    return 0
+
+
+def _formed(snapshot: Snapshot, form: str) -> Iterator[bytes]:
+    if form == "lines":
+        yield from snapshot.lines()
+    elif form == "json":
+        yield orjson.dumps(snapshot.as_list(), option=orjson.OPT_APPEND_NEWLINE)
+    else:
+        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        yield yaml.dump(snapshot.as_list(), Dumper=dumper, sort_keys=False).encode()
+
+
+def _write(name: str, parts: Iterator[bytes]) -> int:
+    """Raises OSError. How many bytes were written."""
+    if name == STDIN:
+        return sum(sys.stdout.buffer.write(part) for part in parts)
+    path = Path(name)
+    with path.open("wb") as stream:
+        if not name.endswith(".gz"):
+            return sum(stream.write(part) for part in parts)
+        # The name and the time of packing stay out: equal clusters give equal files.
+        with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+            for part in parts:
+                packed.write(part)
+    return path.stat().st_size

@@ -1,0 +1,159 @@
+"""`asched simulate --trace`: offer the pods of a recorded GPU cluster to a placement policy.
+
+Every pod is offered once, in the published order of the seed; none ends. docs/hardware.md says what
+the policies are, and what they reach.
+
+Exit status: 0 done; 1 a trace cannot be read; 2 wrong usage.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from asched_lab.bench.plot import Curve, picture
+from asched_lab.trace.curve import LAST_PERCENT, POINTS
+from asched_lab.trace.openb import TraceError, default_folder, known, one_of
+from asched_lab.trace.policies import POLICIES, policy_named
+from asched_lab.trace.run import Outcome, simulate
+
+#: How the published table calls the policies.
+PUBLISHED: Final = {
+    "random": "01-Random",
+    "dotprod": "02-DotProd",
+    "gpuclustering": "03-GpuClustering",
+    "gpupacking": "04-GpuPacking",
+    "bestfit": "05-BestFit",
+    "fgd": "06-FGD",
+}
+
+
+DEFAULT_POLICY: Final = "fgd"
+#: 42 to 51 are published.
+DEFAULT_SEED: Final = 42
+
+
+def add_trace_flags(parser: "argparse._ArgumentGroup") -> None:
+    """Those that a recorded cluster takes."""
+    parser.add_argument("--trace", default=None, metavar="NAME", help="for example openb:default")
+    parser.add_argument("--policy", default="", metavar="NAME", help="see --list (fgd)")
+    parser.add_argument(
+        "--engine",
+        action="store_true",
+        help="decide by the scheduler's own engine and the plugin GpuSharing",
+    )
+    parser.add_argument("--json", dest="output", action="store_const", const="json", help="-o json")
+    parser.add_argument("--list", action="store_true", help="print traces and policies")
+    parser.add_argument(
+        "--traces",
+        type=Path,
+        metavar="DIR",
+        help="folder that holds openb/ (traces below ASCHED_SHARED, or ../shared/traces)",
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve there, as SVG")
+    parser.add_argument(
+        "--published",
+        type=Path,
+        metavar="FILE",
+        help="the published analysis_allo_discrete.csv, to draw beside it",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play one run, or list what there is."""
+    folder = args.traces or default_folder()
+    policy = args.policy or DEFAULT_POLICY
+    seed = DEFAULT_SEED if args.seed is None else args.seed
+    if policy_named(policy) is None:
+        return _refuse(f"no policy {one_of(policy, list(POLICIES))}", 2)
+    if args.published and not args.plot:
+        return _refuse("--published is drawn by --plot FILE, which is missing", 2)
+    if args.plot and not args.plot.absolute().parent.is_dir():
+        return _refuse(f"cannot write {args.plot}: there is no folder {args.plot.parent}", 1)
+    try:
+        if args.list:
+            return _list(folder)
+        beside = _published(args.published, args.trace, policy, seed)
+        outcome = simulate(args.trace, policy, seed, folder, by_engine=args.engine)
+        if args.plot:
+            curves = [*beside, _drawn("asched", outcome.curve)]
+            title = f"{outcome.trace}, {outcome.policy}, seed {outcome.seed}: GPUs in use (%)"
+            args.plot.write_text(picture(title, "GPUs asked for (%)", curves), encoding="utf-8")
+    except TraceError as problem:
+        return _refuse(str(problem), 1)
+    except OSError as problem:
+        return _refuse(f"cannot write {args.plot}: {problem.strerror}", 1)
+    if args.output == "json":
+        print(json.dumps(_fields(outcome)))
+    elif args.output == "yaml":
+        print(yaml.safe_dump(_fields(outcome), sort_keys=False), end="")
+    else:
+        print(_text(outcome))
+    return 0
+
+
+def _refuse(text: str, status: int) -> int:
+    print(f"asched simulate: {text}", file=sys.stderr)
+    return status
+
+
+def _list(folder: Path) -> int:
+    print("\n".join(["traces", *(f"  {name}" for name in known(folder)), "policies"]))
+    for name, (summary, _) in POLICIES.items():
+        print(f"  {name:14} {summary}")
+    return 0
+
+
+def _fields(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "trace": outcome.trace,
+        "policy": outcome.policy,
+        "seed": outcome.seed,
+        "pods": outcome.pods,
+        "gpu_allocation": {str(percent): outcome.curve[percent] for percent in POINTS},
+        "curve": outcome.curve,
+        "seconds": round(outcome.seconds, 3),
+    }
+
+
+def _text(outcome: Outcome) -> str:
+    allocated = ", ".join(f"{outcome.curve[percent]} % at {percent} %" for percent in POINTS)
+    return (
+        f"{outcome.trace} by {outcome.policy}, seed {outcome.seed}: {outcome.pods} pods"
+        f" in {outcome.seconds:.1f} s\n"
+        f"  GPUs in use, by GPUs asked for: {allocated}\n"
+        f"  placed {outcome.placed} pods on {outcome.nodes_used} nodes,"
+        f" {outcome.placed_plain} of {outcome.plain} that ask for no GPU;"
+        f" {outcome.kept_out} turned away although a node had room"
+    )
+
+
+def _published(path: Path | None, trace: str, policy: str, seed: int) -> list[Curve]:
+    """The curve of the same run as published; of the best published policy beside one of ours."""
+    if path is None:
+        return []
+    name = PUBLISHED.get(policy_named(policy) or "", PUBLISHED["fgd"])
+    wanted = f"openb_pod_list_{trace.partition(':')[2]}", name, str(seed)
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            for line in csv.DictReader(stream):
+                if (line["workload"], line["sc_policy"], line["seed"]) == wanted:
+                    values = [line[str(at)] for at in range(LAST_PERCENT + 1)]
+                    found = [float(value) if value else None for value in values]
+                    return [_drawn(f"published, {name[3:]}", found)]
+    except OSError as problem:
+        raise TraceError(f"cannot read {path}: {problem.strerror}") from None
+    except KeyError as missing:
+        raise TraceError(f"{path}: no table of published curves: no column {missing}") from None
+    except ValueError as problem:
+        raise TraceError(f"{path}: no table of published curves: {problem}") from None
+    raise TraceError(f"{path}: no published curve of {' '.join(wanted)}; seeds are 42 to 51")
+
+
+def _drawn(name: str, values: list[float | None]) -> Curve:
+    points = [(float(at), value) for at, value in enumerate(values) if value is not None]
+    return name, points, 0.0

@@ -1,0 +1,296 @@
+"""A recording under pseudonyms, which decides what the first one decided.
+
+    collect names ─> give others ─> tell a rebuilt machine the same under pseudonyms ─> write
+                                    its decisions, name by name, must be those of the original
+
+What is written is what that machine was told and asked for, so it repeats itself; the comparison
+says whether it still shows what the original shows.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from asched.edge.host.recording.asked import Asked, asked_for
+from asched.edge.host.recording.file import RecordingFile
+from asched.edge.host.recording.lines import (
+    LIST_PART,
+    Head,
+    PartLine,
+    TurnLine,
+    effects_bytes,
+    end_line,
+    head_line,
+    read_part,
+)
+from asched_lab.replay.pseudonyms import Pseudonyms
+from asched_lab.replay.reading import RecordedTurn, Recording
+from asched_lab.replay.rebuilt import Rebuilt
+from asched.edge.host.user_plugins.catalogue import Catalogue
+
+_any: Final = msgspec.json.Decoder()
+_encode: Final = msgspec.json.encode
+#: No bound but the original's: pseudonyms are hardly longer than names.
+BYTES_MAX: Final = 1 << 62
+
+
+class Anonymized(NamedTuple):
+    """`differs`: the first turn in which it decides otherwise than the original, with what was
+    decided then and what is now; None if in none.
+    """
+
+    turns: int
+    names: int
+    differs: tuple[int, str, str] | None
+
+
+def anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> Anonymized:
+    """Raises UnusableRecordingError, and OSError if it cannot be written."""
+    names = Pseudonyms()
+    for turn in recording:
+        for raw in turn.facts:
+            _fact_in(raw, names, notes=True)
+        for number, objects in turn.lists.items():
+            resource = _resource(turn, number)
+            for raw in objects:
+                names.note(read_part(_any.decode, raw), resource)
+    _head(recording.head, names, notes=True)
+    names.settle()
+    head = _head(recording.head, names, notes=False)
+    rebuilt = Rebuilt(head, catalogue)
+    file = RecordingFile(out, BYTES_MAX)
+    try:
+        done = _retold(recording, rebuilt, names, file, head)
+    except BaseException:
+        file.give_up()
+        out.unlink(missing_ok=True)
+        raise
+    file.close()
+    return done
+
+
+def _retold(
+    recording: Recording, rebuilt: Rebuilt, names: Pseudonyms, file: RecordingFile, head: Head
+) -> Anonymized:
+    differs: tuple[int, str, str] | None = None
+    file.add(head_line(head))
+    for turn in recording:
+        retold = turn._replace(
+            facts=[_raw(_fact_in(raw, names, notes=False)) for raw in turn.facts],
+            lists={
+                number: [_renamed(raw, _resource(turn, number), names) for raw in objects]
+                for number, objects in turn.lists.items()
+            },
+        )
+        effects = effects_bytes(rebuilt.turn(retold))
+        for line in _lines(retold, effects):
+            file.add(line)
+        then, now = asked_for(turn.effects), asked_for(effects)
+        if differs is None:
+            differs = _difference(turn, then, now, names)
+            _learn(then, now, names)
+    file.add(end_line(recording.turns))
+    return Anonymized(recording.turns, len(names), differs)
+
+
+def _lines(turn: RecordedTurn, effects: bytes) -> Iterator[bytes]:
+    for number, objects in turn.lists.items():
+        resource = _resource(turn, number)
+        for start in range(0, len(objects), LIST_PART):
+            part = list(objects[start : start + LIST_PART])
+            yield _encode(PartLine(number, resource, part))
+    yield _encode(
+        TurnLine(
+            at=turn.at_s,
+            idle=not turn.is_active,
+            went_on=turn.went_on,
+            resumed=turn.resumed,
+            facts=turn.facts,
+            effects=msgspec.Raw(effects),
+        )
+    )
+
+
+def _resource(turn: RecordedTurn, number: int) -> str:
+    """The kind of a list, which a fact of the turn names. Raises UnreadableLineError."""
+    return read_part(lambda fact: str(_any.decode(fact)[1]), turn.facts[number])
+
+
+def _renamed(raw: msgspec.Raw, resource: str, names: Pseudonyms) -> msgspec.Raw:
+    """An object under pseudonyms. Raises UnreadableLineError."""
+    return read_part(lambda obj: _raw(names.walked(_any.decode(obj), resource)), raw)
+
+
+def _difference(
+    turn: RecordedTurn, then: list[Asked], now: list[Asked], names: Pseudonyms
+) -> tuple[int, str, str] | None:
+    """What is asked of whom, and where pods go, in this order; words are compared with nothing."""
+    ours = [(_told(asked, None), asked) for asked in now if not _is_word(asked)]
+    theirs = [(_told(asked, names), asked) for asked in then if not _is_word(asked)]
+    for one, other in zip_longest(theirs, ours):
+        if one is None or other is None or one[0] != other[0]:
+            first, second = (side[1].words() if side else "nothing" for side in (one, other))
+            return turn.number, first, second
+    return None
+
+
+def _is_word(asked: Asked) -> bool:
+    """A condition or an event. Pods whose condition somebody wrote before the recording began are
+    told once more, since it says the same in other words.
+    """
+    if asked.name == "PatchPodStatus":
+        return not asked.effect_id and asked.what.get("nominated_node_name") is None
+    return asked.name == "EmitEvent"
+
+
+def _learn(then: list[Asked], now: list[Asked], names: Pseudonyms) -> None:
+    """The words of both machines, each of the same object."""
+    ours: dict[tuple[Any, ...], deque[Asked]] = {}
+    for asked in now:
+        ours.setdefault(_told(asked, None), deque()).append(asked)
+    for asked in then:
+        waiting = ours.get(_told(asked, names))
+        if waiting:
+            names.learn(asked.what, waiting.popleft().what)
+
+
+def _told(asked: Asked, names: Pseudonyms | None) -> tuple[Any, ...]:
+    nominated = asked.what.get("nominated_node_name")
+    uid, node = asked.uid, asked.node
+    if names is not None:
+        uid, node = names.of(uid), names.of(node)
+        nominated = nominated and names.of(nominated)
+    return asked.name, asked.effect_id, uid, node, nominated
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(_encode(value))
+
+
+# --- one fact ------------------------------------------------------------------------------------
+
+
+def _fact_in(raw: msgspec.Raw, names: Pseudonyms, *, notes: bool) -> list[Any]:
+    """Raises UnreadableLineError."""
+    return read_part(lambda encoded: _fact(_any.decode(encoded), names, notes=notes), raw)
+
+
+def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
+    """A fact under pseudonyms; with `notes` its names are noted, and it comes back as it is."""
+    name, *rest = parts
+    if notes:
+        _note(name, rest, names)
+        return parts
+    match name:
+        case "Seen" | "Gone":
+            return [name, rest[0], names.walked(rest[1], rest[0])]
+        case "Done":
+            return [name, rest[0], names.walked(rest[1])]
+        case "Refused":
+            effect_id, code, message, reason = rest
+            return [name, effect_id, code, names.message(message), names.term(reason)]
+        case "Unknown" | "ReadPlaced":
+            return [name, rest[0], names.of(rest[1])]
+        case "Raised":
+            return [name, rest[0], rest[1], names.of(rest[2])]
+        case "Replied":
+            return [name, rest[0], names.replied(rest[1])]
+        case "Returned":
+            return [name, rest[0], rest[1], *_returned(rest[1:], names)]
+        case "Reconfigured":
+            return [name, _document(rest[0], names, notes=False), _without_places(rest[1])]
+        case "KubeletRefused":
+            *who, reason, reporter = rest
+            words = (names.term(reason), names.of(reporter))
+            return [name, *(one and names.of(one) for one in who), *words]
+        case "QueueAmended":
+            return [name, ["/".join(map(names.of, key.split("/"))) for key in rest[0]]]
+    return parts
+
+
+def _note(name: str, rest: list[Any], names: Pseudonyms) -> None:
+    match name:
+        case "Seen" | "Gone":
+            names.note(rest[1], rest[0])
+        case "Done":
+            names.note(rest[1])
+        case "Refused":
+            names.note_text(rest[2])
+            names.note_text(rest[3])
+        case "Unknown" | "ReadPlaced":
+            names.note_text(rest[1])
+        case "Raised":
+            names.note_text(rest[2])
+        case "Replied":
+            names.note_reply(rest[1])
+        case "Returned":
+            names.note_reply(rest[2:])
+        case "KubeletRefused":
+            for one in filter(None, rest[:-1]):
+                names.note_text(one)
+        case "Reconfigured":
+            _document(rest[0], names, notes=True)
+
+
+def _returned(parts: list[Any], names: Pseudonyms) -> list[Any]:
+    """A status keeps its code and plugin."""
+    form, *rest = parts
+    if form == "Status":
+        code, reasons, plugin = rest
+        return [code, [names.of(reason) for reason in reasons], plugin]
+    return rest if form == "NotKept" else [names.replied(one) for one in rest]
+
+
+# --- the configuration ---------------------------------------------------------------------------
+
+
+def _head(head: Head, names: Pseudonyms, *, notes: bool) -> Head:
+    document = _document(head.configuration, names, notes=notes)
+    return msgspec.structs.replace(
+        head,
+        configuration=document,
+        machine="",
+        plugins=tuple(_without_places(head.plugins)),
+        anonymous=True,
+    )
+
+
+def _without_places(plugins: Any) -> list[Any]:
+    """Plugins without the paths they came from."""
+    return [(name, "", content) for name, _, content in plugins]
+
+
+def _document(document: dict[str, Any], names: Pseudonyms, *, notes: bool) -> dict[str, Any]:
+    """A configuration: what its arguments say of labels, and where extenders live. Arguments of
+    users' plugins are left as they are, since nobody here knows what they mean.
+    """
+
+    def changed(value: Any) -> Any:
+        if notes:
+            names.note(value)
+            return value
+        return names.walked(value)
+
+    document = {**document, "profiles": [dict(one) for one in document.get("profiles", ())]}
+    document.pop("leaderElection", None)
+    names.keep_schedulers(one["schedulerName"] for one in document["profiles"])
+    for profile in document["profiles"]:
+        profile["pluginConfig"] = [
+            {**entry, "args": {**entry["args"], **_labels(entry["args"], changed)}}
+            for entry in profile.get("pluginConfig", ())
+        ]
+    if "extenders" in document:
+        document["extenders"] = [
+            {**one, "urlPrefix": f"http://extender-{number}.invalid"}
+            for number, one in enumerate(document["extenders"])
+        ]
+    return document
+
+
+def _labels(args: Any, changed: Any) -> dict[str, Any]:
+    fields = ("addedAffinity", "defaultConstraints")
+    return {field: changed(args[field]) for field in fields if args.get(field)}

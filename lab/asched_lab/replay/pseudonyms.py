@@ -1,0 +1,377 @@
+"""Other names for everything that a recording names, so that decisions stay the same.
+
+Objects are walked as JSON. What is not listed here is replaced: a field that a later version adds
+says nothing until a rule says that it may. Equal strings get equal pseudonyms wherever they stand
+(a zone in a label, a volume's affinity and a selector; a node's name in its own label), and
+pseudonyms sort as what they stand for, since names decide where all else is equal.
+
+A value is kept where a rule for its place allows it and the value is what the rule is for: an
+amount, a time, a word of Kubernetes' own. It is kept in that place only: what a tenant writes into
+a field of its own objects keeps no other object's name.
+
+Kept     amounts with the resources they are of, times, TERMS; device attributes and what CEL
+         expressions say of them; drivers that cluster-scoped objects name; schedulers that the
+         configuration names; KEYS of labels and taints; numbers of labels that a selector compares
+         as numbers; WORDS
+Composed names that are made of others: claims of ephemeral volumes, subrequests, lists of zones
+
+Bounds   memory: each string once with its pseudonym
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from asched.core.model import kinds
+from asched.core.model.quantity import QuantityError, parse
+from asched_lab.replay.terms import KEYS, TERMS
+
+Check = Callable[[str], bool]
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        parse(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_term(text: str) -> bool:
+    return text in TERMS
+
+
+def _is_feature(text: str) -> bool:
+    return _FEATURE.fullmatch(text) is not None
+
+
+def _is_attribute(text: str) -> bool:
+    return _ATTRIBUTE.fullmatch(text) is not None
+
+
+def _is_anything(_: str) -> bool:
+    return True
+
+
+_FEATURE: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
+_ATTRIBUTE: Final = re.compile(r"[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}", re.ASCII)
+
+
+def _at(check: Check, *places: str) -> Mapping[str, Check]:
+    return dict.fromkeys(places, check)
+
+
+#: Where a string, or a list of strings, is kept if it is what is expected there. A place is a
+#: field, or a field in another one.
+KEPT: Final[Mapping[str, Check]] = {
+    **_at(_is_time, "allocationTimestamp", "creationTimestamp", "deletionTimestamp"),
+    **_at(_is_time, "lastProbeTime", "lastTransitionTime", "scheduleStartTime", "startTime"),
+    **_at(_is_term, "accessModes", "action", "allocationMode", "apiGroup", "apiVersion"),
+    **_at(_is_term, "disruptionMode", "effect", "kind", "nodeAffinityPolicy", "nodeTaintsPolicy"),
+    **_at(_is_term, "operator", "phase", "preemptionPolicy", "protocol", "reason"),
+    **_at(_is_term, "reservedFor.resource", "restartPolicy", "source", "status", "type"),
+    **_at(_is_term, "volumeBindingMode", "volumeMode", "whenUnsatisfiable"),
+    **_at(str.isdecimal, "resourceVersion"),
+    **_at(_is_feature, "declaredFeatures"),
+    **_at(_is_attribute, "spec.extendedResourceName"),
+    **_at(_is_attribute, "constraints.distinctAttribute", "constraints.matchAttribute"),
+    **_at(_is_anything, "cel.expression"),
+}
+#: The same with whole trees, whose keys are names of resources and attributes.
+KEPT_TREES: Final[Mapping[str, Check]] = {
+    **_at(_is_amount, "allocatable", "allocatedResources", "available", "capacity"),
+    **_at(_is_amount, "consumedCapacity", "counters", "cpu", "limits", "max"),
+    **_at(_is_amount, "maximumVolumeSize", "memory", "min", "minResources", "overhead"),
+    **_at(_is_amount, "requests", "usage", "used"),
+    **_at(_is_anything, "devices.attributes"),
+}
+#: Names of drivers, in any object.
+DRIVERS: Final = frozenset(("attacher", "driver", "provisioner", "drivers.name"))
+#: Where drivers are named in objects that only administrators and their controllers write.
+DRIVERS_OF: Final[Mapping[str, str]] = {
+    kinds.CSI_DRIVER.resource: "metadata.name",
+    kinds.CSI_NODE.resource: "spec.drivers.name",
+    kinds.PERSISTENT_VOLUME.resource: "spec.csi.driver",
+    kinds.RESOURCE_SLICE.resource: "spec.driver",
+    kinds.STORAGE_CLASS.resource: "provisioner",
+    kinds.VOLUME_ATTACHMENT.resource: "spec.attacher",
+}
+#: Names of requests; those of subrequests are made of two.
+REQUESTS: Final = frozenset(("request", "requests"))
+#: Content for others than schedulers.
+EMPTIED: Final = frozenset(("data", "networkData", "parameters"))
+#: Strings, or lists of them, that are keys of labels or taints.
+LABEL_KEYS: Final = frozenset(("key", "matchLabelKeys", "mismatchLabelKeys", "topologyKey"))
+#: Objects whose keys are keys of labels, unless they are structures of the same name.
+LABELED: Final = frozenset(("annotations", "labels", "matchLabels", "nodeSelector", "selector"))
+#: Objects whose keys are names.
+BY_NAME: Final = frozenset(("disruptedPods", "provisioningClassDetails"))
+IMAGES: Final = frozenset(("image", "names", "reference"))
+NUMERIC: Final = ("Gt", "Lt")
+#: Values that mean the same in every cluster.
+WORDS: Final = frozenset(
+    (
+        *("", "true", "false", "yes", "no", "True", "False", "Unknown", "linux", "windows"),
+        *("amd64", "arm64", "0.0.0.0", "::", "127.0.0.1", "default", "kube-system"),  # noqa: S104
+        *("metadata.name", "metadata.namespace"),
+    )
+)
+#: An annotation that lists in-tree volume plugins.
+MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+#: By which a scheduler knows that a pod was bound before it asked.
+ASSIGNED: Final = re.compile(r'already assigned to node "([^"]*)"')
+#: Several zones in one value of a volume's label are written so.
+ZONES_JOINT: Final = "__"
+
+
+def is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+class Pseudonyms:
+    """Collects names first (`note` everything), then gives others (`settle`, `walked`)."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._namespaces: set[str] = set()
+        self._drivers: set[str] = set()
+        self._schedulers: set[str] = set()
+        self._numeric_keys: set[str] = set()
+        self._composed: dict[str, tuple[str, ...]] = {}
+        self._new: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._new)
+
+    # --- collecting ------------------------------------------------------------------------------
+
+    def note(self, value: Any, resource: str = "") -> None:
+        """An object of this kind, or part of one."""
+        self._walk(value, self._note_name)
+        self._note_rules(value)
+        if resource in DRIVERS_OF:
+            self._drivers.update(_named(value, DRIVERS_OF[resource]))
+
+    def keep_schedulers(self, names: Iterable[str]) -> None:
+        """Keep these where a pod names its scheduler: profiles of the configuration."""
+        self._schedulers.update(names)
+
+    def note_text(self, text: str) -> None:
+        """Words of somebody else."""
+        self._names.add(text)
+
+    def _note_name(self, text: str) -> str:
+        self._names.add(text)
+        return text
+
+    def _note_rules(self, value: Any) -> None:
+        """What other values of these fields decide about names."""
+        if isinstance(value, list):
+            for one in value:
+                self._note_rules(one)
+        elif isinstance(value, dict):
+            if value.get("operator") in NUMERIC and isinstance(value.get("key"), str):
+                self._numeric_keys.add(value["key"])
+            for field, one in value.items():
+                if field in ("namespace", "namespaces"):
+                    self._namespaces.update(_strings(one))
+                else:
+                    self._note_rules(one)
+            self._note_composed(value)
+
+    def _note_composed(self, value: dict[str, Any]) -> None:
+        """Claims of ephemeral volumes are called POD-VOLUME."""
+        spec, metadata = value.get("spec"), value.get("metadata")
+        if not isinstance(spec, dict) or not isinstance(metadata, dict):
+            return
+        for volume in spec.get("volumes") or ():
+            if "ephemeral" in volume:
+                parts = metadata.get("name", ""), "-", volume.get("name", "")
+                self._composed["".join(parts)] = parts
+
+    # --- giving ----------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Everything was noted: names in their order get numbers in theirs.
+
+        Namespaces are mostly compared with what follows them in `namespace/name`.
+        """
+        names = self._names - WORDS - self._composed.keys()
+        order = sorted(names, key=lambda name: f"{name}/" if name in self._namespaces else name)
+        digits, letter = len(str(len(order))), "x"
+        taken = {name for name in names if is_number(name[1:])}
+        while any(name.startswith(letter) for name in taken):
+            letter = chr(ord(letter) + 1)
+        self._new = {name: f"{letter}{number:0{digits}}" for number, name in enumerate(order)}
+
+    def learn(self, then: Any, now: Any) -> None:
+        """What a machine wrote when it was recorded, and what it writes under pseudonyms: words of
+        its own, which come back with the objects.
+        """
+        if isinstance(then, str) and isinstance(now, str):
+            if then not in WORDS:
+                self._new[then] = now
+        elif isinstance(then, dict) and isinstance(now, dict):
+            for field in then.keys() & now.keys():
+                self.learn(then[field], now[field])
+        elif isinstance(then, list) and isinstance(now, list):
+            for one, other in zip(then, now, strict=False):
+                self.learn(one, other)
+
+    def walked(self, value: Any, resource: str = "") -> Any:
+        """An object of this kind, or part of one, under pseudonyms."""
+        walked = self._walk(value, self.of)
+        if resource == kinds.CSI_DRIVER.resource:
+            walked["metadata"]["name"] = value["metadata"]["name"]
+        return walked
+
+    def term(self, text: str) -> str:
+        """A word that may be Kubernetes' own."""
+        return text if text in TERMS else self.of(text)
+
+    def replied(self, value: Any) -> Any:
+        """What an extender or a coroutine answered: keys may be names, too."""
+        if isinstance(value, dict):
+            return {self._new.get(key, key): self.replied(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.replied(one) for one in value]
+        return self.of(value) if isinstance(value, str) else value
+
+    def message(self, text: str) -> str:
+        """Words of the API server, of which a scheduler reads one thing."""
+        found = ASSIGNED.search(text)
+        return f'already assigned to node "{self.of(found[1])}"' if found else self.of(text)
+
+    def note_reply(self, value: Any) -> None:
+        self._names.update(_strings(value))
+
+    def of(self, name: str) -> str:
+        """The pseudonym of a name; names that nobody noted have none and are told as such."""
+        if name in WORDS:
+            return name
+        found = self._new.get(name)
+        if found is not None:
+            return found
+        parts = self._composed.get(name)
+        if parts is not None:
+            return "".join(part if part == "-" else self.of(part) for part in parts)
+        return "unknown"
+
+    # --- rules -----------------------------------------------------------------------------------
+
+    def _walk(self, value: Any, name: Callable[[str], str], within: str = "") -> Any:
+        if isinstance(value, dict):
+            return {
+                field: self._field(field, one, name, value, within) for field, one in value.items()
+            }
+        if isinstance(value, list):
+            return [self._walk(one, name, within) for one in value]
+        return name(value) if isinstance(value, str) else value
+
+    def _field(
+        self,
+        field: str,
+        value: Any,
+        name: Callable[[str], str],
+        siblings: dict[str, Any],
+        within: str,
+    ) -> Any:
+        place = f"{within}.{field}"
+        is_plain = _is_plain(value)
+        if field in REQUESTS and is_plain:
+            return _each(value, lambda one: "/".join(map(name, one.split("/"))))
+        if field in EMPTIED:
+            return None
+        check = KEPT_TREES.get(place) or KEPT_TREES.get(field)
+        if check is None and is_plain:
+            check = KEPT.get(place) or KEPT.get(field)
+        if check is not None and all(map(check, _strings(value))):
+            return value
+        if (field in DRIVERS or place in DRIVERS) and isinstance(value, str):
+            return value if value in self._drivers else name(value)
+        if field == "schedulerName" and value in self._schedulers:
+            return value
+        if field in LABEL_KEYS:
+            return _each(value, lambda key: self._key(key, name))
+        if field in LABELED and _is_flat(value):
+            return {self._key(key, name): self._label(key, one, name) for key, one in value.items()}
+        if field in BY_NAME and isinstance(value, dict):
+            return {
+                key if key in TERMS else name(key): self._walk(one, _unless(_is_time, name))
+                for key, one in value.items()
+            }
+        if field in IMAGES and _is_plain(value):
+            return _each(value, lambda image: _image(image, name))
+        if field in ("value", "values") and _is_plain(value):
+            return _each(value, lambda one: self._label(str(siblings.get("key", "")), one, name))
+        return self._walk(value, name, field)
+
+    def _key(self, key: str, name: Callable[[str], str]) -> str:
+        return key if key in KEYS else name(key)
+
+    def _label(self, key: str, value: str, name: Callable[[str], str]) -> str:
+        if key in self._numeric_keys and is_number(value):
+            return value
+        if key == MIGRATED and all(map(_is_term, value.split(","))):
+            return value
+        if ZONES_JOINT in value and key in KEYS:
+            return ZONES_JOINT.join(name(zone) for zone in value.split(ZONES_JOINT))
+        return name(value)
+
+
+def _unless(check: Check, name: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: text if check(text) else name(text)
+
+
+def _image(image: str, name: Callable[[str], str]) -> str:
+    """A name and a tag: whoever looks for an image without one looks for `latest`."""
+    if not image:
+        return image
+    has_tag = image.rfind(":") > image.rfind("/")
+    return name(image if has_tag else f"{image}:latest") + ":1"
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, list):
+        return [change(one) if isinstance(one, str) else one for one in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def _is_plain(value: Any) -> bool:
+    """A string, or strings."""
+    return isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(one, str) for one in value)
+    )
+
+
+def _is_flat(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+
+
+def _strings(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _strings(one)
+
+
+def _named(value: Any, path: str) -> Iterable[str]:
+    """The strings at a path of fields; lists on the way are read through."""
+    found = [value]
+    for field in path.split("."):
+        flat = [part for one in found for part in (one if isinstance(one, list) else (one,))]
+        found = [one[field] for one in flat if isinstance(one, dict) and field in one]
+    return _strings(found)

@@ -1,0 +1,137 @@
+"""The machine of a recording, made anew: told the same at the same times, it decides the same.
+
+No clock, no connection, no thread has a part in it. Coroutines of users' plugins are not run again,
+since they talk to the world: what they returned is a fact. Everything else of a plugin is run, so
+it has to be there.
+"""
+
+import json
+from typing import Any
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.machine import Machine
+from asched.core.cycle.orders import Reconfigured
+from asched.core.cycle.turn_limit import CountedLimit
+from asched.core.framework.effects import Effect
+from asched.core.model.decode import MalformedError, parse
+from asched.core.state.facts import Fact
+from asched.edge.host.assemble import (
+    BUILD_ERRORS,
+    Parts,
+    build_machine,
+    build_runners,
+    reconfigured,
+)
+from asched.edge.host.configuration.file import ConfigError, load_config
+from asched.edge.host.recording.lines import (
+    FactReader,
+    Head,
+    Reload,
+    UnreadableLineError,
+    UnusableRecordingError,
+)
+from asched_lab.replay.reading import RecordedTurn
+from asched.edge.host.user_plugins.catalogue import Catalogue
+
+
+class Rebuilt:
+    """`instead` is a configuration that holds throughout in the place of the recorded ones."""
+
+    def __init__(
+        self, head: Head, catalogue: Catalogue, instead: SchedulerConfiguration | None = None
+    ) -> None:
+        """Raises UnusableRecordingError if plugins are not there, or the configuration is of
+        another time.
+        """
+        self._head = head
+        self._catalogue = catalogue
+        self._instead = instead
+        self.parts = Parts.fresh()
+        configuration = instead or self._loaded(head.configuration)
+        try:
+            runners = self._runners(configuration)
+        except BUILD_ERRORS as error:
+            raise UnusableRecordingError(str(error)) from error
+        self.limit = CountedLimit()
+        self.machine: Machine = build_machine(
+            configuration,
+            self.parts,
+            runners,
+            counter_s=lambda: 0.0,
+            max_in_unschedulable_s=head.max_in_unschedulable_s,
+            seed=head.seed,
+            bindings_max=head.bindings_max,
+        )
+        self.machine.limit = self.limit
+        self.machine.context.advises = head.advises
+        self._reader = FactReader()
+        self._reader.learn(self.machine.context.kinds)
+
+    def turn(self, turn: RecordedTurn) -> list[Effect]:
+        """The recorded turn once more; what is asked for now."""
+        return self.told(turn, self.facts(turn))
+
+    def told(self, turn: RecordedTurn, facts: list[Fact]) -> list[Effect]:
+        """The same with other facts."""
+        self.limit.granted, self.limit.resumed = turn.went_on, turn.resumed
+        self.machine.is_active = turn.is_active
+        return self.machine.handle(facts, turn.at_s)
+
+    def facts(self, turn: RecordedTurn) -> list[Fact]:
+        """What the machine was told. Kinds that nobody here follows are left out.
+
+        Raises UnusableRecordingError.
+        """
+        found = []
+        for raw in turn.facts:
+            try:
+                fact = self._reader.fact(raw, turn.lists)
+            except UnreadableLineError as error:
+                text = f"turn {turn.number} was told what is no fact here: {error}"
+                raise UnusableRecordingError(text) from error
+            if isinstance(fact, Reload):
+                fact = self._reconfigured(fact)
+                for runner in fact.runners.values():
+                    self._reader.learn(runner.profile.kinds)
+            if fact is not None:
+                found.append(fact)
+        return found
+
+    def _reconfigured(self, fact: Reload) -> Reconfigured:
+        configuration = self._instead or self._loaded(fact.document)
+        observer = self.machine.context.observer
+        try:
+            runners = self._runners(configuration)
+        except BUILD_ERRORS as error:
+            raise UnusableRecordingError(str(error)) from error
+        return reconfigured(configuration, runners, fact.edition, observer)
+
+    def _runners(self, configuration: SchedulerConfiguration) -> Any:
+        plugins = self._catalogue
+        return build_runners(
+            configuration, self.parts, factories=plugins.factories, known=plugins.known
+        )
+
+    def _loaded(self, document: dict[str, Any]) -> SchedulerConfiguration:
+        try:
+            text = parse(json.dumps, document)
+            loaded = load_config(text=text, gates=self._head.gates, known=self._catalogue.known)
+        except MalformedError as error:
+            raise UnusableRecordingError(f"its configuration cannot be read: {error}") from error
+        except ConfigError as error:
+            missing = [name for name, *_ in self._head.plugins if not self._has(name)]
+            if missing:
+                raise UnusableRecordingError(_asking_for(missing, self._head)) from error
+            why = str(error).partition("\n")[0]
+            raise UnusableRecordingError(
+                f"its configuration, of asched {self._head.version}, is refused here: {why}"
+            ) from error
+        return loaded.configuration
+
+    def _has(self, name: str) -> bool:
+        return name in self._catalogue.plugins
+
+
+def _asking_for(missing: list[str], head: Head) -> str:
+    origins = [f"{name} (of {origin})" for name, origin, _ in head.plugins if name in missing]
+    return f"it was recorded with plugins that are not here: {', '.join(origins)}; give --plugin"

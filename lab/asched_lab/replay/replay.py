@@ -1,0 +1,123 @@
+"""Replay: a recording's facts once more, and whether they lead to the same decisions.
+
+    facts, turn after turn ─> rebuilt machine ─> effects ─┬─ equal to those recorded, byte by byte
+                                                          └─ not: again, to say where and why
+
+The second run knows beforehand where pods went when it was recorded, and looks at each decision for
+the reason why it fell otherwise.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.edge.host.clock import counter_s
+from asched.edge.host.recording.asked import asked_for
+from asched_lab.replay.comparing import Comparison, Findings
+from asched.edge.host.recording.file import LineReader
+from asched.edge.host.recording.lines import TurnLine, UnreadableLineError, effects_bytes, read_line
+from asched_lab.replay.reading import RecordedTurn, Recording
+from asched_lab.replay.reasons import Reasons
+from asched_lab.replay.rebuilt import Rebuilt
+from asched.edge.host.user_plugins.catalogue import Catalogue
+
+
+class Replayed(msgspec.Struct):
+    """What a replay found. Durations in seconds; `took_s` is that of the last run."""
+
+    turns: int = 0
+    facts: int = 0
+    bindings: int = 0
+    recorded_s: float = 0.0
+    took_s: float = 0.0
+    findings: Findings | None = None
+    #: It differed at first, and did not when it was looked at: something in it draws lots.
+    is_unsteady: bool = False
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.is_unsteady and (self.findings is None or self.findings.first is None)
+
+
+def replay(
+    recording: Recording,
+    catalogue: Catalogue,
+    instead: SchedulerConfiguration | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Replayed:
+    """Repeat a recording, maybe with another configuration; `progress` is told the turn.
+
+    Raises UnusableRecordingError.
+    """
+    if instead is None:
+        done = _repeated(recording, Rebuilt(recording.head, catalogue), progress)
+        if done is not None:
+            return done
+    rebuilt = Rebuilt(recording.head, catalogue, instead)
+    reasons = Reasons(rebuilt.parts.cluster, nodes_of(recording))
+    rebuilt.machine.context.on_decision = reasons.look
+    comparison, run = Comparison(rebuilt, reasons), _Run()
+    for turn in recording:
+        comparison.turn(turn)
+        run.took(turn)
+        progress(turn.number)
+    done = run.done()
+    done.findings = comparison.end(run.last_s)
+    done.is_unsteady = instead is None and done.findings.first is None
+    return done
+
+
+def _repeated(
+    recording: Recording, rebuilt: Rebuilt, progress: Callable[[int], None]
+) -> Replayed | None:
+    """None as soon as anything differs."""
+    run = _Run()
+    for turn in recording:
+        encoded = effects_bytes(rebuilt.turn(turn))
+        if encoded != turn.effects:
+            return None
+        run.took(turn)
+        progress(turn.number)
+    return run.done()
+
+
+class _Run:
+    """Counts what passed."""
+
+    def __init__(self) -> None:
+        self._result = Replayed()
+        self._started_s = counter_s()
+        self._began_s: float | None = None
+        self.last_s = 0.0
+
+    def took(self, turn: RecordedTurn) -> None:
+        if self._began_s is None:
+            self._began_s = turn.at_s
+        self.last_s = turn.at_s
+        result = self._result
+        result.turns += 1
+        result.facts += len(turn.facts)
+        result.bindings += turn.effects.count(b'["Bind"')
+
+    def done(self) -> Replayed:
+        self._result.took_s = counter_s() - self._started_s
+        self._result.recorded_s = self.last_s - (self._began_s or self.last_s)
+        return self._result
+
+
+def nodes_of(recording: Recording) -> dict[str, tuple[str, ...]]:
+    """The nodes that pods were bound to when it was recorded, by uid."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in LineReader(recording.path):
+        if b'["Bind"' not in line:
+            continue
+        try:
+            said = read_line(line)
+        except UnreadableLineError:
+            break
+        if isinstance(said, TurnLine):
+            for asked in asked_for(bytes(said.effects)):
+                if asked.name == "Bind" and asked.node not in found.get(asked.uid, ()):
+                    found[asked.uid] = (*found.get(asked.uid, ()), asked.node)
+    return found

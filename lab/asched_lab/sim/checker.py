@@ -1,0 +1,273 @@
+"""Looks at an end state through API objects alone: is anything broken, and could more have been
+placed?
+
+It shares no code with the scheduler's rules on purpose (`rules.py`); it is slow and plain.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from asched_lab.sim.rules import (
+    Amounts,
+    JsonObject,
+    admits,
+    amount,
+    counted,
+    domain,
+    hard_constraints,
+    includes,
+    ports_clash,
+    requests_of,
+    speaks_of,
+    spread_counts,
+    terms_of,
+)
+
+AFFINITY = "podAffinity"
+ANTI_AFFINITY = "podAntiAffinity"
+
+
+class EndState:
+    """Nodes with what is left on them. `namespaces` matter where terms select them by label."""
+
+    def __init__(
+        self,
+        nodes: Iterable[JsonObject],
+        pods: Sequence[JsonObject],
+        namespaces: Iterable[JsonObject] = (),
+    ) -> None:
+        self.nodes = {node["metadata"]["name"]: node for node in nodes}
+        self.namespaces = {one["metadata"]["name"]: one for one in namespaces}
+        self.placed = [pod for pod in pods if pod["spec"].get("nodeName")]
+        self.counted = counted(pods)
+        self.waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
+        self.free: dict[str, Amounts] = {
+            name: {
+                r: amount(str(q))
+                for r, q in ((node.get("status") or {}).get("allocatable") or {}).items()
+            }
+            for name, node in self.nodes.items()
+        }
+        self._by_node: dict[str, list[JsonObject]] = defaultdict(list)
+        for pod in self.counted:
+            self._take_place(pod)
+
+    def place(self, pod: JsonObject, node: str) -> None:
+        """Count one more pod, on a node."""
+        placed = {**pod, "spec": {**pod["spec"], "nodeName": node}}
+        self.placed.append(placed)
+        self.counted.append(placed)
+        self._take_place(placed)
+
+    def _take_place(self, pod: JsonObject) -> None:
+        self._by_node[pod["spec"]["nodeName"]].append(pod)
+        free = self.free.get(pod["spec"]["nodeName"])
+        if free is not None:
+            for name, asked in requests_of(pod).items():
+                free[name] = free.get(name, Fraction(0)) - asked
+
+    def broken_rules(self) -> list[str]:
+        """One line for each node that is overcommitted and each pod where it must not be."""
+        found = [
+            f"node {name} is overcommitted: {resource} by {-left}"
+            for name, free in self.free.items()
+            for resource, left in free.items()
+            if left < 0
+        ]
+        for pod in self.placed:
+            node = self.nodes.get(pod["spec"]["nodeName"])
+            name = pod["metadata"]["name"]
+            if node is None:
+                found.append(f"pod {name} is on a node that does not exist")
+            elif not admits(node, pod):
+                found.append(f"pod {name} is on {node['metadata']['name']} against its rules")
+        return found
+
+    def could_be_placed(self) -> list[str]:
+        """Waiting pods for which some node has room and no objection."""
+        found = []
+        judged: dict[str, bool] = {}
+        for pod in self.waiting:
+            metadata = pod["metadata"]
+            seen_of_it = (metadata.get("namespace"), metadata.get("labels"), pod["spec"])
+            key = repr(seen_of_it)
+            if key not in judged:
+                judged[key] = any(self.fits(name, pod) for name in self.nodes)
+            if judged[key]:
+                found.append(metadata["name"])
+        return found
+
+    def fits(self, node: str, pod: JsonObject) -> bool:
+        """Whether a node could take a pod as things are; volumes and devices are left out."""
+        return (
+            self.has_place(node, pod)
+            and not any(ports_clash(pod, other) for other in self._by_node[node])
+            and self._may_be_near(node, pod)
+            and self._may_be_spread(node, pod)
+        )
+
+    def has_place(self, node: str, pod: JsonObject) -> bool:
+        """Whether a node lets the pod in and has room for it; spread and affinity are left out."""
+        return admits(self.nodes[node], pod) and self.has_room(node, pod)
+
+    def has_room(self, node: str, pod: JsonObject) -> bool:
+        """Whether amounts alone let it in."""
+        free = self.free[node]
+        return all(
+            free.get(name, Fraction(0)) >= asked
+            for name, asked in requests_of(pod).items()
+            if asked > 0 or name == "pods"
+        )
+
+    def _may_be_near(self, node: str, pod: JsonObject) -> bool:
+        here = self.nodes[node]
+        for term in terms_of(pod, ANTI_AFFINITY):
+            mine = domain(here, term["topologyKey"])
+            if mine is not None and any(
+                self._domain_of(other, term) == mine
+                and speaks_of(term, pod, other, self.namespaces)
+                for other in self.counted
+            ):
+                return False
+        for other in self.counted:
+            for term in terms_of(other, ANTI_AFFINITY):
+                theirs = self._domain_of(other, term)
+                if (
+                    theirs is not None
+                    and theirs == domain(here, term["topologyKey"])
+                    and speaks_of(term, other, pod, self.namespaces)
+                ):
+                    return False
+        return self._is_drawn(here, pod)
+
+    def _is_drawn(self, here: JsonObject, pod: JsonObject) -> bool:
+        """Whether its required affinity is met: in each term's domain a pod that all terms speak
+        of, or nowhere such a pod and the pod is the first of its kind.
+        """
+        terms = terms_of(pod, AFFINITY)
+        if any(domain(here, term["topologyKey"]) is None for term in terms):
+            return False
+        friends = [
+            other
+            for other in self.counted
+            if all(speaks_of(term, pod, other, self.namespaces) for term in terms)
+        ]
+        met = all(
+            any(self._domain_of(f, term) == domain(here, term["topologyKey"]) for f in friends)
+            for term in terms
+        )
+        if met:
+            return True
+        has_any = any(self._domain_of(f, term) is not None for f in friends for term in terms)
+        return not has_any and all(speaks_of(term, pod, pod, self.namespaces) for term in terms)
+
+    def _domain_of(self, pod: JsonObject, term: JsonObject) -> str | None:
+        return domain(self.nodes.get(pod["spec"]["nodeName"]), term["topologyKey"])
+
+    def _may_be_spread(self, node: str, pod: JsonObject) -> bool:
+        constraints = hard_constraints(pod)
+        here = self.nodes[node]
+        for constraint in constraints:
+            mine = domain(here, constraint["topologyKey"])
+            if mine is None:
+                return False
+            counts = self._spread(constraint, constraints, pod)
+            own = int(spread_counts(constraint, pod, pod))
+            fewest = min(counts.values(), default=0)
+            if len(counts) < (constraint.get("minDomains") or 1):
+                fewest = 0
+            if counts.get(mine, 0) + own - fewest > constraint["maxSkew"]:
+                return False
+        return True
+
+    def _spread(
+        self, constraint: JsonObject, constraints: Sequence[JsonObject], pod: JsonObject
+    ) -> dict[str, int]:
+        """Pods by domain, on nodes that have every key and that the constraint looks at."""
+        key = constraint["topologyKey"]
+        counts: dict[str, int] = {}
+        for name, node in self.nodes.items():
+            found = domain(node, key)
+            has_keys = all(domain(node, one["topologyKey"]) is not None for one in constraints)
+            if found is None or not has_keys or not includes(constraint, node, pod):
+                continue
+            counts[found] = counts.get(found, 0) + sum(
+                spread_counts(constraint, pod, other) for other in self._by_node[name]
+            )
+        return counts
+
+
+def apart(
+    pod: JsonObject | None,
+    other: JsonObject,
+    nodes: Mapping[str, JsonObject],
+    namespaces: Mapping[str, JsonObject] | None = None,
+) -> bool:
+    """Whether two placed pods break a rule of one of them: a shared host port, or required
+    anti-affinity.
+    """
+    if pod is None:
+        return False
+    if pod["spec"]["nodeName"] == other["spec"]["nodeName"] and ports_clash(pod, other):
+        return True
+    known = namespaces or {}
+    return _repels(pod, other, nodes, known) or _repels(other, pod, nodes, known)
+
+
+def _repels(
+    pod: JsonObject,
+    other: JsonObject,
+    nodes: Mapping[str, JsonObject],
+    namespaces: Mapping[str, JsonObject],
+) -> bool:
+    """Whether a required anti-affinity term of the one speaks of the other in its domain."""
+    here, there = (nodes.get(p["spec"]["nodeName"]) for p in (pod, other))
+    for term in terms_of(pod, ANTI_AFFINITY):
+        mine = domain(here, term["topologyKey"])
+        if (
+            mine is not None
+            and mine == domain(there, term["topologyKey"])
+            and speaks_of(term, pod, other, namespaces)
+        ):
+            return True
+    return False
+
+
+def skews(nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> list[str]:
+    """Hard spread constraints whose domains differ by more than they allow, counted at the end.
+
+    Only where no matching pod ever left and all of them carry the constraint is that for certain a
+    broken rule.
+    """
+    listed = list(nodes)
+    by_node = defaultdict(list)
+    for pod in counted(pods):
+        by_node[pod["spec"]["nodeName"]].append(pod)
+    found = []
+    for constraint, pod in _constraints(pods):
+        counts: dict[str, int] = {}
+        for node in listed:
+            where = domain(node, constraint["topologyKey"])
+            if where is not None and includes(constraint, node, pod):
+                here = by_node[node["metadata"]["name"]]
+                counts[where] = counts.get(where, 0) + sum(
+                    spread_counts(constraint, pod, other) for other in here
+                )
+        fewest = min(counts.values(), default=0)
+        if len(counts) < (constraint.get("minDomains") or 1):
+            fewest = 0
+        if counts and max(counts.values()) - fewest > constraint["maxSkew"]:
+            where = f"{constraint['topologyKey']} in {pod['metadata']['namespace']}"
+            found.append(f"spread by {where}: {counts}")
+    return found
+
+
+def _constraints(pods: Iterable[JsonObject]) -> list[tuple[JsonObject, JsonObject]]:
+    """Each distinct hard constraint of a namespace, with a pod that has it."""
+    distinct: dict[str, tuple[JsonObject, JsonObject]] = {}
+    for pod in pods:
+        for constraint in hard_constraints(pod):
+            namespace = pod["metadata"]["namespace"]
+            distinct[f"{namespace} {constraint!r}"] = (constraint, pod)
+    return list(distinct.values())

@@ -1,0 +1,299 @@
+"""HTTP extenders of a simulated cluster: what each says, and how it fails to say it.
+
+A `Judge` is one extender's rule. While `SickExtenders` is in force its answers come late, not at
+all, as an error, as nonsense, or as a lie; afterwards it is honest and quick. Whatever it grants is
+written down: nobody may be bound to a node that no extender granted.
+
+Source  edge/client/extenders.py, which asks with sockets; its place is taken here
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from asched.core.config.construct import in_order_of_use
+from asched.core.config.v1 import Extender, SchedulerConfiguration
+from asched.core.framework.effects import (
+    AskExtender,
+    Bind,
+    Effect,
+    PodRef,
+    Together,
+    Whole,
+    Wholes,
+)
+from asched.core.state.facts import Answer, Refused, Replied, Returned, Unknown
+from asched.edge.client.writes import bind as bind_request
+from asched_lab.sim.faults import SickExtenders
+from asched_lab.sim.requests import send
+from asched_lab.sim.wire import WAY_S_MAX
+
+if TYPE_CHECKING:
+    from asched_lab.sim.world import World
+
+Json = dict[str, Any]
+
+#: What sick extenders answer with 200, whatever was asked.
+NONSENSE: Final[tuple[Any, ...]] = (
+    None,
+    [],
+    "nonsense",
+    42,
+    {"NodeNames": "all"},
+    {"NodeNames": [1]},
+    {"FailedNodes": ["n"]},
+    [{"Host": 1, "Score": "ten"}],
+    {"NodeNameToMetaVictims": []},
+    {"Error": {"code": 500}},
+)
+
+
+class Judge:
+    """One extender's rule; questions and answers in Kubernetes objects."""
+
+    def passes(self, pod: Json, node: Json) -> bool:  # noqa: ARG002
+        """Whether the pod may go to the node."""
+        return True
+
+    def score(self, pod: Json, node: Json) -> int:  # noqa: ARG002
+        """0 to 10."""
+        return 0
+
+    def spares(self, victim: Json) -> bool:  # noqa: ARG002
+        """Whether a node may not be emptied of this pod."""
+        return False
+
+
+class Extenders:
+    """The extenders of a world, in the order of use. `judges` in the order of the document."""
+
+    def __init__(
+        self, world: "World", configuration: SchedulerConfiguration, judges: Sequence[Judge]
+    ) -> None:
+        self._world = world
+        self._rng = random.Random(world.rng.random())
+        of = {
+            id(config): judge for config, judge in zip(configuration.extenders, judges, strict=True)
+        }
+        self._configs: tuple[Extender, ...] = tuple(in_order_of_use(configuration.extenders))
+        self._judges = [of[id(config)] for config in self._configs]
+        #: (extender, pod's uid) -> the nodes it let pass when it was last asked; None: it failed
+        self.granted: dict[tuple[int, str], frozenset[str] | None] = {}
+        #: Uids of pods that an extender was asked to bind: what it says of that may be a lie.
+        self.asked_to_bind: set[str] = set()
+        #: Uids of pods that some extender gave up to a preemptor.
+        self.given_up: set[str] = set()
+
+    async def ask(self, effect: AskExtender) -> Answer:
+        """One question; its answer, or that there is none. Whoever asks may die meanwhile."""
+        heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def hear(found: Answer) -> None:
+            if not heard.done():
+                heard.set_result(found)
+
+        self._ask(effect, hear)
+        return await heard
+
+    def _ask(self, effect: AskExtender, hear: Callable[[Answer], None]) -> None:
+        world, config = self._world, effect.extender
+        clock, is_over = world.clock, False
+
+        def answer(found: Answer) -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                self._note(effect, found)
+                hear(found)
+
+        if self._is_bind(effect):
+            world.asks_extender_to_bind(bind_of(effect))
+            self.asked_to_bind.add(bind_of(effect).pod.uid)
+        url = f"{config.url_prefix}/{effect.verb}"
+        late = Unknown(effect.id, f'Post "{url}": context deadline exceeded')
+        clock.after(config.http_timeout_s, lambda: answer(late))
+        way_s = self._rng.uniform(0.0, WAY_S_MAX)
+        sickness = world.troubles.strikes(SickExtenders)
+        kind = self._rng.choice(sickness.kinds) if sickness is not None else ""
+        if kind == "down":
+            down = Refused(effect.id, 0, f'Post "{url}": connection refused')
+            clock.after(way_s, lambda: answer(down))
+        elif kind == "error":
+            error = Refused(effect.id, 500, f"failed {effect.verb} with extender, code 500")
+            clock.after(way_s, lambda: answer(error))
+        elif kind == "nonsense":
+            odd = Replied(effect.id, self._rng.choice(NONSENSE))
+            clock.after(way_s, lambda: answer(odd))
+        else:
+            if kind == "slow":
+                way_s = self._rng.uniform(0.0, 2 * config.http_timeout_s)
+            is_lie = kind == "lie"
+            clock.after(
+                way_s,
+                lambda: answer(Replied(effect.id, self._said(effect, is_lie, is_late=is_over))),
+            )
+
+    def answered(self, effect: Effect) -> Answer:
+        """The honest answer to a cycle's question at once; nothing happens because of it."""
+        if isinstance(effect, Together):
+            return Returned(0, [self._world.judged(part) for part in effect.parts])
+        assert isinstance(effect, AskExtender)
+        assert not self._is_bind(effect)
+        return Replied(effect.id, self._said(effect, is_lie=False, is_late=False))
+
+    def objects_to(self, bind: Bind) -> str:
+        """Why a pod may not be bound there as far as the extenders said; empty if it may."""
+        pod = self._world.server.get("pods", bind.pod.namespace, bind.pod.name)
+        for index, config in enumerate(self._configs):
+            if not config.filter_verb or not is_interested(config, pod or {"spec": {}}):
+                continue
+            granted = self.granted.get((index, bind.pod.uid), frozenset())
+            if granted is None and config.ignorable:
+                continue
+            if granted is None or bind.node not in granted:
+                return f"{config.url_prefix} did not grant {bind.node}"
+        return ""
+
+    # --- what they say ---------------------------------------------------------------------------
+
+    def _place(self, effect: AskExtender) -> int:
+        """In the order of use; their prefixes tell them apart."""
+        return self._configs.index(effect.extender)
+
+    def _is_bind(self, effect: AskExtender) -> bool:
+        return effect.verb == effect.extender.bind_verb
+
+    def _said(self, effect: AskExtender, is_lie: bool, *, is_late: bool) -> Any:
+        config = effect.extender
+        if effect.verb == config.bind_verb:
+            return self._bind(effect, is_lie, is_late=is_late)
+        if effect.verb == config.preempt_verb:
+            return self._preempt(effect, is_lie)
+        pod = self._whole(effect.body["Pod"])
+        names = self._asked(effect)
+        nodes = {name: self._world.server.get("nodes", "", name) for name in names}
+        judge = self._judges[self._place(effect)]
+        if effect.verb == config.prioritize_verb:
+            scores = {n: judge.score(pod, node) for n, node in nodes.items() if node and pod}
+            if is_lie:
+                scores = {"no-such-node": 10, **dict.fromkeys(scores, 2**62)}
+            return [{"Host": host, "Score": score} for host, score in scores.items()]
+        passed = [n for n, node in nodes.items() if node and pod and judge.passes(pod, node)]
+        if is_lie:
+            passed = self._rng.choice(
+                ([], ["no-such-node"], [*passed, "no-such-node"], list(nodes))
+            )
+        refused = {name: "the extender says no" for name in names if name not in passed}
+        answer: Json = {"FailedNodes": refused, "FailedAndUnresolvableNodes": None, "Error": ""}
+        if config.node_cache_capable:
+            return {**answer, "Nodes": None, "NodeNames": passed}
+        items = [nodes.get(name) or {"metadata": {"name": name}} for name in passed]
+        return {**answer, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
+
+    def _preempt(self, effect: AskExtender, is_lie: bool) -> Any:
+        judge = self._judges[self._place(effect)]
+        body = effect.body
+        asked = body["NodeNameToVictims"] or body["NodeNameToMetaVictims"] or {}
+        kept: dict[str, Json] = {}
+        for node, victims in asked.items():
+            uids = [v.uid if isinstance(v, Whole) else v["UID"] for v in victims["Pods"]]
+            pods = [p for p in self._world.pods() if p["metadata"]["uid"] in uids]
+            if not any(judge.spares(pod) for pod in pods):
+                kept[node] = {
+                    "Pods": [{"UID": uid} for uid in uids],
+                    "NumPDBViolations": victims["NumPDBViolations"],
+                }
+        if is_lie:
+            kept = self._rng.choice((self._false_victims(), {"no-such-node": {"Pods": []}}, {}))
+        return {"NodeNameToMetaVictims": kept}
+
+    def _false_victims(self) -> dict[str, Json]:
+        """Everybody, wherever they are."""
+        found: dict[str, Json] = {}
+        for pod in self._world.placed():
+            here = found.setdefault(pod["spec"]["nodeName"], {"Pods": [], "NumPDBViolations": 0})
+            here["Pods"].append({"UID": pod["metadata"]["uid"]})
+        return found
+
+    def _bind(self, effect: AskExtender, is_lie: bool, *, is_late: bool) -> Any:
+        bind = bind_of(effect)
+        if is_lie:
+            trick = self._rng.choice(("nothing was done", "done, and denied", "done elsewhere"))
+            if trick == "nothing was done":
+                return {"Error": ""}
+            if trick == "done, and denied":
+                self._send(bind, is_late=True)
+                return {"Error": "it did not work"}
+            elsewhere = self._rng.choice(self._world.node_names())
+            self._send(Bind(pod=bind.pod, node=elsewhere), is_late=elsewhere != bind.node)
+            return {"Error": ""}
+        return {"Error": self._send(bind, is_late=is_late)}
+
+    def _send(self, bind: Bind, *, is_late: bool) -> str:
+        reply = send(self._world.server.ctx, bind_request(bind))
+        if reply.status >= 300:
+            return f"the API server answered {reply.status}"
+        self._world.bound(bind, late=is_late, by_dead=is_late)
+        return ""
+
+    # --- what they are told ----------------------------------------------------------------------
+
+    def _asked(self, effect: AskExtender) -> Sequence[str]:
+        """The names of the nodes in question."""
+        body = effect.body
+        if body["NodeNames"] is not None:
+            return tuple(body["NodeNames"])
+        items: Wholes = body["Nodes"]["items"]
+        return items.keys
+
+    def _whole(self, whole: Whole) -> Json | None:
+        namespace, _, name = whole.key.partition("/")
+        pod = self._world.server.get("pods", namespace, name)
+        return pod if pod is not None and pod["metadata"]["uid"] == whole.uid else None
+
+    def _note(self, effect: AskExtender, answer: Answer) -> None:
+        """Remember whom it let pass, as far as that can be read from its answer."""
+        config = effect.extender
+        if effect.verb == config.preempt_verb and isinstance(answer, Replied):
+            self.given_up |= _uids_in(answer.value)
+        if effect.verb != config.filter_verb:
+            return
+        passed: frozenset[str] | None = None
+        value = answer.value if isinstance(answer, Replied) else None
+        if isinstance(value, Mapping) and "FailedAndUnresolvableNodes" in value:  # else nonsense
+            named = value.get("NodeNames")
+            if not config.node_cache_capable:
+                items = (value.get("Nodes") or {}).get("items") or ()
+                named = [node["metadata"]["name"] for node in items]
+            if named is None or (
+                isinstance(named, list) and set(named) <= set(self._asked(effect))
+            ):
+                passed = frozenset(named or ())
+        self.granted[self._place(effect), effect.body["Pod"].uid] = passed
+
+
+def bind_of(effect: AskExtender) -> Bind:
+    """What a binding extender is asked to do, as the binding it stands for."""
+    body = effect.body
+    pod = PodRef(namespace=body["PodNamespace"], name=body["PodName"], uid=body["PodUID"])
+    return Bind(id=effect.id, pod=pod, node=body["Node"])
+
+
+def _uids_in(value: Any) -> set[str]:
+    """Whom a preemption answer names."""
+    named = value.get("NodeNameToMetaVictims") if isinstance(value, dict) else None
+    if not isinstance(named, dict):
+        return set()
+    return {pod["UID"] for victims in named.values() for pod in victims["Pods"]}
+
+
+def is_interested(config: Extender, pod: Json) -> bool:
+    """Whether the extender looks after a resource the pod asks for, or after all pods."""
+    managed = {resource.name for resource in config.managed_resources}
+    asked = {
+        name
+        for container in pod["spec"].get("containers") or ()
+        for name in container.get("resources", {}).get("requests", {})
+    }
+    return not managed or bool(managed & asked)

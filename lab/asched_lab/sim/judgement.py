@@ -1,0 +1,208 @@
+"""What must hold of a world that has come to rest: one line for each thing that does not."""
+
+from collections.abc import Container, Iterator
+from typing import Any, Final
+
+from asched.core.dra.ledger import DeviceLedger
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.runner import NoNodesError
+from asched.core.model.decode import decode
+from asched.core.queue.queued import QueuedPod
+from asched.core.state import audit as state_audit
+from asched.core.state.gang import gang_of
+from asched.core.state.pod_groups import group_key
+from asched.core.state.pods import PodInfo
+from asched_lab.sim.process import Process
+from asched_lab.sim.world import World
+
+Json = dict[str, Any]
+
+FINISHED: Final = ("Succeeded", "Failed")
+
+
+def audit(world: World) -> list[str]:
+    """Columns against a fresh count, and all that was seen against what the server holds; of
+    processes that stand by, too.
+    """
+    listed = {}
+    for kind in world.acting.kinds:
+        group = kind.group_version.rpartition("/")[0]
+        objects = world.server.list(f"{kind.plural}.{group}" if group else kind.plural)
+        if kind.plural == "pods":
+            objects = [p for p in objects if p["status"].get("phase") not in FINISHED]
+        listed[kind] = [decode(kind.record, obj) for obj in objects]
+    found = []
+    for process in world.processes:
+        cluster = process.parts.cluster
+        found += state_audit.recount(cluster) + state_audit.compare(cluster, listed)
+    return found
+
+
+def unsettled(world: World) -> list[str]:
+    """What should be over: bindings, questions, requests, assumed places, promises."""
+    found = []
+    if world.acting not in world.processes or not world.acting.may_act:
+        found.append("nobody leads")
+    for process in world.processes:
+        found += _unsettled(process)
+    return found
+
+
+def _unsettled(process: Process) -> list[str]:
+    machine, cluster = process.machine, process.parts.cluster
+    context = machine.context
+    found = [f"{info.pod.key} is still assumed" for info in cluster.placed.values() if info.assumed]
+    if not machine.is_idle:
+        found.append(f"{machine.bindings} bindings are not over")
+    if number := process.unfinished():
+        found.append(f"{number} requests are not over")
+    if len(context.queue.in_flight):
+        found.append(f"{len(context.queue.in_flight)} attempts are not over")
+    found += _unheard(process)
+    found += [f"{waiting.info.pod.key} still stands at Permit" for waiting in context.waiting]
+    if context.waiting.held:
+        found.append(f"{context.waiting.held} pods are counted at Permit")
+    return found + _empty_promises(process) + _devices(process)
+
+
+def _unheard(process: Process) -> list[str]:
+    """Watches that are behind, and objects that a well-formed server would not have written."""
+    reflectors = process.scheduler.reflectors.values()
+    found = [f"{r.kind.plural} are not listed" for r in reflectors if not r.synced.is_set()]
+    found += [f"some {r.kind.plural} are malformed" for r in reflectors if r.malformed_count]
+    if any(stream.is_behind for stream in process.wire.streams.values()):
+        found.append("a watch is behind")
+    return found
+
+
+def _empty_promises(process: Process) -> list[str]:
+    """Nominations of pods that do not wait (any more)."""
+    waiting = {
+        pod.uid for pod in process.parts.cluster.pods_seen.values() if not pod.spec.node_name
+    }
+    return [
+        f"room on {node} is promised to {pod.key}, which does not wait"
+        for node, pods in process.parts.nominator.nodes().items()
+        for uid, pod in pods.items()
+        if uid not in waiting
+    ]
+
+
+def _devices(process: Process) -> list[str]:
+    """Devices counted as taken against what the claims say."""
+    kept = process.parts.cluster.singleton(DeviceLedger)
+    kept.catch_up()
+    fresh = DeviceLedger(process.parts.cluster)
+    fresh.catch_up()
+    found = [f"the allocation of claim {uid} is still in flight" for uid in kept.in_flight]
+    if kept.taken.devices != fresh.taken.devices:
+        found.append(f"devices taken: kept {kept.taken.devices}, counted {fresh.taken.devices}")
+    return found
+
+
+def lost(world: World) -> list[str]:
+    """Waiting pods that the queue has forgotten, and queued pods that nobody waits for."""
+    waiting = {f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in world.waiting()}
+    listing = world.machine.context.queue.places.listing()
+    queued = {queued.key for lane in listing for queued in lane}
+    return [f"{key} is in no queue" for key in sorted(waiting - queued)] + [
+        f"{key} is queued and does not wait" for key in sorted(queued - waiting)
+    ]
+
+
+def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
+    """Unschedulable pods for which a fresh attempt finds a node, if the rest of their gang has one.
+
+    `but_for`: those that rest only because of these plugins, which may have changed their mind
+    without anybody hearing of it.
+    """
+    return [
+        f"{queued.key} sleeps, rejected by {sorted(queued.rejectors)}, but fits {node}"
+        for queued, node in fitting_at_rest(world)
+        if not queued.rejectors or any(name not in but_for for name in queued.rejectors)
+    ]
+
+
+def fitting_at_rest(world: World) -> Iterator[tuple[QueuedPod, str]]:
+    """Who rests although a fresh attempt finds a node, and the node."""
+    parts = world.parts
+    runners = world.setup.runners(parts)
+    for queued in list(world.machine.context.queue.places.unschedulable):
+        runner = runners[queued.pod.spec.scheduler_name]
+        if not all(p.pre_enqueue(queued.pod).is_success for p in runner.profile.pre_enqueue):
+            continue
+        answer = _answer(world, runner, queued)
+        fits = answer is not None and not isinstance(answer, Rejection)
+        if fits and _gang_fits(world, runner, queued):
+            yield queued, answer.node
+
+
+def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
+    """Whether so many pods of the gang find nodes, one after the other, that it may start."""
+    cluster, nominator = world.parts.cluster, world.parts.nominator
+    key = group_key(queued.pod)
+    gang = gang_of(cluster, key) if key else None
+    if gang is None or not world.machine.context.gangs.has(queued.pod):
+        return True
+    pods = cluster.pod_groups.get(key)
+    lacking: int = max(gang.min_count - len(pods.placed), 1)
+    found: list[tuple[PodInfo, str]] = []
+    for pod in tuple(pods.unplaced.values()):
+        info = cluster.classes.info_of(pod)
+        answer = world.judged(runner.schedule(info, 0))
+        if not isinstance(answer, Rejection):
+            found.append((info, nominator.node_of(pod.uid) or ""))
+            nominator.delete(pod.uid)  # as whoever is assumed
+            cluster.assume(info, answer.node)
+    for info, promised in found:
+        cluster.forget(info)
+        nominator.add(info.pod, promised)
+    return len(found) >= lacking
+
+
+def stale(world: World) -> list[str]:
+    """Pods of which cached results say something else than fresh ones."""
+    found = []
+    parts = world.parts
+    fresh = world.setup.runners(parts)
+    for queued in list(world.machine.context.queue.places.unschedulable):
+        name = queued.pod.spec.scheduler_name
+        if not all(p.pre_enqueue(queued.pod).is_success for p in fresh[name].profile.pre_enqueue):
+            continue
+        said = [
+            _words(_answer(world, runners[name], queued))
+            for runners in (world.machine.context.runners, fresh)
+        ]
+        if said[0] != said[1]:
+            found.append(f"{queued.key}: kept answers say {said[0]!r}, fresh ones {said[1]!r}")
+    return found
+
+
+def _answer(world: World, runner: Any, queued: QueuedPod) -> Any:
+    """What an attempt would find now; None if there are no nodes at all."""
+    try:
+        return world.judged(runner.schedule(world.parts.cluster.classes.info_of(queued.pod), 0))
+    except NoNodesError:
+        return None
+
+
+def _words(answer: Any) -> str:
+    if answer is None:
+        return "no nodes"
+    return answer.message() if isinstance(answer, Rejection) else answer.node
+
+
+def untold(world: World) -> list[str]:
+    """Waiting pods whose PodScheduled condition does not say why. Those behind a plugin's gate
+    are told nothing.
+    """
+    gated = {queued.key for queued in world.machine.context.queue.places.listing().gated}
+    return [
+        f"{pod['metadata']['name']} was not told why it waits"
+        for pod in world.waiting()
+        if f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" not in gated
+        and not any(
+            c["type"] == "PodScheduled" and c["status"] == "False" and c.get("reason")
+            for c in pod["status"].get("conditions") or ()
+        )
+    ]

@@ -1,0 +1,129 @@
+"""The ledger: every binding of a simulation, judged by what the API holds and what could be known.
+
+It shares no code with the scheduler's rules. What another scheduler did counts from the moment the
+machine had seen it; what we did counts at once. A broken rule is written down, not raised, so that
+the run goes on and the end tells all of them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from asched.core.framework.effects import Bind
+from asched.core.state.facts import Answer
+from asched_lab.sim.checker import apart
+from asched_lab.sim.rules import amount, requests_of
+
+Json = dict[str, Any]
+
+BROKEN_MAX: Final = 20
+
+
+@dataclass(slots=True)
+class Sent:
+    """A binding under way, the node as its decision knew it, and the strangers there."""
+
+    bind: Bind
+    node: Json | None
+    known_strangers: frozenset[str]
+
+
+class Ledger:
+    """`broken` holds one line per broken rule."""
+
+    def __init__(self) -> None:
+        self.broken: list[str] = []
+        self.bound_count = 0
+        #: uid -> node, of pods that we placed and whose binding arrived in time.
+        self.ours: dict[str, str] = {}
+        self._sent: dict[str, Sent] = {}  # uid -> the last binding sent
+        self._last: dict[str, Sent] = {}  # node -> the last binding sent there
+        #: Resources that are not counted on nodes.
+        self.elsewhere: set[str] = set()
+        #: uid -> how often the server accepted a binding of the pod, whoever sent it.
+        self.accepted: Counter[str] = Counter()
+        self._open: dict[int, str] = {}  # effect id -> uid
+
+    def complain(self, text: str) -> None:
+        if len(self.broken) < BROKEN_MAX:
+            self.broken.append(text)
+
+    def sends(self, bind: Bind, *, node: Json | None, placed: Mapping[str, str]) -> None:
+        """The machine asks for a binding. `node`: as it knows it, None if it knows none;
+        `placed`: where it has seen pods, uid to node.
+        """
+        if node is None:
+            self.complain(f"pod {bind.pod.key} is to be bound to the unknown node {bind.node}")
+        if bind.pod.uid in self._open.values():
+            self.complain(f"pod {bind.pod.key}: a second binding before the first one is settled")
+        if bind.pod.uid in placed:
+            self.complain(f"pod {bind.pod.key} is to be bound although it was seen on a node")
+        strangers = frozenset(
+            uid for uid, node in placed.items() if node == bind.node and uid not in self.ours
+        )
+        self._sent[bind.pod.uid] = self._last[bind.node] = Sent(bind, node, strangers)
+        self._open[bind.id] = bind.pod.uid
+
+    def hears(self, answer: Answer) -> None:
+        self._open.pop(answer.effect_id, None)
+
+    def process_died(self) -> None:
+        """A new process numbers its effects anew; nothing of the old one is open any more."""
+        self._open.clear()
+
+    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, by_dead: bool) -> None:
+        """The server accepted a binding, maybe long after it was sent; `pods` and `nodes` are what
+        it holds now.
+        """
+        self.bound_count += 1
+        self.accepted[bind.pod.uid] += 1
+        if self.accepted[bind.pod.uid] > 1:
+            self.complain(f"pod {bind.pod.key} was bound twice")
+        if by_dead:  # its successor knows nothing of it: it counts like a stranger's
+            return
+        self.ours[bind.pod.uid] = bind.node
+        known = self._sent[bind.pod.uid].known_strangers
+        counted = [
+            pod
+            for pod in pods
+            if pod["spec"].get("nodeName")
+            and (pod["metadata"]["uid"] in self.ours or pod["metadata"]["uid"] in known)
+        ]
+        there = {node["metadata"]["name"]: node for node in nodes}
+        self._check_room(bind, counted)
+        if bind.node in there:
+            self._check_neighbours(bind, counted, there)
+
+    def _check_room(self, bind: Bind, counted: list[Json]) -> None:
+        """Against the node as it was known to this decision, or to a later one about the node.
+        What the pod does not ask for is not its fault.
+        """
+        mine = next((p for p in counted if p["metadata"]["uid"] == bind.pod.uid), None)
+        own = requests_of(mine) if mine is not None else {}
+        known = (self._sent[bind.pod.uid].node, self._last[bind.node].node)
+        offers = [node["status"]["allocatable"] for node in known if node is not None]
+        used: dict[str, Fraction] = defaultdict(Fraction)
+        for pod in counted:
+            if pod["spec"]["nodeName"] == bind.node and not _is_through(pod):
+                for name, asked in requests_of(pod).items():
+                    used[name] += asked
+        for name, asked in used.items():
+            if name in self.elsewhere or not own.get(name):
+                continue
+            has = max((amount(str(offer.get(name, "0"))) for offer in offers), default=asked)
+            if asked > has:
+                text = f"{name}: {float(asked)} of {float(has)}"
+                self.complain(f"pod {bind.pod.key} overcommits node {bind.node}, {text}")
+
+    def _check_neighbours(self, bind: Bind, counted: list[Json], nodes: Mapping[str, Json]) -> None:
+        mine = next((p for p in counted if p["metadata"]["uid"] == bind.pod.uid), None)
+        for other in counted if mine is not None else ():
+            if other is not mine and not _is_through(other) and apart(mine, other, nodes):
+                name = other["metadata"]["name"]
+                self.complain(f"pod {bind.pod.key} on {bind.node} must not be near pod {name}")
+
+
+def _is_through(pod: Json) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")

@@ -1,0 +1,220 @@
+"""Incidents beside another scheduler: it takes the room that was made, or promised, or is its own.
+
+They are recorded nowhere: they follow from a neighbour that binds, nominates and evicts by rules of
+its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+from asched.core.framework.effects import Bind, DeletePod, Effect, PodRef
+from asched.edge.client.writes import bind
+from asched_lab.apiserver import deletion
+from asched_lab.apiserver.resources import PODS
+from asched_lab.apiserver.store import DELETED, Change
+from asched_lab.sim.checker import EndState
+from asched_lab.sim.faults import StaleWatch
+from asched_lab.sim.museum.incident import Do, Incident, Json, over
+from asched_lab.sim.process import Process
+from asched_lab.sim.requests import send
+from asched_lab.sim.steps import (
+    AddNodes,
+    AddPods,
+    Step,
+    Wait,
+    is_through,
+    pod_manifest,
+    priority_class,
+)
+from asched_lab.sim.world import World
+
+RIVAL: Final = "rival"
+FOLLOWS: Final = "follows from a neighbour that binds, nominates and evicts by rules of its own"
+
+
+def make_theirs(world: World, name: str, cpu: str, priority: int, **metadata: Any) -> Json:
+    """A pod of the other scheduler."""
+    pod = pod_manifest(name, cpu)
+    pod["metadata"].update(metadata)
+    pod["spec"]["schedulerName"] = RIVAL
+    pod["spec"]["priorityClassName"] = priority_class(world, priority)
+    return world.server.create("pods", pod)
+
+
+def bind_theirs(world: World, pod: Json, node: str) -> None:
+    metadata = pod["metadata"]
+    ref = PodRef(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
+    if send(world.server.ctx, bind(Bind(pod=ref, node=node))).status < 300:
+        world.note(f"the rival binds {metadata['name']} to {node}")
+
+
+def named(world: World, prefix: str) -> list[Json]:
+    return [pod for pod in world.pods() if pod["metadata"]["name"].startswith(prefix)]
+
+
+def is_on_node(pod: Json) -> bool:
+    return bool(pod["spec"].get("nodeName"))
+
+
+class IncidentN1(Incident):
+    """Room is made for a pod of ours again and again, and each time the other scheduler's pods of
+    the same priority are faster. Those that were pushed out come again.
+    """
+
+    what = "two schedulers evicted for each other's benefit, in a circle, without end"
+    threads = FOLLOWS
+    recovers_in_s = 15.0
+    faults = (StaleWatch(lag_s_max=0.5),)
+
+    def build(self, world: World) -> None:
+        self.evicted: Counter[str] = Counter()
+        self.steals = True
+        world.on_effect.append(self._see_effect)
+        world.inhabitants.refuses = True  # we may both be too fast
+        AddNodes(count=3, cpu=(4,), pods=(20,)).do(world)
+        AddPods(count=6, name="", cpu=("2",)).do(world)
+        world.run_for(10.0)
+        world.server.store.table(PODS.storage).listeners.append(lambda c: self._steal(world, c))
+
+    def start(self, world: World) -> Iterator[Step]:
+        yield AddPods(name="high", cpu=("2",), priority=10, wait_s=world.rng.uniform(60, 200))
+        yield Do(name="a third fight", act=self._is_quiet, wait_s=120.0)
+        self.steals = False
+        if not is_on_node(*named(world, "high")):  # else it was faster for once
+            yield Do(name="it was told", act=self._is_told, wait_s=0.0)
+            yield over(self, wait_s=0.0)
+            yield AddNodes(count=1, cpu=(16,), pods=(60,))
+
+    def counts(self, bind: Bind) -> bool:
+        return bind.pod.name == "high"
+
+    def _see_effect(self, process: Process, effect: Effect) -> None:  # noqa: ARG002
+        if isinstance(effect, DeletePod):
+            self.evicted[effect.pod.name] += 1
+
+    def _steal(self, world: World, change: Change) -> None:
+        """A pod that was evicted leaves room, and the other scheduler has a pod for it at once."""
+        pod = change.new.obj
+        node = pod["spec"].get("nodeName")
+        if not self.steals or change.type != DELETED or pod["metadata"]["name"] not in self.evicted:
+            return
+        thief = make_theirs(world, f"thief-{next(world.numbers)}", "2", 10)
+        bind_theirs(world, thief, node)
+        name = f"again-{next(world.numbers)}"
+        world.clock.after(1.0, lambda: AddPods(name=name, cpu=("2",)).do(world))
+
+    def _is_quiet(self, world: World) -> None:
+        self._so_far = self.evicted.total()
+        assert self._so_far <= 2, f"{self._so_far} pods were evicted for one preemptor"
+        assert named(world, "thief"), "nobody stole anything"
+
+    def _is_told(self, world: World) -> None:
+        assert self.evicted.total() == self._so_far, "it began anew"
+        (high,) = named(world, "high")
+        told = [c["message"] for c in high["status"]["conditions"] if c["type"] == "PodScheduled"]
+        assert "took the room that was made for it twice" in told[0], told[0]
+
+
+class IncidentN2(Incident):
+    """The other scheduler has evicted for a pod of its own and waits for the victims to go; what
+    they leave is not ours.
+    """
+
+    what = "room that another scheduler had made for its pod was filled, and evicted once more"
+    threads = FOLLOWS
+    recovers_in_s = 15.0
+    faults = (StaleWatch(lag_s_max=0.5),)
+
+    def build(self, world: World) -> None:
+        AddNodes(count=2, cpu=(4,), pods=(20,)).do(world)
+        for node in world.node_names():
+            for _ in range(2):
+                pod = make_theirs(world, f"low-{next(world.numbers)}", "2", 0)
+                bind_theirs(world, pod, node)
+        world.run_for(10.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        node = world.rng.choice(world.node_names())
+        self.promised = make_theirs(world, "promised", "4", 10)
+        status = {**self.promised["status"], "nominatedNodeName": node}
+        world.server.ctx.put(PODS, {**self.promised, "status": status})
+        yield Wait(wait_s=world.rng.uniform(1.0, 3.0))  # the promise is seen before its room is
+        victims = [p for p in named(world, "low") if p["spec"]["nodeName"] == node]
+        for victim in victims:
+            yield Do(name="a victim goes", act=lambda w, v=victim: _wipe(w, v))  # type: ignore[misc]
+            cpu = world.rng.choice(("500m", "1", "2"))
+            yield AddPods(count=3, cpu=(cpu,), priority=world.rng.choice((0, 10)))
+        yield Wait(wait_s=world.rng.uniform(5.0, 60.0))
+        yield Do(name="the promise is kept", act=lambda w: self._keep(w, node), wait_s=1.0)
+        yield over(self, wait_s=0.0)
+        yield AddNodes(count=1, cpu=(16,), pods=(60,), wait_s=0.0)
+        yield AddPods(count=1, cpu=("100m",))
+
+    def _keep(self, world: World, node: str) -> None:
+        there = [p for p in world.placed() if p["spec"]["nodeName"] == node]
+        end = EndState(world.nodes(), [pod for pod in there if not is_through(pod)])
+        ours = [p["metadata"]["name"] for p in there]
+        assert end.has_place(node, self.promised), f"its room on {node} is taken by {ours}"
+        bind_theirs(world, self.promised, node)
+
+
+def _wipe(world: World, pod: Json) -> None:
+    record = world.server.ctx.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
+    if record is not None:
+        deletion.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": 0})
+
+
+#: By what pods say that they belong to a gang of another scheduler.
+MARKS: Final[tuple[Json, ...]] = (
+    {"annotations": {"scheduling.k8s.io/group-name": "train"}},
+    {"annotations": {"pod-group-name": "train"}},
+    {"labels": {"scheduling.x-k8s.io/pod-group": "train"}},
+    {"labels": {"pod-group.scheduling.sigs.k8s.io": "train"}},
+)
+
+
+class IncidentN3(Incident):
+    """Pods of somebody's gang and single pods that matter more stand in the way; where evictions
+    spare gangs, a single one goes.
+    """
+
+    what = "one pod of a gang of eight was evicted, and the other seven ran in vain"
+    threads = FOLLOWS
+    recovers_in_s = 20.0
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {
+                    "multiPoint": {
+                        "disabled": [{"name": "DefaultPreemption"}],
+                        "enabled": [{"name": "GangSparingPreemption"}],
+                    }
+                },
+            }
+        ]
+    }
+    faults = (StaleWatch(lag_s_max=0.5),)
+
+    def build(self, world: World) -> None:
+        AddNodes(count=5, cpu=(4,), pods=(20,)).do(world)
+        mark = world.rng.choice(MARKS)
+        places = [node for node in world.node_names() for _ in range(2)]
+        for number, node in enumerate(world.shuffled(places)):
+            if number < 8:
+                pod = make_theirs(world, f"gang-{number}", "2", 0, **mark)
+            else:
+                pod = make_theirs(world, f"single-{number}", "2", 5)
+            bind_theirs(world, pod, node)
+        world.run_for(10.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        yield over(self, wait_s=0.0)  # nobody ends it
+        yield AddPods(count=1, cpu=("2",), priority=10, wait_s=world.rng.uniform(0.0, 20.0))
+        yield AddPods(count=1, cpu=("2",), priority=10, wait_s=20.0)
+
+    def judge(self, world: World) -> None:
+        left = len(named(world, "gang"))
+        assert left == 8, f"{8 - left} of a gang of eight were evicted, with a choice"
+        assert not world.waiting(), "there was room to make"

@@ -1,0 +1,346 @@
+"""One process of the scheduler in a simulated world: production's own, on a loop in virtual time.
+
+    reflectors ─> inbox ─> turns ─> machine ─> dispatcher      (edge/host/loops.py, edge/client)
+         └──────────── wire (late, broken, lossy) ───────┘      instead of sockets and TLS
+
+With an election it leads on its own loop, where production has a thread for it. Whoever lost the
+lease is at its end: the world puts another one in its place.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.machine import Machine
+from asched.core.cycle.observer import Silent
+from asched.core.framework.effects import Bind, Effect, Lane
+from asched.core.framework.runner import Runner
+from asched.core.leader.election import Rules
+from asched.core.model.meta import ObjectMeta
+from asched.core.state.facts import Answer, Fact, Listed, Seen
+from asched.edge.client.dispatch import DispatchOptions
+from asched.edge.client.events import EventRecorder
+from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.reading import runs_backwards
+from asched.edge.client.session import Session
+from asched.edge.client.writes import Request
+from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.audit.auditor import Auditor
+from asched.edge.host.clock import Clock
+from asched.edge.host.election import Candidate, Stand
+from asched.edge.host.hearing import StartOverError
+from asched.edge.host.leadership import LostLeadershipError
+from asched.edge.host.listeners import listeners_of
+from asched.edge.host.loops import Scheduler
+from asched.edge.host.measured import MeasuredDispatcher
+from asched.edge.host.memory import Collector
+from asched.edge.host.recording.recorder import Recorder, head_of
+from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.edge.telemetry.metrics import Metrics
+from asched_lab.sim.loop import VirtualLoop
+from asched_lab.sim.wire import Wire, WireSession
+
+if TYPE_CHECKING:
+    from asched_lab.sim.world import World
+
+Handle = Callable[[Iterable[Fact], float], list[Effect]]
+
+#: kube-scheduler's times (s), divided by three: more elections in a life.
+LEASE_S: Final = 5.0
+RENEW_S: Final = 10 / 3
+RETRY_S: Final = 2 / 3
+#: Lanes whose work is over once everything is settled; events may still come in series.
+SETTLED: Final = (Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.LOCAL)
+#: Of one recording; a life leaves some tens of kilobytes.
+RECORD_BYTES_MAX: Final = 1 << 28
+#: Rounds of a loop in which a process that is ended has ended.
+END_ROUNDS_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a process is started with."""
+
+    configuration: SchedulerConfiguration
+    catalogue: Catalogue
+    seed: int
+    bindings_max: int
+    cycles_per_turn: int
+    #: The folder of recordings; None if nothing is recorded.
+    record: Path | None = None
+    #: Of the audit; 0 if there is none.
+    audit_period_s: float = 0.0
+
+    def runners(self, parts: Parts) -> dict[str, Runner]:
+        """Runners without any memory, over what is known."""
+        return build_runners(
+            self.configuration,
+            parts,
+            factories=self.catalogue.factories,
+            known=self.catalogue.known,
+        )
+
+
+class Uncollected(Collector):
+    """Other processes of the world have their containers in the same memory."""
+
+    def settle(self) -> None:
+        """Python's own rule goes on."""
+
+
+class Witnessed(MeasuredDispatcher):
+    """Production's dispatcher; its process sees what goes in and what comes out."""
+
+    def __init__(
+        self,
+        session: Session,
+        on_answer: Callable[[Answer], None],
+        *,
+        process: "Process",
+        **options: Any,
+    ) -> None:
+        self._process = process
+
+        def hear(answer: Answer) -> None:
+            process.hears(answer)
+            on_answer(answer)
+
+        super().__init__(session, hear, **options)
+
+    def submit(self, effect: Effect) -> None:
+        self._process.performs(effect)
+        super().submit(effect)
+
+
+class Alarmed(Silent):
+    """An exception of the scheduler's own is a finding, contained or not."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self._world = world
+        self._name = name
+
+    def contained(self, part: str, about: str, error: BaseException) -> None:
+        self._world.ledger.complain(f"{self._name}, {part} of {about}: {error!r}")
+
+
+class Process:
+    """It lists everything and begins; `cut` is its death."""
+
+    def __init__(self, world: "World", setup: Setup, name: str, *, is_elected: bool) -> None:
+        self.name = name
+        self.world = world
+        self.loop = VirtualLoop(world.clock)
+        self._paused_until_s = 0.0
+        self._seeds = random.Random(world.troubles.rng.random())
+        ticks = count()
+        self.parts = Parts.fresh()
+        self.machine: Machine = build_machine(
+            setup.configuration,
+            self.parts,
+            setup.runners(self.parts),
+            counter_s=lambda: next(ticks) * 0.0002 / setup.cycles_per_turn,
+            seed=setup.seed,
+            bindings_max=setup.bindings_max,
+            observer=Alarmed(world, name),
+        )
+        self.machine.handle = self._witnessed(self.machine.handle)  # type: ignore[assignment, method-assign]
+        self.kinds = self.machine.context.kinds
+        self.wire = Wire(
+            world.server.ctx,
+            world.clock,
+            world.troubles,
+            lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
+        )
+        #: keys of what the last turn was told of: what it asks may have been decided before that
+        self.told_now: set[str] = set()
+        self._places: set[tuple[str, str]] = set()  # uid and node of bindings that were decided
+        self.candidate: Candidate | None = None
+        self.recorder = self._recorder(setup)
+        self.scheduler = self.loop.run_until_complete(self._built(is_elected=is_elected))
+        self.auditor = self.loop.run_until_complete(self._audited(setup.audit_period_s))
+        self._life = self.loop.create_task(self.scheduler.run())
+
+    async def _built(self, *, is_elected: bool) -> Scheduler:
+        now_s, draw = self.world.clock.now_s, self._seeds.random
+        clock = Clock(steady=now_s, wall=now_s, awake=now_s)
+        rng = random.Random(draw())
+        session, metrics = await WireSession.begun(self.wire, self._leaves), Metrics()
+        if is_elected:
+            rules = Rules(self.name, LEASE_S, RENEW_S, RETRY_S)
+            stand = Stand(rules, "kube-system", "asched", "asched")
+            self.candidate = Candidate(session, stand, metrics.leader, clock=clock, draw=draw)
+        return Scheduler(
+            session,
+            self.machine,
+            make_dispatcher=partial(
+                Witnessed,
+                process=self,
+                options=DispatchOptions(seed=self._seeds.getrandbits(32)),
+                recorder=EventRecorder(self.name, lambda: int(now_s() * 1e9)),
+                extenders=self.world.extenders,
+                metrics=metrics.client,
+                may_send=lambda: self.may_act,
+            ),
+            kinds=self.kinds,
+            listeners=listeners_of(
+                session,
+                self.machine,
+                metrics,
+                may_act=lambda: self.may_act,
+                spawn=lambda *task: self.scheduler.tasks.spawn(*task),  # noqa: PLW0108 - not yet there
+                options=ReflectorOptions(rng=rng, clock=now_s),
+            ),
+            clock=clock,
+            leadership=self.candidate,
+            memory=nullcontext(Collector(now_s) if self.world.collects else Uncollected()),
+            rng=rng,
+            recorder=self.recorder,
+        )
+
+    async def _audited(self, period_s: float) -> Auditor:
+        """An auditor that has begun; without a period it audits on demand only."""
+        auditor = Auditor(self.scheduler, period_s=period_s)
+        if period_s:
+            self.scheduler.tasks.spawn("audit", auditor.run())
+        return auditor
+
+    def _recorder(self, setup: Setup) -> Recorder | None:
+        if setup.record is None:
+            return None
+        number = sum(1 for _ in setup.record.iterdir())
+        path = setup.record / f"{number:03d}-{self.name}"
+        head = head_of(self.machine, setup.configuration, setup.catalogue)
+        return Recorder(self.machine, head, path, RECORD_BYTES_MAX)
+
+    def cut(self, late_s_max: float = 0.0) -> None:
+        """The process dies: nothing more is heard, and requests under way arrive or do not."""
+        self.wire.cut(late_s_max)
+        self.end()
+
+    def end(self) -> None:
+        """Nothing of it goes on, nor does anything of it arrive."""
+        self.wire.close()
+        self._life.cancel()
+        for _ in range(END_ROUNDS_MAX):
+            if self._life.done():
+                break
+            self.loop.step()
+        else:
+            raise AssertionError(f"{self.name} does not end")
+        if not self._life.cancelled():
+            self._life.exception()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        while self.loop.is_busy:
+            self.loop.step()
+        self.loop.close()
+        if self.recorder is not None:
+            self.recorder.close()
+
+    @property
+    def is_acting(self) -> bool:
+        """Whether this is the process whose decisions count."""
+        return self is self.world.acting
+
+    def cut_off(self, seconds: float) -> None:
+        """The network between the process and the server fails for so long."""
+        self.wire.cut_off(seconds)
+
+    @property
+    def may_act(self) -> bool:
+        """Whether nobody else can be leading."""
+        return self.scheduler.may_act()
+
+    def unfinished(self) -> int:
+        """Effects that wait or are under way, events left out."""
+        lanes = self.scheduler.dispatcher
+        return sum(lanes.queued_count(lane) + lanes.in_flight_count(lane) for lane in SETTLED)
+
+    # --- turns -----------------------------------------------------------------------------------
+
+    def pause(self, seconds: float) -> None:
+        """The process stands still."""
+        self._paused_until_s = max(self._paused_until_s, self.world.clock.now_s() + seconds)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it stands still just now."""
+        return self._paused_until_s > self.world.clock.now_s()
+
+    def deadline_s(self) -> float | None:
+        """When it has something to do; None if never."""
+        deadline_s = self.loop.next_s()
+        return None if deadline_s is None else max(deadline_s, self._paused_until_s)
+
+    def step(self) -> None:
+        """Do what is due. Raises what ended the process, unless ends like this are foreseen."""
+        self.loop.step()
+        if not self._life.done():
+            return
+        try:
+            self._life.result()
+        except LostLeadershipError:
+            self.world.lost_lease(self)
+        except StartOverError as error:
+            self.world.starts_over(self, str(error))
+
+    def _witnessed(self, handle: Handle) -> Handle:
+        """The machine's turns, looked at: what is older than what it was told would be believed."""
+        versions: dict[str, str] = {}  # by uid
+
+        def turn(facts: Iterable[Fact], now_s: float) -> list[Effect]:
+            facts = list(facts)
+            self.told_now = {one.key for fact in facts for one in _metadata_in(fact)}
+            for fact in facts:
+                if isinstance(fact, Seen):
+                    meta: ObjectMeta = fact.obj.metadata  # type: ignore[attr-defined]
+                    known = versions.get(meta.uid, "")
+                    if runs_backwards(known, meta.resource_version):
+                        version = f"version {meta.resource_version} after {known}"
+                        self.world.ledger.complain(f"{self.name} is told {meta.key}, {version}")
+                    versions[meta.uid] = meta.resource_version
+            return handle(facts, now_s)
+
+        return turn
+
+    # --- what the world sees of it ---------------------------------------------------------------
+
+    def performs(self, effect: Effect) -> None:
+        """An effect leaves the machine."""
+        if isinstance(effect, Bind):
+            self._decides(effect)
+        else:
+            self.world.performs(self, effect)
+
+    def _decides(self, bind: Bind) -> None:
+        """Without the lease a binding is held back, and that is all right for one that is sent once
+        more; a new one shows that the machine goes on.
+        """
+        place = bind.pod.uid, bind.node
+        if self.may_act or place not in self._places:
+            self.world.sends(self, bind)
+        self._places.add(place)
+
+    def _leaves(self, request: Request) -> None:
+        """A request of the lanes is on its way."""
+        if not self.may_act:
+            self.world.ledger.complain(f"{self.name} does not lead and sends {request.path}")
+
+    def hears(self, answer: Answer) -> None:
+        """An answer comes."""
+        if self.is_acting:
+            self.world.ledger.hears(answer)
+
+
+def _metadata_in(fact: Fact) -> Iterable[ObjectMeta]:
+    objects: Iterable[Any] = (fact.obj,) if isinstance(fact, Seen) else ()
+    if isinstance(fact, Listed):
+        objects = fact.objects
+    return (obj.metadata for obj in objects)

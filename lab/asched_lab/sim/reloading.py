@@ -1,0 +1,68 @@
+"""A change of the configuration of a simulated process, by production's own reloader.
+
+Source  edge/host/configuration/reload.py; stood in for are the pages, the count of reloads, and the
+        extenders (the judges of a world are fixed)
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from asched.core.config.v1 import Extender, SchedulerConfiguration
+from asched.core.framework.runner import Runner
+from asched.core.model.kinds import Kind
+from asched.edge.host.configuration.reload import Reloader, Wanted
+from asched.edge.host.extenders import Consultants
+from asched.edge.host.inspection import Inspection
+from asched.edge.telemetry.component_metrics import OwnMetrics
+from asched_lab.sim.world import World
+
+
+class _StandIn:
+    """Pages, extenders and metrics as far as a reload touches them."""
+
+    def __init__(self, current: SchedulerConfiguration) -> None:
+        self.current = current
+        self.outcome = ""
+
+    def reloaded(self, outcome: str) -> None:
+        self.outcome = outcome
+
+    def chain(self, extenders: Sequence[Extender]) -> None:
+        """The runners come with theirs."""
+
+    def prepare(self, extenders: Sequence[Extender]) -> tuple[Kind, ...]:  # noqa: ARG002
+        return ()
+
+    def adopt(self, extenders: Sequence[Extender], chain: None) -> None:
+        """The judges of a world are fixed."""
+
+
+def reload(world: World, config: dict[str, Any]) -> str:
+    """Take a configuration over between two turns; returns what the metrics would say."""
+    wanted = world.effective(config)
+    stand_in: Any = _StandIn(world.setup.configuration)
+    setup = replace(world.setup, configuration=wanted)
+
+    async def load() -> Wanted:
+        return Wanted(wanted)
+
+    async def build(_wanted: Wanted, _chain: object) -> dict[str, Runner]:
+        return setup.runners(world.parts)
+
+    process = world.acting
+    reloader = Reloader(
+        process.scheduler,
+        cast("Inspection", stand_in),
+        cast("Consultants", stand_in),
+        cast("OwnMetrics", stand_in),
+        current=Wanted(world.setup.configuration),
+        load=load,
+        build=build,
+        files=tuple,
+    )
+    process.loop.run_until_complete(reloader.reload())
+    if stand_in.outcome == "applied":
+        world.setup = setup
+    outcome: str = stand_in.outcome
+    return outcome

@@ -1,0 +1,235 @@
+"""Preemption where budgets protect pods."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from asched.core.framework.effects import DeletePod, Effect, EmitEvent, MarkVictim
+from asched.core.model.kinds import POD_DISRUPTION_BUDGET
+from asched_lab.apiserver.resources import find
+from asched_lab.sim.checker import EndState
+from asched_lab.sim.faults import LostAnswers, ServerErrors, SlowAnswers
+from asched_lab.sim.process import Process
+from asched_lab.sim.rules import selected
+from asched_lab.sim.scenario import Scenario
+from asched_lab.sim.steps import (
+    APPS,
+    AddNodes,
+    AddPods,
+    DeletePods,
+    FinishPods,
+    Json,
+    Step,
+    is_through,
+    remove,
+)
+from asched_lab.sim.world import World
+
+ROUNDS = 30
+PRIORITIES = (0, 0, 10, 100)
+BUDGETS = find("poddisruptionbudgets")
+#: Budgets are all in the first one.
+NAMESPACES = ("default", "default", "kube-public")
+#: How often the controller of budgets looks.
+LOOK_S = 1.0
+#: A process has heard of a budget by then: its stream may just be opened again, in spite of errors.
+NEWS_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBudget(Step):
+    """An app gets a budget, loses it, or needs more or fewer of its pods than before."""
+
+    def do(self, world: World) -> None:
+        app = world.rng.choice(APPS)
+        new = a_budget(app, world)
+        known = world.server.get("poddisruptionbudgets", "default", f"budget-{app}")
+        if known is None:
+            world.server.create("poddisruptionbudgets", new)
+        elif world.rng.random() < 0.5:
+            remove(world, "poddisruptionbudgets", f"budget-{app}", "default")
+        else:
+            world.server.ctx.put(BUDGETS, {**known, "spec": new["spec"]})
+
+
+class Budgets(Scenario):
+    """A budget is broken only where no node could have been freed without; nobody is evicted who
+    is not outranked.
+
+    News are on time here: who does not know the budgets cannot be blamed.
+    """
+
+    faults = (LostAnswers(rate=0.1), ServerErrors(rate=0.1), SlowAnswers(seconds_max=0.5))
+
+    def setup(self, world: World) -> None:
+        #: (pod's uid, node) -> when an attempt at it ended last with that node promised to it
+        self.decided: dict[tuple[str, str], float] = {}
+        #: victim's uid -> who was promised its node when it was decided that it has to go
+        self.gone_for: dict[str, set[str]] = {}
+        self.changed_s = 0.0  # when a budget did last
+        changes = world.server.store.table(BUDGETS.storage).listeners
+        changes.append(lambda _: setattr(self, "changed_s", world.clock.now_s()))
+        world.on_effect.append(self._look)
+        AddNodes(count=world.rng.randint(2, 5), cpu=(1, 2)).do(world)
+        for app in APPS:
+            if world.rng.random() < 0.7:
+                world.server.create("poddisruptionbudgets", a_budget(app, world))
+        AddPods(count=12, make=_of_an_app).do(world)
+        keep_budgets(world)
+        world.run_for(10.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(ROUNDS):
+            priority = world.rng.choice(PRIORITIES)
+            number = world.rng.randint(1, 2)
+            yield AddPods(count=number, priority=priority, make=_of_an_app)
+            roll = world.rng.random()
+            if roll < 0.2:
+                yield DeletePods(count=2)
+            elif roll < 0.3:
+                yield FinishPods(count=2)
+            elif roll < 0.4:
+                yield AddNodes(cpu=(1, 2))
+            elif roll < 0.7:
+                yield ChangeBudget()
+
+    def _look(self, process: Process, effect: Effect) -> None:
+        """Judge a victim at the moment at which it was decided that it has to go. An attempt that
+        fails says so at once; its last victim may be written about much later.
+        """
+        if isinstance(effect, EmitEvent):
+            uid = effect.regarding.uid
+            told = process.parts.nominator.node_of(uid)
+            self.decided[uid, told or ""] = process.world.clock.now_s()
+        if not isinstance(effect, DeletePod | MarkVictim):
+            return
+        world = process.world
+        victim = world.server.get("pods", effect.pod.namespace, effect.pod.name)
+        if victim is None or victim["metadata"]["uid"] != effect.pod.uid:
+            return
+        if victim["metadata"].get("deletionTimestamp"):
+            return  # it goes already, for somebody who may be placed elsewhere by now
+        node = victim["spec"].get("nodeName", "")
+        nominated_amounts = list(process.parts.nominator.on(node).values())
+        if not nominated_amounts:
+            return  # whoever it was for is placed or gone by now
+        most = max(nominated_amounts, key=lambda pod: pod.priority)
+        uids = {pod.uid for pod in nominated_amounts}
+        if not uids.isdisjoint(self.gone_for.get(effect.pod.uid, ())):
+            return  # tried again, and somebody else may be promised the node by now
+        self.gone_for[effect.pod.uid] = uids
+        now_s = world.clock.now_s()
+        if [uid for uid in uids if self.decided.get((uid, node)) == now_s] != [most.uid]:
+            return  # decided before, in another world, or for another one in this very moment
+        if victim["spec"].get("priority", 0) >= most.priority:
+            world.ledger.complain(f"{effect.pod.key} is evicted for a pod of {most.priority}")
+        is_old_news = now_s - self.changed_s >= NEWS_S or knows_budgets(process)
+        if is_old_news and is_protected(world, victim):
+            spared = node_without_victims(process, most.key)
+            if spared:
+                text = f"breaks a budget, and {spared} could have been freed without"
+                world.ledger.complain(f"evicting {effect.pod.key} {text}")
+
+
+def knows_budgets(process: Process) -> bool:
+    """Whether a process was told of all budgets as they are."""
+    told = process.parts.cluster.all(POD_DISRUPTION_BUDGET)
+    known = {key: one.metadata.resource_version for key, one in told.items()}
+    there = process.world.server.list("poddisruptionbudgets")
+    return known == {_name(one): one["metadata"]["resourceVersion"] for one in there}
+
+
+def budgets_of(world: World, pod: Json) -> list[Json]:
+    """Those that speak of a pod."""
+    namespace = pod["metadata"]["namespace"]
+    return [
+        budget
+        for budget in world.server.list("poddisruptionbudgets")
+        if budget["metadata"]["namespace"] == namespace
+        and selected(budget["spec"]["selector"], pod)
+    ]
+
+
+def is_protected(world: World, pod: Json) -> bool:
+    """Whether a budget speaks of the pod and allows no disruption."""
+    return any(not one["status"].get("disruptionsAllowed") for one in budgets_of(world, pod))
+
+
+def node_without_victims(process: Process, key: str) -> str:
+    """A node on which room could be made without breaking a budget; empty if there is none. Either
+    no budget speaks of who would have to go, or each allows all of whom it speaks there to go.
+
+    Left out are nodes on which room is promised to others, since to whom it belongs is not our
+    business; and those from which a pod went, or that are new, and the process has not heard of it.
+    """
+    world, cluster = process.world, process.parts.cluster
+    pod = world.server.get("pods", *key.split("/"))
+    if pod is None:
+        return ""
+    mine = pod["spec"].get("priority", 0)
+    lower, kept, asked = list[tuple[Json, str]](), list[Json](), Counter[tuple[str, str]]()
+    for other in world.pods():
+        info = cluster.placed.get(other["metadata"]["uid"])
+        if info is None or is_through(other):
+            continue
+        is_bound = bool(other["spec"].get("nodeName")) and not info.assumed  # it was told, too
+        ends = other["metadata"].get("deletionTimestamp")
+        there = {**other, "spec": {**other["spec"], "nodeName": info.node_name}}
+        if is_bound and not ends and other["spec"].get("priority", 0) < mine:
+            lower.append((there, info.node_name))
+            asked.update((info.node_name, _name(one)) for one in budgets_of(world, other))
+        else:
+            kept.append(there)
+    allowed = {
+        _name(budget): budget["status"].get("disruptionsAllowed", 0)
+        for budget in world.server.list("poddisruptionbudgets")
+    }
+    strict = {node for (node, name), count in asked.items() if count > allowed[name]}
+    kept += [other for other, node in lower if node in strict and budgets_of(world, other)]
+    end = EndState(world.nodes(), kept)
+    there_are = {other["metadata"]["uid"] for other in world.pods()}
+    left_out = {info.node_name for uid, info in cluster.placed.items() if uid not in there_are}
+    left_out |= process.parts.nominator.nodes().keys()
+    left_out |= {other["status"].get("nominatedNodeName", "") for other in world.pods()}  # till now
+    known = (n for n in cluster.nodes.row_of if n in end.nodes and n not in left_out)
+    return next((n for n in known if end.has_place(n, pod)), "")
+
+
+def _name(budget: Json) -> str:
+    return f"{budget['metadata']['namespace']}/{budget['metadata']['name']}"
+
+
+def keep_budgets(world: World) -> None:
+    """The controller of budgets: what may be disrupted is what is more than needed."""
+    for budget in world.server.list("poddisruptionbudgets"):
+        healthy = [
+            pod
+            for pod in world.placed()
+            if budget in budgets_of(world, pod) and not is_through(pod)
+        ]
+        ends = sum("deletionTimestamp" in pod["metadata"] for pod in healthy)
+        spec = budget["spec"]
+        least = spec.get("minAvailable", len(healthy) - spec.get("maxUnavailable", 0))
+        allowed = max(len(healthy) - ends - least, 0)
+        status = {**(budget.get("status") or {}), "disruptionsAllowed": allowed}
+        if status != budget.get("status"):
+            world.server.ctx.put(BUDGETS, {**budget, "status": status})
+    world.clock.after(LOOK_S, lambda: keep_budgets(world))
+
+
+def a_budget(app: str, world: World) -> Json:
+    """Of its pods a few may go at a time, one for the most part; or a number is to stay."""
+    rng = world.rng
+    limit = {"maxUnavailable": rng.choice((0, 1, 1, 2))}
+    if rng.random() < 0.5:
+        limit = {"minAvailable": rng.randint(0, 6)}
+    return {
+        "metadata": {"name": f"budget-{app}", "namespace": "default"},
+        "spec": {**limit, "selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+
+
+def _of_an_app(world: World, pod: Json) -> None:
+    pod["metadata"]["labels"] = {"app": world.rng.choice(APPS)}
+    pod["metadata"]["namespace"] = world.rng.choice(NAMESPACES)

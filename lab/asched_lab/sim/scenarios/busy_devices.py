@@ -1,0 +1,87 @@
+"""Pods that need devices."""
+
+from collections.abc import Iterator
+
+from asched_lab.sim.devices import CLASSES, EXTENDED, WISHES, Devices
+from asched_lab.sim.faults import Conflicts, LostAnswers, ServerErrors, SlowAnswers, StaleWatch
+from asched_lab.sim.scenario import Scenario
+from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, FinishPods, Json, Step, remove
+from asched_lab.sim.world import World
+
+ROUNDS = 30
+
+
+class BusyDevices(Scenario):
+    """No device goes to two claims, nobody is bound without its own, and what is free is used.
+
+    Claims are shared, made from templates or for extended resources; slices and classes come and
+    go; writes of claims conflict, fail and get lost.
+    """
+
+    faults = (
+        StaleWatch(lag_s_max=5),
+        LostAnswers(rate=0.1),
+        ServerErrors(rate=0.05),
+        Conflicts(rate=0.05),
+        SlowAnswers(seconds_max=0.5),
+    )
+
+    def setup(self, world: World) -> None:
+        self.devices = Devices(world)
+        for name in CLASSES:
+            self.devices.add_class(name)
+        AddNodes(count=world.rng.randint(2, 5), cpu=(4,)).do(world)
+        for node in world.node_names():
+            self.devices.publish(node)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(ROUNDS):
+            yield AddPods(count=world.rng.randint(1, 3), make=self._with_devices)
+            yield from self._something_else(world)
+        for name in CLASSES:
+            self.devices.add_class(name)
+
+    def _something_else(self, world: World) -> Iterator[Step]:
+        roll = world.rng.random()
+        if roll < 0.25:
+            yield DeletePods(count=2)
+        elif roll < 0.35:
+            yield FinishPods(count=2)
+        elif roll < 0.5:
+            self.devices.publish(world.rng.choice(world.node_names()))
+        elif roll < 0.55:
+            self.devices.withdraw(world.rng.choice(world.node_names()))
+        elif roll < 0.6:
+            self.devices.delete_claim(f"shared-{world.rng.randrange(4)}")
+        elif roll < 0.65:
+            remove(world, "deviceclasses", world.rng.choice(tuple(CLASSES)))
+        elif roll < 0.75:
+            self.devices.add_class(world.rng.choice(tuple(CLASSES)))
+        elif roll < 0.8:
+            yield AddNodes(cpu=(4,))
+            self.devices.publish(world.node_names()[-1])
+
+    def _with_devices(self, world: World, pod: Json) -> None:
+        rng, spec = world.rng, pod["spec"]
+        if rng.random() < 0.15:
+            resources = spec["containers"][0]["resources"]
+            resources["requests"] = {**resources["requests"], EXTENDED: "1"}
+            resources["limits"] = {EXTENDED: "1"}
+            return
+        references = []
+        for number in range(rng.choice((0, 1, 1, 1, 2))):
+            if rng.random() < 0.4:
+                name = self.devices.add_claim(f"shared-{rng.randrange(4)}")
+                references.append({"name": f"d{number}", "resourceClaimName": name})
+            else:
+                wish = f"wish-{rng.randrange(len(WISHES))}"
+                references.append({"name": f"d{number}", "resourceClaimTemplateName": wish})
+        if references:
+            spec["resourceClaims"] = references
+
+    def is_plain(self, pod: Json) -> bool:
+        return not pod["spec"].get("resourceClaims")
+
+    def check(self, world: World) -> None:  # noqa: ARG002 - its devices know the world
+        found = self.devices.could_be_served()
+        assert not found, found[0]

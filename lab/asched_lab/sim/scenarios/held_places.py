@@ -1,0 +1,254 @@
+"""Places that are held for requests, while everybody wants them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import ClassVar, Final
+
+from asched.core.cycle.request_book import Bookings, Slot
+from asched.core.cycle.request_status import read
+from asched.core.framework.effects import Bind
+from asched.core.model.decode import decode
+from asched.core.model.kinds import PROVISIONING_REQUEST
+from asched.core.model.provisioning import ProvisioningRequest, Stage
+from asched.edge.client.writes import Request
+from asched_lab.apiserver.resources import PODS, find
+from asched_lab.apiserver.store import Change
+from asched_lab.sim.checker import EndState
+from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
+from asched_lab.sim.process import Process
+from asched_lab.sim.requests import send
+from asched_lab.sim.scenario import Scenario
+from asched_lab.sim.steps import (
+    AddNodes,
+    AddPods,
+    DeletePods,
+    FinishPods,
+    Json,
+    RemoveNode,
+    Step,
+    is_through,
+    pod_manifest,
+)
+from asched_lab.sim.world import World
+
+CLASS: Final = "check-and-hold.asched.dev"
+CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
+ROUNDS: Final = 25
+LOOK_S: Final = 0.25
+#: A hold may outlive its time by as much.
+LATE_S: Final = 1.0
+
+
+class HeldPlaces(Scenario):
+    """Requests come and go, with pods that consume them and pods that do not, some of them very
+    important, on a small cluster that loses nodes; the scheduler dies in the middle of it, answers
+    get lost and watches are late. By what the API tells alone: places that were promised and pods
+    that were bound never exceed a node, and break no rule; nobody outlives his time; pods that
+    consume a request go to its places.
+    """
+
+    faults = (
+        LostAnswers(rate=0.1),
+        StaleWatch(lag_s_max=4),
+        BrokenWatches(every_s=40),
+        Restarts(every_s=60),
+    )
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {"multiPoint": {"enabled": [{"name": "CheckAndHold"}]}},
+                "pluginConfig": [{"name": "CheckAndHold", "args": {"holdSeconds": 20}}],
+            }
+        ]
+    }
+    settle_s = 300.0
+
+    def __init__(self) -> None:
+        self._loses_nodes = False
+        self.held = 0
+        self._sent: set[tuple[str, str]] = set()  # uid and node of what was decided
+
+    def setup(self, world: World) -> None:
+        self._loses_nodes = world.rng.random() < 0.4
+        AddNodes(count=world.rng.randint(3, 6), cpu=(2, 4), pods=(6, 110)).do(world)
+        for cpu in ("300m", "700m", "1"):
+            world.server.create("podtemplates", template(f"of-{cpu}", cpu))
+        for storage in (PODS.storage, find("provisioningrequests").storage):
+            world.server.store.table(storage).listeners.append(lambda c: self._moved(world, c))
+        world.on_sent.append(self._must_be_promised)
+        self._look(world)
+        world.run_for(2.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for number in range(ROUNDS):
+            roll = world.rng.random()
+            if roll < 0.5:
+                yield AddRequest(name=f"job-{number}")
+            elif roll < 0.7:
+                yield AddPods(count=world.rng.randint(1, 3), priority=world.rng.choice((0, 1000)))
+            elif roll < 0.8:
+                yield FinishPods(count=2)
+            elif roll < 0.88:
+                yield DeletePods(count=2)
+            elif roll < 0.94:
+                yield RemoveRequest()
+            elif self._loses_nodes and len(world.node_names()) > 2:
+                yield RemoveNode(node=world.rng.choice(world.node_names()))
+            else:
+                yield AddNodes(cpu=(2, 4))
+
+    def is_plain(self, pod: Json) -> bool:
+        return CONSUMES not in pod["metadata"].get("annotations", {})
+
+    def check(self, world: World) -> None:
+        """Every request has an end by now, and nothing is held."""
+        undecided = [r.metadata.name for r in requests(world) if r.stage is not Stage.ENDED]
+        assert not undecided, f"{undecided} have no end"
+        assert not world.parts.cluster.singleton(Bookings).all()
+        assert not len(world.parts.cluster.holds)
+        world.note(f"{self.held} times places were held")
+
+    # --- at each event ---------------------------------------------------------------------------
+
+    def _moved(self, world: World, change: Change) -> None:
+        if "provisioningClassName" in change.new.obj["spec"]:
+            request = decode(ProvisioningRequest, change.new.obj)
+            world.note(f"request {request.metadata.name} is {request.stage.value}")
+            self.held += request.stage is Stage.HELD
+        end = state_of(world)
+        for node, free in end.free.items():
+            for resource, left in free.items():
+                if left < 0:
+                    text = f"{resource} of {node} is promised or bound {-left} too often"
+                    world.ledger.complain(text)
+
+    def _must_be_promised(self, process: Process, bind: Bind) -> None:
+        """A pod of a request that has a free place goes to one."""
+        world, place = process.world, (bind.pod.uid, bind.node)
+        if place in self._sent:
+            return  # once more, since nobody knows what became of it
+        self._sent.add(place)
+        pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
+        name = pod["metadata"].get("annotations", {}).get(CONSUMES) if pod is not None else None
+        booking = process.parts.cluster.singleton(Bookings).get(f"default/{name}")
+        if pod is None or booking is None:
+            return
+        cpu = cpu_of(pod)
+        slots = [slot for slot in booking.slots.values() if cpu_of_slot(slot) == cpu]
+        is_free = any(not slot.taken_by and slot.node for slot in slots)
+        if is_free and all(slot.node != bind.node for slot in slots):
+            world.ledger.complain(f"{bind.pod.name} is not bound to a place of {name}")
+
+    def _look(self, world: World) -> None:
+        """Nothing is held for longer than it was promised."""
+        now_s, acting = world.clock.now_s(), world.acting
+        deadline_s = acting.deadline_s()
+        if deadline_s is None or deadline_s <= now_s + LOOK_S:  # it does not stand still
+            for hold in acting.parts.cluster.holds:
+                if hold.until_s + LATE_S < now_s:
+                    world.ledger.complain(f"{hold.owner} was to be held until {hold.until_s}")
+        world.clock.after(LOOK_S, lambda: self._look(world))
+
+
+class AddRequest(Step):
+    """A request, and soon after it the pods that consume it, or most of them."""
+
+    name: str = ""
+
+    def __init__(self, *, name: str) -> None:
+        object.__setattr__(self, "wait_s", None)
+        object.__setattr__(self, "name", name)
+
+    def do(self, world: World) -> None:
+        rng = world.rng
+        cpus = rng.sample(("300m", "700m", "1"), rng.randint(1, 2))
+        sets = [(cpu, rng.randint(1, 4)) for cpu in cpus]
+        parameters = {"ValidUntilSeconds": "30", "holdSeconds": str(rng.randint(2, 40))}
+        if rng.random() < 0.3:
+            parameters["noRetry"] = "true"
+        pod_sets = [{"podTemplateRef": {"name": f"of-{cpu}"}, "count": n} for cpu, n in sets]
+        spec = {"provisioningClassName": CLASS, "podSets": pod_sets, "parameters": parameters}
+        metadata = {"name": self.name, "namespace": "default"}
+        world.server.create("provisioningrequests", {"metadata": metadata, "spec": spec})
+        wait_s = rng.choice((0.0, 0.0, 1.0, 5.0, 15.0))
+        for cpu, count in sets:
+            for number in range(count):
+                if rng.random() < 0.9:
+                    pod = consumer(f"{self.name}-{cpu}-{number}", cpu, self.name)
+                    world.clock.after(wait_s + rng.uniform(0.0, 1.0), partial(create, world, pod))
+
+
+class RemoveRequest(Step):
+    """A request goes in the middle of it."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "wait_s", None)
+
+    def do(self, world: World) -> None:
+        for request in world.some(world.server.list("provisioningrequests"), 1):
+            path = PROVISIONING_REQUEST.object_path("default", request["metadata"]["name"])
+            send(world.server.ctx, Request("DELETE", path, None))
+
+
+def create(world: World, pod: Json) -> None:
+    world.server.create("pods", pod)
+
+
+def template(name: str, cpu: str) -> Json:
+    pod = pod_manifest(name, cpu)
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "template": {"metadata": {"labels": {"app": "job"}}, "spec": pod["spec"]},
+    }
+
+
+def consumer(name: str, cpu: str, request: str) -> Json:
+    pod = pod_manifest(name, cpu)
+    pod["metadata"]["annotations"] = {CONSUMES: request}
+    return pod
+
+
+def requests(world: World) -> list[ProvisioningRequest]:
+    return [decode(ProvisioningRequest, obj) for obj in world.server.list("provisioningrequests")]
+
+
+def state_of(world: World) -> EndState:
+    """Pods on their nodes, and the places promised to pods that have none of them yet."""
+    pods = [pod for pod in world.pods() if not is_through(pod)]
+    end = EndState(world.nodes(), pods)
+    for request in requests(world):
+        promised = read(request.status.provisioning_class_details)
+        if request.stage is not Stage.HELD or promised is None:
+            continue
+        places, until_s = promised
+        if until_s <= world.clock.now_s():
+            continue
+        name = request.metadata.name
+        of_it = [
+            p
+            for p in pods
+            if p["metadata"].get("annotations", {}).get(CONSUMES) == name
+            and p["spec"].get("nodeName")
+        ]
+        taken = Counter((cpu_of(pod), pod["spec"]["nodeName"]) for pod in of_it)
+        for place in places:
+            cpu = request.spec.pod_sets[place.pod_set].pod_template_ref.name.removeprefix("of-")
+            here = min(taken[cpu, place.node], place.times)
+            taken[cpu, place.node] -= here
+            for _ in range(place.times - here if place.node in end.nodes else 0):
+                end.place(consumer(f"{name}-to-come", cpu, name), place.node)
+    return end
+
+
+def cpu_of_slot(slot: Slot) -> str:
+    (container,) = slot.what.pod.spec.containers or ()
+    asked = container.resources.requests if container.resources is not None else None
+    return str((asked or {})["cpu"])
+
+
+def cpu_of(pod: Json) -> str:
+    """As its manifest has it."""
+    cpu: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    return cpu

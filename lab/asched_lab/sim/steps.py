@@ -1,0 +1,298 @@
+"""What a scenario does to its world, step by step. A step happens at once; then the world waits.
+
+Objects are plain API mappings; `wait_s` is the time until the next step.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from asched.core.framework.effects import Bind, PodRef
+from asched.core.model.kinds import BY_PLURAL
+from asched.edge.client.writes import Request, bind
+from asched_lab.apiserver import deletion
+from asched_lab.apiserver.resources import NODES, PODS, find
+from asched_lab.sim.checker import EndState
+from asched_lab.sim.requests import send
+from asched_lab.sim.world import SCHEDULER, World
+
+Json = dict[str, Any]
+
+ZONES: Final = ("a", "b", "c")
+APPS: Final = ("web", "db", "job")
+GRACE_S: Final = 30
+ANY_CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Base of all steps. `wait_s` of None is drawn: mostly short, sometimes long."""
+
+    wait_s: float | None = None
+
+    def do(self, world: World) -> None:  # noqa: ARG002 - for those who do something
+        raise AssertionError(f"{type(self).__name__} says nothing of what it does")
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Step):
+    def do(self, world: World) -> None:
+        """Only time passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddNodes(Step):
+    """Nodes of a few sizes in a few zones; `name` of a single one that comes back."""
+
+    count: int = 1
+    name: str = ""
+    cpu: tuple[int, ...] = (1, 2, 4)
+    pods: tuple[int, ...] = (3, 10, 110)
+    offers: Mapping[str, str] = field(default_factory=dict)
+
+    def do(self, world: World) -> None:
+        for _ in range(self.count):
+            name = self.name or f"node-{next(world.numbers)}"
+            if self.name in world.node_names():
+                continue
+            amounts = {
+                "cpu": str(world.rng.choice(self.cpu)),
+                "memory": "8Gi",
+                "pods": str(world.rng.choice(self.pods)),
+                **self.offers,
+            }
+            labels = {"kubernetes.io/hostname": name, "disk": world.rng.choice(("ssd", "hdd"))}
+            if world.rng.random() < 0.9:
+                labels["topology.kubernetes.io/zone"] = world.rng.choice(ZONES)
+            status = {"capacity": amounts, "allocatable": amounts}
+            world.server.create(
+                "nodes", {"metadata": {"name": name, "labels": labels}, "status": status}
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AddPods(Step):
+    """Pods of ours. `make` changes each spec; `name` of a single one that comes again."""
+
+    count: int = 1
+    name: str = ""
+    cpu: tuple[str, ...] = ("100m", "300m", "700m")
+    priority: int = 0
+    make: Callable[[World, Json], None] | None = field(default=None, compare=False)
+
+    def do(self, world: World) -> None:
+        for _ in range(self.count):
+            name = self.name or f"pod-{next(world.numbers)}"
+            if world.server.get("pods", "default", name) is not None:
+                continue
+            pod = pod_manifest(name, world.rng.choice(self.cpu))
+            if self.priority:
+                pod["spec"]["priorityClassName"] = priority_class(world, self.priority)
+            if self.make is not None:
+                self.make(world, pod)
+            world.server.create("pods", pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(Step):
+    """Cordon a node, end its pods, and take it away when they are gone, or even before."""
+
+    node: str
+    is_patient: bool = True
+
+    def do(self, world: World) -> None:
+        world.note(f"drain {self.node}")
+        cordon(world, self.node, unschedulable=True)
+        end_pods(world, [p for p in world.placed() if p["spec"]["nodeName"] == self.node])
+        wait_s = world.rng.uniform(5.0, 15.0) if self.is_patient else world.rng.uniform(0.0, 2.0)
+        world.clock.after(wait_s, lambda: remove(world, "nodes", self.node))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNode(Step):
+    """A node is gone all of a sudden."""
+
+    node: str
+
+    def do(self, world: World) -> None:
+        world.note(f"node {self.node} is gone")
+        remove(world, "nodes", self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon(Step):
+    node: str
+    unschedulable: bool = True
+
+    def do(self, world: World) -> None:
+        cordon(world, self.node, unschedulable=self.unschedulable)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePods(Step):
+    """Some pods go, waiting ones too; `share_waiting` says how many of those."""
+
+    count: int = 1
+    waiting_too: bool = True
+
+    def do(self, world: World) -> None:
+        chosen = world.pods() if self.waiting_too else world.placed()
+        end_pods(world, world.some(chosen, self.count))
+
+
+@dataclass(frozen=True, slots=True)
+class FinishPods(Step):
+    """Some running pods come to their end by themselves."""
+
+    count: int = 1
+
+    def do(self, world: World) -> None:
+        for pod in world.some(world.placed(), self.count):
+            phase = world.rng.choice(("Succeeded", "Failed"))
+            world.server.ctx.put(PODS, {**pod, "status": {**pod["status"], "phase": phase}})
+
+
+@dataclass(frozen=True, slots=True)
+class Relabel(Step):
+    """Some pods get another app, placed ones too, as a user might do."""
+
+    count: int = 1
+
+    def do(self, world: World) -> None:
+        for pod in world.some(world.waiting() + world.placed(), self.count):
+            labels = {**(pod["metadata"].get("labels") or {}), "app": world.rng.choice(APPS)}
+            world.server.ctx.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels}})
+
+
+@dataclass(frozen=True, slots=True)
+class Amend(Step):
+    """Some waiting pods, the youngest among them, are changed in a way that may let them in: they
+    ask for less, cordons are nothing to them any more, or they belong to another app.
+    """
+
+    count: int = 1
+
+    def do(self, world: World) -> None:
+        waiting = sorted(world.waiting(), key=lambda pod: pod["metadata"]["creationTimestamp"])
+        for pod in [*world.some(waiting[:-1], self.count - 1), *waiting[-1:]][: self.count]:
+            metadata, spec = pod["metadata"], pod["spec"]
+            roll = world.rng.random()
+            if roll < 0.5:
+                first, *others = spec["containers"]
+                requests = {**first["resources"]["requests"], "cpu": "50m"}
+                first = {**first, "resources": {**first["resources"], "requests": requests}}
+                spec = {**spec, "containers": [first, *others]}
+            elif roll < 0.7:
+                labels = {**(metadata.get("labels") or {}), "app": world.rng.choice(APPS)}
+                metadata = {**metadata, "labels": labels}
+            else:
+                spec = {**spec, "tolerations": [*(spec.get("tolerations") or ()), ANY_CORDON]}
+            world.server.ctx.put(PODS, {**pod, "metadata": metadata, "spec": spec})
+
+
+@dataclass(frozen=True, slots=True)
+class MoveNode(Step):
+    """A node gets another zone and another disk."""
+
+    node: str
+
+    def do(self, world: World) -> None:
+        known = world.server.get("nodes", "", self.node)
+        if known is not None:
+            labels = {**known["metadata"]["labels"], "disk": world.rng.choice(("ssd", "hdd"))}
+            labels["topology.kubernetes.io/zone"] = world.rng.choice(ZONES)
+            metadata = {**known["metadata"], "labels": labels}
+            world.server.ctx.put(NODES, {**known, "metadata": metadata})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGates(Step):
+    """Every gated pod may go."""
+
+    def do(self, world: World) -> None:
+        for pod in world.waiting():
+            if pod["spec"].get("schedulingGates"):
+                spec = {k: v for k, v in pod["spec"].items() if k != "schedulingGates"}
+                world.server.ctx.put(PODS, {**pod, "spec": spec})
+
+
+@dataclass(frozen=True, slots=True)
+class Rival(Step):
+    """A second scheduler places pods: some of its own, some of ours. It reads the API and never
+    overcommits by what it reads.
+    """
+
+    count: int = 1
+    takes_ours: float = 0.3
+
+    def do(self, world: World) -> None:
+        for _ in range(self.count):
+            if world.rng.random() < self.takes_ours and world.waiting():
+                pod = world.rng.choice(world.waiting())
+            else:
+                name = f"rival-{next(world.numbers)}"
+                made = pod_manifest(name, world.rng.choice(("100m", "500m")))
+                made["spec"]["schedulerName"] = "rival"
+                pod = world.server.create("pods", made)
+            self._place(world, pod)
+
+    def _place(self, world: World, pod: Json) -> None:
+        end = EndState(world.nodes(), [p for p in world.pods() if not is_through(p)])
+        nodes = [name for name in end.nodes if end.has_place(name, pod)]
+        if not nodes:
+            return
+        node = world.rng.choice(nodes)
+        metadata = pod["metadata"]
+        ref = PodRef(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
+        reply = send(world.server.ctx, bind(Bind(pod=ref, node=node)))
+        if reply.status < 300:
+            world.note(f"the rival binds {metadata['name']} to {node}")
+
+
+# --- what steps are made of ----------------------------------------------------------------------
+
+
+def pod_manifest(name: str, cpu: str) -> Json:
+    """A pod of ours that asks for some CPU."""
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    labels = {"app": name.partition("-")[0]}
+    return {
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"containers": [container], "schedulerName": SCHEDULER},
+    }
+
+
+def priority_class(world: World, value: int) -> str:
+    """The name of a class of this priority, made when it is first asked for."""
+    name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
+    if world.server.get("priorityclasses", "", name) is None:
+        world.server.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+    return name
+
+
+def cordon(world: World, node: str, *, unschedulable: bool) -> None:
+    known = world.server.get("nodes", "", node)
+    if known is not None:
+        spec = {k: v for k, v in known["spec"].items() if k != "unschedulable"}
+        if unschedulable:
+            spec["unschedulable"] = True
+        world.server.ctx.put(NODES, {**known, "spec": spec})
+
+
+def end_pods(world: World, pods: list[Json]) -> None:
+    """Delete with grace, as a user or a controller would."""
+    for pod in pods:
+        metadata = pod["metadata"]
+        record = world.server.ctx.get(PODS, metadata["namespace"], metadata["name"])
+        if record is not None:
+            deletion.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": GRACE_S})
+
+
+def remove(world: World, plural: str, name: str, namespace: str = "") -> None:
+    kind = BY_PLURAL[plural]
+    if world.server.ctx.get(find(plural), namespace, name) is not None:
+        send(world.server.ctx, Request("DELETE", kind.object_path(namespace, name), None))
+
+
+def is_through(pod: Json) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")

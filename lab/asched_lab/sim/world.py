@@ -1,0 +1,368 @@
+"""A simulated world: processes of production's parts, the embedded server's handlers, virtual time.
+
+    steps ─> server <──wire (late, broken, lossy)──> process: reflectors, loops, machine, dispatcher
+
+Nothing sleeps and nothing is random but the seed: the same seed lives the same life. The world also
+plays everybody else: kubelets that start and end pods, the collector of pods on lost nodes, and a
+second scheduler that takes what it likes.
+"""
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self, TypeVar
+
+from asched.core.config.defaults import configuration
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.cycle.machine import Machine
+from asched.core.framework.effects import Bind, Effect, EmitEvent, ReadPod
+from asched.edge.host.assemble import Parts
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched_lab.apiserver import bootstrap
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import NODES, POD_GROUPS, REQUESTS
+from asched_lab.apiserver.server import ApiServer
+from asched_lab.apiserver.store import Change
+from asched_lab.sim.clock import VirtualClock
+from asched_lab.sim.extenders import Extenders, Judge
+from asched_lab.sim.faults import Compactions, Fault, LeaderPause, Partition, Restarts, Troubles
+from asched_lab.sim.inhabitants import Inhabitants
+from asched_lab.sim.leases import Leases
+from asched_lab.sim.ledger import Ledger
+from asched_lab.sim.process import Process, Setup
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+SCHEDULER: Final = "default-scheduler"
+#: Turns without a step of time before we say that the machine spins.
+SPIN_TURNS_MAX: Final = 10_000
+#: Lines of the run's record that are kept.
+TRACE_LINES: Final = 4000
+#: Odd values that a configuration may hold; the machine must be right with any of them.
+BINDINGS_MAX: Final = (1, 2, 16, 512, 512)
+CYCLES_PER_TURN: Final = (1, 4, 1000)
+BACKOFFS_S: Final = ((1, 10), (1, 10), (1, 1), (5, 30))
+#: A process that ended is started anew within this time.
+STARTS_S_MAX: Final = 3.0
+#: What a dead leader had sent arrives this late at most.
+LATE_S_MAX: Final = 3.0
+
+
+class World:
+    """One life. `run_for` lets time pass; everything else is done to the world by steps.
+
+    `replicas` beyond one elect a leader; the others stand by. `collects`: garbage is collected as
+    in production.
+    """
+
+    collects: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        seed: int,
+        faults: Iterable[Fault] = (),
+        config: Json | None = None,
+        *,
+        plugins: Iterable[type[Any]] = (),
+        judges: Sequence[Judge] = (),
+        replicas: int = 1,
+        record: Path | None = None,
+        gates: Mapping[str, bool] | None = None,
+        audit_period_s: float = 0.0,
+    ) -> None:
+        """`record`: a folder for recordings; `gates`: those not as usual."""
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.clock = VirtualClock()
+        self.troubles = Troubles(faults, random.Random(self.rng.random()))
+        options, clock = Options(alpha=POD_GROUPS | REQUESTS), self.clock.now_s
+        self.server = ApiServer(options=options, clock=clock, seed=seed)
+        bootstrap.fill(self.server.ctx, port=1, authority="")
+        self.server.store.begin_history()
+        self.ledger = Ledger()
+        self._leases = Leases(self)
+        self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
+        self.trace: deque[str] = deque(maxlen=TRACE_LINES)
+        self.event_count = self.step_count = 0  # steps are those of the scenario that were taken
+        #: Of an incident: seconds from a trouble's end to the first right decision; and its counts.
+        self.recoveries_s: list[float] = []
+        self.figures: Counter[str] = Counter()
+        #: who else looks at bindings that are sent, that the server accepts, and at other effects
+        self.on_sent: list[Callable[[Process, Bind], None]] = []
+        self.on_bound: list[Callable[[Bind], None]] = []
+        self.on_effect: list[Callable[[Process, Effect], None]] = []
+        #: (name, version) -> the node as it was then
+        self.node_versions: dict[tuple[str, str], Json] = {}
+        self.server.store.table(NODES.storage).listeners.append(self._note_node)
+        self.numbers = count(1)
+        names = "podInitialBackoffSeconds", "podMaxBackoffSeconds"
+        self._drawn = dict(zip(names, self.rng.choice(BACKOFFS_S), strict=True))
+        self._gates = {**DEFAULT_GATES, **(gates or {})}
+        effective = self.effective(config or {})
+        self.setup = Setup(
+            configuration=effective,
+            catalogue=Catalogue([of_class(cls, "the scenario") for cls in plugins]),
+            seed=seed,
+            bindings_max=self.rng.choice(BINDINGS_MAX),
+            cycles_per_turn=self.rng.choice(CYCLES_PER_TURN),
+            record=record,
+            audit_period_s=audit_period_s,
+        )
+        self.extenders = Extenders(self, effective, judges) if effective.extenders else None
+        self.is_elected = replicas > 1
+        self._spins = self.leaders = 0  # leaders: how many changes of leadership there were
+        self.processes: list[Process] = []
+        for _ in range(replicas):
+            self._begin_process()
+        #: whose decisions count: the leader, or who led last
+        self.acting = self.processes[0]
+        self._plan_all()
+
+    # --- processes -------------------------------------------------------------------------------
+
+    @property
+    def machine(self) -> Machine:
+        return self.acting.machine
+
+    @property
+    def parts(self) -> Parts:
+        return self.acting.parts
+
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        """Whose pods are ours to place."""
+        return frozenset(self.machine.context.runners)
+
+    def effective(self, config: Json) -> Any:
+        """A configuration with this life's odd values."""
+        return configuration({**self._drawn, **config}, self._gates)
+
+    def _begin_process(self) -> Process:
+        """A scheduler that knows nothing yet: it lists everything and begins."""
+        name = f"scheduler-{next(self.numbers)}" if self.is_elected else "scheduler"
+        process = Process(self, self.setup, name, is_elected=self.is_elected)
+        self.processes.append(process)
+        return process
+
+    def restart(self) -> None:
+        """The acting process dies in the middle of everything, and another one begins."""
+        if self.acting not in self.processes:
+            return  # it is dead, and nobody leads yet
+        self.note(f"{self.acting.name} dies")
+        self._replace(self.acting, late_s_max=LATE_S_MAX if self.is_elected else 0.0)
+
+    def lost_lease(self, process: Process) -> None:
+        """A process may not act any more and ends."""
+        self.note(f"{process.name} lost the lease")
+        self._replace(process, late_s_max=LATE_S_MAX)
+
+    def starts_over(self, process: Process, why: str) -> None:
+        """A process gives up all it knows, and begins anew."""
+        self.note(f"{process.name} starts over: {why}")
+        self._replace(process, late_s_max=0.0)
+
+    def _replace(self, process: Process, late_s_max: float) -> None:
+        process.cut(late_s_max)
+        self.processes.remove(process)
+        if not self.is_elected:
+            self.ledger.process_died()
+            self.acting = self._begin_process()
+            return
+        self.clock.after(self.rng.uniform(0.0, STARTS_S_MAX), self._begin_another)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The world is over; what there is can still be looked at."""
+        for process in self.processes:
+            process.end()
+
+    def _begin_another(self) -> None:
+        self._begin_process()
+
+    def _look_who_leads(self) -> None:
+        """Exactly one may act at a time; what the one before did is a stranger's from now on."""
+        self._leases.look()
+        leading = [process for process in self.processes if process.may_act]
+        if len(leading) > 1:
+            names = ", ".join(process.name for process in leading)
+            self.ledger.complain(f"two processes lead: {names}")
+        if leading and leading[0] is not self.acting:
+            self.acting = leading[0]
+            self.leaders += 1
+            self.note(f"{self.acting.name} leads")
+            self.ledger.process_died()
+            self.ledger.ours.clear()
+
+    def _pause(self) -> None:
+        seconds = self.troubles.seconds(LeaderPause, "lasting_s_max")
+        self.note(f"{self.acting.name} stands still for {seconds:.1f} s")
+        self.acting.pause(seconds)
+
+    def _cut_off(self) -> None:
+        seconds = self.troubles.seconds(Partition, "lasting_s_max")
+        self.note(f"{self.acting.name} is cut off for {seconds:.1f} s")
+        self.acting.cut_off(seconds)
+
+    # --- what processes do -----------------------------------------------------------------------
+
+    def sends(self, process: Process, bind: Bind) -> None:
+        """A binding leaves a process."""
+        self.note(f"bind {bind.pod.key} to {bind.node}")
+        if not process.may_act:
+            self.ledger.complain(f"{process.name} does not lead and binds {bind.pod.key}")
+        if process is not self.acting:
+            return
+        self._enter(bind)
+        for look in self.on_sent:
+            look(process, bind)
+
+    def asks_extender_to_bind(self, bind: Bind) -> None:
+        """An extender is asked to bind, which is as much as a binding."""
+        self.note(f"ask an extender to bind {bind.pod.key} to {bind.node}")
+        self._enter(bind)
+
+    def _enter(self, bind: Bind) -> None:
+        cluster = self.parts.cluster
+        seen = {p.uid: p.spec.node_name for p in cluster.pods_seen.values() if p.spec.node_name}
+        self.ledger.sends(bind, node=self.seen_node(bind.node), placed=seen)
+        if self.extenders is not None and (objection := self.extenders.objects_to(bind)):
+            self.ledger.complain(f"pod {bind.pod.key}: {objection}")
+
+    def performs(self, process: Process, effect: Effect) -> None:
+        """Something else leaves a process."""
+        if isinstance(effect, EmitEvent):
+            self.event_count += 1
+        if isinstance(effect, ReadPod):
+            seen = process.parts.cluster.pods_seen.get(effect.pod.key)
+            was_known = effect.pod.key not in process.told_now
+            is_seen = seen is not None and seen.uid == effect.pod.uid and seen.spec.node_name
+            if was_known and is_seen:
+                self.ledger.complain(f"pod {effect.pod.key} is asked about, it was seen on a node")
+        for look in self.on_effect:
+            look(process, effect)
+
+    def bound(self, bind: Bind, *, late: bool, by_dead: bool) -> None:
+        """The server has just accepted a binding; `late`: nobody waits for the answer any more,
+        `by_dead`: nor knows of the request.
+        """
+        self.note(f"{bind.pod.key} is on {bind.node}{' at last' * late}")
+        self.ledger.bound(bind, self.pods(), self.nodes(), by_dead=by_dead)
+        for look in self.on_bound:
+            look(bind)
+
+    def judged(self, steps: Generator[Effect, Any, T]) -> T:
+        """Run a cycle to its end, extenders answering honestly and at once."""
+        answer: Any = None
+        try:
+            while True:
+                effect = steps.send(answer)
+                assert self.extenders is not None
+                answer = self.extenders.answered(effect)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def seen_node(self, name: str) -> Json | None:
+        """A node as the acting process knows it; None if it knows none."""
+        node = self.parts.cluster.node_of(name)
+        return None if node is None else self.node_versions[name, node.metadata.resource_version]
+
+    def _note_node(self, change: Change) -> None:
+        node = change.new.obj
+        self.node_versions[node["metadata"]["name"], str(change.revision)] = node
+
+    # --- time ------------------------------------------------------------------------------------
+
+    def run_for(self, seconds: float) -> None:
+        """Let everything happen that is due within this time."""
+        end_s = self.clock.now_s() + seconds
+        while True:
+            next_s = self._next_s()
+            if next_s is None or next_s > end_s:
+                break
+            self._count_spins(next_s)
+            self.clock.jump(next_s)
+            self.clock.run_due()
+            if self.is_elected:
+                self._look_who_leads()
+            for process in tuple(self.processes):
+                deadline_s = process.deadline_s()
+                if deadline_s is not None and deadline_s <= self.clock.now_s():
+                    process.step()
+        self.clock.jump(end_s)
+
+    def _next_s(self) -> float | None:
+        moments = [self.clock.next_s(), *(process.deadline_s() for process in self.processes)]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _count_spins(self, next_s: float) -> None:
+        self._spins = self._spins + 1 if next_s <= self.clock.now_s() else 0
+        if self._spins > SPIN_TURNS_MAX:
+            raise AssertionError("the machine asks for turn after turn and time stands still")
+
+    def _plan_all(self) -> None:
+        self._plan(LeaderPause, self._pause)
+        self._plan(Restarts, self.restart)
+        self._plan(Partition, self._cut_off)
+        self._plan(Compactions, self.server.store.begin_history)
+
+    def _plan(
+        self,
+        kind: type[LeaderPause | Restarts | Partition | Compactions],
+        strike: Callable[[], None],
+    ) -> None:
+        """Strike again and again, at random times, while the fault is in force."""
+        fault = self.troubles.find(kind)
+        if fault is None:
+            return
+
+        def due() -> None:
+            if self.troubles.is_on:
+                strike()
+                self._plan(kind, strike)
+
+        self.clock.after(self.rng.uniform(0.0, 2 * fault.every_s), due)
+
+    # --- what there is ---------------------------------------------------------------------------
+
+    def pods(self) -> list[Json]:
+        return self.server.list("pods")
+
+    def nodes(self) -> list[Json]:
+        return self.server.list("nodes")
+
+    def node_names(self) -> list[str]:
+        return [node["metadata"]["name"] for node in self.nodes()]
+
+    def waiting(self) -> list[Json]:
+        """Pods that are ours to place and have no node."""
+        names = self.scheduler_names
+        return [
+            pod
+            for pod in self.pods()
+            if not pod["spec"].get("nodeName") and pod["spec"]["schedulerName"] in names
+        ]
+
+    def placed(self) -> list[Json]:
+        """Pods on a node that are not on their way out."""
+        return [
+            pod
+            for pod in self.pods()
+            if pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp")
+        ]
+
+    def shuffled(self, items: Iterable[T]) -> list[T]:
+        mixed = list(items)
+        self.rng.shuffle(mixed)
+        return mixed
+
+    def some(self, items: Sequence[T], number: int) -> list[T]:
+        return self.rng.sample(items, min(number, len(items)))
+
+    def note(self, text: str) -> None:
+        self.trace.append(f"{self.clock.now_s() % 100_000:10.4f} {text}")

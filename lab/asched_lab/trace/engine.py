@@ -1,0 +1,117 @@
+"""The same run decided by the scheduler's own engine: nodes and pods as Kubernetes objects, all
+default filters, and the plugin GpuSharing, made as users' plugins are, which learns what to expect
+from the pods it has placed.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from asched.core.config.defaults import configuration
+from asched.core.framework.effects import Effect
+from asched.core.framework.runner import Decision, Runner
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Seen
+from asched.edge.host.assemble import Parts, build_runners
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.hardware.gpu import args as words
+from asched.hardware.gpu.plugin import GpuSharing
+from asched.hardware.gpu.shares import WHOLE
+from asched_lab.trace.openb import PODS_MAX, TraceNode, TracePod
+
+#: Policy of a trace run -> strategy of the plugin.
+STRATEGIES: Final = {
+    "dotprod": words.DOT_PRODUCT,
+    "gpuclustering": words.CLUSTERING,
+    "gpupacking": words.PACKING,
+    "bestfit": words.BEST_FIT,
+    "fgd": words.FRAGMENTATION_GRADIENT_DESCENT,
+    "stock": words.CUTTING_STOCK,
+}
+_ARGS: Final = words.GpuSharingArgs()
+#: Pods that may share a device, as its device plugin would tell.
+_SHARERS: Final = 100
+
+
+class Engine:
+    """One profile over a fleet."""
+
+    def __init__(self, nodes: Sequence[TraceNode], strategy: str) -> None:
+        self._parts = Parts.fresh()
+        self._runner = _runner(self._parts, strategy)
+        self._offered = 0
+        for node in nodes:
+            self._parts.cluster.apply(Seen(NODE, decode(Node, _node(node))))
+
+    def offer(self, pod: TracePod) -> str | None:
+        """The name of the node it got."""
+        self._offered += 1
+        cluster = self._parts.cluster
+        info = cluster.classes.info_of(decode(Pod, _pod(pod, f"pod-{self._offered}")))
+        attempt = self._runner.schedule(info, self._offered)
+        try:
+            effect: Effect = next(attempt)
+        except StopIteration as end:
+            if not isinstance(end.value, Decision):
+                return None
+            cluster.assume(info, end.value.node)
+            return end.value.node
+        raise TypeError(f"nobody is asked in a trace run: {effect}")
+
+
+def _runner(parts: Parts, strategy: str) -> Runner:
+    """Only GpuSharing scores."""
+    score = {"enabled": [{"name": GpuSharing.name}], "disabled": [{"name": "*"}]}
+    profile = {
+        "plugins": {"filter": {"enabled": [{"name": GpuSharing.name}]}, "score": score},
+        "pluginConfig": [{"name": GpuSharing.name, "args": {"strategy": strategy}}],
+    }
+    plugins = Catalogue([of_class(GpuSharing, "asched")])
+    (runner,) = build_runners(
+        configuration({"profiles": [profile]}),
+        parts,
+        factories=plugins.factories,
+        known=plugins.known,
+    ).values()
+    return runner
+
+
+def _node(node: TraceNode) -> dict[str, Any]:
+    labels = {_ARGS.devices_label: str(node.devices), _ARGS.model_label: node.model}
+    offered = {
+        "cpu": f"{node.cpu}m",
+        "memory": f"{node.memory}Mi",
+        "pods": str(PODS_MAX),
+        _ARGS.resource: str(node.devices * _SHARERS),
+        _ARGS.share_resource: str(node.devices * 100),
+    }
+    return {
+        "metadata": {"name": node.name, "uid": node.name, "labels": labels},
+        "spec": {},
+        "status": {"allocatable": offered},
+    }
+
+
+def _pod(pod: TracePod, name: str) -> dict[str, Any]:
+    """A share of a device is rounded up to a whole percentage."""
+    demand = pod.demand
+    asked = {"cpu": f"{demand.cpu}m", "memory": f"{pod.memory}Mi"}
+    if demand.number:
+        asked[_ARGS.resource] = str(demand.number)
+    if 0 < demand.milli < WHOLE:
+        asked[_ARGS.share_resource] = str(-(-demand.milli * 100 // WHOLE))
+    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": asked}}]}
+    if len(demand.models) == 1:
+        spec["nodeSelector"] = {_ARGS.model_label: demand.models[0]}
+    elif demand.models:
+        one_of = {"key": _ARGS.model_label, "operator": "In", "values": list(demand.models)}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [one_of]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        spec["affinity"] = {"nodeAffinity": required}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }

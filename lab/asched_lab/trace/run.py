@@ -1,0 +1,136 @@
+"""One run: every pod is offered once, in order; it gets the best node, or is turned away for good.
+
+Equal pods share their points: when one comes, only the rows that changed since the last of its kind
+are looked at again.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Hashable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from asched_lab.trace.arrivals import arrivals
+from asched_lab.trace.curve import curve
+from asched_lab.trace.engine import STRATEGIES, Engine
+from asched_lab.trace.fleet import Fleet
+from asched_lab.trace.openb import Trace, TraceError, TracePod, default_folder, load, one_of
+from asched_lab.trace.policies import POLICIES, Policy, policy_named
+
+
+class Outcome(NamedTuple):
+    """`curve`: percent of all devices in use, by percent of them asked for (0 to 130)."""
+
+    trace: str
+    policy: str
+    seed: int
+    pods: int
+    placed: int
+    placed_plain: int  # of those that ask for no device
+    plain: int
+    kept_out: int  # turned away although a node had room
+    nodes_used: int
+    curve: list[float | None]
+    seconds: float
+
+
+class _Kept:
+    """Points of all rows for equal pods; -inf where they do not fit."""
+
+    __slots__ = ("_cursor", "device", "points")
+
+    def __init__(self, size: int) -> None:
+        self.points = np.full(size, -np.inf)
+        self.device = np.full(size, -1)
+        self._cursor = -1
+
+    def refresh(self, fleet: Fleet, policy: Policy, pod: TracePod, *, mood: bool) -> None:
+        if self._cursor < 0:
+            rows = np.arange(len(self.points))
+        else:
+            rows = np.unique(np.array(fleet.changes[self._cursor :], dtype=np.int64))
+        self._cursor = len(fleet.changes)
+        fitting = fleet.admits(pod, rows)
+        self.points[rows[~fitting]] = -np.inf
+        rows = rows[fitting]
+        if len(rows):
+            scored = policy.score(fleet, rows, pod.demand, mood=mood)
+            self.points[rows] = scored.points
+            self.device[rows] = scored.device
+
+
+class Run:
+    """A fleet under one policy."""
+
+    def __init__(self, fleet: Fleet, policy: Policy) -> None:
+        self.fleet = fleet
+        self.kept_out = 0  # turned away although a node had room
+        self._policy = policy
+        self._kept: dict[Hashable, _Kept] = {}
+
+    def offer(self, pod: TracePod) -> int | None:
+        """The row it got."""
+        fleet, policy = self.fleet, self._policy
+        mood = policy.mood(fleet, pod.demand)
+        key = pod.demand, pod.memory, mood
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = _Kept(len(fleet.memory))
+        kept.refresh(fleet, policy, pod, mood=mood)
+        row = policy.choose(kept.points)
+        if kept.points[row] == -np.inf:
+            self.kept_out += mood and bool(fleet.admits(pod, np.arange(len(fleet.memory))).any())
+            return None
+        fleet.place(pod, row, int(kept.device[row]))
+        return row
+
+    def forget(self) -> None:
+        """All points are made anew."""
+        self._kept.clear()
+
+
+def simulate(
+    trace: str, policy: str, seed: int, folder: Path | None = None, *, by_engine: bool = False
+) -> Outcome:
+    """Run one policy on one trace, as `openb:default`. Raises TraceError.
+
+    `by_engine`: decided by the scheduler's engine with the plugin GpuSharing.
+    """
+    return play(load(trace, folder or default_folder()), policy, seed, by_engine=by_engine)
+
+
+def play(trace: Trace, policy: str, seed: int, *, by_engine: bool = False) -> Outcome:
+    """The same for a trace at hand."""
+    began = time.perf_counter()
+    name = policy_named(policy)
+    if name is None:
+        raise TraceError(f"no policy {one_of(policy, list(POLICIES))}")
+    setting = arrivals(trace, seed)
+    run: Run | Engine
+    if by_engine:
+        if name not in STRATEGIES:
+            raise TraceError(f"{name} is no strategy of the plugin; {', '.join(STRATEGIES)} are")
+        run = Engine(setting.nodes, STRATEGIES[name])
+    else:
+        counts = list(Counter(pod.demand for pod in trace.pods).items())
+        run = Run(Fleet(setting.nodes), POLICIES[name][1](counts, seed))
+    places = [run.offer(pod) for pod in setting.pods]
+    placed = [place is not None for place in places]
+    totals = np.array([pod.demand.total for pod in setting.pods], dtype=np.int64)
+    used = np.where(placed, totals, 0)
+    plain = totals == 0
+    return Outcome(
+        trace.name,
+        name,
+        seed,
+        len(places),
+        sum(placed),
+        int(plain[placed].sum()),
+        int(plain.sum()),
+        0 if isinstance(run, Engine) else run.kept_out,
+        len(set(places) - {None}),
+        curve(totals.cumsum().tolist(), used.cumsum().tolist(), setting.devices),
+        time.perf_counter() - began,
+    )

@@ -1,0 +1,263 @@
+"""Applying a plan: all of it, or nothing is left of it.
+
+    every pod created ──> its owners ──> all adopted ──> gates away ──> all on their nodes: applied
+      held by a gate          │              │               │
+            └─────────────────┴── refused, or too late ──────┴──> everything created is deleted
+
+Up to the last step no pod can be placed, so quotas, webhooks and names are settled before anything
+runs. After it each pod can only get its own node; one that does not, since others were faster,
+takes the rest with it.
+
+Bounds  AT_ONCE requests in flight; REQUEST_S each; `patience_s` for adoption, and again for places.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from asched.edge.client.errors import ApiError, ClientError, NotFound, TransportError
+from asched.edge.client.session import Session, read_json
+from asched_lab.apiserver.resources import BY_KIND
+from asched_lab.whatif.makers import DEPLOYMENT, GATE, STATEFUL_SET, NoPlanError, selected
+from asched_lab.whatif.plan import Plan, gated, marked, pinned
+from asched_lab.whatif.snapshot import Json
+
+AT_ONCE: Final = 16
+REQUEST_S: Final = 30.0
+POLL_S: Final = 0.5
+#: A controller that has not heard of the pods when it hears of their owner makes others and deletes
+#: what is too many then, ours among them: the plan would be refused for nothing.
+HEARD_S: Final = 2.0
+#: From here on an answer does not say whether the object was stored.
+SERVER_ERROR: Final = 500
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+#: Of a StatefulSet: the field of its status, and the label of its pods.
+REVISION: Final = "updateRevision"
+REVISION_LABEL: Final = "controller-revision-hash"
+
+
+class Applying:
+    """One plan on its way into a cluster. `tell` is called with a line for each step."""
+
+    def __init__(
+        self, session: Session, plan: Plan, patience_s: float, tell: Callable[[str], None]
+    ) -> None:
+        self._session = session
+        self._plan = plan
+        self._patience_s = patience_s
+        self._tell = tell
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        #: (path, uid) of everything created, in that order; no uid: perhaps created
+        self._created: list[tuple[str, str]] = []
+
+    async def run(self) -> None:
+        """Raises NoPlanError once nothing is left of it, ClientError if even that is unknown."""
+        try:
+            await self._steps()
+        except asyncio.CancelledError:  # Ctrl-C: nothing is left of it either
+            await self._take_back()
+            raise
+        except (NoPlanError, ClientError) as error:
+            left = await self._take_back()
+            more = f"\nand these could not be deleted: {', '.join(left)}" if left else ""
+            raise NoPlanError(f"{error}{more}") from error
+
+    async def _steps(self) -> None:
+        plan = self._plan
+        for claim in plan.before:
+            await self._create(claim)
+        pods = [gated(pinned(pod, node)) for pod, node in plan.pods]
+        await self._each(self._create(pod) for pod in pods)
+        self._tell(f"created {len(pods)} pods, held back")
+        if plan.owners:
+            await asyncio.sleep(HEARD_S)
+        for owner in plan.owners:
+            await self._create(_first(owner))
+            metadata = owner["metadata"]
+            self._tell(f"created {owner['kind']} {metadata['namespace']}/{metadata['name']}")
+        if plan.owners:
+            await self._until(_adopted, "have no controller", self._of_owners())
+            for owner in plan.owners:
+                if owner["kind"] == STATEFUL_SET[1]:
+                    await self._revise(owner)
+        await self._each(self._open(path) for path in self._pod_paths())
+        await self._until(_placed, "have no node", {_path(pod): node for pod, node in plan.pods})
+        self._tell(f"all {len(pods)} pods have the nodes of the plan")
+
+    def _of_owners(self) -> dict[str, str]:
+        """Paths of pods that an owner is to adopt, with its name."""
+        makers = [o for o in self._plan.owners if o["kind"] != DEPLOYMENT[1]]
+        makers.sort(key=lambda owner: len(owner["metadata"]["name"]))
+        found = {}
+        for pod, _ in self._plan.pods:
+            metadata = pod["metadata"]
+            labels = metadata.get("labels") or {}
+            for one in makers:
+                name, where = one["metadata"]["name"], one["metadata"]["namespace"]
+                is_of_it = metadata["name"].startswith(f"{name}-")
+                is_of_it = is_of_it and where == metadata["namespace"]
+                if is_of_it and selected(one).items() <= labels.items():
+                    found[_path(pod)] = name
+        return found
+
+    async def _revise(self, owner: Json) -> None:
+        """Tell a StatefulSet's pods that they are of its revision, which it says itself, and let it
+        replace others from then on.
+        """
+        path, name = _path(owner), owner["metadata"]["name"]
+        clock = asyncio.get_running_loop().time
+        until_s = clock() + self._patience_s
+        while not (revision := ((await self._ask("GET", path)).get("status") or {}).get(REVISION)):
+            if clock() > until_s:
+                raise NoPlanError(f"StatefulSet {_named(owner)} has no {REVISION}")
+            await asyncio.sleep(POLL_S)
+        label = {"metadata": {"labels": {REVISION_LABEL: revision}}}
+        of_it = [pod for pod, maker in self._of_owners().items() if maker == name]
+        await self._each(self._ask("PATCH", pod, label, MERGE_PATCH) for pod in of_it)
+        strategy = owner["spec"].get("updateStrategy") or {"type": "RollingUpdate"}
+        steps = [{"op": "replace", "path": "/spec/updateStrategy", "value": strategy}]
+        await self._ask("PATCH", path, steps, JSON_PATCH)
+
+    # --- requests --------------------------------------------------------------------------------
+
+    async def _each(self, steps: Iterable[Any]) -> None:
+        """All of them, as many at a time as may be; the first failure counts once all ended."""
+
+        async def one(step: Any) -> None:
+            async with self._gate:
+                await step
+
+        ended = await asyncio.gather(*(one(step) for step in steps), return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _create(self, obj: Json) -> None:
+        path = _path(obj)
+        collection = path.rpartition("/")[0]
+        try:
+            made = await self._ask("POST", collection, marked(obj, self._plan.id))
+        except ApiError as error:
+            if error.code >= SERVER_ERROR:
+                self._created.append((path, ""))
+            raise NoPlanError(f"{obj['kind']} {_named(obj)}: {error.message}") from error
+        except (TransportError, asyncio.CancelledError):
+            self._created.append((path, ""))
+            raise
+        self._created.append((path, str(made["metadata"]["uid"])))
+
+    def _pod_paths(self) -> list[str]:
+        return [_path(pod) for pod, _ in self._plan.pods]
+
+    async def _open(self, path: str) -> None:
+        """Take our gate away, and no other."""
+        pod = await self._ask("GET", path)
+        gates = [one["name"] for one in pod["spec"].get("schedulingGates") or ()]
+        at = f"/spec/schedulingGates/{gates.index(GATE)}"
+        steps = [
+            {"op": "test", "path": f"{at}/name", "value": GATE},
+            {"op": "remove", "path": at},
+        ]
+        await self._ask("PATCH", path, steps, JSON_PATCH)
+
+    async def _until(
+        self, is_so: Callable[[Json, str], bool], what: str, wanted: Mapping[str, str]
+    ) -> None:
+        """Look at pods until something holds of all of them. Raises NoPlanError."""
+        clock = asyncio.get_running_loop().time
+        until_s, left = clock() + self._patience_s, dict(wanted)
+        while True:
+            pods = await asyncio.gather(*(self._looked_at(path) for path in left))
+            late = [pod for pod in pods if not is_so(pod, left[_path(pod)])]
+            if not late:
+                return
+            if clock() > until_s:
+                which = f"{_named(late[0])}{_waits_for(late[0])}"
+                raise NoPlanError(f"{len(late)} of {len(wanted)} pods {what}: {which}")
+            left = {_path(pod): left[_path(pod)] for pod in late}
+            await asyncio.sleep(POLL_S)
+
+    async def _looked_at(self, path: str) -> Json:
+        async with self._gate:
+            try:
+                return {"apiVersion": "v1", "kind": "Pod", **await self._ask("GET", path)}
+            except NotFound:
+                name = path.rpartition("/")[2]
+                raise NoPlanError(f"pod {name} was deleted by somebody else") from None
+
+    async def _ask(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> Json:
+        """The object that is answered. Raises ApiError, TransportError."""
+        data = None if body is None else orjson.dumps(body)
+        reply = await self._session.general.request(
+            method, path, data, timeout_s=REQUEST_S, content_type=content_type
+        )
+        return read_json(reply)
+
+    async def _take_back(self) -> list[str]:
+        """Delete what was created, owners first; what could not be deleted."""
+        left = []
+        for path, uid in reversed(self._created):
+            try:
+                found = uid or await self._uid_of_ours(path)
+                options = {"preconditions": {"uid": found}, "propagationPolicy": "Background"}
+                if found:
+                    await self._ask("DELETE", path, options)
+            except NotFound:
+                continue
+            except ClientError as error:
+                left.append(f"{path} ({error})")
+        return left
+
+    async def _uid_of_ours(self, path: str) -> str:
+        """Empty if what is there was not created by this plan."""
+        metadata = (await self._ask("GET", path))["metadata"]
+        is_ours = (metadata.get("annotations") or {}).get(GATE) == self._plan.id
+        return str(metadata["uid"]) if is_ours else ""
+
+
+def _first(owner: Json) -> Json:
+    """An owner as it is created: a StatefulSet replaces no pods until they have its label."""
+    if owner["kind"] != STATEFUL_SET[1]:
+        return owner
+    return {**owner, "spec": {**owner["spec"], "updateStrategy": {"type": "OnDelete"}}}
+
+
+def _adopted(pod: Json, owner: str) -> bool:
+    """Raises NoPlanError if it is somebody else's."""
+    for one in pod["metadata"].get("ownerReferences") or ():
+        if one.get("controller"):
+            if one.get("name") != owner:
+                raise NoPlanError(f"{_named(pod)} was adopted by {one.get('name')}")
+            return True
+    return False
+
+
+def _placed(pod: Json, node: str) -> bool:
+    """Raises NoPlanError if it is somewhere else, which no scheduler does."""
+    found = pod["spec"].get("nodeName", "")
+    if found not in ("", node):
+        raise NoPlanError(f"{_named(pod)} is on {found} instead of {node}")
+    return bool(found)
+
+
+def _waits_for(pod: Json) -> str:
+    for condition in pod.get("status", {}).get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return f": {condition.get('message', '')}"
+    return ""
+
+
+def _path(obj: Json) -> str:
+    res = BY_KIND[obj["apiVersion"], obj["kind"]]
+    root = f"/apis/{res.api_version}" if res.group else f"/api/{res.version}"
+    metadata = obj["metadata"]
+    return f"{root}/namespaces/{metadata['namespace']}/{res.plural}/{metadata['name']}"
+
+
+def _named(obj: Json) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"

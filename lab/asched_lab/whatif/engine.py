@@ -1,0 +1,49 @@
+"""The what-if engine: a snapshot, a scenario and a scheduler in; what would be, out.
+
+from asched_lab.whatif.programs import ...      the same for programs (lab/asched_lab/whatif/programs.py)
+"""
+
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Listed
+from asched.edge.host.memory import collected_seldom
+from asched_lab.apiserver.resources import PODS
+from asched_lab.whatif.changes import Scenario, apply
+from asched_lab.whatif.result import Result, result_of
+from asched_lab.whatif.room import amounts
+from asched_lab.whatif.snapshot import Snapshot
+from asched_lab.whatif.store import Store
+from asched_lab.whatif.world import Scheduler, World
+
+
+def suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Result:
+    """What would be. The snapshot stays as it is. Raises ScenarioError, BUILD_ERRORS."""
+    with collected_seldom():
+        return _suppose(snapshot, scenario, scheduler)
+
+
+def _suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Result:
+    store = Store(snapshot, seed=scheduler.seed)
+    before = {
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod["spec"].get("nodeName", "")
+        for pod in store.listed(PODS)
+    }
+    amounts_before = amounts(_counted(snapshot))
+    world = World(store, scheduler)
+    applied = apply(scenario, store)
+    world.run()
+    applied.made.notes += world.notes
+    if world.held:
+        requests = ", ".join(world.held)
+        applied.made.notes.append(f"places are held for ProvisioningRequests: {requests}")
+    return result_of(world, applied, before, amounts_before)
+
+
+def _counted(snapshot: Snapshot) -> Cluster:
+    """The cluster as it stands."""
+    cluster = Cluster()
+    for kind in (NODE, POD):
+        records = tuple(decode(kind.record, obj) for obj in snapshot.of(kind))
+        cluster.apply(Listed(kind, records))
+    return cluster

@@ -1,0 +1,190 @@
+"""A snapshot of a live cluster, with the rights of whoever asks: it only lists.
+
+All kinds are listed at the resourceVersion of the first list, so that the snapshot is of one
+moment; where a server cannot look back so far, the newest is taken and the snapshot has no version.
+A kind that is not served in any version that we read, or may not be listed, is left out and named,
+but for nodes and pods.
+
+Bounds  PAGE_TIMEOUT_S a page, PAGES_MAX pages of a kind.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from asched.core.model.decode import MalformedError
+from asched.core.model.kinds import (
+    BY_RESOURCE,
+    COSCHEDULING_GROUP,
+    DEVICE_TAINT_RULE,
+    ELASTIC_QUOTA,
+    JOB,
+    LOCAL_QUEUE,
+    NODE,
+    POD,
+    POD_GROUP,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    Kind,
+)
+from asched.edge.client.codec import KindCodec, peek_continue
+from asched.edge.client.errors import ApiError, ClientError, Expired, ProtocolBroken, api_error
+from asched.edge.client.lists import PAGE_SIZE, PAGE_TIMEOUT_S
+from asched.edge.client.parsing import read
+from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.versions import versions_of
+from asched.edge.client.watch import POD_FIELD_SELECTOR
+from asched_lab.whatif.snapshot import (
+    ADMISSION,
+    Json,
+    Snapshot,
+    SnapshotError,
+    cleaned,
+    of_records,
+)
+
+PAGES_MAX: Final = 10_000
+_lists: Final = msgspec.json.Decoder(dict[str, Any])
+#: Without these there is no cluster.
+NEEDED: Final = (NODE, POD)
+#: Served by few clusters: nobody needs to hear that they are not.
+RARE: Final = (
+    DEVICE_TAINT_RULE,
+    POD_GROUP,
+    COSCHEDULING_GROUP,
+    ELASTIC_QUOTA,
+    LOCAL_QUEUE,
+    PROVISIONING_REQUEST,
+)
+#: Of Jobs only Backfill reads the deadlines: few accounts may list them.
+LEFT_OUT: Final = (JOB,)
+
+
+async def snapshot_of(options: ConnectionOptions) -> Snapshot:
+    """Everything a scheduler reads. Raises ClientError, SnapshotError."""
+    session = await connect(options)
+    try:
+        return await listed(session)
+    finally:
+        await session.close()
+
+
+async def listed(session: Session) -> Snapshot:
+    """The same over a session that is open."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    snapshot = Snapshot(server=session.url, taken=now)
+    others = (
+        kind for kind in BY_RESOURCE.values() if kind not in (*NEEDED, *LEFT_OUT, POD_TEMPLATE)
+    )
+    order = [*NEEDED, *others, POD_TEMPLATE]
+    version: str | None = ""
+    for kind in order:
+        if kind is POD_TEMPLATE and not snapshot.of(PROVISIONING_REQUEST):
+            continue  # nobody asks for pods that look so
+        try:
+            version, found = await _served(session, kind, version)
+        except ClientError as error:
+            if kind in NEEDED:
+                raise SnapshotError(f"{kind.plural} cannot be listed: {error}") from error
+            if not (kind in RARE and _is_absent(error)):
+                snapshot.left_out[kind.resource] = str(error)
+            continue
+        snapshot.objects[kind.group_version, kind.name] = found
+    for (group_version, name), (plural, _) in ADMISSION.items():
+        try:
+            found = await _whole(session, group_version, name, plural)
+        except ClientError as error:
+            snapshot.left_out[name] = str(error)
+            continue
+        snapshot.objects[group_version, name] = found
+    snapshot.version = version or ""
+    return snapshot
+
+
+def _is_absent(error: ClientError) -> bool:
+    return isinstance(error, ApiError) and error.code == 404
+
+
+async def _served(
+    session: Session, kind: Kind, version: str | None
+) -> tuple[str | None, list[Json]]:
+    """A kind in whichever of its versions the server has: (the resourceVersion to list others at,
+    its objects). Raises ClientError.
+    """
+    for served in versions_of(kind):
+        lister = _Lister(session, served)
+        try:
+            version = await lister.all(version)
+        except ClientError as error:
+            absent = error
+            if not _is_absent(error):
+                raise
+        else:
+            return version, of_records(kind, lister.found)
+    raise absent
+
+
+class _Lister:
+    """One kind, page by page, as records."""
+
+    def __init__(self, session: Session, kind: Kind) -> None:
+        self._session = session
+        self._kind = kind
+        self._codec = KindCodec(kind, lambda *_: None)
+        self.found: list[Any] = []
+
+    async def all(self, version: str | None) -> str | None:
+        """List at this version, or, if it is "", at the newest; returns the version to list others
+        at, None once they are not of one moment any more. Raises ClientError.
+        """
+        query = {"limit": str(PAGE_SIZE)}
+        if self._kind is POD:
+            query["fieldSelector"] = POD_FIELD_SELECTOR
+        if version:
+            exactly = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+            try:
+                await self._pages({**query, **exactly})
+            except (Expired, ApiError) as error:
+                if isinstance(error, ApiError) and error.code not in (400, 410):
+                    raise
+                version = None
+            else:
+                return version
+        self.found = []
+        newest = await self._pages(query)
+        return newest if version == "" else None
+
+    async def _pages(self, query: Mapping[str, str]) -> str:
+        version = ""
+        for _ in range(PAGES_MAX):
+            body = await _get(self._session, f"{self._kind.path}?{urlencode(query)}")
+            page = self._codec.page(body)
+            version = version or page.version
+            self.found += page.objects
+            token = peek_continue(body)
+            if not token:
+                return version
+            query = {k: v for k, v in query.items() if not k.startswith("resourceVersion")}
+            query["continue"] = token
+        raise SnapshotError(f"more than {PAGES_MAX} pages of {self._kind.plural}")
+
+
+async def _whole(session: Session, group_version: str, name: str, plural: str) -> list[Json]:
+    root = "/api/v1" if group_version == "v1" else f"/apis/{group_version}"
+    body = await _get(session, f"{root}/{plural}")
+    try:
+        items = read(_lists.decode, body).get("items") or ()
+    except MalformedError as error:
+        raise ProtocolBroken(f"the list of {plural} is malformed: {error}") from error
+    named = {"apiVersion": group_version, "kind": name}
+    return [kept for item in items if (kept := cleaned({**item, **named})) is not None]
+
+
+async def _get(session: Session, path: str) -> bytes:
+    reply = await session.general.request("GET", path, timeout_s=PAGE_TIMEOUT_S)
+    if reply.status != 200:
+        raise api_error(reply.status, reply.body)
+    return reply.body

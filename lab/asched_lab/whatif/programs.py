@@ -1,0 +1,87 @@
+"""What would be, for programs: the engine of `asched simulate`.
+
+    from asched_lab.whatif.programs import live, read, simulate
+
+    cluster = read("cluster.json.gz")          # of asched dump, or kubectl get -o json
+    cluster = live(context="staging")          # or as it is now, with your own rights
+    result = simulate(cluster, [deployment], replicas=40, like={"node-1": 2}, drain=["node-7"])
+    for place in result.pending:
+        print(place.pod, place.why)            # in kube-scheduler's words
+
+Nothing is written anywhere, and a cluster may be asked as often as one likes.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from asched.edge.client.session import ConnectionOptions
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched_lab.whatif.changes import Scenario, ScenarioError
+from asched_lab.whatif.engine import suppose
+from asched_lab.whatif.listing import snapshot_of
+from asched_lab.whatif.picture import picture
+from asched_lab.whatif.result import Difference, Place, Result, differences
+from asched_lab.whatif.scheduling import scheduler_of
+from asched_lab.whatif.snapshot import Snapshot, SnapshotError
+from asched_lab.whatif.snapshot import read as read_stream
+
+__all__ = (
+    "Difference",
+    "Place",
+    "Result",
+    "ScenarioError",
+    "Snapshot",
+    "SnapshotError",
+    "differences",
+    "live",
+    "picture",
+    "read",
+    "simulate",
+)
+
+
+def read(file: Path | str) -> Snapshot:
+    """The cluster of a file. Raises OSError, SnapshotError."""
+    with Path(file).open("rb") as stream:
+        return read_stream(stream, str(file))
+
+
+def live(*, kubeconfig: str = "", context: str = "") -> Snapshot:
+    """The cluster as it is now. Not to be called on a running event loop. Raises what the client
+    raises (`asched.edge.client.errors.ClientError`), SnapshotError.
+    """
+    options = ConnectionOptions(kubeconfig=kubeconfig, context=context)
+    return asyncio.run(snapshot_of(options))
+
+
+def simulate(
+    cluster: Snapshot,
+    manifests: Iterable[Mapping[str, Any]] = (),
+    *,
+    replicas: int | None = None,
+    namespace: str = "",
+    like: Mapping[str, int] | None = None,
+    drain: Sequence[str] = (),
+    lose: Sequence[str] = (),
+    config: Path | str = "",
+    plugins: Sequence[type[Any]] = (),
+    without_extenders: bool = False,
+    seed: int = 0,
+) -> Result:
+    """What would be. Arguments as the flags of `asched simulate`; `plugins` are classes.
+
+    Raises ScenarioError, and what a configuration that cannot be used raises.
+    """
+    asked = tuple(dict(manifest) for manifest in manifests)
+    scenario = Scenario(dict(like or {}), tuple(drain), tuple(lose), asked, replicas, namespace)
+    scheduler = scheduler_of(
+        cluster,
+        asked,
+        str(config),
+        plugins=Catalogue([of_class(cls, cls.__module__) for cls in plugins]),
+        without_extenders=without_extenders,
+        seed=seed,
+    )
+    return suppose(cluster, scenario, scheduler)

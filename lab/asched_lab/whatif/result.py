@@ -1,0 +1,197 @@
+"""What a supposition comes to: places, reasons, fullness; and where two of them differ."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.group_waiting import why_incomplete
+from asched_lab.apiserver.resources import PODS
+from asched_lab.whatif.changes import Applied
+from asched_lab.whatif.room import Amounts, NodeRoom, Room, Typical, nodes, rooms, typical
+from asched_lab.whatif.snapshot import Json
+from asched_lab.whatif.world import World
+
+#: Why a pod waits, in these words, if no attempt was made.
+HELD: Final = "held by scheduling gates: {}"
+NOT_OURS: Final = "no profile is called {}"
+NEVER: Final = "was not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A pod with its node ("" for none, then `why`). `asked`: the workload it was asked for by, ""
+    for pods that waited already or were made in place of `instead_of`.
+    """
+
+    pod: str
+    node: str
+    why: str = ""
+    asked: str = ""
+    instead_of: str = ""
+
+
+@dataclass(slots=True)
+class Result:
+    """`evicted`: pods that went for others, with what their events say. `lost`: pods that went and
+    nobody makes anew.
+    """
+
+    places: list[Place] = field(default_factory=list)
+    evicted: dict[str, str] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    new_nodes: list[str] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    budgets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    rooms: list[Room] = field(default_factory=list)
+    nodes: list[NodeRoom] = field(default_factory=list)
+    typical: Typical | None = None
+
+    @property
+    def placed(self) -> list[Place]:
+        return [place for place in self.places if place.node]
+
+    @property
+    def pending(self) -> list[Place]:
+        return [place for place in self.places if not place.node]
+
+    def reasons(self) -> Counter[str]:
+        """Why pods wait, each reason with how many."""
+        return Counter(place.why for place in self.pending)
+
+    def told(self) -> Json:
+        """For programs."""
+        body: Json = {
+            "apiVersion": "asched.dev/v1",
+            "kind": "Simulation",
+            "placed": len(self.placed),
+            "pending": len(self.pending),
+            "pods": [_camel(asdict(place)) for place in self.places],
+            "evicted": [{"pod": pod, "why": why} for pod, why in self.evicted.items()],
+            "lost": self.lost,
+            "newNodes": self.new_nodes,
+            "refused": [{"object": what, "message": said} for what, said in self.refused],
+            "budgetsBroken": [
+                {"budget": name, "allowed": allowed, "evicted": count}
+                for name, (allowed, count) in self.budgets.items()
+            ],
+            "notes": self.notes,
+            "resources": [_camel(asdict(room)) for room in self.rooms],
+            "nodes": [_camel(asdict(node)) for node in self.nodes],
+        }
+        if self.typical is not None:
+            told = _camel(asdict(self.typical))
+            body["typicalPod"] = {**told, "fragmentation": round(self.typical.fragmentation, 4)}
+        return body
+
+
+def _camel(fields: Mapping[str, Any]) -> Json:
+    """Names as the API spells them; what is empty is left out, but for nodes and pods."""
+    told = {}
+    for name, value in fields.items():
+        first, *rest = name.split("_")
+        if value != "" or name in ("node", "pod"):
+            told[first + "".join(map(str.capitalize, rest))] = value
+    return told
+
+
+def result_of(
+    world: World, applied: Applied, before: Mapping[str, str], amounts_before: Amounts
+) -> Result:
+    """What came of it. `before`: pods as they stood in the snapshot, with their nodes."""
+    went = world.hands.went
+    made_for = {fresh: old for old, fresh in went.items() if fresh}
+    result = Result(
+        new_nodes=applied.made.nodes,
+        refused=applied.made.refused,
+        budgets=applied.budgets,
+        notes=applied.made.notes,
+    )
+    for pod in world.store.listed(PODS):
+        key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        node = pod["spec"].get("nodeName", "")
+        if before.get(key) and key not in made_for and key not in applied.made.asked:
+            continue  # it was there, and is
+        if node and key not in world.bound:
+            continue  # put there with its node
+        why = "" if node else _why(pod, world.machine.context)
+        asked = applied.made.asked.get(key, "")
+        result.places.append(Place(key, node, why, asked, made_for.get(key, "")))
+    result.evicted = world.preempted
+    result.lost = sorted(key for key in applied.left if not went.get(key))
+    cluster = world.machine.context.cluster
+    result.rooms = rooms(cluster, amounts_before)
+    result.nodes = nodes(cluster, Counter(world.bound.values()))
+    result.typical = typical(cluster)
+    return result
+
+
+def _why(pod: Json, context: SchedulerContext) -> str:
+    gates = [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
+    if gates:
+        return HELD.format(", ".join(gates))
+    name = pod["spec"].get("schedulerName", "")
+    if name not in context.runners:
+        return NOT_OURS.format(name)
+    messages = [
+        str(c.get("message", ""))
+        for c in pod["status"].get("conditions") or ()
+        if c["type"] == "PodScheduled" and c["status"] == "False"
+    ]
+    key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    return messages[0] if messages else _behind_a_gate(key, context) or NEVER
+
+
+def _behind_a_gate(key: str, context: SchedulerContext) -> str:
+    """What a pod lacks that no attempt was made at; empty if no gate keeps it."""
+    queued = context.queue.places.get(key)
+    if queued is None or not queued.is_gated:
+        return ""
+    if queued.gang and (lacks := why_incomplete(context, queued.gang)):
+        return lacks
+    return f"the plugin {queued.gated_by} keeps it from being tried"
+
+
+# --- two of them ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One pod for which two schedulers decide differently: node, or why it waits, in each."""
+
+    pod: str
+    here: str
+    there: str
+
+
+def differences(one: Result, other: Result) -> list[Difference]:
+    """Pods of either whose place differs. Pods of one workload are the same to everybody: what
+    counts is how many of them are on which node.
+    """
+    found: list[Difference] = []
+    mine, theirs = _by_workload(one), _by_workload(other)
+    for name in sorted(mine.keys() | theirs.keys()):
+        here, there = mine.get(name, {}), theirs.get(name, {})
+        left = Counter(here.values()) - Counter(there.values())
+        right = list((Counter(there.values()) - Counter(here.values())).elements())
+        for pod in sorted(here.keys() | there.keys()):
+            place = here.get(pod, "")
+            if left[place] > 0:
+                left[place] -= 1
+                found.append(Difference(pod, place, right.pop(0) if right else ""))
+    return found
+
+
+def _by_workload(result: Result) -> dict[str, dict[str, str]]:
+    grouped: dict[str, dict[str, str]] = {}
+    for place in result.places:
+        told = place.node or f"waits: {place.why}"
+        grouped.setdefault(place.asked or place.pod, {})[place.pod] = told
+    return grouped
+
+
+def counted(places: Iterable[Place]) -> Counter[str]:
+    """Pods by node."""
+    return Counter(place.node for place in places if place.node)

@@ -1,0 +1,76 @@
+"""Which scheduler decides in a supposed cluster: a configuration file, or default rules for all.
+
+Rules   without a file every schedulerName that waiting pods and manifests name is served by the
+        default profile; with one, pods that name a profile of it. Plugins of users take part as in
+        `asched run`. Extenders cannot be asked about what is only supposed: a configuration that
+        has some is refused unless they are to be left out.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from asched import names
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
+from asched.edge.host.configuration.file import load_config
+from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched_lab.whatif.snapshot import Json, Snapshot
+from asched_lab.whatif.world import Scheduler
+
+
+class ExtendersError(ValueError):
+    """A configuration that asks extenders: one clear line."""
+
+
+def scheduler_of(
+    snapshot: Snapshot,
+    manifests: Iterable[Json],
+    config: str = "",
+    *,
+    plugins: Catalogue | None = None,
+    gates: Mapping[str, bool] = DEFAULT_GATES,
+    without_extenders: bool = False,
+    seed: int = 0,
+) -> Scheduler:
+    """The scheduler to ask. Raises ConfigError, UnreadableFileError, ExtendersError."""
+    catalogue = plugins or Catalogue()
+    if config:
+        made = load_config(config, gates=gates, known=catalogue.known).configuration
+    else:
+        made = _for_all(_asked_for(snapshot, manifests), catalogue, gates)
+    if made.extenders and not without_extenders:
+        raise ExtendersError(
+            f"{config} has extenders, which are not asked about what is only supposed;"
+            " --without-extenders decides without them"
+        )
+    return Scheduler(replace(made, extenders=()), catalogue, seed)
+
+
+def _for_all(
+    served: Sequence[str], plugins: Catalogue, gates: Mapping[str, bool]
+) -> SchedulerConfiguration:
+    more: Json = {}
+    if plugins.given:
+        enabled = [{"name": name} for name in plugins.given]
+        more = {"plugins": {"multiPoint": {"enabled": enabled}}}
+    profiles = [{"schedulerName": name, **more} for name in served]
+    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles}
+    text = json.dumps(document)
+    return load_config(text=text, gates=gates, known=plugins.known).configuration
+
+
+def _asked_for(snapshot: Snapshot, manifests: Iterable[Json]) -> list[str]:
+    asked = dict.fromkeys((names.OUR_SCHEDULER_NAME, names.DEFAULT_SCHEDULER_NAME))
+    pods = snapshot.objects.get(("v1", "Pod"), [])
+    for spec in (*(pod.get("spec") or {} for pod in pods), *_pod_specs(manifests)):
+        asked[str(spec.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)] = None
+    return list(asked)
+
+
+def _pod_specs(manifests: Iterable[Json]) -> Iterator[Mapping[str, Any]]:
+    for manifest in manifests:
+        spec = manifest.get("spec") or {}
+        yield (spec.get("template") or {}).get("spec") or spec
