@@ -17,7 +17,7 @@ help:
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
 	@echo "make bench   measure throughput (against a real API server where KUBEBUILDER_ASSETS is set)"
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "asched needs Python 3.11 or newer, and '$(PYTHON)' is none: make PYTHON=python3.12, say"; exit 2; }
 	@echo "setting up $(VENV), once; some minutes where the network is slow"
@@ -26,14 +26,14 @@ $(READY): pyproject.toml
 	@echo "  2/4 bringing pip up to date"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@echo "  3/4 installing libraries and tools (most of the time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[tui,completion]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[completion]' --editable './lab[tui]'
 	@echo "  4/4 compiling"
-	@$(BIN)/python -m compileall -q asched
+	@$(BIN)/python -m compileall -q asched lab
 	@touch $@
 
 # Where writing bytecode is switched off, sources that changed would be compiled at each start.
 compiled: $(READY)
-	@$(BIN)/python -m compileall -q asched
+	@$(BIN)/python -m compileall -q asched lab
 
 demo: compiled
 	@$(BIN)/asched demo --nodes $(NODES) --pods $(PODS)

@@ -6,7 +6,7 @@ are five lives of virtual time, which find mistakes and prove nothing. In them r
 (409, 429 with Retry-After, 5xx), lost on the way there, lost on the way back, answered with an
 error although they were carried out, or carried out long after anybody waited; watches lag, break
 and expire (410); the scheduler dies in the middle of it. Over sockets the same is shown by
-tests/e2e/test_burning_server.py, and `asched sim --scenario Inferno --runs 1000` goes on.
+tests/e2e/test_burning_server.py, and `asched chaos --scenario Inferno --runs 1000` goes on.
 """
 
 from collections import Counter

@@ -17,28 +17,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-#: Command -> the module that holds it. `run` reads kube-scheduler's flags itself.
+#: Command -> its summary; the module `asched.cli.COMMAND` has it.
 COMMANDS: Final = {
     "run": "schedule pods of the current cluster (kube-scheduler's flags; see asched run --help)",
-    "demo": "place thousands of pods on an embedded API server, and watch",
-    "apiserver": "run an in-memory Kubernetes API server for trying things out",
-    "bench": "measure throughput with scheduler_perf's workload files",
-    "simulate": "what would be: more pods, more or fewer nodes, another configuration",
-    "plan": "decide where pods go, write it down, and have it so later, or not at all",
-    "dump": "write a cluster's objects to a file, without secrets, for simulate",
-    "sim": "live through simulated bad days, or repeat one by its seed",
+    "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",
+    "doctor": "check an installation: access, rights, lease, other schedulers, each with its cure",
     "config": "check, view or migrate configuration files",
-    "replay": "repeat a recording of run --record, and compare the decisions",
-    "explain": "tell why a pod is where it is",
+    "explain": "say why a pod is where it is",
     "top": "watch queues, rates, why pods wait, and nodes",
     "ui": "the live view in a browser",
-    "shadow": "how the decisions of a shadowed scheduler compare with ours (run --shadow)",
-    "healthcheck": "ask a running scheduler whether it is well",
-    "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",
+    "shadow": "compare the decisions of a shadowed scheduler with ours (run --shadow)",
     "plugins": "list plugins, or start a new one",
-    "doctor": "what stands in the way: reach, rights, lease, rivals, each with its cure",
+    "healthcheck": "ask a running scheduler whether it is healthy",
     "completion": "print a completion script for bash or zsh",
 }
+#: Commands of the distribution asched-lab, by the entry point group COMMANDS_GROUP.
+LAB_COMMANDS: Final = {
+    "demo": "place thousands of pods on an embedded API server, and watch",
+    "apiserver": "run an in-memory Kubernetes API server for trying things out",
+    "simulate": "compute what would be: more pods, more or fewer nodes, another configuration",
+    "plan": "compute a placement plan and apply it later, all or nothing",
+    "snapshot": "write a cluster's objects to a file, without secrets, for simulate",
+    "replay": "repeat a recording of run --record, and compare the decisions",
+    "bench": "measure throughput with scheduler_perf's workload files",
+    "trace": "offer the pods of a recorded GPU cluster to a placement policy",
+    "chaos": "run the scheduler in virtual time against a server that fails, or repeat one run",
+}
+COMMANDS_GROUP: Final = "asched.commands"
+#: Former names, which go on working for one release.
+RENAMED: Final = {"dump": "snapshot", "sim": "chaos"}
 #: Commands whose module reads its words itself, by kube-scheduler's rules for flags.
 OWN_FLAGS: Final = ("run", "doctor")
 KUBECTL_PLUGIN: Final = "kubectl-asched"
@@ -114,20 +121,53 @@ def _command(argv: list[str]) -> int:
     if argv and argv[0] in OWN_FLAGS:
         own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
         return own_status
-    parser = base_parser()
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = next((word for word in argv if not word.startswith("-")), "")
+    if wanted in RENAMED:
+        sys.stderr.write(f"asched: '{wanted}' is now called '{RENAMED[wanted]}'\n")
+        argv = [RENAMED[word] if word == wanted else word for word in argv]
+        wanted = RENAMED[wanted]
     if wanted and wanted not in COMMANDS:
-        return _unknown(wanted)
+        module = module_of(wanted)
+        if module is None:
+            return _unknown(wanted)
+    parser = base_parser()
+    if not wanted:
+        parser.epilog = f"{_others_listed()}{EXIT_STATUS}"
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    if wanted in COMMANDS:
+        module = importlib.import_module(f"asched.cli.{wanted}")
     for command, summary in COMMANDS.items():
-        if command == wanted:
-            importlib.import_module(f"asched.cli.{command}").add_parser(subparsers)
-        else:
+        if command != wanted:
             subparsers.add_parser(command, help=summary)
+    if wanted:
+        module.add_parser(subparsers)
     args = parser.parse_args(argv)
     gc.enable()
     status: int = args.run(args)
     return status
+
+
+def module_of(command: str) -> Any:
+    """The module of a command that another distribution brings; None if none does."""
+    from importlib.metadata import entry_points  # 20 ms, for these commands only
+
+    found = next(iter(entry_points(group=COMMANDS_GROUP, name=command)), None)
+    return found.load() if found is not None else None
+
+
+def other_commands() -> dict[str, str]:
+    """Commands that other distributions bring, with their summaries."""
+    from importlib.metadata import entry_points  # 20 ms, for --help and completion only
+
+    names = sorted(entry.name for entry in entry_points(group=COMMANDS_GROUP))
+    return {name: LAB_COMMANDS.get(name, "(of another distribution)") for name in names}
+
+
+def _others_listed() -> str:
+    lines = [f"  {name:10} {summary}\n" for name, summary in other_commands().items()]
+    return (
+        "".join(["commands of asched-lab, on a pretend cluster:\n", *lines, "\n"]) if lines else ""
+    )
 
 
 def base_parser() -> "argparse.ArgumentParser":
@@ -154,9 +194,12 @@ def base_parser() -> "argparse.ArgumentParser":
 
 
 def _unknown(word: str) -> int:
-    from asched.core.config.problem import did_you_mean  # only who mistypes needs it
+    if word in LAB_COMMANDS:
+        sys.stderr.write(f"asched: {word!r} is a command of asched-lab: pip install asched-lab\n")
+        return 2
+    from asched.core.config.problem import did_you_mean  # only for a mistyped command
 
-    hint = did_you_mean(word, COMMANDS) or "asched --help lists them"
+    hint = did_you_mean(word, {**COMMANDS, **LAB_COMMANDS}) or "asched --help lists them"
     sys.stderr.write(f"asched: {word!r} is no command; {hint}\n")
     return 2
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, Final
 
-from asched.cli.commands import COMMANDS, OWN_FLAGS, base_parser
+from asched.cli.commands import COMMANDS, OWN_FLAGS, base_parser, module_of, other_commands
 from asched.cli.flag_table import ALL
 from asched.cli.output import add_output_flag
 
@@ -86,6 +86,8 @@ def full_parser() -> argparse.ArgumentParser:
             add_output_flag(own)
             for name, metavar, text in DOCTOR_FLAGS:
                 _add(own, [f"--{name}"], metavar, text)
+    for command in other_commands():
+        module_of(command).add_parser(subparsers)
     return parser
 
 

@@ -13,10 +13,10 @@ from typing import Final
 import aiohttp
 import pytest
 
-from asched_lab.commands.apiserver import add_parser, serve
 from asched.edge.files import write_private
 from asched.edge.serve.options import ServingOptions
 from asched.edge.serve.tls import Certificates
+from asched_lab.commands.apiserver import add_parser, serve
 from tests.builders import a_node, a_pod
 from tests.cli.test_ui import a_forwarder
 from tests.edge.host.test_advising import a_plan, serving

@@ -27,8 +27,8 @@ from asched.edge.client.courtesy import SHARE_S
 from asched.edge.client.session import ConnectionOptions, Session, connect, read_json
 from asched.edge.client.writes import request_for
 from asched.edge.host.process import runner
-from asched_lab.bench.api import PODS_PATH, Api
 from asched.names import DISRUPTION_TARGET
+from asched_lab.bench.api import PODS_PATH, Api
 from tests.bench.crowds import JsonObject
 
 IN_FLIGHT = 64

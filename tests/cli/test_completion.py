@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli import completion
-from asched.cli.commands import COMMANDS, main
+from asched.cli.commands import COMMANDS, LAB_COMMANDS, main
 from asched.cli.completion import FILES, NO_FILES, candidates, full_parser
 from asched.cli.flag_table import ALL
 from tests.shared import ROOT
@@ -19,7 +19,7 @@ PARSER = full_parser()
 
 
 def test_every_command_is_offered() -> None:
-    assert candidates(PARSER, [""]) == (sorted(COMMANDS), NO_FILES)
+    assert candidates(PARSER, [""]) == (sorted({**COMMANDS, **LAB_COMMANDS}), NO_FILES)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_every_command_is_offered() -> None:
         ("doctor --kubeconfig ", [], FILES),
         ("completion z", ["zsh"], NO_FILES),
         ("completion zsh ", [], NO_FILES),
-        ("nonsense ", sorted(COMMANDS), NO_FILES),
+        ("nonsense ", sorted({**COMMANDS, **LAB_COMMANDS}), NO_FILES),
         ("no-such-", [], NO_FILES),
     ],
 )

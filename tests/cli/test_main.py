@@ -43,7 +43,7 @@ def test_sigterm_is_heard_before_a_command_listens_to_it(monkeypatch: pytest.Mon
 
 
 #: Each costs tens of milliseconds of every start.
-HEAVY = ("numpy", "asyncio", "aiohttp", "yaml", "ssl", "importlib.metadata", "prometheus_client")
+HEAVY = ("numpy", "asyncio", "aiohttp", "yaml", "ssl", "prometheus_client")
 #: What only some clusters or askers need: 20 to 340 ms each.
 RARE = ("cryptography", "asched.core.dra.cel.program", "kubernetes_asyncio", "rich", "asched_lab")
 

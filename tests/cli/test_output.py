@@ -4,8 +4,8 @@ import pytest
 
 from asched.cli import explain
 from asched.cli.output import plain
-from asched_lab.commands.supposed import fail
 from asched.cli.top_text import screen
+from asched_lab.commands.supposed import fail
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eback\r"
 OBEYED = set("\x1b\x07\x9b\u202e\r")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from asched.cli.commands import COMMANDS
+from asched.cli.commands import COMMANDS, LAB_COMMANDS
 from tests.deploy.manifests import DEPLOY, container, documents, one, rendered
 from tests.shared import ROOT
 
@@ -19,7 +19,7 @@ def section(title: str) -> str:
 
 def test_every_command_has_its_exit_codes() -> None:
     rows = re.findall(r"^\| (`[^|]+`) \|", section("Exit codes"), re.MULTILINE)
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(COMMANDS)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*COMMANDS, *LAB_COMMANDS}
 
 
 def test_every_alert_is_explained() -> None:

@@ -55,10 +55,10 @@ async def foretell(folder: Path, kubeconfig: str, asked: list[Json]) -> Json:
     """Of the live cluster, and of a dump of it: both say the same."""
     workload, dump = folder / "workload.json", folder / "cluster.json.gz"
     workload.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": asked}))
-    await told_by("dump", str(dump), f"--kubeconfig={kubeconfig}")
+    await told_by("snapshot", str(dump), f"--kubeconfig={kubeconfig}")
     words = ("simulate", "-f", str(workload), "-o", "json")
     live = json.loads(await told_by(*words, f"--kubeconfig={kubeconfig}"))
-    assert json.loads(await told_by(*words, f"--dump={dump}")) == live
+    assert json.loads(await told_by(*words, f"--snapshot={dump}")) == live
     return live
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from kubernetes_asyncio import config
 
-from asched_lab.apiserver.server import ApiServer
 from asched.plugin import Patch
 from asched.testing import given, node, pod
+from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

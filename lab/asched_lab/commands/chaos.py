@@ -1,4 +1,4 @@
-"""`asched sim`: live through simulated bad days, or repeat one of them by its seed.
+"""`asched chaos`: live through simulated bad days, or repeat one of them by its seed.
 
 A failure is made smaller before it is printed: what is left of the life is named by options that
 repeat it. Each seed that fails has a line; a rule is shown broken once for each scenario.
@@ -34,7 +34,7 @@ _lives: Final = whole(1, 1_000_000)
 
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "sim",
+        "chaos",
         help="live through simulated bad days, or repeat one by its seed",
         description="The scheduler in virtual time, and a server on which everything goes wrong.",
         epilog="scenarios: " + ", ".join(SCENARIOS),
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         cut = _cut(args)
     except ValueError as error:
-        print(f"asched sim: {error}", file=sys.stderr)
+        print(f"asched chaos: {error}", file=sys.stderr)
         return 2
     with _quiet(logging.getLogger("asched")):
         if args.keep or args.table:
@@ -129,7 +129,7 @@ def _kept(args: argparse.Namespace) -> int:
         if args.table:
             print("\n".join(lives.table(lives.read(args.table), kinds)))
     except (OSError, ValueError) as error:
-        print(f"asched sim: {error}", file=sys.stderr)
+        print(f"asched chaos: {error}", file=sys.stderr)
         return 2
     return 1 if failed else 0
 
@@ -185,7 +185,7 @@ def _tell(kind: type[Scenario], broken: Broken, shown: set[str], args: argparse.
     if args.steps:
         print("\n".join(broken.world.trace))
     options = f"--scenario {kind.__name__} --seed {broken.world.seed}{_options(broken.cut)}"
-    print(f"{broken}\nagain: asched sim {options} --whole --steps", file=sys.stderr)
+    print(f"{broken}\nagain: asched chaos {options} --whole --steps", file=sys.stderr)
 
 
 def _options(cut: Cut) -> str:

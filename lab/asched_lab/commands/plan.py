@@ -23,6 +23,8 @@ from typing import Any, Final
 
 from asched.cli.arguments import whole
 from asched.cli.output import add_output_flag, plain, written
+from asched.core.model.decode import MalformedError, parse
+from asched.edge.files import file_content, write_private
 from asched_lab.commands.simulate_text import told
 from asched_lab.commands.supposed import (
     INPUT_ERRORS,
@@ -34,8 +36,6 @@ from asched_lab.commands.supposed import (
     scheduler,
     snapshot,
 )
-from asched.core.model.decode import MalformedError, parse
-from asched.edge.files import file_content, write_private
 from asched_lab.whatif.makers import NoPlanError
 from asched_lab.whatif.plan import Plan, holds, planned
 from asched_lab.whatif.result import Result
@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
     file = args.check or args.apply
     if bool(file) == bool(args.filename):
         return fail("plan", "give either -f FILE, or --check PLAN, or --apply PLAN", 2)
-    if args.apply and args.dump:
-        return fail("plan", "--apply means the live cluster, not a --dump", 2)
+    if args.apply and args.snapshot:
+        return fail("plan", "--apply means the live cluster, not a --snapshot", 2)
     if file and args.replicas is not None:
         return fail("plan", f"--replicas means nothing with {file}: it is in the plan", 2)
     try:

@@ -21,13 +21,13 @@ from asched.cli.output import plain
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.edge.host.memory import collected_seldom
+from asched.edge.host.recording.lines import Head, UnusableRecordingError
+from asched.edge.host.recording.recorder import here
+from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
 from asched_lab.replay.anonymous import anonymize
 from asched_lab.replay.comparing import Difference, Findings
-from asched.edge.host.recording.lines import Head, UnusableRecordingError
 from asched_lab.replay.reading import Recording
-from asched.edge.host.recording.recorder import here
 from asched_lab.replay.replay import Replayed, replay
-from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
 
 #: Differences that are printed unless all are asked for.
 SHOWN: Final = 20

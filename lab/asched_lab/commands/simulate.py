@@ -1,26 +1,25 @@
-"""`asched simulate`: what would be. A cluster as it is, or a dump of it, with supposed changes.
+"""`asched simulate`: what would be. A cluster as it is, or a snapshot of it, with supposed changes.
 
   asched simulate -f web.yaml --replicas 40          would they fit, where, and what not and why
   asched simulate --drain node-7 --like node-1=2     could these be drained, with two more like this
   asched simulate --lose node-7                      and if it were gone
   asched simulate --config new.yaml --against-config now.yaml    where two schedulers differ
-  asched simulate --dump cluster.json.gz -f web.yaml the same of a dump, without a cluster
-  asched simulate --trace openb:default              a recorded GPU cluster (docs/hardware.md)
+  asched simulate --snapshot cluster.json.gz -f web.yaml   the same of a snapshot, without a cluster
 
 The scheduler's own machine decides, on the objects a scheduler would read; nothing is written to
 the cluster. Pods that wait there already are tried as well. It ends at once: how long containers
 take to start and to end is not supposed.
 
-Exit status: 0 told; 1 the cluster or a file cannot be read; 2 wrong usage.
+Exit status: 0 computed and printed; 1 the cluster or a file cannot be read; 2 wrong usage.
 """
 
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from asched_lab.commands import trace as simulate_trace
 from asched.cli.arguments import NODES_MAX, whole
+from asched.cli.commands import LAB_COMMANDS
 from asched.cli.output import add_output_flag, plain, written
 from asched_lab.commands.simulate_text import told
 from asched_lab.commands.supposed import (
@@ -37,32 +36,11 @@ from asched_lab.whatif.engine import suppose
 from asched_lab.whatif.picture import picture
 from asched_lab.whatif.result import Result, differences
 
-#: Flags of recorded clusters, and of supposed ones: nothing is taken and then ignored.
-OF_TRACES: Final = ("policy", "engine", "traces", "plot", "published")
-OF_CLUSTERS: Final = (
-    "dump",
-    "kubeconfig",
-    "context",
-    "filename",
-    "namespace",
-    "replicas",
-    "config",
-    "against_config",
-    "without_extenders",
-    "feature_gates",
-    "plugin",
-    "plugin_dir",
-    "like",
-    "drain",
-    "lose",
-    "picture",
-)
-
 
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "simulate",
-        help="what would be: more pods, more or fewer nodes, another configuration",
+        help=LAB_COMMANDS["simulate"],
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -88,7 +66,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="write the nodes by fullness there, as SVG"
     )
-    simulate_trace.add_trace_flags(parser.add_argument_group("a recorded GPU cluster"))
     parser.set_defaults(run=run)
 
 
@@ -100,15 +77,7 @@ def _like(text: str) -> tuple[str, int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Suppose and tell; or play a recorded cluster."""
-    is_trace = args.trace is not None or args.list
-    strange = [name for name in (OF_CLUSTERS if is_trace else OF_TRACES) if getattr(args, name)]
-    if strange:
-        flag = f"--{strange[0].replace('_', '-')}"
-        said = "means nothing with --trace" if is_trace else "goes with --trace NAME"
-        return fail("simulate", f"{flag} {said}", 2)
-    if is_trace:
-        return simulate_trace.run(args)
+    """Compute what would be, and print it."""
     try:
         asked = manifests(args.filename)
         cluster = snapshot(args)

@@ -1,4 +1,4 @@
-"""`asched dump FILE`: write down a cluster as far as a scheduler reads it, to be asked later.
+"""`asched snapshot FILE`: write down a cluster as far as a scheduler reads it, to be asked later.
 
 Exit status: 0 if it was written; 1 if the cluster cannot be read, or the file not be written.
 """
@@ -14,8 +14,8 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from asched_lab.commands.supposed import INPUT_ERRORS, STDIN, fail
 from asched.edge.client.session import ConnectionOptions
+from asched_lab.commands.supposed import INPUT_ERRORS, STDIN, fail
 from asched_lab.whatif.listing import snapshot_of
 from asched_lab.whatif.snapshot import Snapshot
 
@@ -25,14 +25,14 @@ commands, probes or mounts of containers, no templates, no managedFields, and of
 only Kubernetes' own. Look at it all the same before you give it away: names, labels and images of
 all pods and nodes are there.
 
-It needs the right to list the kinds a scheduler watches. `asched simulate --dump FILE` asks it.
+It needs the right to list the kinds a scheduler watches. `asched simulate --snapshot FILE` asks it.
 """
 FORMS: Final = ("lines", "json", "yaml")
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
-        "dump",
+        "snapshot",
         help="write a cluster's objects to a file, without secrets, for asched simulate",
         description=__doc__,
         epilog=WHAT,
@@ -57,15 +57,15 @@ def run(args: argparse.Namespace) -> int:
     try:
         snapshot = asyncio.run(snapshot_of(options))
     except INPUT_ERRORS as error:
-        return fail("dump", error, 1)
+        return fail("snapshot", error, 1)
     try:
         size = _write(args.file, _formed(snapshot, args.output))
     except OSError as error:
-        return fail("dump", f"cannot write {args.file}: {error.strerror}", 1)
+        return fail("snapshot", f"cannot write {args.file}: {error.strerror}", 1)
     for kind, why in snapshot.left_out.items():
-        sys.stderr.write(f"asched dump: left out {kind}: {why}\n")
+        sys.stderr.write(f"asched snapshot: left out {kind}: {why}\n")
     if not snapshot.version:
-        sys.stderr.write("asched dump: the lists are not of one moment\n")
+        sys.stderr.write("asched snapshot: the lists are not of one moment\n")
     if args.file != STDIN:
         sys.stderr.write(f"wrote {len(snapshot)} objects of {snapshot.server}, {size} bytes\n")
     return 0

@@ -41,7 +41,13 @@ INPUT_ERRORS: Final[tuple[type[Exception], ...]] = (ClientError, SnapshotError)
 def add_input_flags(parser: argparse.ArgumentParser) -> None:
     """Which cluster, which workloads, which scheduler."""
     cluster = parser.add_argument_group("which cluster")
-    cluster.add_argument("--dump", default="", metavar="FILE", help="of asched dump, or a List")
+    cluster.add_argument(
+        *("--snapshot", "--dump"),
+        dest="snapshot",
+        default="",
+        metavar="FILE",
+        help="of asched snapshot, or a List",
+    )
     cluster.add_argument("--kubeconfig", default="", metavar="FILE", help="as for kubectl")
     cluster.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig")
     asked = parser.add_argument_group("which pods")
@@ -75,7 +81,7 @@ def add_input_flags(parser: argparse.ArgumentParser) -> None:
     deciding.add_argument(
         "--seed",
         type=seed_number,
-        default=None,
+        default=0,
         metavar="N",
         help="decides between equals (0)",
     )
@@ -84,8 +90,8 @@ def add_input_flags(parser: argparse.ArgumentParser) -> None:
 
 def snapshot(args: argparse.Namespace) -> Snapshot:
     """The cluster that is asked about. Raises INPUT_ERRORS."""
-    if args.dump:
-        return load(args.dump)
+    if args.snapshot:
+        return load(args.snapshot)
     from asched.edge.client.session import ConnectionOptions  # 0.2 s, which a dump does not need
     from asched_lab.whatif.listing import snapshot_of
 
@@ -132,7 +138,7 @@ def scheduler(
         plugins=discover(args.plugin, args.plugin_dir),
         gates=gates.enabled,
         without_extenders=args.without_extenders,
-        seed=args.seed or 0,
+        seed=args.seed,
     )
 
 

@@ -1,4 +1,4 @@
-"""`asched simulate --trace`: offer the pods of a recorded GPU cluster to a placement policy.
+"""`asched trace`: offer the pods of a recorded GPU cluster to a placement policy.
 
 Every pod is offered once, in the published order of the seed; none ends. docs/hardware.md says what
 the policies are, and what they reach.
@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import yaml
 
+from asched.cli.arguments import seed_number
+from asched.cli.commands import LAB_COMMANDS
 from asched_lab.bench.plot import Curve, picture
 from asched_lab.trace.curve import LAST_PERCENT, POINTS
 from asched_lab.trace.openb import TraceError, default_folder, known, one_of
@@ -37,15 +39,22 @@ DEFAULT_POLICY: Final = "fgd"
 DEFAULT_SEED: Final = 42
 
 
-def add_trace_flags(parser: "argparse._ArgumentGroup") -> None:
-    """Those that a recorded cluster takes."""
-    parser.add_argument("--trace", default=None, metavar="NAME", help="for example openb:default")
+def add_parser(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "trace",
+        help=LAB_COMMANDS["trace"],
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("trace", nargs="?", metavar="NAME", help="for example openb:default")
     parser.add_argument("--policy", default="", metavar="NAME", help="see --list (fgd)")
     parser.add_argument(
         "--engine",
         action="store_true",
         help="decide by the scheduler's own engine and the plugin GpuSharing",
     )
+    parser.add_argument("--seed", type=seed_number, metavar="N", help="42 to 51 are published (42)")
+    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="-o json")
     parser.add_argument("--list", action="store_true", help="print traces and policies")
     parser.add_argument(
@@ -61,6 +70,7 @@ def add_trace_flags(parser: "argparse._ArgumentGroup") -> None:
         metavar="FILE",
         help="the published analysis_allo_discrete.csv, to draw beside it",
     )
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     folder = args.traces or default_folder()
     policy = args.policy or DEFAULT_POLICY
     seed = DEFAULT_SEED if args.seed is None else args.seed
+    if args.trace is None and not args.list:
+        return _refuse("which trace? --list shows them", 2)
     if policy_named(policy) is None:
         return _refuse(f"no policy {one_of(policy, list(POLICIES))}", 2)
     if args.published and not args.plot:
@@ -97,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse(text: str, status: int) -> int:
-    print(f"asched simulate: {text}", file=sys.stderr)
+    print(f"asched trace: {text}", file=sys.stderr)
     return status
 
 

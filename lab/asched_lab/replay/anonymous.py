@@ -27,10 +27,10 @@ from asched.edge.host.recording.lines import (
     head_line,
     read_part,
 )
+from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched_lab.replay.pseudonyms import Pseudonyms
 from asched_lab.replay.reading import RecordedTurn, Recording
 from asched_lab.replay.rebuilt import Rebuilt
-from asched.edge.host.user_plugins.catalogue import Catalogue
 
 _any: Final = msgspec.json.Decoder()
 _encode: Final = msgspec.json.encode

@@ -30,8 +30,8 @@ from asched.edge.host.recording.lines import (
     UnreadableLineError,
     UnusableRecordingError,
 )
-from asched_lab.replay.reading import RecordedTurn
 from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched_lab.replay.reading import RecordedTurn
 
 
 class Rebuilt:

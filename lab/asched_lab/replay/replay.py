@@ -14,13 +14,13 @@ import msgspec
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.clock import counter_s
 from asched.edge.host.recording.asked import asked_for
-from asched_lab.replay.comparing import Comparison, Findings
 from asched.edge.host.recording.file import LineReader
 from asched.edge.host.recording.lines import TurnLine, UnreadableLineError, effects_bytes, read_line
+from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched_lab.replay.comparing import Comparison, Findings
 from asched_lab.replay.reading import RecordedTurn, Recording
 from asched_lab.replay.reasons import Reasons
 from asched_lab.replay.rebuilt import Rebuilt
-from asched.edge.host.user_plugins.catalogue import Catalogue
 
 
 class Replayed(msgspec.Struct):

@@ -1,6 +1,6 @@
 """The what-if engine: a snapshot, a scenario and a scheduler in; what would be, out.
 
-from asched_lab.whatif.programs import ...      the same for programs (lab/asched_lab/whatif/programs.py)
+For programs of your own: `asched_lab.whatif.programs`.
 """
 
 from asched.core.model.decode import decode

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from asched.core.model.claim import FINALIZER
 from asched.core.model.storage import BETA_CLASS, BIND_COMPLETED, SELECTED_NODE
+from asched.names import LABEL_HOSTNAME
 from asched_lab.apiserver.resources import NODES, PODS, find
 from asched_lab.apiserver.store import DELETED, Change
 from asched_lab.whatif.snapshot import Json
 from asched_lab.whatif.store import RefusedError, Store
-from asched.names import LABEL_HOSTNAME
 
 CLAIMS: Final = find("persistentvolumeclaims")
 VOLUMES: Final = find("persistentvolumes")

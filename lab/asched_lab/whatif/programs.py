@@ -2,7 +2,7 @@
 
     from asched_lab.whatif.programs import live, read, simulate
 
-    cluster = read("cluster.json.gz")          # of asched dump, or kubectl get -o json
+    cluster = read("cluster.json.gz")          # of asched snapshot, or kubectl get -o json
     cluster = live(context="staging")          # or as it is now, with your own rights
     result = simulate(cluster, [deployment], replicas=40, like={"node-1": 2}, drain=["node-7"])
     for place in result.pending:

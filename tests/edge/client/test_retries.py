@@ -67,7 +67,9 @@ def test_what_was_not_sent_is_tried_again(effect):
     assert isinstance(step(effect, NOT_SENT), Again)
 
 
-@pytest.mark.parametrize("outcome", [LOST, LATE, answer(500, reason=""), Reply(503, b"busy"), answer(504)])
+@pytest.mark.parametrize(
+    "outcome", [LOST, LATE, answer(500, reason=""), Reply(503, b"busy"), answer(504)]
+)
 @pytest.mark.parametrize(
     ("effect", "expected"),
     [

@@ -1,6 +1,6 @@
 """The museum: incidents of schedulers that were published, each as a scenario.
 
-`asched sim --scenario Incident07`; what they are and how they ended here stands in
+`asched chaos --scenario Incident07`; what they are and how they ended here stands in
 docs/reliability.md.
 """
 

@@ -10,12 +10,12 @@ import pytest
 from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Bound, Fact, Refused, Seen, Unknown
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.replay import anonymous
 from asched_lab.replay.anonymous import anonymize
 from asched_lab.replay.pseudonyms import Pseudonyms
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.replay import replay
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.sim.scenario import play
 from asched_lab.sim.scenarios import SCENARIOS
 from tests.builders import a_node, a_pod

@@ -13,11 +13,11 @@ from asched.edge.host.clock import counter_s
 from asched.edge.host.configuration.file import load_config
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import Scheduler
-from asched_lab.replay.reading import Recording
 from asched.edge.host.recording.recorder import Recorder, head_of
-from asched_lab.replay.replay import replay
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched_lab.apiserver.server import ApiServer
+from asched_lab.replay.reading import Recording
+from asched_lab.replay.replay import replay
 from tests.edge.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
 

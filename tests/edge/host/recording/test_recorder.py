@@ -16,8 +16,8 @@ from asched.core.state.facts import Fact, Listed, Seen
 from asched.edge.host.recording import recorder as recording
 from asched.edge.host.recording.file import RecordingFile, numbered
 from asched.edge.host.recording.lines import FactReader
-from asched_lab.replay.reading import RecordedTurn, Recording
 from asched.edge.host.recording.recorder import Recorder
+from asched_lab.replay.reading import RecordedTurn, Recording
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.recorded import a_head, a_machine, ours
 from tests.patience import HANG_S

@@ -14,8 +14,8 @@ from asched.core.framework.status import Status
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Bound, Fact, Refused, Returned, Seen, Unknown
 from asched.edge.host.assemble import build_runners, reconfigured
-from asched_lab.replay.comparing import ELSEWHERE, NOW, OTHER, THEN, TIE
 from asched.edge.host.recording.lines import UnusableRecordingError, effects_bytes
+from asched_lab.replay.comparing import ELSEWHERE, NOW, OTHER, THEN, TIE
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.rebuilt import Rebuilt
 from asched_lab.replay.replay import Replayed, nodes_of, replay

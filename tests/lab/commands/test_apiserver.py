@@ -14,7 +14,8 @@ import yaml
 from asched_lab.commands import apiserver
 
 CODE = (
-    "import argparse, sys; from asched.cli import apiserver; p = argparse.ArgumentParser();"
+    "import argparse, sys; from asched_lab.commands import apiserver;"
+    " p = argparse.ArgumentParser();"
     " apiserver.add_parser(p.add_subparsers()); a = p.parse_args(sys.argv[1:]); sys.exit(a.run(a))"
 )
 ROOT = Path(__file__).resolve().parents[2]

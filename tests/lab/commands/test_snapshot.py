@@ -1,4 +1,4 @@
-"""`asched dump`: a cluster's file, by the rights of whoever asks."""
+"""`asched snapshot`: a cluster's file, by the rights of whoever asks."""
 
 import asyncio
 import gzip
@@ -39,7 +39,7 @@ async def test_what_was_dumped_can_be_asked(form: str, tmp_path: Path) -> None:
     server, kubeconfig = await a_server(tmp_path)
     file = tmp_path / ("cluster.json.gz" if form == "lines" else f"cluster.{form}")
     try:
-        ended, out, err = await asched("dump", str(file), kubeconfig, "-o", form)
+        ended, out, err = await asched("snapshot", str(file), kubeconfig, "-o", form)
     finally:
         await server.stop()
     assert (ended, out) == (0, "")
@@ -57,7 +57,7 @@ async def test_what_was_dumped_can_be_asked(form: str, tmp_path: Path) -> None:
     assert {"Node", "Pod", "Namespace", "PriorityClass"} <= kinds
     assert "Secret" not in kinds
 
-    ended, out, err = await asched("simulate", "--dump", str(file), "-o", "yaml")
+    ended, out, err = await asched("simulate", "--snapshot", str(file), "-o", "yaml")
     assert (ended, err) == (0, "")
     told = yaml.safe_load(out)
     assert told["pods"] == [{"pod": "default/web", "node": "n1"}]
@@ -83,7 +83,7 @@ async def test_kinds_are_read_in_the_version_that_the_server_has(tmp_path: Path)
     file.write_text(server.kubeconfig(), encoding="utf-8")
     dump = tmp_path / "cluster.json"
     try:
-        ended, _, err = await asched("dump", str(dump), f"--kubeconfig={file}", "-o", "json")
+        ended, _, err = await asched("snapshot", str(dump), f"--kubeconfig={file}", "-o", "json")
     finally:
         await server.stop()
     assert ended == 0
@@ -106,18 +106,18 @@ async def test_who_may_list_nothing_is_told_so_in_one_line(tmp_path: Path) -> No
     server.token = "weak"
     file.write_text(server.kubeconfig(), encoding="utf-8")
     try:
-        ended, _, err = await asched("dump", str(tmp_path / "x"), f"--kubeconfig={file}")
+        ended, _, err = await asched("snapshot", str(tmp_path / "x"), f"--kubeconfig={file}")
     finally:
         await server.stop()
     assert ended == 1
-    assert err.startswith("asched dump: nodes cannot be listed: ")
+    assert err.startswith("asched snapshot: nodes cannot be listed: ")
     assert err.count("\n") == 1
 
 
 async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     server, kubeconfig = await a_server(tmp_path)
     try:
-        ended, _, err = await asched("dump", str(tmp_path / "no" / "x"), kubeconfig)
+        ended, _, err = await asched("snapshot", str(tmp_path / "no" / "x"), kubeconfig)
     finally:
         await server.stop()
     assert ended == 1
@@ -125,5 +125,5 @@ async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_dump_that_is_none_is_told() -> None:
-    ended, _, err = await asyncio.wait_for(asched("simulate", "--dump", "/nonexistent"), 60)
+    ended, _, err = await asyncio.wait_for(asched("simulate", "--snapshot", "/nonexistent"), 60)
     assert (ended, err) == (1, "asched simulate: open /nonexistent: no such file or directory\n")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from asched.cli.main import main
 from asched_lab.commands.demo import folded
 from asched_lab.commands.demo_view import TEXT_COLUMNS, bar_columns, describe
-from asched.cli.main import main
 from asched_lab.sim.demo import Progress
 from tests.patience import HANG_S
 

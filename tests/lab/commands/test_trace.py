@@ -11,8 +11,8 @@ from tests.lab.trace import tiny
 
 
 def test_one_line_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--trace", "openb:tiny", "--policy", "fgd", "--seed", "42", "--json"]
-    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == 0
+    words = ["openb:tiny", "--policy", "fgd", "--seed", "42", "--json"]
+    assert main(["trace", *words, "--traces", str(tiny.write(tmp_path))]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert list(found) == ["trace", "policy", "seed", "pods", "gpu_allocation", "curve", "seconds"]
     assert (found["trace"], found["policy"], found["seed"]) == ("openb:tiny", "fgd", 42)
@@ -24,7 +24,7 @@ def test_one_line_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_the_list_has_traces_and_policies(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["simulate", "--list", "--traces", str(tiny.write(tmp_path))]) == 0
+    assert main(["trace", "--list", "--traces", str(tiny.write(tmp_path))]) == 0
     printed = capsys.readouterr().out
     assert "  openb:tiny\n" in printed
     assert "  bestfit " in printed
@@ -33,8 +33,8 @@ def test_the_list_has_traces_and_policies(
 def test_without_json_it_says_what_it_cost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--trace", "openb:tiny", "--policy", "GpuPacking"]
-    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == 0
+    words = ["openb:tiny", "--policy", "GpuPacking"]
+    assert main(["trace", *words, "--traces", str(tiny.write(tmp_path))]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("openb:tiny by gpupacking, seed 42: ")
     assert "that ask for no GPU; 0 turned away although a node had room" in printed
@@ -46,10 +46,8 @@ def test_a_plot_has_the_published_curve_beside_it(policy: str, tmp_path: Path) -
     line = ",".join(["openb_pod_list_tiny", "06-FGD", "1.3", "42", *["7.5"] * 130, ""])
     table = tmp_path / "published.csv"
     table.write_text(f"{header}\n{line}\n")
-    words = ["--trace", "openb:tiny", "--published", str(table), "--plot", str(tmp_path / "a.svg")]
-    assert (
-        main(["simulate", *words, "--policy", policy, "--traces", str(tiny.write(tmp_path))]) == 0
-    )
+    words = ["openb:tiny", "--published", str(table), "--plot", str(tmp_path / "a.svg")]
+    assert main(["trace", *words, "--policy", policy, "--traces", str(tiny.write(tmp_path))]) == 0
     drawn = (tmp_path / "a.svg").read_text()
     assert drawn.count("<polyline") == 2
     assert ">published, FGD<" in drawn
@@ -59,25 +57,24 @@ def test_a_plot_has_the_published_curve_beside_it(policy: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--trace", "openb:none"], 1, "no trace 'openb:none'"),
-        (["--trace", "tiny"], 1, "no trace 'tiny' (did you mean \"openb:tiny\"?); there are"),
-        (["--trace", ""], 1, "no trace ''; there are openb:tiny"),
+        (["openb:none"], 1, "no trace 'openb:none'"),
+        (["tiny"], 1, "no trace 'tiny' (did you mean \"openb:tiny\"?); there are"),
+        ([""], 1, "no trace ''; there are openb:tiny"),
         (
-            ["--trace", "openb:tiny", "--policy", "best"],
+            ["openb:tiny", "--policy", "best"],
             2,
             "no policy 'best' (did you mean \"bestfit\"?); there are random",
         ),
-        (["--trace", "openb:tiny", "--policy", "fdg"], 2, 'fdg\' (did you mean "fgd"?); there'),
-        (["--trace", "openb:tiny", "--plot", "none/a.svg"], 1, "there is no folder none"),
+        (["openb:tiny", "--policy", "fdg"], 2, 'fdg\' (did you mean "fgd"?); there'),
+        (["openb:tiny", "--plot", "none/a.svg"], 1, "there is no folder none"),
         (
-            ["--trace", "openb:tiny", "--plot", "a.svg", "--published", "none.csv"],
+            ["openb:tiny", "--plot", "a.svg", "--published", "none.csv"],
             1,
             "cannot read none.csv: No such file or directory",
         ),
-        (["--policy", "fgd"], 2, "--policy goes with --trace NAME"),
-        (["--trace", "openb:tiny", "--drain", "n1"], 2, "--drain means nothing with --trace"),
-        (["--trace", "openb:tiny", "--policy", "random", "--engine"], 1, "random is no strategy"),
-        (["--trace", "openb:tiny", "--published", "x.csv"], 2, "is drawn by --plot FILE"),
+        (["--policy", "fgd"], 2, "which trace? --list shows them"),
+        (["openb:tiny", "--policy", "random", "--engine"], 1, "random is no strategy"),
+        (["openb:tiny", "--published", "x.csv"], 2, "is drawn by --plot FILE"),
     ],
 )
 def test_wrong_words_are_one_line(
@@ -87,7 +84,7 @@ def test_wrong_words_are_one_line(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == status
+    assert main(["trace", *words, "--traces", str(tiny.write(tmp_path))]) == status
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1
@@ -119,7 +116,7 @@ def test_a_trace_that_makes_no_sense_is_one_line(
     (base / "openb_node_list_gpu_node.csv.gz").write_bytes(gzip.compress(node.encode()))
     packed = gzip.compress(pod.encode()) if pod is not None else b"garbage"
     (base / "openb_pod_list_odd.csv.gz").write_bytes(packed)
-    assert main(["simulate", "--trace", "openb:odd", "--traces", str(tmp_path)]) == 1
+    assert main(["trace", "openb:odd", "--traces", str(tmp_path)]) == 1
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1
@@ -129,8 +126,8 @@ def test_where_there_are_no_traces_it_says_how_to_name_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASCHED_SHARED", str(tmp_path))
-    for words in (["--list"], ["--trace", "openb:default"]):
-        assert main(["simulate", *words]) == 1
+    for words in (["--list"], ["openb:default"]):
+        assert main(["trace", *words]) == 1
         errors = capsys.readouterr().err
-        assert errors.startswith(f"asched simulate: no traces in {tmp_path}/traces/openb; name")
+        assert errors.startswith(f"asched trace: no traces in {tmp_path}/traces/openb; name")
         assert errors.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`asched sim`: its lines and its exit status."""
+"""`asched chaos`: its lines and its exit status."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from asched_lab.sim.lives import read
 
 
 def test_a_scenario_that_holds_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sim", "--scenario", "RollingDrain", "--seed", "1", "--runs", "2"]) == 0
+    assert main(["chaos", "--scenario", "RollingDrain", "--seed", "1", "--runs", "2"]) == 0
 
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("RollingDrain: 2 lives, ")
@@ -19,7 +19,7 @@ def test_a_scenario_that_holds_says_so_in_one_line(capsys: pytest.CaptureFixture
 
 
 def test_steps_tell_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sim", "--scenario", "OldNames", "--steps"]) == 0
+    assert main(["chaos", "--scenario", "OldNames", "--steps"]) == 0
 
     assert " bind default/db-" in capsys.readouterr().out
 
@@ -29,7 +29,7 @@ def test_a_broken_rule_names_its_seed_first(
 ) -> None:
     monkeypatch.setattr(SchedulingQueue, "move", lambda *_, **__: 0)
 
-    assert main(["sim", "--scenario", "Preemptors", "--seed", "3", "--whole"]) == 1
+    assert main(["chaos", "--scenario", "Preemptors", "--seed", "3", "--whole"]) == 1
     assert capsys.readouterr().err.startswith("scenario Preemptors, seed 3: ")
 
 
@@ -42,7 +42,7 @@ def test_a_sweep_names_every_seed_that_fails_and_shows_a_rule_broken_once(
     monkeypatch.setattr(shrink, "PLAYS_MAX", 2)
     monkeypatch.setattr(SchedulingQueue, "move", ill)
 
-    assert main(["sim", "--scenario", "Churn", "--seed", "3", "--runs", "3"]) == 1
+    assert main(["chaos", "--scenario", "Churn", "--seed", "3", "--runs", "3"]) == 1
     told = capsys.readouterr()
     lines = told.err.splitlines()
     named = [line.partition(": ")[0] for line in lines if line.startswith("scenario ")]
@@ -51,7 +51,7 @@ def test_a_sweep_names_every_seed_that_fails_and_shows_a_rule_broken_once(
     assert told.out.endswith("3 with a broken rule\n")
 
     words = again.removeprefix("again: asched ").split()
-    assert words[:5] == ["sim", "--scenario", "Churn", "--seed", "3"]
+    assert words[:5] == ["chaos", "--scenario", "Churn", "--seed", "3"]
     assert main(words) == 1
     assert capsys.readouterr().err.splitlines()[0] == lines[0]
 
@@ -67,7 +67,7 @@ WRONG = [
 def test_wrong_words_are_met_with_one_line(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["sim", *words]) == 2
+    assert main(["chaos", *words]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -75,7 +75,7 @@ def test_lives_are_kept_gone_on_with_and_told_in_a_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = tmp_path / "lives.jsonl"
-    options = ["sim", "--scenario", "Incident06", "--keep", str(kept)]
+    options = ["chaos", "--scenario", "Incident06", "--keep", str(kept)]
     assert main([*options, "--lives", "1"]) == 0
     kept.write_bytes(kept.read_bytes() + b'{"scenario": "Incid')  # who wrote this was killed
     assert main([*options, "--lives", "2", "--table", str(kept)]) == 0
@@ -94,12 +94,12 @@ def test_a_broken_life_is_kept_with_its_rule(
     kept = tmp_path / "lives.jsonl"
     options = ["--scenario", "Preemptors", "--seed", "3", "--keep", str(kept), "--lives", "1"]
 
-    assert main(["sim", *options]) == 1
+    assert main(["chaos", *options]) == 1
     assert capsys.readouterr().out.startswith("scenario Preemptors, seed 3: ")
     assert read(kept)[0].broken
     monkeypatch.undo()
     monkeypatch.setattr("asched_lab.sim.lives.code", lambda: "mended")
-    assert main(["sim", *options, "--table", str(kept)]) == 0
+    assert main(["chaos", *options, "--table", str(kept)]) == 0
     assert [bool(life.broken) for life in read(kept)] == [True, False]
     assert "0 lives with a broken rule (1 with those" in capsys.readouterr().out
 
@@ -110,7 +110,7 @@ def test_files_that_hold_no_lives_are_refused_in_a_line(
     wrong = tmp_path / "wrong"
     wrong.write_text("nothing\n")
 
-    assert main(["sim", "--table", str(wrong)]) == 2
-    assert capsys.readouterr().err.startswith(f"asched sim: {wrong}, line 1: no life: ")
-    assert main(["sim", "--lives", "5"]) == 2
+    assert main(["chaos", "--table", str(wrong)]) == 2
+    assert capsys.readouterr().err.startswith(f"asched chaos: {wrong}, line 1: no life: ")
+    assert main(["chaos", "--lives", "5"]) == 2
     assert "go together" in capsys.readouterr().err

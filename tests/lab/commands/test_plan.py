@@ -15,7 +15,7 @@ def dump(tmp_path: Path) -> str:
     items = [a_node("n1"), system]
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    return f"--dump={file}"
+    return f"--snapshot={file}"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_plan_is_written_for_its_owner_alone_and_can_be_checked(
     [
         ((), 2, "give either -f FILE, or --check PLAN, or --apply PLAN"),
         (("-f", "x", "--check", "y"), 2, "give either -f FILE"),
-        (("--apply", "x"), 2, "--apply means the live cluster, not a --dump"),
+        (("--apply", "x"), 2, "--apply means the live cluster, not a --snapshot"),
         (("--check", "x", "--replicas", "3"), 2, "--replicas means nothing with x"),
         (("--check", "/nonexistent"), 1, "/nonexistent is refused\nasched plan: open /nonexistent"),
         (("-f", "{pod}", "--replicas", "9"), 1, "there is no plan\n"),

@@ -20,7 +20,7 @@ def dump(tmp_path: Path) -> str:
     ]
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    return f"--dump={file}"
+    return f"--snapshot={file}"
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_typical_pod_has_what_somebody_asks_for(tmp_path: Path, capsys) -> N
     for pod, typical in ((asks, "1000m cpu"), (silent, "which asks for nothing")):
         file = tmp_path / "cluster.json"
         file.write_text(json.dumps({"kind": "List", "items": [a_node("n1"), pod]}))
-        assert f"more of the typical pod ({typical})," in said(capsys, f"--dump={file}")
+        assert f"more of the typical pod ({typical})," in said(capsys, f"--snapshot={file}")
 
 
 def test_wide_names_every_pod_and_every_node(dump: str, web: str, capsys) -> None:

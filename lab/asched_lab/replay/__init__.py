@@ -1,0 +1,1 @@
+"""Repeat a recording, compare its decisions, make it anonymous."""
