@@ -319,15 +319,13 @@ Read = Head | TurnLine | PartLine | EndLine
 
 def read_line(line: bytes) -> Read:
     """Raises UnreadableLineError."""
-    decoder: msgspec.json.Decoder[Read] = _heads
     if line.startswith(b'{"at"'):
-        decoder = _turns
-    elif line.startswith(b'{"list"'):
-        decoder = _parts
-    elif line.startswith(b'{"turns"'):
-        decoder = _ends
-    said: Read = read_part(decoder.decode, line)
-    return said
+        return read_part(_turns.decode, line)
+    if line.startswith(b'{"list"'):
+        return read_part(_parts.decode, line)
+    if line.startswith(b'{"turns"'):
+        return read_part(_ends.decode, line)
+    return read_part(_heads.decode, line)
 
 
 def read_part(decoder: Callable[[bytes], T], part: bytes | msgspec.Raw) -> T:
