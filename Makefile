@@ -55,7 +55,7 @@ run: compiled
 # libraries: the client and its TLS, pages, codecs, commands, and the machine. Which were missing is said.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
-PARTS := tests/cli tests/core/cycle tests/core/model tests/edge/client tests/edge/serve
+PARTS := tests/cli tests/core/cycle tests/core/model tests/kube tests/serve
 test-pythons:
 	@parts=; for version in $(PYTHONS); do \
 	  if python=$$(.ci/python $$version); then \

@@ -46,10 +46,10 @@ from asched.core.state.facts import (
     Refused,
     Seen,
 )
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.configuration.file import load_config
-from asched.edge.host.plugin_calls import answer_now
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.configuration.file import load_config
+from asched.host.plugin_calls import answer_now
+from asched.host.user_plugins.catalogue import Catalogue, of_class
 
 Json = dict[str, Any]
 #: A quantity as people write it: 4, 0.5, "500m", "8Gi".

@@ -3,7 +3,7 @@
 from functools import cache
 from importlib.metadata import entry_points
 
-from asched.edge.host.user_plugins.catalogue import GROUP, Catalogue, of_class
+from asched.host.user_plugins.catalogue import GROUP, Catalogue, of_class
 
 
 @cache

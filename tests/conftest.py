@@ -5,7 +5,7 @@ was skipped, and why, is told in one line at the end.
 import asyncio
 from collections import Counter
 
-from asched.edge.host.user_plugins import catalogue
+from asched.host.user_plugins import catalogue
 
 
 def pytest_asyncio_loop_factories(config, item):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from tests import conftest
 
 ROOT = Path(__file__).parents[1]
-SENSITIVE = "tests/edge/host/user_plugins/test_catalogue.py"
+SENSITIVE = "tests/host/user_plugins/test_catalogue.py"
 #: Deadlines in figures are a guess about a machine; `tests.patience.HANG_S` is none.
 DEADLINE = re.compile(r"asyncio\.timeout\(\d|^PATIENCE_S = ", re.MULTILINE)
 

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, Final, Self
 
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.apiserver.resources import find
 from asched_lab.sim.reloading import reload
 from asched_lab.sim.steps import end_pods, pod_manifest, priority_class, remove

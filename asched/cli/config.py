@@ -21,7 +21,7 @@ from asched.core.config.legacy import is_legacy
 from asched.core.config.text import effective, to_yaml
 from asched.core.config.translation import Fate, Translation
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.edge.host.configuration.file import (
+from asched.host.configuration.file import (
     FILE_BYTES_MAX,
     ConfigError,
     LoadedConfig,
@@ -30,7 +30,7 @@ from asched.edge.host.configuration.file import (
     load_config,
     read_text,
 )
-from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover
+from asched.host.user_plugins.catalogue import PluginLoadError, discover
 
 STDIN: Final = "-"
 STDIN_NAME: Final = "<stdin>"

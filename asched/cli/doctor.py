@@ -22,12 +22,12 @@ from asched.cli import flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
 from asched.cli.output import OUTPUTS, plain, written
 from asched.cli.run import plan_of
-from asched.edge.client.errors import ConnectError
-from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
-from asched.edge.host.doctor.checks import Examination, examine
-from asched.edge.host.doctor.notes import Finding, Identity, State
-from asched.edge.host.process import runner
-from asched.edge.host.user_plugins.catalogue import PluginLoadError
+from asched.host.configuration.file import ConfigError, UnreadableFileError
+from asched.host.process import runner
+from asched.host.user_plugins.catalogue import PluginLoadError
+from asched.kube.errors import ConnectError
+from asched.ops.doctor.checks import Examination, examine
+from asched.ops.doctor.notes import Finding, Identity, State
 
 EXIT_OK: Final = 0
 EXIT_PROBLEM: Final = 1

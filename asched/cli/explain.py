@@ -20,7 +20,7 @@ from asched.cli.pages import PageError, fetch, own_token, quoted
 from asched.cli.reach import leaders_page, named_pages
 from asched.cli.sources import SENSELESS, add_source_flags
 from asched.core.model.decode import MalformedError, parse
-from asched.edge.client.errors import api_error
+from asched.kube.errors import api_error
 
 PATH: Final = "/debug/asched/pods/{}/{}"
 HOW: Final = """\

@@ -11,20 +11,20 @@ from typing import Any, Final
 from asched import names
 from asched.cli.arguments import add_plugin_flags, port, whole
 from asched.core.config.v1 import API_VERSION, KIND
-from asched.edge.client.errors import ConnectError
-from asched.edge.client.session import ConnectionOptions
-from asched.edge.host.advising import AdvisingPlan, run_advising
-from asched.edge.host.assemble import BUILD_ERRORS
-from asched.edge.host.configuration.file import (
+from asched.host.advising import AdvisingPlan, run_advising
+from asched.host.assemble import BUILD_ERRORS
+from asched.host.configuration.file import (
     ConfigError,
     LoadedConfig,
     UnreadableFileError,
     load_config,
 )
-from asched.edge.host.loops import CannotStartError
-from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
-from asched.edge.serve.options import CannotServeError, ServingOptions
-from asched.edge.telemetry import log
+from asched.host.loops import CannotStartError
+from asched.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
+from asched.kube.errors import ConnectError
+from asched.kube.session import ConnectionOptions
+from asched.serve.options import CannotServeError, ServingOptions
+from asched.serve.telemetry import log
 
 #: Next to the ports of kube-scheduler (10259) and the cloud controller manager (10258).
 PORT: Final = 10261

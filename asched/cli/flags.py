@@ -18,12 +18,8 @@ from asched.cli.go_values import ADDITIVE, ALONE, READERS, VERSION_OFF
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.core.config.problem import did_you_mean, quoted
-from asched.edge.host.configuration.options import LogOptions, MetricsOptions, PolicyOptions
-from asched.edge.serve.options import (
-    AuthenticationOptions,
-    AuthorizationOptions,
-    ServingOptions,
-)
+from asched.host.configuration.options import LogOptions, MetricsOptions, PolicyOptions
+from asched.serve.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
 
 EXIT_OK: Final = 0
 EXIT_RUNTIME: Final = 1

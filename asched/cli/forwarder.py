@@ -22,7 +22,7 @@ from aiohttp import web
 
 from asched.cli.pages import PageError
 from asched.cli.sources import Source, told
-from asched.edge.client.transport import Reply
+from asched.kube.transport import Reply
 
 HOST: Final = "127.0.0.1"
 NAMES: Final = (HOST, "localhost")

@@ -23,9 +23,9 @@ from urllib.request import (
     build_opener,
 )
 
-from asched.edge.certificates import client_context
-from asched.edge.client.transport import Reply
-from asched.edge.files import file_content, file_text
+from asched.kube.certificates import client_context
+from asched.kube.files import file_content, file_text
+from asched.kube.transport import Reply
 
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 #: For each piece of an answer; all of it has BODY_S_MAX.

@@ -16,13 +16,13 @@ from asched.cli.output import add_output_flag, written
 from asched.cli.plugin_scaffold import PLUGIN, TEST
 from asched.core.config.v1 import POINTS
 from asched.core.plugins import IN_TREE_POINTS
-from asched.edge.host.configuration.file import (
+from asched.host.configuration.file import (
     ConfigError,
     LoadedConfig,
     UnreadableFileError,
     load_config,
 )
-from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
+from asched.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
 
 HEADINGS: Final = ("NAME", "ORIGIN", "POINTS")
 NAME_FORM: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

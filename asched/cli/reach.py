@@ -22,11 +22,11 @@ import msgspec
 import orjson
 
 from asched.cli.pages import PageError, quoted
-from asched.edge.client.errors import ApiError, ClientError, Forbidden, NotFound, api_error
-from asched.edge.client.fast import FastTransport
-from asched.edge.client.session import ConnectionOptions, Session, connect, read_as
-from asched.edge.client.transport import Reply
-from asched.edge.serve.auth import TOKEN_HEADER
+from asched.kube.errors import ApiError, ClientError, Forbidden, NotFound, api_error
+from asched.kube.fast import FastTransport
+from asched.kube.session import ConnectionOptions, Session, connect, read_as
+from asched.kube.transport import Reply
+from asched.serve.auth import TOKEN_HEADER
 
 REQUEST_S: Final = 10.0
 LEASE: Final = "asched-system/asched"

@@ -15,18 +15,18 @@ from asched.cli import flags, run_config
 from asched.cli.flag_text import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
 from asched.core.config import text
-from asched.edge.client.errors import ConnectError
-from asched.edge.client.session import ConnectionOptions
-from asched.edge.host import shadowing
-from asched.edge.host.assemble import BUILD_ERRORS
-from asched.edge.host.configuration import policy_configmap
-from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
-from asched.edge.host.configuration.reload import Wanted
-from asched.edge.host.loops import CannotStartError
-from asched.edge.host.process import Plan, RecordPlan, run_process
-from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover, plugin_files
-from asched.edge.serve.options import AccessOptions, CannotServeError, ServingPlan
-from asched.edge.telemetry import log
+from asched.host.assemble import BUILD_ERRORS
+from asched.host.configuration import policy_configmap
+from asched.host.configuration.file import ConfigError, UnreadableFileError
+from asched.host.configuration.reload import Wanted
+from asched.host.loops import CannotStartError
+from asched.host.process import Plan, RecordPlan, run_process
+from asched.host.user_plugins.catalogue import PluginLoadError, discover, plugin_files
+from asched.kube.errors import ConnectError
+from asched.kube.session import ConnectionOptions
+from asched.ops import shadowing
+from asched.serve.options import AccessOptions, CannotServeError, ServingPlan
+from asched.serve.telemetry import log
 
 said = logging.getLogger("asched.run")
 

@@ -23,14 +23,14 @@ from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
 from asched.core.model.decode import MalformedError, parse
 from asched.core.plugins import IN_TREE_POINTS
-from asched.edge.host.configuration.file import (
+from asched.host.configuration.file import (
     ConfigError,
     LoadedConfig,
     load_config,
     located,
     read_text,
 )
-from asched.edge.telemetry.exposition import Exposition
+from asched.serve.telemetry.exposition import Exposition
 
 #: Election flags by the field they set.
 ELECTION_FIELDS: Final = {

@@ -13,7 +13,7 @@ from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
 from asched.cli.sources import HOW, add_source_flags, open_source, told
 from asched.core.shadow.words import text
-from asched.edge.host.process import runner
+from asched.host.process import runner
 
 PAGE: Final = "/debug/asched/shadow"
 

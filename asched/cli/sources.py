@@ -14,8 +14,8 @@ import orjson
 from asched.cli.output import plain
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetched, own_token
 from asched.cli.reach import Leader, add_cluster_flags
-from asched.edge.client.errors import api_error
-from asched.edge.client.transport import Reply
+from asched.kube.errors import api_error
+from asched.kube.transport import Reply
 
 #: What is raised by whoever reads an object that holds something else than expected.
 SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)

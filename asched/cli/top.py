@@ -18,7 +18,7 @@ from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
 from asched.cli.sources import HOW, Source, add_source_flags, open_source, told
 from asched.cli.top_text import screen
-from asched.edge.host.process import runner
+from asched.host.process import runner
 
 VIEW: Final = "/debug/asched/view"
 EVERY_S: Final = 2.0

@@ -17,8 +17,8 @@ from asched.cli.arguments import port
 from asched.cli.forwarder import Forwarder
 from asched.cli.pages import PageError
 from asched.cli.sources import HOW, add_source_flags, open_source
-from asched.edge.host.ending import stop_on_signals
-from asched.edge.host.process import runner
+from asched.host.ending import stop_on_signals
+from asched.host.process import runner
 
 
 def add_parser(subparsers: Any) -> None:

@@ -23,9 +23,9 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_CLAIM
 from asched.core.state.facts import Answer, Done, Refused, Unknown
-from asched.edge.client.dispatch import Dispatcher, DispatchOptions
-from asched.edge.client.session import ConnectionOptions, connect
-from tests.edge.client.scripted import Scripted, reply, scripted, status
+from asched.kube.dispatch import Dispatcher, DispatchOptions
+from asched.kube.session import ConnectionOptions, connect
+from tests.kube.scripted import Scripted, reply, scripted, status
 
 REF = PodRef(namespace="t", name="a", uid="u", resource_version="1")
 BIND = Bind(id=1, pod=REF, node="n")

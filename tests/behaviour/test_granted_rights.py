@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 import yaml
 
-from asched.edge.host.doctor.permissions import HARDWARE_COMPONENTS, Right
-from asched.edge.host.user_plugins.rights import rights_of
 from asched.hardware.sharing.plugin import GpuShare, HamiVGPU, VolcanoVGPU
+from asched.host.user_plugins.rights import rights_of
+from asched.ops.doctor.permissions import HARDWARE_COMPONENTS, Right
 from tests.shared import ROOT
 
 PATCH_PODS = Right("patch", "", "pods")

@@ -5,7 +5,7 @@ import sys
 
 CONTEXTS_DURING_THE_IMPORT = """
 import threading
-from asched.edge.certificates import client_context, self_signed
+from asched.kube.certificates import client_context, self_signed
 
 authority, _ = self_signed(["localhost"])
 made, failures, is_over = [], [], threading.Event()
@@ -20,7 +20,7 @@ def make_contexts():
 thread = threading.Thread(target=make_contexts)
 thread.start()
 try:
-    import asched.edge.host.serving
+    import asched.serve.serving
 finally:
     is_over.set()
     thread.join()

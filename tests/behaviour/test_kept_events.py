@@ -11,9 +11,9 @@ import pytest
 
 from asched.core.framework.effects import Effect, EmitEvent, Lane, PatchPodStatus, PodRef
 from asched.core.model.meta import ObjectReference
-from asched.edge.client.dispatch import Dispatcher
-from asched.edge.client.session import ConnectionOptions, connect
-from tests.edge.client.test_credentials import kubeconfig
+from asched.kube.dispatch import Dispatcher
+from asched.kube.session import ConnectionOptions, connect
+from tests.kube.test_credentials import kubeconfig
 
 MIB: Final = 1 << 20
 #: One pod with 3,000 scheduling gates makes 167,000; more pods with fewer take less time here.

@@ -13,13 +13,13 @@ from typing import Final
 import aiohttp
 import pytest
 
-from asched.edge.files import write_private
-from asched.edge.serve.options import ServingOptions
-from asched.edge.serve.tls import Certificates
+from asched.kube.files import write_private
+from asched.serve.options import ServingOptions
+from asched.serve.tls import Certificates
 from asched_lab.commands.apiserver import add_parser, serve
 from tests.builders import a_node, a_pod
 from tests.cli.test_ui import a_forwarder
-from tests.edge.host.test_advising import a_plan, serving
+from tests.host.test_advising import a_plan, serving
 from tests.patience import HANG_S
 
 JSON: Final = "application/json"

@@ -18,26 +18,26 @@ from asched.core.config.v1 import Extender
 from asched.core.framework.effects import AskExtender, Patch, PodRef, ReadPod, Whole
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
 from asched.core.state.facts import Done, ReadPlaced, Refused, Replied
-from asched.edge.client.codec import KindCodec, Page, peek_continue
-from asched.edge.client.credentials import Source, load_credentials
-from asched.edge.client.errors import ClientError, ConnectError, api_error
-from asched.edge.client.exec_plugin import ExecPlugin, run
-from asched.edge.client.extenders import Extenders
-from asched.edge.client.heads import Heads
-from asched.edge.client.list_parser import ListParser
-from asched.edge.client.originals import Originals
-from asched.edge.client.session import read_json
-from asched.edge.client.transport import JSON, Reply
-from asched.edge.client.watch import Reflector
-from asched.edge.client.writes import answer_for
-from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
-from asched.edge.serve.door import Door
-from asched.edge.serve.extender import Opinion, SchedulerContext
-from asched.edge.serve.listening import listen
 from asched.hardware.koordinator.node_metric import decoded
 from asched.hardware.sharing.hami import registered
+from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
+from asched.kube.codec import KindCodec, Page, peek_continue
+from asched.kube.credentials import Source, load_credentials
+from asched.kube.errors import ClientError, ConnectError, api_error
+from asched.kube.exec_plugin import ExecPlugin, run
+from asched.kube.extenders import Extenders
+from asched.kube.heads import Heads
+from asched.kube.list_parser import ListParser
+from asched.kube.originals import Originals
+from asched.kube.session import read_json
+from asched.kube.transport import JSON, Reply
+from asched.kube.watch import Reflector
+from asched.kube.writes import answer_for
+from asched.serve.door import Door
+from asched.serve.extender import Opinion, SchedulerContext
+from asched.serve.listening import listen
 from tests.behaviour.odd_json import ODD, claim_bytes, pod_bytes
-from tests.edge.host.recording.recorded import record
+from tests.ops.recording.recorded import record
 from tests.patience import HANG_S
 
 odd_values = pytest.mark.parametrize("odd", ODD.values(), ids=ODD)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from asched.edge.serve.door import Door
-from asched.edge.serve.listening import listen
-from asched.edge.serve.pages import Page, text
-from asched.edge.serve.request import Request
-from asched.edge.serve.turns import Turns
+from asched.serve.door import Door
+from asched.serve.listening import listen
+from asched.serve.pages import Page, text
+from asched.serve.request import Request
+from asched.serve.turns import Turns
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.outside import Asched, a_process
 from tests.patience import HANG_S

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asched.edge.certificates import load_pem, self_signed
+from asched.kube.certificates import load_pem, self_signed
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process

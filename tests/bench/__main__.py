@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from asched.edge.host.process import runner
+from asched.host.process import runner
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.bench.world import WorkloadFailedError
 from tests.bench import real

@@ -2,7 +2,7 @@
 
     KUBEBUILDER_ASSETS=FOLDER python -m tests.bench.audit [--pods N]
 
-Creates pods that nobody places, goes through them page by page as `edge/host/audit` does, and
+Creates pods that nobody places, goes through them page by page as `host/audit` does, and
 prints what a page of 500 cost the API server, etcd and this process; what they do by themselves is
 measured before and left out.
 """
@@ -16,9 +16,9 @@ import sys
 from time import process_time, time
 
 from asched.core.model.kinds import POD
-from asched.edge.client.heads import Heads
-from asched.edge.client.session import ConnectionOptions, Session, connect
-from asched.edge.client.watch import Reflector
+from asched.kube.heads import Heads
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.watch import Reflector
 from asched_lab.bench.report import commit, machine_line
 from tests.bench.real import RealServer, assets
 

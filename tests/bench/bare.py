@@ -23,10 +23,10 @@ import orjson
 from asched.core.framework.effects import Bind, DeletePod, Effect, MarkVictim, PodRef
 from asched.core.model.condition import difference
 from asched.core.model.pod import PodCondition
-from asched.edge.client.courtesy import SHARE_S
-from asched.edge.client.session import ConnectionOptions, Session, connect, read_json
-from asched.edge.client.writes import request_for
-from asched.edge.host.process import runner
+from asched.host.process import runner
+from asched.kube.courtesy import SHARE_S
+from asched.kube.session import ConnectionOptions, Session, connect, read_json
+from asched.kube.writes import request_for
 from asched.names import DISRUPTION_TARGET
 from asched_lab.bench.api import PODS_PATH, Api
 from tests.bench.crowds import JsonObject

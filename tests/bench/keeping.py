@@ -30,7 +30,7 @@ from asched.core.cycle import scheduling
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.decided import Patterns
 from asched.core.framework.runner import Decision
-from asched.edge.host.recording.recorder import REST_S
+from asched.ops.recording.recorder import REST_S
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import SHAPES, Crowd, node

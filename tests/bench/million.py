@@ -25,7 +25,7 @@ import orjson
 from asched.core.config.defaults import default_configuration
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
-from asched.edge.client.codec import KindCodec
+from asched.kube.codec import KindCodec
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import SHAPES, JsonObject, node

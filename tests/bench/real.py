@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from asched.edge.certificates import client_context
+from asched.kube.certificates import client_context
 from asched_lab.bench.processes import Process
 from asched_lab.bench.world import WorkloadFailedError
 

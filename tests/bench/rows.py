@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from asched.edge.client.codec import INITIAL_EVENTS_END
+from asched.kube.codec import INITIAL_EVENTS_END
 from asched_lab.bench.api import PODS_PATH
 from tests.bench import engine, measure, shapes
 from tests.bench.crowds import (

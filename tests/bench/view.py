@@ -23,9 +23,9 @@ import orjson
 from asched.core.model.kinds import NODE
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Seen
-from asched.edge.host.view.cells import cells
-from asched.edge.host.view.gangs import waiting_gangs
-from asched.edge.host.view.waiting import TOLD, grouped
+from asched.serve.view.cells import cells
+from asched.serve.view.gangs import waiting_gangs
+from asched.serve.view.waiting import TOLD, grouped
 from asched_lab.bench.report import commit, machine_line
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play

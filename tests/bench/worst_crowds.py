@@ -26,7 +26,7 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.state.facts import Fact, Gone, Listed, Seen
-from asched.edge.host.assemble import build_runners, reconfigured
+from asched.host.assemble import build_runners, reconfigured
 from tests import volume_builders
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play

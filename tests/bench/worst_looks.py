@@ -23,13 +23,13 @@ from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
-from asched.edge.client.heads import Head
-from asched.edge.client.lists import PAGE_SIZE
-from asched.edge.host.audit.objects import _Comparison
-from asched.edge.host.audit.places import Places
-from asched.edge.host.figures import Figures
-from asched.edge.host.inspection import Inspection
-from asched.edge.telemetry.metrics import Metrics
+from asched.kube.heads import Head
+from asched.kube.lists import PAGE_SIZE
+from asched.ops.audit.objects import _Comparison
+from asched.ops.audit.places import Places
+from asched.serve.figures import Figures
+from asched.serve.inspection import Inspection
+from asched.serve.telemetry.metrics import Metrics
 from asched_lab.bench.report import commit, machine_line
 from tests.bench.view import steps_of
 from tests.bench.worst_crowds import a_world

@@ -12,7 +12,7 @@ import yaml
 
 from asched.cli.doctor import as_text, main, printed, split
 from asched.cli.flags import UsageError
-from asched.edge.host.doctor.notes import Finding, State
+from asched.ops.doctor.notes import Finding, State
 from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 from tests.shared import ROOT

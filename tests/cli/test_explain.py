@@ -11,8 +11,8 @@ import pytest
 from asched.cli import explain, pages
 from asched.cli.explain import explanation
 from asched.cli.main import main
-from tests.edge.client.scripted import reply, scripted
-from tests.edge.serve.world import a_port
+from tests.kube.scripted import reply, scripted
+from tests.serve.world import a_port
 
 TOLD = {
     "pod": "default/web",

@@ -8,7 +8,7 @@ import pytest
 
 from asched.cli.reach import TOKEN_HEADER
 from tests.cli.test_explain import TOLD, asched
-from tests.edge.client.scripted import Seen, Wire, reply, scripted, status
+from tests.kube.scripted import Seen, Wire, reply, scripted, status
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/asched-system/leases/asched"
 POD = "/api/v1/namespaces/asched-system/pods/asched-7f-x"

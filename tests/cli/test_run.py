@@ -11,9 +11,9 @@ import yaml
 from asched.cli import run
 from asched.cli.flag_text import flag_texts
 from asched.cli.flags import parse
-from asched.edge.client.errors import ConnectError
-from asched.edge.client.session import ConnectionOptions
-from asched.edge.host.configuration.policy_configmap import fetch_policy
+from asched.host.configuration.policy_configmap import fetch_policy
+from asched.kube.errors import ConnectError
+from asched.kube.session import ConnectionOptions
 from asched_lab.apiserver.server import ApiServer
 from tests.shared import shared_path
 

@@ -4,8 +4,8 @@ import pytest
 
 from asched.cli.flags import UsageError, parse
 from asched.cli.run_config import exposition, lease_warnings, load, needs_policy_configmap, rate
-from asched.edge.host.configuration.file import ConfigError
-from asched.edge.telemetry.exposition import Exposition
+from asched.host.configuration.file import ConfigError
+from asched.serve.telemetry.exposition import Exposition
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -15,11 +15,11 @@ from asched.cli.pages import PageError
 from asched.cli.sources import told
 from asched.cli.top import printed
 from asched.cli.top_text import screen
-from asched.edge.client.transport import Reply
+from asched.kube.transport import Reply
 from tests.cli.test_explain import asched
-from tests.edge.serve.test_ui_browser import a_view
-from tests.edge.serve.world import a_port
 from tests.patience import HANG_S
+from tests.serve.test_ui_browser import a_view
+from tests.serve.world import a_port
 
 
 def lines(view: dict[str, Any], **how: Any) -> list[str]:

@@ -13,14 +13,14 @@ import aiohttp
 
 from asched.cli.forwarder import Forwarder
 from asched.cli.pages import PageError
-from asched.edge.client.transport import Reply
+from asched.kube.transport import Reply
 from tests.cli.test_explain import asched
 from tests.cli.test_reach import LEASE, POD, TOKEN, TOKEN_HEADER, World, a_kubeconfig
-from tests.edge.client.scripted import scripted
-from tests.edge.serve.browser import a_tab
-from tests.edge.serve.test_ui_browser import a_view
-from tests.edge.serve.world import a_port
+from tests.kube.scripted import scripted
 from tests.patience import HANG_S
+from tests.serve.browser import a_tab
+from tests.serve.test_ui_browser import a_view
+from tests.serve.world import a_port
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nSet-Cookie: a=b\r\nX-Frame-Options: DENY"
 PASSED_ON = (

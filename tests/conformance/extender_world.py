@@ -31,10 +31,10 @@ from asched.core.state.facts import (
     Refused,
     Seen,
 )
-from asched.edge.client.codec import DELETED, KindCodec
-from asched.edge.client.writes import patch_pod_status
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.extenders import Consultants
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.extenders import Consultants
+from asched.kube.codec import DELETED, KindCodec
+from asched.kube.writes import patch_pod_status
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ from asched.core.config.merge import WEIGHTED
 from asched.core.config.problem import as_upstream
 from asched.core.config.text import effective
 from asched.core.config.v1 import POINTS
-from asched.edge.host.configuration.file import ConfigError, LoadedConfig, load_config
+from asched.host.configuration.file import ConfigError, LoadedConfig, load_config
 
 #: Texts of Go's own decoders: they need only fail at the same stage.
 DECODER_TEXT = re.compile(r"(^|: )(json|yaml|strconv\.\w+): |json parse error|yaml: ")

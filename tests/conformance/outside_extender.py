@@ -20,9 +20,9 @@ from typing import Any
 
 from aiohttp import web
 
-from asched.edge.host.configuration.file import ConfigError, load_config
+from asched.host.configuration.file import ConfigError, load_config
 from tests.conformance.extender_world import Json, World
-from tests.edge.client.conftest import Certificates
+from tests.kube.conftest import Certificates
 
 #: What a scripted extender that keeps silent is given, in place of its seconds.
 PATIENCE = "0.2s"

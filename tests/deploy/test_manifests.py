@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from asched.cli import flags
-from asched.edge.host.configuration.file import load_config
+from asched.host.configuration.file import load_config
 from asched_lab.apiserver.resources import BY_KIND
 from asched_lab.apiserver.schema import decode, type_name
 from tests.deploy import shapes
@@ -146,7 +146,7 @@ def test_the_network_policy_lets_monitoring_in_at_the_port_of_the_pages() -> Non
 
 
 def test_the_grace_period_is_longer_than_the_drain() -> None:
-    from asched.edge.host.loops import DRAIN_S
+    from asched.host.loops import DRAIN_S
 
     spec = one(overlay("ha"), "Deployment")["spec"]["template"]["spec"]
     assert spec["terminationGracePeriodSeconds"] > 2 * DRAIN_S

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asched.edge.telemetry.metrics import Metrics
+from asched.serve.telemetry.metrics import Metrics
 from tests.deploy.manifests import DEPLOY, documents, one, overlay, program
 from tests.shared import ROOT
 
@@ -42,7 +42,7 @@ def known_metrics() -> set[str]:
         is_histogram = family.kind == "histogram"
         names |= {name + end for end in ("_bucket", "_sum", "_count")} if is_histogram else {name}
     # Looked up when a page is made, hence registered by the running process only.
-    pulled = (ROOT / "asched/edge/host/figures.py").read_text(encoding="utf-8")
+    pulled = (ROOT / "asched/serve/figures.py").read_text(encoding="utf-8")
     names |= set(re.findall(r'"((?:scheduler|asched)_\w+)"', pulled))
     page = metrics.render().decode()
     return names | set(re.findall(r"^# TYPE (process_\w+)", page, re.MULTILINE))

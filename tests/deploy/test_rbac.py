@@ -17,10 +17,11 @@ from asched.core.config.merge import resolve
 from asched.core.config.v1 import LeaderElection
 from asched.core.model import kinds
 from asched.core.plugins import IN_TREE_POINTS
-from asched.edge.client.session import ConnectionOptions, connect
-from asched.edge.client.transport import Observer
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.doctor.permissions import (
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.loops import Scheduler
+from asched.kube.session import ConnectionOptions, connect
+from asched.kube.transport import Observer
+from asched.ops.doctor.permissions import (
     COMPONENTS,
     WRITES,
     Right,
@@ -28,8 +29,7 @@ from asched.edge.host.doctor.permissions import (
     lease_rights,
     needed,
 )
-from asched.edge.host.loops import Scheduler
-from asched.edge.serve.routes import GROUPS, NODES, OWN, PODS, UI
+from asched.serve.routes import GROUPS, NODES, OWN, PODS, UI
 from asched_lab.apiserver.call import User
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one, overlay

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asched.edge.host.configuration.file import load_config
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.configuration.file import load_config
+from asched.host.user_plugins.catalogue import Catalogue, of_class
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
 

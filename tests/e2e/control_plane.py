@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from asched.edge.certificates import client_context
+from asched.kube.certificates import client_context
 from tests.bench.real import TOKEN, RealServer, assets
 from tests.lab.apiserver.client import Client
 

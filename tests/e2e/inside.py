@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from asched.core.config.defaults import configuration
-from asched.edge.client.dispatch import Dispatcher, DispatchOptions
-from asched.edge.client.session import ConnectionOptions, connect
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.clock import counter_s
-from asched.edge.host.loops import Scheduler
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.clock import counter_s
+from asched.host.loops import Scheduler
+from asched.kube.dispatch import Dispatcher, DispatchOptions
+from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.apiserver.store import DELETED, Change

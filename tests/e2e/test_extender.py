@@ -16,8 +16,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from asched.edge.client.session import ConnectionOptions, Session, connect
-from tests.edge.client.test_servers import real_kubeconfig  # noqa: F401 - a fixture
+from asched.kube.session import ConnectionOptions, Session, connect
+from tests.kube.test_servers import real_kubeconfig  # noqa: F401 - a fixture
 from tests.patience import HANG_S
 
 pytestmark = pytest.mark.real

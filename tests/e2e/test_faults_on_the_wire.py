@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asched.core.cycle import confirmation
-from asched.edge.client import pace, watch
+from asched.kube import pace, watch
 from asched_lab.apiserver import deletion
 from asched_lab.apiserver.faults import NAMES, named
 from asched_lab.apiserver.resources import PODS as KIND

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from asched.core.framework.effects import Bind, PodRef
-from asched.edge.client.writes import bind
+from asched.kube.writes import bind
 from asched_lab.apiserver.faults import named
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer

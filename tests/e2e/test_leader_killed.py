@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from asched.edge.client.session import ConnectionOptions, connect
+from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
 from tests.shared import shared_path

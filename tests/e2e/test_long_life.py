@@ -14,8 +14,8 @@ from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node
 from tests.e2e.test_extender import running
 from tests.e2e.test_reload import Mount, placed
-from tests.edge.serve.world import a_port, client_tls
 from tests.patience import HANG_S
+from tests.serve.world import a_port, client_tls
 
 #: By then everything was opened once that stays open.
 WARM: Final = 4

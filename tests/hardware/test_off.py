@@ -12,8 +12,8 @@ THEIRS = ("asched.hardware", "asched_lab.trace", "scipy", "xxhash")
 
 OFF = """
 import gc, json, sys, tracemalloc
-from asched.edge.host.configuration.file import load_config
-from asched.edge.host.user_plugins.catalogue import Catalogue, discover
+from asched.host.configuration.file import load_config
+from asched.host.user_plugins.catalogue import Catalogue, discover
 from asched.testing import World, node, pod
 
 def a_day(catalogue):
@@ -79,7 +79,7 @@ def test_with_none_of_them_enabled_as_much_is_called_held_and_followed_as_if_non
 
 def test_what_starts_the_scheduler_imports_none_of_them() -> None:
     code = (
-        "import sys, asched.cli.main, asched.cli.run, asched.edge.host.assemble;"
+        "import sys, asched.cli.main, asched.cli.run, asched.host.assemble;"
         f" print([name for name in sys.modules if name.startswith({THEIRS!r})])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from asched.core.config.gates import DEFAULT_GATES
-from asched.edge.host.configuration.file import (
+from asched.host.configuration.file import (
     FILE_BYTES_MAX,
     ConfigError,
     UnreadableFileError,

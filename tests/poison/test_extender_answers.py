@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, Effect, PatchPodStatus
 from asched.core.state.facts import Answer, Bound, Done, Refused, Replied
-from asched.edge.client.extender_http import first_value
-from asched.edge.client.writes import request_for
+from asched.kube.extender_http import first_value
+from asched.kube.writes import request_for
 from tests.builders import a_node, a_pod
 from tests.core.extender.playing import ExtendedPlay, an_extender
 from tests.poison.made import ODD

@@ -18,8 +18,8 @@ from asched.core.extender.answer import Advisor
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen
-from asched.edge.host.assemble import Parts, build_runners
-from asched.edge.serve.extender import VERBS, Opinion, SchedulerContext
+from asched.host.assemble import Parts, build_runners
+from asched.serve.extender import VERBS, Opinion, SchedulerContext
 from tests.builders import a_node, a_pod
 from tests.poison.counted import counted
 from tests.poison.made import Maker

@@ -35,7 +35,7 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.core.state.facts import Fact
-from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.host.assemble import Parts, build_machine, build_runners
 from asched_lab.sim.checker import EndState
 from tests.sim.api import TERMINATING, Api
 from tests.sim.making import APPS, CLAIMS, DEVICE_CLAIMS, NAMESPACES, OURS, ZONES, Json, Making

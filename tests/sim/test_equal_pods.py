@@ -10,7 +10,7 @@ import pytest
 from asched.core.config.defaults import configuration
 from asched.core.cycle.observer import Silent
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
-from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.host.assemble import Parts, build_machine, build_runners
 from tests.sim.api import Api
 from tests.sim.changing import Changing
 from tests.sim.making import Json, Making

@@ -12,7 +12,7 @@ from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Bound, Fact, Gone, Seen
-from asched.edge.host.assemble import build_runners
+from asched.host.assemble import build_runners
 from tests.builders import PodBuilder, a_node
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member

@@ -9,8 +9,8 @@ from asched.core.state.facts import Listed
 from asched.core.state.list_parts import ListParts
 from asched.core.state.nominated import Nominator
 from asched.core.state.refusals import Refusals
-from asched.edge.client.history import History
-from asched.edge.host.hearing import Hearing
+from asched.host.hearing import Hearing
+from asched.kube.history import History
 from asched_lab.sim.museum import INCIDENTS
 from asched_lab.sim.scenario import play
 from tests.sim.test_scenarios import findings
@@ -32,7 +32,7 @@ def test_who_does_not_notice_silence_is_found_out(monkeypatch: pytest.MonkeyPatc
         await asyncio.Future()
 
     monkeypatch.setattr(Hearing, "watch_over", patient)
-    monkeypatch.setattr("asched.edge.client.pace.STREAM_S", 600.0)
+    monkeypatch.setattr("asched.kube.pace.STREAM_S", 600.0)
 
     assert findings("Incident11", range(2))
 

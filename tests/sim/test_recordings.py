@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from asched.edge.host.recording.lines import effects_bytes
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.user_plugins.catalogue import Catalogue, of_class
+from asched.ops.recording.lines import effects_bytes
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.rebuilt import Rebuilt
 from asched_lab.sim.scenario import play

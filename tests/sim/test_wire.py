@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from asched.core.framework.effects import Bind
-from asched.edge.client.errors import ConnectionLost, DeadlineExceeded
-from asched.edge.client.transport import Reply
-from asched.edge.client.writes import Request
+from asched.kube.errors import ConnectionLost, DeadlineExceeded
+from asched.kube.transport import Reply
+from asched.kube.writes import Request
 from asched_lab.apiserver import bootstrap
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.clock import VirtualClock

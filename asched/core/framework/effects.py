@@ -1,6 +1,6 @@
 """Effects: everything the deciding half asks of the outside, as data. Each class names its answers.
 
-An effect leaves `Machine.handle`, the driver (`edge/host/loops.py`) performs it, and its outcome
+An effect leaves `Machine.handle`, the driver (`host/loops.py`) performs it, and its outcome
 comes back as a fact with the same id. Effects without answers are courtesy: they may be coalesced
 or dropped. `lane` says who waits behind whom: bindings never queue behind conditions, nor
 conditions behind events.

@@ -2,7 +2,7 @@
 
 Decoders raise much more than they promise: msgspec and json a RecursionError for text that nests
 deeply, msgspec a UnicodeDecodeError, PyYAML KeyError, IndexError and AttributeError for odd tags.
-`parse` makes one error of all of them. The client's decoders read bytes (`edge/client/parsing.py`);
+`parse` makes one error of all of them. The client's decoders read bytes (`kube/parsing.py`);
 `decode` makes a record of a mapping, for recordings, tests and answers that are parsed already.
 """
 

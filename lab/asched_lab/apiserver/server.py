@@ -25,7 +25,7 @@ import yaml
 from aiohttp import web
 
 from asched import names
-from asched.edge import certificates
+from asched.kube import certificates
 from asched_lab.apiserver import answering, bodies, bootstrap, crud, faults
 from asched_lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator, check_path
 from asched_lab.apiserver.call import Call, User, refusal

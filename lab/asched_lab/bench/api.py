@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 import orjson
 
-from asched.edge.client.errors import ApiError, TransportError, api_error
-from asched.edge.client.session import ConnectionOptions, Session, connect, read_json
-from asched.edge.client.transport import Reply
+from asched.kube.errors import ApiError, TransportError, api_error
+from asched.kube.session import ConnectionOptions, Session, connect, read_json
+from asched.kube.transport import Reply
 from asched_lab.apiserver.resources import BY_KIND, Resource, find
 from asched_lab.bench.manifests import JsonObject
 from asched_lab.bench.world import CannotRunError, WorkloadFailedError

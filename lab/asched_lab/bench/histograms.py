@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from typing import Final
 
-from asched.edge.certificates import client_context
+from asched.kube.certificates import client_context
 from asched_lab.bench.metrics import PERCENTILES, DataItem
 
 #: Seconds the page may take; a busy scheduler answers between two turns.

@@ -11,7 +11,7 @@ from typing import Final
 from asched.core.config.gate_table import LOCKED
 from asched.core.config.gates import DEFAULT_GATES, REFUSED, GateError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.edge.host.configuration.file import (
+from asched.host.configuration.file import (
     ConfigError,
     UnreadableFileError,
     load_config,

@@ -22,7 +22,7 @@ from typing import Any, Final
 import yaml
 
 from asched import names
-from asched.edge.client.errors import ConnectError
+from asched.kube.errors import ConnectError
 from asched_lab.apiserver.resources import find
 from asched_lab.bench import histograms
 from asched_lab.bench.api import PODS_PATH, Api, resource_of

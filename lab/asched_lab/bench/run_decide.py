@@ -27,11 +27,11 @@ from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.state.facts import Fact
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.memory import Collector
-from asched.edge.host.recording.recorder import Recorder as Recording
-from asched.edge.host.recording.recorder import head_of
-from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.memory import Collector
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.ops.recording.recorder import Recorder as Recording
+from asched.ops.recording.recorder import head_of
 from asched_lab.bench.engine_time import Recorder
 from asched_lab.bench.manifests import JsonObject
 from asched_lab.bench.metrics import DataItem, latency

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from asched.cli.arguments import port
-from asched.edge.files import write_private
+from asched.kube.files import write_private
 from asched_lab.apiserver import faults
 from asched_lab.apiserver.server import ApiServer
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.arguments import seed_number
-from asched.edge.host.process import runner
+from asched.host.process import runner
 from asched_lab.bench import plot, report
 from asched_lab.bench.preparation import Prepared
 from asched_lab.bench.run_bind import BindWorld

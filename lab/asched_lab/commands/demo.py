@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from asched import names
 from asched.cli.arguments import add_plugin_flags, node_count, pod_count, seed_number
-from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
-from asched.edge.host.process import runner
-from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover
+from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
+from asched.host.process import runner
+from asched.host.user_plugins.catalogue import PluginLoadError, discover
 from asched_lab.commands.demo_view import LateView, say
 from asched_lab.sim.demo import Demo, SchedulerDiedError, Summary
 

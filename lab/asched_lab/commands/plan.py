@@ -24,7 +24,7 @@ from typing import Any, Final
 from asched.cli.arguments import whole
 from asched.cli.output import add_output_flag, plain, written
 from asched.core.model.decode import MalformedError, parse
-from asched.edge.files import file_content, write_private
+from asched.kube.files import file_content, write_private
 from asched_lab.commands.simulate_text import told
 from asched_lab.commands.supposed import (
     INPUT_ERRORS,
@@ -119,7 +119,7 @@ def _checked(args: argparse.Namespace, cluster: Snapshot, file: str) -> tuple[Pl
 
 
 async def _apply(args: argparse.Namespace, plan: Plan) -> None:
-    from asched.edge.client.session import ConnectionOptions, connect
+    from asched.kube.session import ConnectionOptions, connect
     from asched_lab.whatif.applying import Applying
 
     options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)

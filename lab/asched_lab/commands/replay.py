@@ -19,11 +19,11 @@ from typing import Any, Final
 from asched.cli.arguments import add_plugin_flags
 from asched.cli.output import plain
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
-from asched.edge.host.memory import collected_seldom
-from asched.edge.host.recording.lines import Head, UnusableRecordingError
-from asched.edge.host.recording.recorder import here
-from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
+from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
+from asched.host.memory import collected_seldom
+from asched.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
+from asched.ops.recording.lines import Head, UnusableRecordingError
+from asched.ops.recording.recorder import here
 from asched_lab.replay.anonymous import anonymize
 from asched_lab.replay.comparing import Difference, Findings
 from asched_lab.replay.reading import Recording

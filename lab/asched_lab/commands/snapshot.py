@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from asched.edge.client.session import ConnectionOptions
+from asched.kube.session import ConnectionOptions
 from asched_lab.commands.supposed import INPUT_ERRORS, STDIN, fail
 from asched_lab.whatif.listing import snapshot_of
 from asched_lab.whatif.snapshot import Snapshot

@@ -12,10 +12,10 @@ from asched.cli.arguments import PODS_MAX, add_plugin_flags, seed_number, whole
 from asched.cli.output import plain
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
-from asched.edge.client.errors import ClientError
-from asched.edge.host.assemble import BUILD_ERRORS
-from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
-from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover
+from asched.host.assemble import BUILD_ERRORS
+from asched.host.configuration.file import ConfigError, UnreadableFileError
+from asched.host.user_plugins.catalogue import PluginLoadError, discover
+from asched.kube.errors import ClientError
 from asched_lab.whatif.changes import ScenarioError
 from asched_lab.whatif.scheduling import ExtendersError, scheduler_of
 from asched_lab.whatif.snapshot import Json, Snapshot, SnapshotError, bounded, documents, read
@@ -92,7 +92,7 @@ def snapshot(args: argparse.Namespace) -> Snapshot:
     """The cluster that is asked about. Raises INPUT_ERRORS."""
     if args.snapshot:
         return load(args.snapshot)
-    from asched.edge.client.session import ConnectionOptions  # 0.2 s, which a dump does not need
+    from asched.kube.session import ConnectionOptions  # 0.2 s, which a dump does not need
     from asched_lab.whatif.listing import snapshot_of
 
     options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)

@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from asched.edge.host.recording.asked import Asked, asked_for
-from asched.edge.host.recording.file import RecordingFile
-from asched.edge.host.recording.lines import (
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.ops.recording.asked import Asked, asked_for
+from asched.ops.recording.file import RecordingFile
+from asched.ops.recording.lines import (
     LIST_PART,
     Head,
     PartLine,
@@ -27,7 +28,6 @@ from asched.edge.host.recording.lines import (
     head_line,
     read_part,
 )
-from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched_lab.replay.pseudonyms import Pseudonyms
 from asched_lab.replay.reading import RecordedTurn, Recording
 from asched_lab.replay.rebuilt import Rebuilt

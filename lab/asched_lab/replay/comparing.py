@@ -19,8 +19,8 @@ import msgspec
 
 from asched.core.framework.effects import Effect
 from asched.core.state.facts import Answer, Fact, Raised, Refused, TimedOut
-from asched.edge.host.recording.asked import Asked, asked_for
-from asched.edge.host.recording.lines import RecordedError, effects_bytes, recorded
+from asched.ops.recording.asked import Asked, asked_for
+from asched.ops.recording.lines import RecordedError, effects_bytes, recorded
 from asched_lab.replay.reading import RecordedTurn
 from asched_lab.replay.reasons import Reasons, Why
 from asched_lab.replay.rebuilt import Rebuilt

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from asched.edge.host.recording.file import LineReader
-from asched.edge.host.recording.lines import (
+from asched.ops.recording.file import LineReader
+from asched.ops.recording.lines import (
     FORMAT,
     EndLine,
     Head,

@@ -15,22 +15,16 @@ from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
 from asched.core.model.decode import MalformedError, parse
 from asched.core.state.facts import Fact
-from asched.edge.host.assemble import (
-    BUILD_ERRORS,
-    Parts,
-    build_machine,
-    build_runners,
-    reconfigured,
-)
-from asched.edge.host.configuration.file import ConfigError, load_config
-from asched.edge.host.recording.lines import (
+from asched.host.assemble import BUILD_ERRORS, Parts, build_machine, build_runners, reconfigured
+from asched.host.configuration.file import ConfigError, load_config
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.ops.recording.lines import (
     FactReader,
     Head,
     Reload,
     UnreadableLineError,
     UnusableRecordingError,
 )
-from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched_lab.replay.reading import RecordedTurn
 
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import msgspec
 
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.edge.host.clock import counter_s
-from asched.edge.host.recording.asked import asked_for
-from asched.edge.host.recording.file import LineReader
-from asched.edge.host.recording.lines import TurnLine, UnreadableLineError, effects_bytes, read_line
-from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.host.clock import counter_s
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.ops.recording.asked import asked_for
+from asched.ops.recording.file import LineReader
+from asched.ops.recording.lines import TurnLine, UnreadableLineError, effects_bytes, read_line
 from asched_lab.replay.comparing import Comparison, Findings
 from asched_lab.replay.reading import RecordedTurn, Recording
 from asched_lab.replay.reasons import Reasons

@@ -4,7 +4,7 @@ A `Judge` is one extender's rule. While `SickExtenders` is in force its answers 
 all, as an error, as nonsense, or as a lie; afterwards it is honest and quick. Whatever it grants is
 written down: nobody may be bound to a node that no extender granted.
 
-Source  edge/client/extenders.py, which asks with sockets; its place is taken here
+Source  kube/extenders.py, which asks with sockets; its place is taken here
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from asched.core.framework.effects import (
     Wholes,
 )
 from asched.core.state.facts import Answer, Refused, Replied, Returned, Unknown
-from asched.edge.client.writes import bind as bind_request
+from asched.kube.writes import bind as bind_request
 from asched_lab.sim.faults import SickExtenders
 from asched_lab.sim.requests import send
 from asched_lab.sim.wire import WAY_S_MAX

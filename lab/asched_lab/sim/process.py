@@ -1,6 +1,6 @@
 """One process of the scheduler in a simulated world: production's own, on a loop in virtual time.
 
-    reflectors ─> inbox ─> turns ─> machine ─> dispatcher      (edge/host/loops.py, edge/client)
+    reflectors ─> inbox ─> turns ─> machine ─> dispatcher      (host/loops.py, kube)
          └──────────── wire (late, broken, lossy) ───────┘      instead of sockets and TLS
 
 With an election it leads on its own loop, where production has a thread for it. Whoever lost the
@@ -25,25 +25,25 @@ from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
 from asched.core.model.meta import ObjectMeta
 from asched.core.state.facts import Answer, Fact, Listed, Seen
-from asched.edge.client.dispatch import DispatchOptions
-from asched.edge.client.events import EventRecorder
-from asched.edge.client.pace import ReflectorOptions
-from asched.edge.client.reading import runs_backwards
-from asched.edge.client.session import Session
-from asched.edge.client.writes import Request
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.audit.auditor import Auditor
-from asched.edge.host.clock import Clock
-from asched.edge.host.election import Candidate, Stand
-from asched.edge.host.hearing import StartOverError
-from asched.edge.host.leadership import LostLeadershipError
-from asched.edge.host.listeners import listeners_of
-from asched.edge.host.loops import Scheduler
-from asched.edge.host.measured import MeasuredDispatcher
-from asched.edge.host.memory import Collector
-from asched.edge.host.recording.recorder import Recorder, head_of
-from asched.edge.host.user_plugins.catalogue import Catalogue
-from asched.edge.telemetry.metrics import Metrics
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.clock import Clock
+from asched.host.election import Candidate, Stand
+from asched.host.hearing import StartOverError
+from asched.host.leadership import LostLeadershipError
+from asched.host.listeners import listeners_of
+from asched.host.loops import Scheduler
+from asched.host.measured import MeasuredDispatcher
+from asched.host.memory import Collector
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.dispatch import DispatchOptions
+from asched.kube.events import EventRecorder
+from asched.kube.pace import ReflectorOptions
+from asched.kube.reading import runs_backwards
+from asched.kube.session import Session
+from asched.kube.writes import Request
+from asched.ops.audit.auditor import Auditor
+from asched.ops.recording.recorder import Recorder, head_of
+from asched.serve.telemetry.metrics import Metrics
 from asched_lab.sim.loop import VirtualLoop
 from asched_lab.sim.wire import Wire, WireSession
 

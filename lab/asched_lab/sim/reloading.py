@@ -1,6 +1,6 @@
 """A change of the configuration of a simulated process, by production's own reloader.
 
-Source  edge/host/configuration/reload.py; stood in for are the pages, the count of reloads, and the
+Source  host/configuration/reload.py; stood in for are the pages, the count of reloads, and the
         extenders (the judges of a world are fixed)
 """
 
@@ -11,10 +11,10 @@ from typing import Any, cast
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import Kind
-from asched.edge.host.configuration.reload import Reloader, Wanted
-from asched.edge.host.extenders import Consultants
-from asched.edge.host.inspection import Inspection
-from asched.edge.telemetry.component_metrics import OwnMetrics
+from asched.host.configuration.reload import Reloader, Wanted
+from asched.host.extenders import Consultants
+from asched.serve.inspection import Inspection
+from asched.serve.telemetry.component_metrics import OwnMetrics
 from asched_lab.sim.world import World
 
 

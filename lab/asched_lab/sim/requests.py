@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from asched.core.framework.effects import Bind, PodRef
-from asched.edge.client.transport import Reply
-from asched.edge.client.writes import Request
+from asched.kube.transport import Reply
+from asched.kube.writes import Request
 from asched_lab.apiserver.auth import ADMIN
 from asched_lab.apiserver.call import Call, refusal
 from asched_lab.apiserver.call import Reply as ServerReply

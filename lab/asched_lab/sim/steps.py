@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from asched.core.framework.effects import Bind, PodRef
 from asched.core.model.kinds import BY_PLURAL
-from asched.edge.client.writes import Request, bind
+from asched.kube.writes import Request, bind
 from asched_lab.apiserver import deletion
 from asched_lab.apiserver.resources import NODES, PODS, find
 from asched_lab.sim.checker import EndState

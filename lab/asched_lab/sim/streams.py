@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl, urlencode
 
 import orjson
 
-from asched.edge.client.errors import ConnectionLost, DeadlineExceeded
-from asched.edge.client.transport import Reply
-from asched.edge.client.writes import Request
+from asched.kube.errors import ConnectionLost, DeadlineExceeded
+from asched.kube.transport import Reply
+from asched.kube.writes import Request
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.faults import GONE
 from asched_lab.apiserver.watching import BOOKMARK_BEFORE_END_S, INITIAL_END, Watch

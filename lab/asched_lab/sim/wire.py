@@ -13,23 +13,18 @@ from itertools import count
 from typing import Any, Final, TypeVar
 
 from asched.core.framework.effects import Bind
-from asched.edge.client.credentials import Credentials
-from asched.edge.client.errors import (
-    ConnectFailed,
-    ConnectionLost,
-    DeadlineExceeded,
-    TransportError,
-)
-from asched.edge.client.kubeconfig import Login
-from asched.edge.client.session import ConnectionOptions, Session
-from asched.edge.client.transport import (
+from asched.kube.credentials import Credentials
+from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, TransportError
+from asched.kube.kubeconfig import Login
+from asched.kube.session import ConnectionOptions, Session
+from asched.kube.transport import (
     HEADER_TIMEOUT_S,
     Reply,
     StreamingTransport,
     no_fence,
     observe_nothing,
 )
-from asched.edge.client.writes import Request
+from asched.kube.writes import Request
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.faults import CONFLICT, OVERLOADED
 from asched_lab.apiserver.resources import PODS

@@ -18,8 +18,8 @@ from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent, ReadPod
-from asched.edge.host.assemble import Parts
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.assemble import Parts
+from asched.host.user_plugins.catalogue import Catalogue, of_class
 from asched_lab.apiserver import bootstrap
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import NODES, POD_GROUPS, REQUESTS

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import orjson
 
-from asched.edge.client.errors import ApiError, ClientError, NotFound, TransportError
-from asched.edge.client.session import Session, read_json
+from asched.kube.errors import ApiError, ClientError, NotFound, TransportError
+from asched.kube.session import Session, read_json
 from asched_lab.apiserver.resources import BY_KIND
 from asched_lab.whatif.makers import DEPLOYMENT, GATE, STATEFUL_SET, NoPlanError, selected
 from asched_lab.whatif.plan import Plan, gated, marked, pinned

@@ -7,7 +7,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Listed
-from asched.edge.host.memory import collected_seldom
+from asched.host.memory import collected_seldom
 from asched_lab.apiserver.resources import PODS
 from asched_lab.whatif.changes import Scenario, apply
 from asched_lab.whatif.result import Result, result_of

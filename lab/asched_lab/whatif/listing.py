@@ -30,13 +30,13 @@ from asched.core.model.kinds import (
     PROVISIONING_REQUEST,
     Kind,
 )
-from asched.edge.client.codec import KindCodec, peek_continue
-from asched.edge.client.errors import ApiError, ClientError, Expired, ProtocolBroken, api_error
-from asched.edge.client.lists import PAGE_SIZE, PAGE_TIMEOUT_S
-from asched.edge.client.parsing import read
-from asched.edge.client.session import ConnectionOptions, Session, connect
-from asched.edge.client.versions import versions_of
-from asched.edge.client.watch import POD_FIELD_SELECTOR
+from asched.kube.codec import KindCodec, peek_continue
+from asched.kube.errors import ApiError, ClientError, Expired, ProtocolBroken, api_error
+from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
+from asched.kube.parsing import read
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.versions import versions_of
+from asched.kube.watch import POD_FIELD_SELECTOR
 from asched_lab.whatif.snapshot import (
     ADMISSION,
     Json,

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from asched.edge.client.session import ConnectionOptions
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.host.user_plugins.catalogue import Catalogue, of_class
+from asched.kube.session import ConnectionOptions
 from asched_lab.whatif.changes import Scenario, ScenarioError
 from asched_lab.whatif.engine import suppose
 from asched_lab.whatif.listing import snapshot_of
@@ -50,7 +50,7 @@ def read(file: Path | str) -> Snapshot:
 
 def live(*, kubeconfig: str = "", context: str = "") -> Snapshot:
     """The cluster as it is now. Not to be called on a running event loop. Raises what the client
-    raises (`asched.edge.client.errors.ClientError`), SnapshotError.
+    raises (`asched.kube.errors.ClientError`), SnapshotError.
     """
     options = ConnectionOptions(kubeconfig=kubeconfig, context=context)
     return asyncio.run(snapshot_of(options))

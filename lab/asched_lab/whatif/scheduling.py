@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
-from asched.edge.host.configuration.file import load_config
-from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.host.configuration.file import load_config
+from asched.host.user_plugins.catalogue import Catalogue
 from asched_lab.whatif.snapshot import Json, Snapshot
 from asched_lab.whatif.world import Scheduler
 

@@ -19,7 +19,7 @@ from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.timestamp import microseconds
 from asched.core.state.facts import Answer, Bound, Fact, Gone, Listed, Refused, Seen
-from asched.edge.client.writes import answer_for, request_for
+from asched.kube.writes import answer_for, request_for
 from asched_lab.apiserver import binding, bodies, bootstrap, crud
 from asched_lab.apiserver.context import NAME_LETTERS, SUFFIX_LENGTH, Options
 from asched_lab.apiserver.defaults_kinds import apply_defaults

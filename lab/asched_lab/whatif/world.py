@@ -30,9 +30,9 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, Stage
 from asched.core.state.facts import Answer, Fact, Refused, WallClock
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.plugin_calls import answer_now
-from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.plugin_calls import answer_now
+from asched.host.user_plugins.catalogue import Catalogue
 from asched_lab.whatif.hands import Hands
 from asched_lab.whatif.store import Store
 

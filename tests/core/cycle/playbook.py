@@ -15,7 +15,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE
 from asched.core.state.facts import Answer, Bound, Fact, Gone, Seen
-from asched.edge.host.assemble import Parts, build_machine, build_runners, known_points
+from asched.host.assemble import Parts, build_machine, build_runners, known_points
 from tests.builders import NodeBuilder, PodBuilder
 
 E = TypeVar("E", bound=Effect)

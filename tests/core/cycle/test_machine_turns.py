@@ -28,7 +28,7 @@ from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.budget import SLICE_STEPS, Budget
 from asched.core.state.facts import Answer, Bound, Done, Returned, Seen, Unknown
-from asched.edge.host.assemble import build_runners
+from asched.host.assemble import build_runners
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_budget import a_play as a_slow_play

@@ -7,7 +7,7 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD
 from asched.core.queue.suspects import put_behind
 from asched.core.state.facts import Seen
-from asched.edge.host.assemble import build_runners, reconfigured
+from asched.host.assemble import build_runners, reconfigured
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 

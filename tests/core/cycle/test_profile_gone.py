@@ -10,7 +10,7 @@ from asched.core.framework.status import Code, Status
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.reprofile import reprofile
 from asched.core.state.facts import Refused
-from asched.edge.host.assemble import queue_profiles
+from asched.host.assemble import queue_profiles
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 

@@ -8,7 +8,7 @@ from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.reprofile import reprofile
 from asched.core.state.facts import Done
-from asched.edge.host.assemble import queue_profiles
+from asched.host.assemble import queue_profiles
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 

@@ -1,6 +1,6 @@
 """What decides is facts alone: a replay driver is a loop over what a machine was told.
 
-`edge/host/recording` does this from a file; here is the seam it hangs on, in its smallest form.
+`host/recording` does this from a file; here is the seam it hangs on, in its smallest form.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Bound, Fact, Refused, Seen
 from tests.builders import a_node, a_pod
-from tests.edge.host.recording.recorded import a_machine, ours
+from tests.ops.recording.recorded import a_machine, ours
 
 
 class Turn(NamedTuple):

@@ -13,7 +13,7 @@ from asched.core.model.decode import MalformedObjectError
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Bound, Refused, Seen
 from asched.core.state.nominated import Nominator
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.volume_builders import a_claim, a_volume, lose, see
 

@@ -10,7 +10,7 @@ from asched.core.framework.points import PermitPlugin, Plugin, QueueSortPlugin, 
 from asched.core.framework.profile import CannotBuildError, build, with_implicit
 from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 
 TOPOLOGY = parse(["GenericWorkload=true,TopologyAwareWorkloadScheduling=true"]).enabled
 GANGS = parse(["GenericWorkload=true,GangScheduling=true"]).enabled

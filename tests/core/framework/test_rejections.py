@@ -11,7 +11,7 @@ from asched.core.framework.runner import Runner, run_alone
 from asched.core.framework.status import Reason, unschedulable
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import PodBuilder, a_node, a_pod, pending
 from tests.core.cycle.playbook import Play
 

@@ -10,7 +10,7 @@ from asched.core.framework.runner import Decision, run_alone
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.state.facts import Seen
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import a_node, a_pod, pending, term
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
 

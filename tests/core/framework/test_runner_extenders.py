@@ -20,7 +20,7 @@ from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RES
 from asched.core.plugins import IN_TREE
 from asched.core.state.facts import Answer, Done, Gone, Seen
 from asched.core.state.pods import PodInfo
-from asched.edge.host.assemble import Parts, build_runners, known_points
+from asched.host.assemble import Parts, build_runners, known_points
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
 

@@ -18,7 +18,7 @@ from asched.core.framework.status import Reason, unresolvable
 from asched.core.model.kinds import NODE
 from asched.core.plugins import IN_TREE
 from asched.core.state.facts import Seen
-from asched.edge.host.assemble import build_runners, known_points
+from asched.host.assemble import build_runners, known_points
 from tests.builders import PodBuilder, a_node, a_pod, pending
 from tests.core.framework.test_meter import Ears, Watch
 from tests.core.framework.test_runner_extenders import Table

@@ -10,7 +10,7 @@ from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RES
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
 from tests.core.framework.test_meter import Ears, Watch

@@ -16,7 +16,7 @@ from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.sparing import victims_for
 from asched.core.state.facts import Seen
 from asched.core.state.pods import PodInfo
-from asched.edge.host.assemble import Parts
+from asched.host.assemble import Parts
 from tests.builders import PodBuilder, a_node, a_pod
 
 LOW, MID, HIGH = 10, 100, 1000

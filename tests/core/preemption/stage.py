@@ -16,7 +16,7 @@ from asched.core.model.workload import PodDisruptionBudget
 from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 
 NAMESPACES = ("default", "team")

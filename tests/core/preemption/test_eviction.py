@@ -21,7 +21,7 @@ from asched.core.model.pod import Pod
 from asched.core.preemption.eviction import Eviction, is_preempted
 from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.state.facts import Done, Gone, Refused, Returned, Seen, Unknown
-from asched.edge.host.assemble import Parts
+from asched.host.assemble import Parts
 from tests.builders import PodBuilder, a_node
 from tests.core.preemption.stage import a_high, a_low
 

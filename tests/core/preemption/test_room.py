@@ -15,7 +15,7 @@ from asched.core.preemption.room import Room, Want, is_hopeless, of_group, of_pl
 from asched.core.preemption.units import Unit
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
-from asched.edge.host.assemble import Parts
+from asched.host.assemble import Parts
 from tests.builders import a_node, a_pod
 
 CPU = 0

@@ -12,7 +12,7 @@ from asched.core.shadow.neighbours import NEAR
 from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Listed, Seen
-from asched.edge.host.assemble import build_runners
+from asched.host.assemble import build_runners
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import ours
 from tests.core.shadow.test_following import NAME, REFUSED, Looking, equal, small

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from asched.edge.host.user_plugins.arguments import ArgsError, arguments
 from asched.hardware.gpu.args import STRATEGIES, GpuSharingArgs
 from asched.hardware.gpu.plugin import GpuSharing
 from asched.hardware.gpu.shares import Demand
+from asched.host.user_plugins.arguments import ArgsError, arguments
 
 
 def decoded(given: dict[str, Any]) -> GpuSharingArgs:

@@ -16,9 +16,9 @@ from asched.core.model.timestamp import rfc3339
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from asched.core.state.pods import PodInfo
-from asched.edge.host.user_plugins.arguments import decoded
 from asched.hardware.koordinator.load_aware import LoadAwareScheduling, LoadAwareSchedulingArgs
 from asched.hardware.koordinator.node_metric import NODE_METRIC, NodeMetric, duration_s
+from asched.host.user_plugins.arguments import decoded
 from tests.builders import all_rows
 from tests.twins import node_metric as twin
 

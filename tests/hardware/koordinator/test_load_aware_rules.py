@@ -10,7 +10,6 @@ import pytest
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
-from asched.edge.host.user_plugins.arguments import decoded
 from asched.hardware.koordinator.load_aware import (
     LoadAwareScheduling,
     LoadAwareSchedulingArgs,
@@ -18,6 +17,7 @@ from asched.hardware.koordinator.load_aware import (
 )
 from asched.hardware.koordinator.node_load import Aggregated
 from asched.hardware.koordinator.node_metric import NODE_METRIC, NodeMetric
+from asched.host.user_plugins.arguments import decoded
 from asched.plugin import I64, Action
 from tests.builders import PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
 from tests.hardware.koordinator.worlds import NOW_S, Node

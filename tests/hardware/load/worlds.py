@@ -12,8 +12,8 @@ from asched.core.model.timestamp import rfc3339
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Listed, Seen
 from asched.core.state.pods import PodInfo
-from asched.edge.client.polling import Past
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
+from asched.kube.polling import Past
 
 Json = dict[str, Any]
 NOW_S = 1_800_000_000.0

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.kube.session import ConnectionOptions, Session, connect
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.apiserver.store import MODIFIED, Change
@@ -139,7 +139,7 @@ async def test_an_answer_that_gets_lost_leaves_nothing_behind(world: World, monk
             raise ConnectionLost("the connection was closed")
         return answer
 
-    from asched.edge.client.errors import ConnectionLost
+    from asched.kube.errors import ConnectionLost
 
     monkeypatch.setattr(Applying, "_ask", lost)
     with pytest.raises(NoPlanError, match="the connection was closed"):

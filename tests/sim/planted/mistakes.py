@@ -10,7 +10,7 @@ CONFIRMATION: Final = "core/cycle/confirmation.py"
 ELECTION: Final = "core/leader/election.py"
 BUDGETS: Final = "core/preemption/budgets.py"
 VICTIMS: Final = "core/preemption/victims.py"
-WATCH: Final = "edge/client/watch.py"
+WATCH: Final = "kube/watch.py"
 QUEUE: Final = "core/queue/queue.py"
 CLUSTER: Final = "core/state/cluster.py"
 HOLDS: Final = "core/state/holds.py"
@@ -35,7 +35,7 @@ MISTAKES: Final = (
         "fences",
         "nobody asks whether it may act",
         "LeaderChanges",
-        "edge/host/loops.py",
+        "host/loops.py",
         "not self._is_void and (self._leadership is None or self._leadership.may_act())",
         "True",
     ),
@@ -184,7 +184,7 @@ MISTAKES: Final = (
         "watches",
         "time may go back",
         "Incident17",
-        "edge/client/history.py",
+        "kube/history.py",
         "            if runs_backwards(version, now):",
         "            if False:",
     ),
@@ -192,7 +192,7 @@ MISTAKES: Final = (
         "watches",
         "silence is never looked into",
         "Incident11",
-        "edge/client/doubt.py",
+        "kube/doubt.py",
         "        elif was_probe:",
         "        elif False:",
     ),
@@ -311,10 +311,10 @@ MISTAKES: Final = (
         "fences",
         "what waits in a lane is sent after the lease was lost",
         "LeaderChanges",
-        "edge/client/transport.py",
+        "kube/transport.py",
         "        if not self._may_send():",
         "        if False:",
-        (("edge/host/measured.py", "        if self._may_send():", "        if True:"),),
+        (("host/measured.py", "        if self._may_send():", "        if True:"),),
     ),
     Mistake(
         "fences",
@@ -403,7 +403,7 @@ MISTAKES: Final = (
         "fences",
         "a lease is written whatever became of it meanwhile",
         "LeaderChanges",
-        "edge/client/leases.py",
+        "kube/leases.py",
         'self._body(lease["metadata"], spec)',
         'self._body({**lease["metadata"], "resourceVersion": ""}, spec)',
     ),
@@ -411,7 +411,7 @@ MISTAKES: Final = (
         "fences",
         "a lease is handed on while a binding may still be carried out",
         "LeaderChanges",
-        "edge/host/loops.py",
+        "host/loops.py",
         '        is_settled = not self._unsettled\n        await self.tasks.cancel("dispatcher")\n',
         '        is_settled = True\n        await self.tasks.cancel("dispatcher")\n',
     ),
@@ -419,7 +419,7 @@ MISTAKES: Final = (
         "confirmation",
         "an answer that got lost is told as a refusal",
         "LateBindings",
-        "edge/client/retries.py",
+        "kube/retries.py",
         "    if isinstance(effect, ReadPod) or maybe_done:",
         "    if isinstance(effect, ReadPod):",
     ),
@@ -427,7 +427,7 @@ MISTAKES: Final = (
         "confirmation",
         "a binding is for whoever has the name",
         "OldNames",
-        "edge/client/writes.py",
+        "kube/writes.py",
         '"namespace": pod.namespace, "uid": pod.uid},\n            "target"',
         '"namespace": pod.namespace, "uid": ""},\n            "target"',
     ),
@@ -476,7 +476,7 @@ MISTAKES: Final = (
         "watches",
         "decisions begin before everything is listed",
         "Quotas",
-        "edge/host/loops.py",
+        "host/loops.py",
         "        for reflector in self.reflectors.values():\n            await",
         "        for reflector in list(self.reflectors.values())[:0]:\n            await",
     ),
@@ -484,7 +484,7 @@ MISTAKES: Final = (
         "watches",
         "of two sights of an object the older one is kept",
         "Churn",
-        "edge/host/inbox.py",
+        "host/inbox.py",
         "                self._facts[at - self.drained] = fact\n",
         "",
     ),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from asched.core.framework.effects import Bind, DeletePod, Effect, PodRef
-from asched.edge.client.writes import bind
+from asched.kube.writes import bind
 from asched_lab.apiserver import deletion
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.store import DELETED, Change

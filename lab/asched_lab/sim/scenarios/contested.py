@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asched.core.framework.effects import Bind, PodRef
-from asched.edge.client.writes import bind
+from asched.kube.writes import bind
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.store import DELETED, Change
 from asched_lab.sim.checker import EndState

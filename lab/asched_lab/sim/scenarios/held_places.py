@@ -11,7 +11,7 @@ from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, Stage
-from asched.edge.client.writes import Request
+from asched.kube.writes import Request
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.apiserver.store import Change
 from asched_lab.sim.checker import EndState

@@ -10,7 +10,7 @@ from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Seen
 from asched.core.state.nominated import Nominator
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import PodBuilder, a_cluster, a_node, a_pod
 
 ZONE = "topology.kubernetes.io/zone"

@@ -17,7 +17,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import Service
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from asched_lab.sim import mix
 
 STEPS = 90

@@ -16,7 +16,7 @@ from asched.core.model.node import Node
 from asched.core.plugins.pod_topology_spread import skew
 from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.nominated import Nominator
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import a_node, a_pod
 from tests.core.preemption.stage import Stage, a_low
 from tests.topology_world import RandomWorld, spread

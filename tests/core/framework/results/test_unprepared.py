@@ -9,7 +9,7 @@ from asched.core.framework.status import Code, PointError
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
-from asched.edge.host.assemble import Parts, build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending
 
 PRE_FILTER = {

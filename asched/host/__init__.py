@@ -1,0 +1,1 @@
+"""The process: composition, the serial loop, tasks, reload, users' plugins, election."""

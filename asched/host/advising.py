@@ -1,0 +1,262 @@
+"""`asched extender` as a process: follow the cluster like a scheduler, decide nothing, answer.
+
+    watch streams ─> machine that is not active ─> cluster <── Advisor <── port of the extender
+    bind question ─> bind plugins ─> effects ─> a dispatcher of its own ─> API
+
+With `follows` off nothing is watched and no API server is needed: each question is judged by the
+whole nodes it brings (nodeCacheCapable: false), which are then as empty as kube-scheduler sends
+them. Extenders of our own configuration are left out, or two of us could ask each other forever.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Generator
+from functools import partial
+from ipaddress import ip_address
+from typing import Any
+
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.confirmation import settle
+from asched.core.extender import wire
+from asched.core.extender.answer import Advisor
+from asched.core.framework.effects import Bind, CallPlugin, Effect, WaitFor
+from asched.core.framework.status import PointError, Status
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE
+from asched.core.model.node import Node
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer, Listed, Raised, Returned, TimedOut
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.clock import counter_s
+from asched.host.ending import stop_on_signals
+from asched.host.loops import DRAIN_S, Scheduler
+from asched.host.process import runner
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.dispatch import Dispatcher
+from asched.kube.files import file_content
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.serve.door import Door, Limits, connections_max
+from asched.serve.extender import NAMES_BYTES_MAX, Opinion, SchedulerContext
+from asched.serve.listening import listen
+from asched.serve.options import CannotServeError, ServingOptions
+from asched.serve.tls import Certificates
+
+log = logging.getLogger("asched.extender")
+
+
+class AdvisingPlan(msgspec.Struct, frozen=True):
+    """`serving` names address, port and certificate; `client_ca_file` who may ask over TLS."""
+
+    configuration: SchedulerConfiguration
+    serving: ServingOptions
+    connection: ConnectionOptions = msgspec.field(default_factory=ConnectionOptions)
+    plugins: Catalogue = msgspec.field(default_factory=Catalogue)
+    follows: bool = True
+    tls: bool = False
+    client_ca_file: str = ""
+
+
+def run_advising(plan: AdvisingPlan) -> int:
+    """Until a signal asks for the end. Raises CannotServeError, ConnectError, CannotStartError,
+    BUILD_ERRORS.
+    """
+    return runner()(advise(plan))
+
+
+async def advise(plan: AdvisingPlan, started: "asyncio.Future[int] | None" = None) -> int:
+    """The same within a loop; `started` is told the port."""
+    plan = replace(plan, configuration=replace(plan.configuration, extenders=()))
+    adviser = _Following(plan, await connect(plan.connection)) if plan.follows else _Alone(plan)
+    port = None
+    try:
+        port, number = await _listen(plan, adviser.opinion())
+        if started is not None:
+            started.set_result(number)
+        log.info("serving", extra={"port": number, "follows": plan.follows})
+        await adviser.run()
+    finally:
+        if port is not None:
+            await port.close()
+    return 0
+
+
+async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[Door, int]:
+    options = plan.serving
+    # One kube-scheduler asks, with a connection for each pod that it binds.
+    door = Door(SchedulerContext(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
+    cure = "choose another --port"
+    return door, door.open(await listen(options.bind_address, options.secure_port, cure=cure))
+
+
+def _tls_of(plan: AdvisingPlan) -> ssl.SSLContext | None:
+    """None for plain HTTP. With a client CA nobody without a certificate gets in."""
+    if not plan.tls:
+        return None
+    context = Certificates(plan.serving).context
+    if plan.client_ca_file:
+        try:
+            bundle = file_content(plan.client_ca_file)
+            context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
+        except (OSError, ValueError) as error:
+            raise CannotServeError(
+                f"--client-ca-file {plan.client_ca_file} cannot be used: {error}"
+            ) from error
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _is_local(plan: AdvisingPlan) -> bool:
+    """Whether only this machine can ask, without a certificate."""
+    if plan.client_ca_file:
+        return False
+    address = plan.serving.bind_address
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+class _Following:
+    """Knows the cluster from the watch."""
+
+    def __init__(self, plan: AdvisingPlan, session: Session) -> None:
+        self._plan = plan
+        parts = Parts.fresh()
+        plugins = plan.plugins
+        runners = build_runners(
+            plan.configuration, parts, factories=plugins.factories, known=plugins.known
+        )
+        machine = build_machine(plan.configuration, parts, runners, counter_s=counter_s)
+        machine.is_active = False
+        self._cluster = parts.cluster
+        self._advisor = Advisor(parts.cluster, runners)
+        self._scheduler = Scheduler(session, machine)
+        self._binding = _Binding(session, parts.cluster)
+
+    def opinion(self) -> Opinion:
+        return Opinion(
+            advisor_for=lambda _question: self._advisor,
+            bind=lambda question: self._binding.run(self._advisor.bind(question)),
+            is_ready=lambda: "" if self._scheduler.is_synced else "the cluster is still being read",
+            may_bind=_is_local(self._plan) or bool(self._plan.client_ca_file),
+            is_local=_is_local(self._plan),
+            bytes_max=NAMES_BYTES_MAX,
+        )
+
+    async def run(self) -> None:
+        self._scheduler.tasks.spawn("bindings of others", self._binding.dispatcher.run())
+        stop_on_signals(self._ending)
+        await self._scheduler.run()
+
+    def _ending(self) -> None:
+        self._scheduler.tasks.spawn("last bindings", self._end())
+
+    async def _end(self) -> None:
+        """Whoever asked for a binding gets an answer, then the watch ends."""
+        await self._binding.dispatcher.drain(DRAIN_S / 2)
+        self._scheduler.stop()
+
+
+class _Alone:
+    """Knows what a question brings."""
+
+    def __init__(self, plan: AdvisingPlan) -> None:
+        self._plan = plan
+        self._stop = asyncio.Event()
+        self._advisor(())  # a configuration that cannot be built is told at once
+
+    def opinion(self) -> Opinion:
+        async def bind(_: wire.BindingArguments) -> str:
+            return "this extender does not know the cluster: it cannot bind"
+
+        is_local = _is_local(self._plan)
+        return Opinion(self._advisor_for, bind, lambda: "", may_bind=True, is_local=is_local)
+
+    async def run(self) -> None:
+        stop_on_signals(self._stop.set)
+        await self._stop.wait()
+
+    def _advisor_for(self, question: wire.Arguments | None) -> Advisor:
+        if question is None:
+            raise PointError("without following the cluster there is no preemption; drop the verb")
+        if question.nodes is None:
+            raise PointError(
+                "only names of nodes came: set nodeCacheCapable: false, or let the extender follow"
+                " the cluster"
+            )
+        return self._advisor(question.nodes)
+
+    def _advisor(self, nodes: Any) -> Advisor:
+        parts = Parts.fresh()
+        plugins = self._plan.plugins
+        parts.cluster.apply(Listed(NODE, tuple(decode(Node, node) for node in nodes)))
+        runners = build_runners(
+            self._plan.configuration, parts, factories=plugins.factories, known=plugins.known
+        )
+        return Advisor(parts.cluster, runners)
+
+
+class _Binding:
+    """Runs what bind plugins yield, to its end, beside the machine."""
+
+    def __init__(self, session: Session, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._effect_ids = 0
+        self.dispatcher = Dispatcher(session, self._answered)
+
+    async def run(self, steps: Generator[Effect, Answer, Status]) -> str:
+        """What went wrong, empty for success."""
+        try:
+            effect = next(steps)
+            while True:
+                answer = await (
+                    self._settled(effect) if isinstance(effect, Bind) else self._ask(effect)
+                )
+                effect = steps.send(answer)
+        except StopIteration as end:
+            status: Status = end.value
+            return "" if status.is_success else status.message
+        except PointError as error:
+            return str(error)
+
+    async def _settled(self, bind: Bind) -> Answer:
+        """A binding whose answer got lost is read back, as in the scheduler."""
+        lost = partial(log.warning, "the answer to a binding was lost: %s")
+        steps = settle(bind, self._cluster, lost, lambda: bind.node in self._cluster.nodes.row_of)
+        try:
+            effect = next(steps)
+            while True:
+                effect = steps.send(await self._ask(effect))
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+
+    async def _ask(self, effect: Effect) -> Answer:
+        if isinstance(effect, CallPlugin):
+            try:
+                async with asyncio.timeout(effect.timeout_s):
+                    return Returned(0, await effect.call())
+            except Exception as error:  # noqa: BLE001 - the asker hears of it
+                return Raised(0, error)
+        if isinstance(effect, WaitFor):
+            await asyncio.sleep(effect.timeout_s)
+            return TimedOut(0)
+        self._effect_ids += 1
+        force_setattr(effect, "id", self._effect_ids)
+        if not effect.answers or not effect.wants_answer:
+            self.dispatcher.submit(effect)
+            return Returned(0, None)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[self._effect_ids] = future
+        self.dispatcher.submit(effect)
+        return await future
+
+    def _answered(self, answer: Answer) -> None:
+        future = self._waiting.pop(answer.effect_id, None)
+        if future is not None and not future.done():
+            future.set_result(answer)

@@ -1,0 +1,246 @@
+"""Reading a configuration file: its faults carry file, line and column, and all come at once.
+
+    text -> config_source -> decode -> defaults -> validate -> construct
+
+Rules   a stage runs only if the one before found nothing, unless every fault is asked for: then
+        each judges what the one before could make of the document; v1 is read strictly; v1beta1
+        to v1beta3 and the legacy Policy are translated first (`legacy=True`) and warn; files named
+        in the document (certificates of extenders) are opened, a kubeconfig is not.
+Bounds  FILE_BYTES_MAX: a configuration is a ConfigMap at most.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from asched import names
+from asched.core.config.construct import Constructed, construct, election_faults
+from asched.core.config.decode import decode, version_and_kind
+from asched.core.config.defaults import configuration, internal_configuration
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.in_tree import KnownPlugins
+from asched.core.config.legacy import is_legacy, translate
+from asched.core.config.merge import ResolvedProfile
+from asched.core.config.policy import translate_policy
+from asched.core.config.problem import Path, Problem, Severity, StartStage, as_upstream
+from asched.core.config.translation import Translation
+from asched.core.config.v1 import Extender, SchedulerConfiguration
+from asched.core.config.validate import validate
+from asched.core.plugins import IN_TREE_POINTS
+from asched.host.configuration import extender_tls
+from asched.host.configuration.source import Source, item, name_of, read
+from asched.kube.files import file_start
+
+#: etcd refuses larger objects, so no ConfigMap can hold more (1.5 MiB is its default limit).
+FILE_BYTES_MAX: Final = 1_500_000
+TEXT_NAME: Final = "<text>"
+#: Of a fault, as it is told, and faults that are told: what is in a file may be in its faults.
+LINE_CHARS_MAX: Final = 1000
+LINES_MAX: Final = 100
+
+
+class Located(msgspec.Struct, frozen=True):
+    """A fault and its place; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+    problem: Problem
+
+    def __str__(self) -> str:
+        hint = f" ({self.problem.hint})" if self.problem.hint else ""
+        text = " ".join(self.problem.text.split("\n"))
+        if len(text) > LINE_CHARS_MAX:
+            text = text[:LINE_CHARS_MAX] + "..."
+        return f"{self.file}:{self.line}:{self.column}: {text}{hint}"
+
+
+class ConfigError(Exception):
+    """A file that cannot be used; `errors` holds every fault found, in the order found. Its text
+    has the first LINES_MAX.
+    """
+
+    def __init__(self, errors: Sequence[Located]) -> None:
+        lines = [str(error) for error in errors[:LINES_MAX]]
+        if len(errors) > LINES_MAX:
+            lines.append(f"{errors[0].file}: and {len(errors) - LINES_MAX} more")
+        super().__init__("\n".join(lines))
+        self.errors = tuple(errors)
+
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        """The texts kube-scheduler prints for the same file."""
+        return as_upstream(error.problem for error in self.errors)
+
+
+class UnreadableFileError(Exception):
+    """The file itself cannot be had; the text is one line."""
+
+
+class LoadedConfig(msgspec.Struct, frozen=True):
+    """A usable configuration. `profiles` and `extenders` are in the order of use."""
+
+    configuration: SchedulerConfiguration
+    profiles: tuple[ResolvedProfile, ...]
+    extenders: tuple[Extender, ...]
+    warnings: tuple[str, ...] = ()
+    #: What an old form became, line by line; None for a v1 file.
+    translation: Translation | None = None
+    source: Source = msgspec.field(default_factory=lambda: Source(""))
+
+
+def read_text(path: FilePath | str) -> str:
+    """The text of a file; raises UnreadableFileError with one line that says why."""
+    try:
+        data = file_start(path, FILE_BYTES_MAX + 1)
+    except IsADirectoryError as error:
+        raise UnreadableFileError(f"read {path}: is a directory") from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UnreadableFileError(f"open {path}: {reason}") from error
+    return decoded(data, path)
+
+
+def decoded(data: bytes, name: FilePath | str) -> str:
+    """The text of bytes that were read up to one more than FILE_BYTES_MAX; raises as above."""
+    if len(data) > FILE_BYTES_MAX:
+        raise UnreadableFileError(f"read {name}: larger than {FILE_BYTES_MAX} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError(f"read {name}: not UTF-8 at byte {error.start}") from error
+
+
+def load_config(
+    path: FilePath | str | None = None,
+    *,
+    text: str | None = None,
+    gates: Mapping[str, bool] = DEFAULT_GATES,
+    known: KnownPlugins = IN_TREE_POINTS,
+    legacy: bool = True,
+    policy: str | None = None,
+    policy_name: str = TEXT_NAME,
+    every_fault: bool = False,
+) -> LoadedConfig:
+    """Load a file, or a text; raises ConfigError, or UnreadableFileError for a file.
+
+    `every_fault` goes on to later stages after a fault, for who wants to mend a file in one go;
+    kube-scheduler, and a process that starts, stop after the first stage that finds any.
+
+    `policy` is the text of a legacy Policy that supplies profile and extenders; with it the file
+    may set everything else, and the name of its only profile.
+    """
+    name = str(path) if path is not None else TEXT_NAME
+    body = text if text is not None else read_text(path or "")
+    source = read(body)
+
+    def stop_if(problems: Sequence[Problem]) -> None:
+        if problems:
+            shown = translation.document if translation is not None and is_translated else None
+            raise ConfigError(located(name, source, problems, shown))
+
+    document, translation, is_translated = source.document, None, False
+    if any(problem.severity for problem in source.problems):
+        stop_if(source.problems)
+    if legacy and is_legacy(document):
+        stop_if(source.problems)
+        translation = translate(document, known)
+        stop_if(translation.problems)
+        document, is_translated = translation.document, True
+    if policy is not None:
+        stop_if(source.problems)
+        document, translation = _with_policy(name, source, document, policy, policy_name, known)
+    checked, problems = decode(document, body)
+    faults = [*source.problems, *problems]
+    goes_on = every_fault and all(problem.severity is Severity.STRICT for problem in faults)
+    if not goes_on:
+        stop_if(faults)
+    internal = not translation and "__internal" in version_and_kind(document)[0]
+    effective = internal_configuration(checked) if internal else configuration(checked, gates)
+    faults += validate(effective, gates)
+    if not goes_on:
+        stop_if(faults)
+    constructed, problems = construct(effective, known, extender_tls.fault_of)
+    faults += problems
+    stop_if(faults)
+    if constructed is None:
+        raise AssertionError("nothing was constructed and nothing was wrong")
+    return _loaded(constructed, translation, source, name, policy_name if policy else name)
+
+
+def _with_policy(
+    name: str,
+    source: Source,
+    document: Any,
+    policy: str,
+    policy_name: str,
+    known: KnownPlugins,
+) -> tuple[dict[str, Any], Translation]:
+    """The document with the Policy's profile and extenders in it."""
+    given = read(policy)
+    base = document if isinstance(document, Mapping) else {}
+    profiles = base.get("profiles") or [{}]
+    first = profiles[0] if isinstance(profiles, list) and isinstance(profiles[0], Mapping) else {}
+    if len(profiles) > 1 or set(first) - {"schedulerName"} or base.get("extenders"):
+        text = "a Policy and profiles with plugins, or extenders, exclude each other"
+        problem = Problem(StartStage.LOAD, text, ("profiles",), "drop one of the two")
+        raise ConfigError(located(name, source, [problem]))
+    if not given.problems and not isinstance(given.document, Mapping):
+        given.problems.append(Problem(StartStage.LOAD, "a Policy must be an object"))
+    if given.problems:
+        raise ConfigError(located(policy_name, given, given.problems))
+    served = str(first.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)
+    translation = translate_policy(given.document, known, served)
+    if translation.problems:
+        raise ConfigError(located(policy_name, given, translation.problems))
+    taken = {key: translation.document.get(key) for key in ("profiles", "extenders")}
+    return {**base, **taken}, translation
+
+
+def _loaded(
+    constructed: Constructed,
+    translation: Translation | None,
+    source: Source,
+    name: str,
+    translated: str,
+) -> LoadedConfig:
+    """`translated` names the file, or the ConfigMap, that has the old form."""
+    warnings = [str(fault) for fault in located(name, source, election_warnings(constructed))]
+    effective, profiles = constructed.configuration, constructed.profiles
+    if translation:
+        warnings += [f"{translated}: {note}" for note in translation.notes_for_run]
+        marked = tuple(map(translation.mark, effective.profiles))
+        effective = replace(effective, profiles=marked)
+        profiles = tuple(replace(p, profile=translation.mark(p.profile)) for p in profiles)
+    return LoadedConfig(
+        effective, profiles, constructed.extenders, tuple(warnings), translation, source
+    )
+
+
+def election_warnings(constructed: Constructed) -> list[Problem]:
+    """kube-scheduler starts with such durations, and ends when it is to elect."""
+    return election_faults(constructed.configuration)
+
+
+def located(
+    name: str, source: Source, problems: Sequence[Problem], document: Any = None
+) -> list[Located]:
+    """The problems with their places in the file. `document` is what the file was translated to,
+    if the problems are of that.
+    """
+    return [
+        Located(name, *source.place(_by_name(problem.path, document)), problem)
+        for problem in problems
+    ]
+
+
+def _by_name(path: Path, document: Any) -> Path:
+    """The path with names for the numbers of entries: a translation leaves some entries out."""
+    found, value = list[str | int](), document
+    for step in path:
+        value = item(value, step)
+        found.append(name_of(value) or step if isinstance(step, int) else step)
+    return tuple(found)

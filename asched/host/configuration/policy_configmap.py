@@ -1,0 +1,30 @@
+"""A legacy Policy that lies in a ConfigMap: fetched once, before the configuration is read."""
+
+from typing import Final
+
+from asched.kube.errors import ApiError, ConnectError, TransportError
+from asched.kube.session import ConfigData, ConnectionOptions, connect
+from asched.kube.writes import quoted
+
+#: The key under which kube-scheduler up to 1.22 looked.
+KEY: Final = "policy.cfg"
+
+
+async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str) -> str:
+    """The text of the Policy. Raises ConnectError with one line that says what to do."""
+    where = f"configmap {namespace}/{name}"
+    session = await connect(connection)
+    try:
+        path = f"/api/v1/namespaces/{quoted(namespace)}/configmaps/{quoted(name)}"
+        found = await session.get_as(path, ConfigData)
+    except (ApiError, TransportError) as error:
+        raise ConnectError(
+            f"couldn't get policy config map {namespace}/{name}: {error};"
+            " check --policy-configmap and --policy-configmap-namespace, and the right to get it"
+        ) from error
+    finally:
+        await session.close()
+    text = (found.data or {}).get(KEY)
+    if text is None:
+        raise ConnectError(f'{where} has no key "{KEY}"; put the Policy there')
+    return text

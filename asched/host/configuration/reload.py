@@ -1,0 +1,237 @@
+"""The configuration, followed while the process runs: a changed file, or SIGHUP.
+
+A valid new configuration takes over between two turns of the machine: profiles, extenders, plugins
+of files and the client's rate. Cycles under way end with the profile and the extenders they began
+with, every waiting pod keeps its place, and unschedulable pods are tried again, because whoever
+rejected them may be gone. What cannot be used is refused as a whole, with all its errors, and the
+old one goes on: a faulty document, a plugin file that cannot be imported, certificates that cannot
+be read.
+
+    read ─> build ─> list again what new extenders are sent whole ─> take over
+
+Reading, which imports what users wrote, is done in a thread, so that pods are placed meanwhile; so
+are the instances of their plugins (`user_plugins/instances.py`).
+
+What was fixed when the process started (`START_ONLY`) takes effect with the next start; one line
+names what has changed.
+
+Bounds  the files are looked at every LOOK_S; lists are waited for LIST_S.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from asched.core.config import text
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.context import kinds_read
+from asched.core.framework.extender_chain import ExtenderChain
+from asched.core.framework.runner import Runner
+from asched.core.model.kinds import Kind
+from asched.host.assemble import BUILD_ERRORS, reconfigured
+from asched.host.configuration.file import ConfigError, UnreadableFileError
+from asched.host.extenders import Consultants
+from asched.host.loops import Scheduler
+from asched.host.user_plugins.catalogue import Catalogue, PluginLoadError, drop_old_modules
+from asched.kube.errors import ConnectError
+from asched.serve.inspection import Inspection
+from asched.serve.telemetry.component_metrics import OwnMetrics
+
+log = logging.getLogger("asched.config")
+
+#: A mounted ConfigMap changes a minute after its object at best; this adds little.
+LOOK_S: Final = 5.0
+#: How long a reload waits for whole objects that new extenders are sent. A guess; the first lists
+#: of 5,000 nodes and 30,000 pods take a few seconds.
+LIST_S: Final = 60.0
+#: Keys of the document that a running process cannot change: the lease it holds and for how long,
+#: the connection everything goes through, and what was opened or left out at the start.
+START_ONLY: Final = (
+    "leaderElection",
+    "clientConnection",
+    "enableProfiling",
+    "enableContentionProfiling",
+    "delayCacheUntilActive",
+)
+#: But these are followed.
+RATE: Final = ("qps", "burst")
+
+
+class CannotListError(Exception):
+    """The API server does not show what new extenders would be sent."""
+
+
+#: What may be wrong with files that somebody edited.
+REFUSALS: Final[tuple[type[Exception], ...]] = (
+    ConfigError,
+    ConnectError,
+    UnreadableFileError,
+    PluginLoadError,
+    CannotListError,
+    *BUILD_ERRORS,
+)
+
+Version = tuple[int, int, int]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What files and flags say. `qps` <= 0 is no limit: kube-scheduler's default is none here."""
+
+    configuration: SchedulerConfiguration
+    plugins: Catalogue = msgspec.field(default_factory=Catalogue)
+    qps: float = 0.0
+    burst: int = 0
+
+    def is_like(self, other: "Wanted") -> bool:
+        """Whether nothing would change."""
+        return (
+            text.effective(self.configuration) == text.effective(other.configuration)
+            and self.plugins.edition == other.plugins.edition
+            and (self.qps, self.burst) == (other.qps, other.burst)
+        )
+
+
+class Reloader:
+    """`load` reads everything anew, `build` makes the runners; both may refuse. `files` are what
+    `load` reads just now, `current` is what it read at the start.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        inspection: Inspection,
+        consultants: Consultants,
+        metrics: OwnMetrics,
+        *,
+        current: Wanted,
+        load: Callable[[], Awaitable[Wanted]],
+        build: Callable[[Wanted, ExtenderChain | None], Awaitable[dict[str, Runner]]],
+        files: Callable[[], Iterable[str]],
+    ) -> None:
+        self._scheduler = scheduler
+        self._inspection = inspection
+        self._consultants = consultants
+        self._metrics = metrics
+        self._current = current
+        self._load = load
+        self._build = build
+        self._files = files
+        self._versions = self._look()
+        self._one_at_a_time = asyncio.Lock()
+
+    async def follow(self) -> None:
+        """Look at the files until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if not self._scheduler.machine.is_deciding and not self._one_at_a_time.locked():
+                self._consultants.settle()
+            versions = self._look()
+            if versions != self._versions:
+                self._versions = versions
+                await self.reload()
+
+    async def reload(self) -> bool:
+        """Read the configuration anew and take it over; whether something changed."""
+        async with self._one_at_a_time:
+            try:
+                wanted = self._followed(await self._load())
+                if wanted.is_like(self._current):
+                    self._metrics.reloaded("unchanged")
+                    log.info("The configuration was read again and is unchanged")
+                    return False
+                await self._apply(wanted)
+            except REFUSALS as error:
+                self._metrics.reloaded("refused")
+                for line in str(error).splitlines():
+                    log.error("The new configuration is refused: %s", line)  # noqa: TRY400
+                return False
+        self._metrics.reloaded("applied")
+        profiles = ",".join(self._scheduler.machine.context.runners)
+        log.info("The new configuration is in use", extra={"profiles": profiles})
+        return True
+
+    def _followed(self, wanted: Wanted) -> Wanted:
+        """The part that a running process can follow; the rest is named."""
+        now, then = wanted.configuration, self._current.configuration
+        fixed = _changed(text.effective(then), text.effective(now))
+        if fixed:
+            log.warning("a change of %s takes effect with the next start", ", ".join(fixed))
+        return replace(
+            wanted,
+            configuration=replace(
+                now,
+                leader_election=then.leader_election,
+                client_connection=replace(
+                    then.client_connection,
+                    qps=now.client_connection.qps,
+                    burst=now.client_connection.burst,
+                ),
+                enable_profiling=then.enable_profiling,
+                enable_contention_profiling=then.enable_contention_profiling,
+                delay_cache_until_active=then.delay_cache_until_active,
+            ),
+        )
+
+    async def _apply(self, wanted: Wanted) -> None:
+        """Raises REFUSALS, and then nothing has changed."""
+        extenders = wanted.configuration.extenders
+        chain = self._consultants.chain(extenders)
+        runners = await self._build(wanted, chain)
+        missing = self._consultants.prepare(extenders)
+        if missing:
+            await self._list_again(missing)
+        self._consultants.adopt(extenders, chain)
+        await self._take_over(wanted, runners)
+
+    async def _list_again(self, missing: Sequence[Kind]) -> None:
+        try:
+            async with asyncio.timeout(LIST_S):
+                await self._scheduler.list_again(missing)
+        except TimeoutError:
+            listed = " and ".join(kind.plural for kind in missing)
+            text = f"the {listed} that its extenders are sent could not be read in {LIST_S:.0f} s"
+            raise CannotListError(text) from None
+
+    async def _take_over(self, wanted: Wanted, runners: dict[str, Runner]) -> None:
+        """Between two turns, wherever the order stands among the facts that arrived."""
+        configuration, scheduler = wanted.configuration, self._scheduler
+        observer = scheduler.machine.context.observer
+        order = reconfigured(configuration, runners, wanted.plugins.edition, observer)
+        for kind in kinds_read(order.gangs, runners):
+            scheduler.watch(kind)
+        await scheduler.reconfigure(order)
+        scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
+        self._inspection.current = configuration
+        self._inspection.plugins = wanted.plugins
+        self._current = wanted
+        drop_old_modules(wanted.plugins)
+
+    def _look(self) -> dict[str, Version | None]:
+        """What tells one state of the files from another; symbolic links are followed."""
+        return {file: _version(file) for file in self._files()}
+
+
+def _changed(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """The fields of START_ONLY that differ, as the document spells them."""
+    found = []
+    for key in START_ONLY:
+        before, after = then.get(key), now.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            differing = (name for name in after if before.get(name) != after[name])
+            found += [f"{key}.{name}" for name in differing if name not in RATE]
+        elif before != after:
+            found.append(key)
+    return found
+
+
+def _version(file: str) -> Version | None:
+    try:
+        status = Path(file).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino, status.st_size

@@ -1,0 +1,74 @@
+"""What a configuration with extenders needs beside the machine: who is asked, by whom, with what.
+
+    prepare ─> whole objects that were not kept so far are read ─> adopt, between two turns
+
+Cycles under way end with the extenders they began with; the client asks those, too.
+"""
+
+from collections.abc import Sequence
+
+from asched.core.config.construct import in_order_of_use
+from asched.core.config.v1 import Extender
+from asched.core.extender.consult import Chain, wants_victims, whole_kinds
+from asched.core.model.kinds import Kind
+from asched.core.state.cluster import Cluster
+from asched.kube.extenders import ExtenderObserver, Extenders, observe_nothing
+from asched.kube.originals import Originals
+
+
+class Consultants:
+    """The extenders of the moment. To be made inside the loop, and closed.
+
+    Raises ConnectError if TLS files of one cannot be used.
+    """
+
+    def __init__(
+        self,
+        extenders: Sequence[Extender],
+        cluster: Cluster,
+        observe: ExtenderObserver = observe_nothing,
+    ) -> None:
+        self._cluster = cluster
+        self._extenders = tuple(extenders)
+        self._chain = _chain_of(self._extenders, cluster)
+        self.originals = Originals()
+        _want(self.originals, self._extenders)
+        self.client = Extenders(in_order_of_use(extenders), self.originals, observe=observe)
+
+    def chain(self, extenders: Sequence[Extender]) -> Chain | None:
+        """What runners consult. While nothing changes it is the same one, which remembers for
+        whom room was made in vain.
+        """
+        if tuple(extenders) == self._extenders:
+            return self._chain
+        return _chain_of(extenders, self._cluster)
+
+    def prepare(self, extenders: Sequence[Extender]) -> tuple[Kind, ...]:
+        """Keep what these, and those of the moment, are sent whole; the kinds that must be listed
+        again for it. Raises ConnectError.
+        """
+        Extenders.check(extenders)
+        return _want(self.originals, (*self._extenders, *extenders))
+
+    def adopt(self, extenders: Sequence[Extender], chain: Chain | None) -> None:
+        """These are asked from now on, through `chain`. Raises ConnectError."""
+        self.client.adopt(in_order_of_use(extenders))
+        self._extenders, self._chain = tuple(extenders), chain
+
+    def settle(self) -> None:
+        """Keep no longer what only extenders of before were sent; when none of their cycles is
+        under way.
+        """
+        _want(self.originals, self._extenders)
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+def _chain_of(extenders: Sequence[Extender], cluster: Cluster) -> Chain | None:
+    return Chain(in_order_of_use(extenders), cluster) if extenders else None
+
+
+def _want(originals: Originals, extenders: Sequence[Extender]) -> tuple[Kind, ...]:
+    kinds = whole_kinds(extenders)
+    return originals.want(kinds, with_placed_pods=wants_victims(extenders))

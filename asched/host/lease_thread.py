@@ -1,0 +1,173 @@
+"""The election beside the loop that decides: a thread with a loop and connections of its own.
+
+    deciding loop ──a beat each second──> LeaseThread ──> Campaign ──> the lease
+                  <──may_act, is_leading──┘
+
+Renewals do not wait for a long turn, nor for requests of others. But a loop that has shown no sign
+of life for SILENT_S gets nothing done, and must not keep the lease for ever: then the lease is
+given back, where it stands is logged, and the process ends. Nothing leaves it after that: what the
+loop would still send is held up by the fence. What holds Python's lock for long (one call into C)
+holds this thread up, too; then the lease runs out behind the fence, as any other that is not
+renewed.
+
+Bounds  SILENT_S, looked at every LOOK_S; STOP_S for the thread's own end; TELLING_S for last words.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
+
+from asched.host.clock import Clock
+from asched.host.election import Candidate, Stand
+from asched.host.tasks import in_thread, tell_loop
+from asched.kube.errors import ConnectError
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.transport import Exchange, Observer, observe_nothing
+from asched.serve.telemetry.component_metrics import LeaderMetrics
+from asched.serve.telemetry.log import loop_failed
+
+log = logging.getLogger("asched.leader")
+
+#: Twice the default lease, and ten times what the first list of 100,000 pods once took as one step.
+SILENT_S: Final = 30.0
+LOOK_S: Final = 1.0
+#: Its requests are cancelled; closing its connections is waited for so long.
+STOP_S: Final = 3.0
+#: Its last words are waited for so long.
+TELLING_S: Final = 1.0
+GIVEN_UP: Final = (
+    "The deciding loop has not turned for %.0f s; the lease is given back, and this process ends."
+    " It stands at:\n%s"
+)
+#: What a process that ends itself leaves as its status.
+EXIT_STATUS: Final = 1
+
+
+def end_process() -> None:
+    """Without the wedged loop's consent, hence without any of its clean-up."""
+    os._exit(EXIT_STATUS)
+
+
+class LeaseThread(Candidate):
+    """Leads beside the loop that decides. Build it on that loop.
+
+    `session` is that loop's own, for handing the lease on at an orderly end; `options` are for the
+    thread's. `end` is called in the thread when the loop is given up.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        stand: Stand,
+        metrics: LeaderMetrics,
+        *,
+        options: ConnectionOptions,
+        observe: Observer = observe_nothing,
+        clock: Clock | None = None,
+        end: Callable[[], None] = end_process,
+    ) -> None:
+        super().__init__(session, stand, metrics, clock=clock)
+        self._options = options
+        self._observe = observe
+        self._end = end
+        self._home = asyncio.get_running_loop()
+        self._home_thread = threading.get_ident()
+        self._beats = 0
+        self._own: Session | None = None  # the thread's
+        self._stop: Callable[[], None] | None = None
+        self._is_qualified = False
+        self._there: asyncio.AbstractEventLoop | None = None  # the thread's
+
+    def beat(self) -> None:
+        """A sign of life of the loop that decides."""
+        self._beats += 1
+
+    def qualify(self) -> None:
+        self._is_qualified = True
+        if self._there is not None:
+            tell_loop(self._there, self.campaign.qualify)
+
+    async def run(self) -> None:
+        """Campaign and lead; returns when leadership is lost. Cancelled, it leaves no request."""
+        over = in_thread("lease", lambda: asyncio.run(self._campaign()))
+        try:
+            await asyncio.shield(over)
+        finally:
+            self.is_leading.clear()
+            if self._stop is not None:
+                self._stop()
+            await asyncio.wait([over], timeout=STOP_S)
+
+    # --- in the thread ---------------------------------------------------------------------------
+
+    async def _campaign(self) -> None:
+        """Until the election is lost, the loop has gone silent, or we are told to stop."""
+        here, stop = asyncio.get_running_loop(), asyncio.Event()
+        here.set_exception_handler(loop_failed)
+        self._stop = lambda: tell_loop(here, stop.set)
+        self._there = here
+        if self._is_qualified:  # before there was a loop to be told
+            self.campaign.qualify()
+        works = (self._stands(), self._until_silent(), stop.wait())
+        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
+        stands, silent, _ = tasks
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            if not stands.cancelled():
+                await stands
+            elif not silent.cancelled():
+                await self._give_up()
+        finally:
+            if self._own is not None:
+                await self._own.close()
+
+    async def _stands(self) -> None:
+        self._own = await self._connected()
+        await self.campaign.run(self._stand.client(self._own))
+
+    async def _connected(self) -> Session:
+        """The deciding loop has read its credentials already: what fails now may be cured."""
+        while True:
+            try:
+                return await connect(self._options, observe=self._observed, handshake=False)
+            except ConnectError as error:
+                log.warning("The lease has no connection yet", extra={"err": error})
+                await asyncio.sleep(self._stand.rules.retry_s)
+
+    async def _until_silent(self) -> None:
+        """Returns when the deciding loop, while we lead, has not been heard of for SILENT_S.
+
+        Looks are counted, not seconds: a machine that stood still held up both.
+        """
+        heard, looks = self._beats, 0
+        while looks * LOOK_S < SILENT_S:
+            await asyncio.sleep(LOOK_S)
+            is_silent = self._beats == heard and self.campaign.election.is_leader
+            heard, looks = self._beats, looks + 1 if is_silent else 0
+
+    async def _give_up(self) -> None:
+        frame = sys._current_frames().get(self._home_thread)  # noqa: SLF001 - the way to look there
+        stack = "".join(traceback.format_stack(frame))
+        # It may stand in a write to the log that nobody reads, and hold the log's lock.
+        telling = threading.Thread(target=log.error, args=(GIVEN_UP, SILENT_S, stack), daemon=True)
+        telling.start()
+        assert self._own is not None, "it led, so it had a connection"
+        await self.campaign.release(self._stand.client(self._own), is_dying=True)
+        telling.join(TELLING_S)
+        self._end()
+
+    # --- from the thread to the loop -------------------------------------------------------------
+
+    def _began(self) -> None:
+        tell_loop(self._home, self.is_leading.set)
+
+    def _observed(self, exchange: Exchange) -> None:
+        tell_loop(self._home, self._observe, exchange)

@@ -1,0 +1,400 @@
+"""The moving parts of a running scheduler: watch streams, one serial loop, binding tasks.
+
+    reflectors (one per kind) ──facts──┐
+    dispatcher (lanes)  ──answers──────┴─> inbox ──> [machine.handle] ──effects──> dispatcher
+                                                     one at a time                  many at a time
+
+`Scheduler.run` lives through: list everything, stand by until we lead, schedule until told to stop,
+drain, hand the lease on. A standby takes in facts as a leader does, so its columns are current. The
+serial loop is `_turns`: it alone calls the machine, and between two calls it waits for facts or for
+the machine's next deadline. Effects become awaits here alone, and in `plugin_calls.py`.
+
+Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a start-up that waits says for what;
+        BEAT_S between two signs of life to the election, and two looks at the wall clock.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from asched.core.cycle.machine import Machine
+from asched.core.cycle.orders import Reconfigured
+from asched.core.framework.effects import CallPlugin, CancelCall, Effect
+from asched.core.framework.waiting import Stage
+from asched.core.model.kinds import KINDS, POD, Kind
+from asched.core.state.facts import Answer, Fact, WallClock
+from asched.host.clock import Clock
+from asched.host.hearing import DeafError, Hearing, StartOverError
+from asched.host.inbox import Inbox, Listener
+from asched.host.leadership import Leadership, LostLeadershipError
+from asched.host.memory import Collector, own_process
+from asched.host.plugin_calls import PluginCalls
+from asched.host.tasks import Tasks
+from asched.kube.dispatch import Dispatcher
+from asched.kube.errors import ClientError, HistoryChanged
+from asched.kube.history import History
+from asched.kube.originals import Originals
+from asched.kube.pace import Company, ReflectorOptions
+from asched.kube.polling import Poller
+from asched.kube.session import Session
+from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
+
+if TYPE_CHECKING:  # who records nothing need not read how
+    from asched.ops.recording.recorder import Recorder
+
+log = logging.getLogger("asched.host")
+
+#: From the signal to the end: bindings under way are finished or given back within this.
+DRAIN_S: Final = 8.0
+#: A start-up that takes longer than this names the kinds it waits for. A guess.
+SYNC_WARN_S: Final = 10.0
+BEAT_S: Final = 1.0
+#: The machine hears of a wall clock that was set by so much; what it writes tells whole seconds.
+WALL_CLOCK_S: Final = 0.5
+
+
+class CannotStartError(Exception):
+    """The scheduler cannot begin; the message is one clear line with its cure."""
+
+
+class Scheduler:
+    """A machine with its connections. Build it inside the loop that runs it."""
+
+    def __init__(
+        self,
+        session: Session,
+        machine: Machine,
+        *,
+        make_dispatcher: Callable[[Session, Callable[[Answer], None]], Dispatcher] = Dispatcher,
+        kinds: Iterable[Kind] = KINDS,
+        clock: Clock | None = None,
+        leadership: Leadership | None = None,
+        delay_cache: bool = False,
+        originals: Originals | None = None,
+        listeners: Mapping[Kind, Listener] | None = None,
+        memory: AbstractContextManager[Collector] | None = None,
+        rng: random.Random | None = None,
+        recorder: "Recorder | None" = None,
+    ) -> None:
+        """What `memory` gives is told of the first lists and turns; `rng` spreads streams' pauses.
+        `listeners` hear what is seen of a kind and run beside the machine; they decide nothing.
+        """
+        self.session = session
+        self.machine = machine
+        self._told: Machine | Recorder = recorder or machine
+        self.clock = clock or Clock()
+        self.inbox = Inbox(self._wake)
+        self.tasks = Tasks()
+        self._calls = PluginCalls(self.tasks, self.inbox.put)
+        self._is_following = False
+        self.dispatcher = make_dispatcher(session, self.inbox.put)
+        self._originals = originals
+        self._listeners = listeners or {}
+        self.reflectors: dict[Kind, Reflector] = {}
+        self._pollers: dict[Kind, Poller] = {}
+        self.hearing = Hearing(self.reflectors, self.clock.awake_s)
+        self.history, self._company = History(session.general), Company(self.clock.awake_s)
+        self._memory = memory or own_process()
+        self._collector: Collector
+        self._rng = rng or random.Random()
+        for kind in kinds:
+            self.watch(kind)
+        self.is_synced = False
+        self.begun = asyncio.Event()  # a turn could have decided something
+        self.is_stopping = False
+        self._leadership = leadership  # without it we always lead
+        self._delay_cache = delay_cache  # list nothing before we lead
+        self._is_open = False
+        #: What was decided may rest on what never happened: nothing leaves any more.
+        self._is_void = False
+        self._waker: asyncio.Future[None] | None = None
+        self._cannot_start: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._stop = asyncio.Event()
+        self._turned = asyncio.get_running_loop().create_future()  # a new one for each turn
+
+    def stop(self) -> None:
+        """Ask for an orderly end: finish or give back what is under way, then return from `run`."""
+        self._stop.set()
+
+    def watch(self, kind: Kind) -> None:
+        """Follow this kind, too; at once if the others are followed already."""
+        if kind in self.reflectors or kind in self._pollers:
+            return
+        if kind.poll_s:
+            self._pollers[kind] = Poller(kind, self.session.general, self.inbox.put, self._rng)
+            if self._is_following:
+                self._poll(kind)
+            return
+        originals, listener = self._originals, self._listeners.get(kind)
+        put = self.inbox.put if originals is None else self._keeping(originals)
+        self.reflectors[kind] = Reflector(
+            kind,
+            self.session.general,
+            put if listener is None else listener.hearing(put),
+            options=ReflectorOptions(
+                field_selector=POD_FIELD_SELECTOR if kind is POD else "",
+                rng=self._rng,
+                clock=self.clock.awake_s,
+            ),
+            on_failure=self._on_failure,
+            originals=originals,
+            history=self.history,
+            company=self._company,
+        )
+        if self._is_following:
+            self._follow(kind)
+
+    def _keeping(self, originals: Originals) -> Callable[[Fact], None]:
+        """Facts go to the inbox, and whole objects go where theirs are gone."""
+
+        def put(fact: Fact) -> None:
+            originals.hear(fact)
+            self.inbox.put(fact)
+
+        return put
+
+    async def run(self) -> None:
+        """Schedule until `stop`. Raises CannotStartError, StartOverError, or what killed a task."""
+        was_active, self.machine.is_active = self.machine.is_active, False
+        with self._memory as self._collector:
+            try:
+                self.tasks.spawn("dispatcher", self.dispatcher.run())
+                turns = self.tasks.spawn("turns", self._turns())
+                self.tasks.spawn("beat", self._beat())
+                if self._leadership is not None:
+                    # What it takes to ask for the lease is done while others are waited for.
+                    if not self._delay_cache:
+                        self._leadership.hold_back()
+                    self.tasks.spawn("election", self._campaign(self._leadership))
+                if self._delay_cache:
+                    await self._until_leading()
+                self._is_following = True
+                for kind in self.reflectors:
+                    self._follow(kind)
+                for kind in self._pollers:
+                    self._poll(kind)
+                self.tasks.spawn("connection", self.dispatcher.prepare())
+                await self._until_synced()
+                self._collector.settle()
+                if not self._stop.is_set():
+                    self.is_synced = True
+                    log.info("synced", extra={"nodes": self.machine.context.cluster.nodes.count})
+                    if not self._delay_cache:
+                        await self._until_leading()
+                    if self._leadership is not None:
+                        died = self._leadership.predecessor()
+                        if died is not None:  # just after it bound pods, perhaps
+                            known = self.history.catch_up(POD, lambda: self.list_again((POD,)))
+                            await self._first(known, self._stop.wait(), self.tasks.failed)
+                            self.inbox.put(died)
+                        self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
+                    self._is_open = was_active
+                    self._wake()
+                await self._first(self._stop.wait(), self.tasks.failed)
+                await self._drain()
+                await self._hand_over()
+                turns.cancel()
+            except (DeafError, HistoryChanged) as error:
+                await self._give_up(error)
+            finally:
+                await self.tasks.cancel_all()
+                await self.session.close()
+
+    # --- the one serial loop ---------------------------------------------------------------------
+
+    async def _turns(self) -> None:
+        """Hand facts to the machine and effects to the dispatcher, one turn after the other."""
+        loop, machine, inbox = asyncio.get_running_loop(), self.machine, self.inbox
+        while True:
+            machine.is_active = self._is_open and self.may_act()
+            facts = [] if machine.is_taking_in else inbox.drain()
+            for effect in self._told.handle(facts, self.clock.now_s()):
+                self._perform(effect)
+            if facts:
+                inbox.took(machine.intake_s)
+            if machine.is_active:
+                self.begun.set()
+            self._turned.set_result(None)
+            self._turned = loop.create_future()
+            self._collector.turned()
+            deadline_s = machine.next_deadline_s()
+            if inbox or (deadline_s is not None and deadline_s <= self.clock.now_s()):
+                await asyncio.sleep(0)
+                continue
+            self._waker = loop.create_future()
+            timer = None
+            if deadline_s is not None:
+                timer = loop.call_later(deadline_s - self.clock.now_s(), self._wake)
+            await self._waker
+            if timer is not None:
+                timer.cancel()
+
+    def may_act(self) -> bool:
+        """Whether nobody else can be leading."""
+        return not self._is_void and (self._leadership is None or self._leadership.may_act())
+
+    async def _turn(self, timeout_s: float | None = None) -> None:
+        """Wait until the machine has had its next turn."""
+        await self._first(self._turned, self.tasks.failed, timeout_s=timeout_s)
+
+    async def _taken_in(self) -> None:
+        """Wait until the machine knows what has arrived so far; others may send more."""
+        arrived = self.inbox.arrived
+        while self.inbox.drained < arrived or self.machine.is_taking_in:
+            await self._turn()
+
+    async def _beat(self) -> None:
+        """Show that this loop turns, and tell the machine when somebody set the wall clock."""
+        told_s = 0.0
+        while True:
+            if self._leadership is not None:
+                self._leadership.beat()
+            ahead_s = self.clock.ahead_s()
+            if abs(ahead_s - told_s) >= WALL_CLOCK_S:
+                told_s = ahead_s
+                self.inbox.put(WallClock(ahead_s))
+            self._collector.turned()  # of what others leave while nothing happens
+            await asyncio.sleep(BEAT_S)
+
+    async def reconfigure(self, order: Reconfigured) -> None:
+        """Let other profiles judge from the next turn on, and wait for it."""
+        self.inbox.put(order)
+        await self._taken_in()
+
+    def _wake(self) -> None:
+        if self._waker is not None and not self._waker.done():
+            self._waker.set_result(None)
+
+    def _perform(self, effect: Effect) -> None:
+        if isinstance(effect, CallPlugin):
+            self._calls.begin(effect)
+        elif isinstance(effect, CancelCall):
+            self._calls.cancel(effect)
+        else:
+            self.dispatcher.submit(effect)
+
+    # --- start -----------------------------------------------------------------------------------
+
+    async def _until_synced(self) -> None:
+        gate = asyncio.ensure_future(self._all_listed())
+        while True:
+            cannot, stop = self._cannot_start, self._stop.wait()
+            await self._first(gate, stop, cannot, self.tasks.failed, timeout_s=SYNC_WARN_S)
+            if self._cannot_start.done():
+                gate.cancel()
+                raise CannotStartError(self._cannot_start.result())
+            if gate.done():
+                break
+            if self._stop.is_set():
+                gate.cancel()
+                return
+            waiting = [kind for kind, r in self.reflectors.items() if not r.synced.is_set()]
+            why = next(filter(None, map(self.hearing.why, waiting)), "")
+            names = ", ".join(kind.plural for kind in waiting)
+            log.warning("still waiting for the first list of %s%s", names, why and f": {why}")
+        await self._taken_in()
+
+    async def _all_listed(self) -> None:
+        for reflector in self.reflectors.values():
+            await reflector.synced.wait()
+
+    def _follow(self, kind: Kind) -> None:
+        name = kind.resource
+        self.tasks.spawn(f"watch {name}", self.reflectors[kind].run())
+        listener = self._listeners.get(kind)
+        if listener is not None and not self.tasks.has(f"listener to {name}"):
+            self.tasks.spawn(f"listener to {name}", listener.run())
+
+    def _poll(self, kind: Kind) -> None:
+        self.tasks.spawn(f"list {kind.name}", self._pollers[kind].run())
+
+    async def list_again(self, kinds: Iterable[Kind]) -> None:
+        """Let the watches of these kinds begin with everything there is, and wait for it.
+
+        Those that have not begun will do so anyway.
+        """
+        begun = [kind for kind in kinds if self.tasks.has(f"watch {kind.resource}")]
+        for kind in begun:
+            await self.tasks.cancel(f"watch {kind.resource}")
+            self.reflectors[kind].synced.clear()
+            self._follow(kind)
+        for kind in begun:
+            await self.reflectors[kind].synced.wait()
+        if begun:
+            await self._taken_in()
+
+    def _on_failure(self, kind: Kind, error: ClientError) -> None:
+        """A list or watch failed. What no waiting cures ends the start-up with one line."""
+        self.hearing.failed(kind, error)
+        self._is_void |= isinstance(error, HistoryChanged)
+        is_starting = not self.is_synced and not self._cannot_start.done()
+        if is_starting and (refusal := self.hearing.refusal(kind, error, self.session.url)):
+            self._cannot_start.set_result(refusal)
+
+    async def _until_leading(self) -> None:
+        """Stand by until we lead, or are told to stop."""
+        if self._leadership is None:
+            return
+        self._leadership.qualify()
+        await self._first(self._leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
+
+    async def _campaign(self, leadership: Leadership) -> None:
+        """Lead as long as it lasts. Nothing is decided or sent after that."""
+        await leadership.run()
+        self._is_open = self.machine.is_active = False
+        is_settled = not self._unsettled
+        await self.tasks.cancel("dispatcher")
+        await leadership.hand_on(self._stop, is_settled=is_settled)
+        raise LostLeadershipError("another process may lead now")
+
+    # --- end -------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """No pod is popped, bindings under way get their answer, the lanes empty."""
+        self.is_stopping, self._is_open, self.machine.is_active = True, False, False
+        until_s = self.clock.now_s() + DRAIN_S / 2
+        while not self.machine.is_idle and self.clock.now_s() < until_s:
+            await self._turn(until_s - self.clock.now_s())
+        await self.dispatcher.drain(DRAIN_S / 2)
+        if self.inbox:  # what never left is answered by now
+            await self._first(self._taken_in(), self.tasks.failed, timeout_s=DRAIN_S / 2)
+        log.info("drained", extra={"bindings_left": self.machine.bindings})
+
+    @property
+    def _unsettled(self) -> int:
+        """Bindings that may still be carried out."""
+        return sum(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
+
+    async def _hand_over(self) -> None:
+        """The lease goes to whoever waits for it, or runs out if the next leader cannot know of a
+        binding that may still be carried out: it would fill that place.
+        """
+        unsettled = self._unsettled
+        await self.tasks.cancel("election")
+        if self._leadership is not None and not unsettled:
+            await self._leadership.release()
+        elif unsettled:
+            log.warning("some bindings may still be carried out: a lease is left to run out")
+
+    async def _give_up(self, why: Exception) -> None:
+        """Nothing leaves any more, also not what waits in its lane; somebody else may lead."""
+        self._is_void, self._is_open, self.machine.is_active = True, False, False
+        is_settled = not self._unsettled
+        await self.tasks.cancel("dispatcher", "election")
+        if self._leadership is not None:
+            await self._leadership.hand_on(self._stop, is_settled=is_settled)
+        if not self._stop.is_set():
+            raise StartOverError(str(why)) from why
+
+    async def _first(self, *waits: Awaitable[Any], timeout_s: float | None = None) -> None:
+        """Wait for any of these; a task's death is raised here."""
+        futures = [asyncio.ensure_future(wait) for wait in waits]
+        await asyncio.wait(futures, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        for future, wait in zip(futures, waits, strict=True):
+            if future is not wait:
+                future.cancel()
+        if self.tasks.failed.done():
+            raise self.tasks.failed.result()

@@ -1,0 +1,125 @@
+"""The dispatcher of a running scheduler: measured as a work queue per lane, and fenced.
+
+Nothing is sent any more once this process may not act: a write that still waits in its lane when
+the lease may have passed on must not leave.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from asched.core.framework.effects import (
+    Bind,
+    Create,
+    DeletePod,
+    Effect,
+    Lane,
+    MarkVictim,
+    PatchPodStatus,
+)
+from asched.core.model.kinds import RESOURCE_CLAIM
+from asched.core.state.facts import Answer
+from asched.kube.dispatch import Dispatcher
+from asched.kube.lanes import Job
+from asched.kube.retries import Outcome
+from asched.kube.session import Session
+from asched.kube.transport import NO_CODE, Reply
+from asched.serve.telemetry.client_metrics import ClientMetrics
+
+#: Upstream's names for what its dispatcher of asynchronous calls performs.
+CALL_TYPES: Final[dict[type[Effect], str]] = {
+    Bind: "pod_binding",
+    PatchPodStatus: "pod_status_patch",
+}
+
+#: By lane, as metrics have them.
+LANE_NAMES: Final = tuple(lane.name.lower() for lane in Lane)
+
+
+class MeasuredDispatcher(Dispatcher):
+    """`may_send` is asked before anything leaves."""
+
+    def __init__(
+        self,
+        session: Session,
+        on_answer: Callable[[Answer], None],
+        *,
+        metrics: ClientMetrics,
+        may_send: Callable[[], bool],
+        **options: Any,
+    ) -> None:
+        super().__init__(session, on_answer, may_send=may_send, **options)
+        self._metrics = metrics
+        self._may_send = may_send
+        self._host = session.credentials.host
+        self._is_limited = session.options.qps > 0
+        #: Attempts under way: when each began, by lane.
+        self._begun: list[dict[int, float]] = [{} for _ in Lane]
+        #: Requests under way that evict somebody; None as long as there was none.
+        self.evicting: int | None = None
+
+    def submit(self, effect: Effect) -> None:
+        self._metrics.added(LANE_NAMES[effect.lane])
+        super().submit(effect)
+
+    def _pump(self) -> None:
+        if self._may_send():
+            super()._pump()
+
+    async def _attempt(self, job: Job) -> Any:
+        started_s = self._loop.time()
+        begun = self._begun[job.lane]
+        begun[id(job)] = started_s
+        is_eviction = isinstance(job.effect, DeletePod | MarkVictim)
+        self.evicting = (self.evicting or 0) + 1 if is_eviction else self.evicting
+        try:
+            outcome = await super()._attempt(job)
+        finally:
+            del begun[id(job)]
+            if is_eviction and self.evicting:
+                self.evicting -= 1
+        if isinstance(job.effect, Create) and job.effect.kind is RESOURCE_CLAIM:
+            self._metrics.created_claim(
+                is_created=isinstance(outcome, Reply) and outcome.status < 300
+            )
+        took_s = self._loop.time() - started_s
+        is_retry = job.attempt_count > 1
+        self._metrics.worked(
+            LANE_NAMES[job.lane], started_s - job.queued_s, took_s, is_retry=is_retry
+        )
+        if not isinstance(outcome, Answer):  # a request was sent, or tried to be
+            self._count_request(job, outcome, took_s, is_retry=is_retry)
+        return outcome
+
+    def _count_request(self, job: Job, outcome: Outcome, took_s: float, *, is_retry: bool) -> None:
+        metrics = self._metrics
+        if self._is_limited:
+            metrics.throttled(job.method, self._host, job.throttled_s)
+        if is_retry:
+            code = str(outcome.status) if isinstance(outcome, Reply) else NO_CODE
+            metrics.retried(code, job.method, self._host)
+        call = CALL_TYPES.get(type(job.effect))
+        if call is not None and metrics.calls is not None:
+            is_done = isinstance(outcome, Reply) and outcome.status < 300
+            metrics.calls.ended(call, took_s, is_done=is_done)
+
+    def pending_calls(self) -> dict[tuple[str, ...], float]:
+        """What waits to be sent, by the type of call."""
+        return {
+            (CALL_TYPES[Bind],): self.queued_count(Lane.BINDING),
+            (CALL_TYPES[PatchPodStatus],): self.queued_count(Lane.STATUS),
+        }
+
+    @property
+    def prioritizing(self) -> int | None:
+        """Questions to extenders for priorities under way; None as long as there was none."""
+        return self._extenders.prioritizing if self._extenders is not None else None
+
+    def unfinished_s(self, lane: Lane) -> float:
+        """Time spent so far on the attempts under way, all together."""
+        now_s = self._loop.time()
+        return sum(now_s - begun_s for begun_s in self._begun[lane].copy().values())
+
+    def longest_s(self, lane: Lane) -> float:
+        """Time spent so far on the oldest attempt under way."""
+        now_s = self._loop.time()
+        return max((now_s - begun_s for begun_s in self._begun[lane].copy().values()), default=0.0)

@@ -1,0 +1,63 @@
+"""Coroutines of users' plugins under way: what becomes of one is the answer to who asked for it."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from asched.core.framework.effects import CallPlugin, CancelCall
+from asched.core.framework.status import MISTAKES
+from asched.core.state.facts import Answer, Raised, Returned, TimedOut
+from asched.host.tasks import Tasks
+
+
+class PluginCalls:
+    """`put` takes the answers."""
+
+    def __init__(self, tasks: Tasks, put: Callable[[Answer], None]) -> None:
+        self._tasks = tasks
+        self._put = put
+        self._by_effect: dict[int, asyncio.Task[None]] = {}
+
+    def begin(self, effect: CallPlugin) -> None:
+        task = self._tasks.spawn(f"plugin {effect.plugin}", self._call(effect))
+        self._by_effect[effect.id] = task
+        task.add_done_callback(lambda _: self._by_effect.pop(effect.id, None))
+
+    def cancel(self, effect: CancelCall) -> None:
+        """Nobody waits for its answer any more."""
+        if effect.call_id in self._by_effect:
+            self._by_effect[effect.call_id].cancel()
+
+    async def _call(self, effect: CallPlugin) -> None:
+        self._put(await answer_of(effect, effect.timeout_s))
+
+
+async def answer_of(effect: CallPlugin, timeout_s: float) -> Answer:
+    """What becomes of a plugin's coroutine within this time."""
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            return Returned(effect.id, await effect.call())
+    except TimeoutError as error:
+        return TimedOut(effect.id) if limit.expired() else Raised(effect.id, error)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise  # it is us who are to end
+        return Raised(effect.id, RuntimeError("its coroutine was cancelled"))
+    except MISTAKES as error:  # the machine tells the pod and the operator
+        return Raised(effect.id, error)
+
+
+def answer_now(effect: CallPlugin, timeout_s: float) -> Answer:
+    """The same for who must not go on without: on a thread of its own, since the caller may have a
+    loop running.
+    """
+    found: list[Answer] = []
+
+    async def call() -> None:
+        found.append(await answer_of(effect, timeout_s))
+
+    thread = threading.Thread(target=lambda: asyncio.run(call()))
+    thread.start()
+    thread.join()
+    return found[0]

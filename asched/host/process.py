@@ -1,0 +1,384 @@
+"""One scheduler process: event loop, signals, connection, machine, from start to orderly end.
+
+    plan ─> runners, machine ─> session ─> election ─> scheduler ─> pages ─> run ─> exit code
+
+Signals  SIGINT and SIGTERM end it in order, SIGHUP reads the configuration again, SIGUSR2 compares
+         the columns with the API server and prints them.
+Bounds   LAG_EVERY_S between two looks at how late the event loop is.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from asched.core.config.gate_table import GATES
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.machine import Machine
+from asched.core.framework.effects import Lane
+from asched.core.framework.extender_chain import ExtenderChain
+from asched.core.framework.meter import Meter
+from asched.core.framework.profile import Profile
+from asched.core.framework.runner import Runner
+from asched.core.leader.election import Rules
+from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.clock import counter_s
+from asched.host.configuration.reload import Reloader, Wanted
+from asched.host.election import Stand, identity
+from asched.host.ending import AskedToEndError, Ending
+from asched.host.extenders import Consultants
+from asched.host.hearing import StartOverError
+from asched.host.leadership import LostLeadershipError
+from asched.host.lease_thread import LeaseThread
+from asched.host.listeners import listeners_of
+from asched.host.loops import Scheduler
+from asched.host.measured import LANE_NAMES, MeasuredDispatcher
+from asched.host.tasks import Unawaited, in_thread
+from asched.host.user_plugins import instances
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.dispatch import CONCURRENCY, DispatchOptions
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.typed import ApiAccess
+from asched.ops import shadowing
+from asched.ops.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
+from asched.ops.audit.auditor import Auditor
+from asched.ops.debugger import Debugger
+from asched.serve.inspection import Inspection
+from asched.serve.opening import Pages
+from asched.serve.options import ServingPlan
+from asched.serve.telemetry.exposition import Exposition
+from asched.serve.telemetry.log import loop_failed
+from asched.serve.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from asched.ops.recording.recorder import Recorder
+
+log = logging.getLogger("asched.process")
+
+LAG_EVERY_S: Final = 1.0
+
+
+class RecordPlan(msgspec.Struct, frozen=True):
+    """A recording to be."""
+
+    path: Path
+    bytes_max: int
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Everything a process is told before it starts."""
+
+    configuration: SchedulerConfiguration
+    connection: ConnectionOptions = msgspec.field(default_factory=ConnectionOptions)
+    bind_concurrency: int = CONCURRENCY[Lane.BINDING]
+    #: Whether events of pods that fit nowhere end with how to ask why.
+    advises: bool = False
+    max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
+    #: In how long all that is known is compared with the API server once; 0: only on demand.
+    audit_period_s: float = AUDIT_PERIOD_S
+    dispatch: DispatchOptions = msgspec.field(default_factory=DispatchOptions)
+    plugins: Catalogue = msgspec.field(default_factory=Catalogue)
+    serving: ServingPlan = msgspec.field(default_factory=ServingPlan)
+    #: Reads configuration and plugins anew; None if there is nothing to be read.
+    reload: Callable[[], Wanted] | None = None
+    #: The files it would read just now.
+    files: Callable[[], Iterable[str]] = tuple
+    gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
+    #: Where everything that decides is kept, and at most how many bytes of it; None for nowhere.
+    record: RecordPlan | None = None
+    #: Look on while another scheduler decides, and do nothing else.
+    shadow: "shadowing.ShadowPlan | None" = None
+    exposition: Exposition = msgspec.field(default_factory=Exposition)
+    #: Asked when somebody wants to know.
+    version: Callable[[], str] = str
+
+    @property
+    def wanted(self) -> Wanted:
+        """The part of it that a reload may change."""
+        qps, burst = self.connection.qps, self.connection.burst
+        return Wanted(self.configuration, self.plugins, qps, burst)
+
+
+def run_process(plan: Plan) -> int:
+    """Run until a signal asks for the end. Raises what `Scheduler.run` and `connect` raise."""
+    return runner()(schedule(plan))
+
+
+def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
+    """Uvloop where it is installed, asyncio's own loop elsewhere; its errors go to the log."""
+    run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run
+    with suppress(ImportError):
+        import uvloop
+
+        run = uvloop.run
+
+    async def logged(work: Coroutine[Any, Any, int]) -> int:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(loop_failed)
+        loop.set_default_executor(Unawaited())
+        return await work
+
+    return lambda work: run(logged(work))
+
+
+async def schedule(plan: Plan) -> int:
+    """Live, and live again where all that was known turned out to be worth nothing. The exit code:
+    0, or 1 if leadership was lost.
+    """
+    ending = Ending()
+    while not ending.is_asked:
+        try:
+            status = await _live(plan, ending)
+        except StartOverError as error:
+            log.error("Starting over, everything is listed anew: %s", error)  # noqa: TRY400
+            continue
+        if plan.shadow is not None:
+            plan.shadow.tell()
+        return status
+    return 0
+
+
+async def _live(plan: Plan, ending: Ending) -> int:
+    """Connect, assemble, run, drain."""
+    metrics, parts = Metrics(plan.exposition), Parts.fresh()
+    asked = metrics.own.extender_asked
+    consultants = Consultants(plan.configuration.extenders, parts.cluster, asked)
+    try:
+        return await _schedule(plan, ending, parts, consultants, metrics)
+    except LostLeadershipError:
+        return 1
+    except AskedToEndError:
+        return 0
+    finally:
+        await consultants.close()
+
+
+async def _schedule(
+    plan: Plan, ending: Ending, parts: Parts, consultants: Consultants, metrics: Metrics
+) -> int:
+    gates = _gates(plan.gates)
+    metrics.tell_build(plan.version, gates)
+    if gates["SchedulerAsyncAPICalls"][1]:
+        metrics.show_async_calls()
+    chain = consultants.chain(plan.configuration.extenders)
+    machine = build_machine(
+        plan.configuration,
+        parts,
+        await measured_runners(plan.wanted, chain, parts, metrics),
+        counter_s=counter_s,
+        observer=metrics.scheduler,
+        max_in_unschedulable_s=plan.max_in_unschedulable_s,
+    )
+    machine.context.advises = plan.advises
+    if machine.context.gangs.are_tried:
+        metrics.scheduler.know_groups()
+    # A serving process waits for its API server and tells so on /readyz, as upstream.
+    session = await ending.unless_asked(
+        connect(plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on)
+    )
+    api = parts.cluster.singleton(ApiAccess)
+    api.open(session.credentials)
+    campaign = campaign_for(plan, session, metrics)
+    recorder = _recorder(plan, machine)
+    shadow = None if plan.shadow is None else shadowing.Shadowing(plan.shadow, machine)
+    scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants, recorder)
+    try:
+        if shadow is not None:
+            shadow.show(metrics.families)
+            scheduler.tasks.spawn("shadow", shadow.run(scheduler.clock.now_s))
+        await _run(plan, ending, scheduler, metrics, campaign, consultants)
+    finally:
+        await scheduler.tasks.cancel_all()
+        await api.close()
+        await session.close()
+        if shadow is not None:
+            shadow.end(scheduler.clock.now_s())
+        if recorder is not None:
+            recorder.close()
+    return 0
+
+
+def _recorder(plan: Plan, machine: Machine) -> "Recorder | None":
+    """A recording that cannot begin costs one line: pods are placed without it."""
+    if plan.record is None:
+        return None
+    from asched.ops.recording.recorder import Recorder, head_of  # 20 ms
+
+    head = head_of(machine, plan.configuration, plan.plugins, plan.max_in_unschedulable_s)
+    try:
+        recorder = Recorder(machine, head, plan.record.path, plan.record.bytes_max)
+    except OSError as error:
+        log.error("nothing is recorded to %s: %s", plan.record.path, error.strerror)  # noqa: TRY400
+        return None
+    log.info("recording", extra={"file": str(plan.record.path)})
+    return recorder
+
+
+def _scheduler(
+    plan: Plan,
+    session: Session,
+    machine: Machine,
+    metrics: Metrics,
+    campaign: LeaseThread | None,
+    consultants: Consultants,
+    recorder: "Recorder | None",
+) -> Scheduler:
+    metrics.client.know_lanes(LANE_NAMES)
+    options = DispatchOptions(
+        concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},
+        queue_max=plan.dispatch.queue_max,
+    )
+
+    def may_send() -> bool:
+        return plan.shadow is None and made.may_act()
+
+    def spawn(name: str, work: Coroutine[Any, Any, None]) -> None:
+        made.tasks.spawn(name, work)
+
+    made: Scheduler = Scheduler(
+        session,
+        machine,
+        make_dispatcher=partial(
+            MeasuredDispatcher,
+            options=options,
+            extenders=consultants.client,
+            metrics=metrics.client,
+            may_send=may_send,
+        ),
+        kinds=machine.context.kinds,
+        originals=consultants.originals,
+        listeners=listeners_of(session, machine, metrics, may_act=may_send, spawn=spawn),
+        leadership=campaign,
+        delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
+        recorder=recorder,
+    )
+    return made
+
+
+async def _run(
+    plan: Plan,
+    ending: Ending,
+    scheduler: Scheduler,
+    metrics: Metrics,
+    campaign: LeaseThread | None,
+    consultants: Consultants,
+) -> None:
+    """Listen to signals, and schedule; open the pages beside it."""
+    auditor = Auditor(scheduler, period_s=plan.audit_period_s, observer=metrics.own)
+    inspection = Inspection(scheduler, plan.configuration, scheduler.may_act, auditor, plan.plugins)
+    pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
+    await pages.take_port()
+    try:
+        ending.listen(scheduler.stop)
+        scheduler.tasks.spawn("pages", pages.open(plan.configuration))
+        scheduler.tasks.spawn("audit", auditor.run())
+        _listen_to_signals(plan, scheduler, inspection, auditor, metrics, consultants)
+        scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
+        profiles = ",".join(scheduler.machine.context.runners)
+        log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
+        await scheduler.run()
+    finally:
+        await pages.close()
+
+
+async def measured_runners(
+    wanted: Wanted, chain: ExtenderChain | None, parts: Parts, metrics: Metrics
+) -> dict[str, Runner]:
+    """The runners of a configuration, each with its meter. Raises BUILD_ERRORS."""
+    plugins = wanted.plugins
+    made = build_runners(
+        wanted.configuration,
+        parts,
+        factories=await instances.factories(plugins, wanted.configuration, parts.cluster),
+        known=plugins.known,
+        extenders=chain,
+    )
+    for name, one in made.items():
+        one.meter = Meter(metrics.scheduler, name, counter_s)
+    metrics.scheduler.know_plugins(
+        entry for one in made.values() for entry in counted_plugins(one.profile)
+    )
+    return made
+
+
+def counted_plugins(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    """(plugin, point, profile) of everything `plugin_evaluation_total` shows from the start."""
+    name = profile.scheduler_name
+    for plugin in profile.pre_filters:
+        yield plugin.name, "PreFilter", name
+    for filterer in profile.filters:
+        yield filterer.plugin.name, "Filter", name
+    for scorer in profile.scorers:
+        if scorer.pre_score is not None:
+            yield scorer.pre_score.name, "PreScore", name
+        yield scorer.plugin.name, "Score", name
+
+
+def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread | None:
+    """Our part in the election; None if we always lead."""
+    election = plan.configuration.leader_election
+    if not election.leader_elect:
+        return None
+    rules = Rules(
+        identity(),
+        election.lease_duration_s,
+        election.renew_deadline_s,
+        election.retry_period_s,
+    )
+    component = plan.configuration.profiles[0].scheduler_name
+    return LeaseThread(
+        session,
+        Stand(rules, election.resource_namespace, election.resource_name, component),
+        metrics.leader,
+        options=plan.connection,
+        observe=metrics.client.requested,
+    )
+
+
+def _gates(asked: Mapping[str, bool]) -> dict[str, tuple[str, bool]]:
+    return {name: (stage, asked.get(name, on)) for name, (stage, on) in GATES.items()}
+
+
+async def _watch_lag(metrics: Metrics) -> None:
+    """How late a timer comes tells how long the loop was busy with something else."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + LAG_EVERY_S
+        await asyncio.sleep(LAG_EVERY_S)
+        metrics.own.lagged(max(loop.time() - due_s, 0.0))
+
+
+def _listen_to_signals(
+    plan: Plan,
+    scheduler: Scheduler,
+    inspection: Inspection,
+    auditor: Auditor,
+    metrics: Metrics,
+    consultants: Consultants,
+) -> None:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR2, Debugger(scheduler, inspection, auditor).on_signal)
+    if plan.reload is None:
+        return
+    context = scheduler.machine.context
+    parts = Parts(context.cluster, context.nominator)
+    reloader = Reloader(
+        scheduler,
+        inspection,
+        consultants,
+        metrics.own,
+        current=plan.wanted,
+        load=partial(in_thread, "reload", plan.reload),
+        build=lambda wanted, chain: measured_runners(wanted, chain, parts, metrics),
+        files=plan.files,
+    )
+    spawn = scheduler.tasks.spawn
+    loop.add_signal_handler(signal.SIGHUP, lambda: spawn("reload", reloader.reload()))
+    spawn("configuration", reloader.follow())

@@ -1,0 +1,1 @@
+"""HTTP, authentication, watches, writes, events, leases: the only outgoing connections."""

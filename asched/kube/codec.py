@@ -1,0 +1,284 @@
+"""Bytes of lists and watches to records, one typed parse per object.
+
+A watch line is decoded straight into `{type, object}` of its kind. Only when that fails, because it
+is an ERROR (whose object is a Status) or a malformed object, the envelope is opened first and then
+the object. All of it is decoded by `parsing.read`, which has one error. A malformed object is
+skipped, counted, and named once: `on_malformed` is called again only for another uid. A DELETED
+event whose object is malformed still names the object.
+
+Bounds  MALFORMED_REMEMBERED names are kept to stay silent about them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from asched.core.model.decode import MalformedError
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import ObjectMeta, Record
+from asched.kube.errors import ProtocolBroken, Status, read_status
+from asched.kube.originals import Originals
+from asched.kube.parsing import read
+
+#: Enough for a cluster in which a whole batch of objects is broken in the same way.
+MALFORMED_REMEMBERED: Final = 10_000
+#: The bookmark that ends the initial events of a streaming list carries this annotation.
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+BOOKMARK: Final = "BOOKMARK"
+ERROR: Final = "ERROR"
+
+
+class Sight(NamedTuple):
+    """One line of a watch. `obj` is None if malformed or a bookmark; `status` only for ERROR."""
+
+    type: str
+    obj: Record | None
+    version: str
+    annotations: dict[str, str] | None = None
+    status: Status | None = None
+
+
+class Page(NamedTuple):
+    """One page of a list."""
+
+    objects: list[Record]
+    version: str
+    continue_token: str
+    malformed_count: int
+
+
+class _ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(name="continue", default="")
+
+
+class _Envelope(msgspec.Struct):
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _RawList(msgspec.Struct):
+    metadata: _ListMeta = _ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _ListHead(msgspec.Struct):
+    metadata: _ListMeta = _ListMeta()
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _Id(msgspec.Struct, frozen=True, rename="camel"):
+    """What can still be said of an object that is no proper object of its kind."""
+
+    name: Any = ""
+    namespace: Any = ""
+    uid: Any = ""
+    resource_version: Any = ""
+
+
+class _LooseHead(msgspec.Struct):
+    metadata: _Id = _Id()
+
+
+_envelopes: Final = msgspec.json.Decoder(_Envelope)
+_raw_arrays: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_raw_lists: Final = msgspec.json.Decoder(_RawList)
+_list_heads: Final = msgspec.json.Decoder(_ListHead)
+_bookmarks: Final = msgspec.json.Decoder(_Bookmark)
+_heads: Final = msgspec.json.Decoder(_LooseHead)
+
+#: (kind, name of the object, what is wrong with it)
+OnMalformed = Callable[[Kind, str, str], None]
+
+
+class KindCodec:
+    """Decodes lists and watches of one kind."""
+
+    def __init__(
+        self, kind: Kind, on_malformed: OnMalformed, originals: Originals | None = None
+    ) -> None:
+        self.kind = kind
+        self._all_originals = originals
+        self.malformed_count = 0
+        self._on_malformed = on_malformed
+        self._remembered: OrderedDict[str, None] = OrderedDict()
+        record: Any = kind.record
+        self._objects = msgspec.json.Decoder(record)
+        self._arrays = msgspec.json.Decoder(list[record])
+        event = msgspec.defstruct(
+            f"{kind.name}WatchEvent", [("type", str), ("object", record)], gc=False
+        )
+        page = msgspec.defstruct(
+            f"{kind.name}List",
+            [("metadata", _ListMeta, _ListMeta()), ("items", list[record] | None, None)],
+        )
+        self._events: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
+        self._pages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
+
+    @property
+    def keeps_originals(self) -> bool:
+        """Whether somebody wants objects of this kind whole just now."""
+        return self._originals is not None
+
+    @property
+    def _originals(self) -> Originals | None:
+        """Where whole objects of this kind go, if anybody wants them just now."""
+        everywhere = self._all_originals
+        return everywhere if everywhere is not None and everywhere.wants(self.kind) else None
+
+    def page(self, body: bytes) -> Page:
+        """One page of a list. Raises ProtocolBroken if it is no list at all."""
+        if self._originals is not None:
+            return self._page_object_by_object(body)
+        try:
+            page = read(self._pages.decode, body)
+        except MalformedError:
+            return self._page_object_by_object(body)
+        return Page(
+            page.items or [], page.metadata.resource_version, page.metadata.continue_token, 0
+        )
+
+    def _page_object_by_object(self, body: bytes) -> Page:
+        try:
+            page = read(_raw_lists.decode, body)
+        except MalformedError as error:
+            raise ProtocolBroken(f"the list of {self.kind.plural} is malformed: {error}") from error
+        before = self.malformed_count
+        return Page(
+            self._one_by_one(page.items or ()),
+            page.metadata.resource_version,
+            page.metadata.continue_token,
+            self.malformed_count - before,
+        )
+
+    def array(self, body: bytes) -> list[Record] | None:
+        """The objects of an array; None if it is no JSON."""
+        try:
+            if self._originals is None:
+                return read(self._arrays.decode, body)
+        except MalformedError:
+            pass
+        try:
+            return self._one_by_one(read(_raw_arrays.decode, body))
+        except MalformedError:
+            return None
+
+    def _one_by_one(self, items: Iterable[msgspec.Raw]) -> list[Record]:
+        """Those that are well formed."""
+        objects: list[Record] = []
+        for raw in items:
+            try:
+                obj = read(self._objects.decode, content := bytes(raw))
+            except MalformedError as error:
+                self._report(content, error)
+                continue
+            objects.append(obj)
+            if self._originals is not None:
+                self._originals.keep(self.kind, obj, content)
+        return objects
+
+    def sights(self, lines: list[bytes]) -> Iterator[Sight]:
+        """Whole lines of a watch, in order. Raises ProtocolBroken at one that is no watch event."""
+        decode = self._events.decode
+        originals = self._originals
+        for line in lines:
+            if not line or line.isspace():
+                continue
+            try:
+                event = read(decode, line)
+            except MalformedError as error:
+                yield self._open_envelope(line, error)
+                continue
+            if event.type == ERROR:
+                yield self._open_envelope(line, None)
+                continue
+            meta = event.object.metadata
+            if event.type == BOOKMARK:
+                yield Sight(BOOKMARK, None, meta.resource_version, meta.annotations)
+            else:
+                if originals is not None and event.type != DELETED:
+                    originals.keep(self.kind, event.object, line, is_line=True)
+                yield Sight(event.type, event.object, meta.resource_version)
+
+    def _open_envelope(self, line: bytes, error: MalformedError | None) -> Sight:
+        try:
+            envelope = read(_envelopes.decode, line)
+        except MalformedError as broken:
+            raise ProtocolBroken(
+                f"a line of the watch of {self.kind.plural} is malformed: {broken}"
+            ) from broken
+        content = bytes(envelope.object)
+        if envelope.type == ERROR:
+            status = read_status(content) or Status(
+                message=content[:200].decode("utf-8", "replace")
+            )
+            return Sight(ERROR, None, "", status=status)
+        if envelope.type == BOOKMARK:  # mandatory fields of its kind may be missing
+            try:
+                bookmark = read(_bookmarks.decode, content).metadata
+            except MalformedError as broken:
+                raise ProtocolBroken(
+                    f"a bookmark of the watch of {self.kind.plural} is malformed: {broken}"
+                ) from broken
+            return Sight(BOOKMARK, None, bookmark.resource_version, bookmark.annotations)
+        head = self._report(content, error or MalformedError("unknown"))
+        gone = _minimal(self.kind, head) if envelope.type == DELETED else None
+        return Sight(envelope.type, gone, head.resource_version)
+
+    def _report(self, content: bytes, error: MalformedError) -> ObjectMeta:
+        """Count a malformed object, name it if it is new, and return what is known of it."""
+        self.malformed_count += 1
+        try:
+            found = read(_heads.decode, content).metadata
+        except MalformedError:
+            found = _Id()
+        head = ObjectMeta(
+            name=_text(found.name),
+            namespace=_text(found.namespace),
+            uid=_text(found.uid),
+            resource_version=_text(found.resource_version),
+        )
+        identity = head.uid or head.key
+        if identity in self._remembered:
+            self._remembered.move_to_end(identity)
+        else:
+            self._remembered[identity] = None
+            if len(self._remembered) > MALFORMED_REMEMBERED:
+                self._remembered.popitem(last=False)
+            self._on_malformed(self.kind, head.key or "?", str(error))
+        return head
+
+
+def _minimal(kind: Kind, head: ObjectMeta) -> Record | None:
+    """A record that says only who it is."""
+    if not head.name:
+        return None
+    record: Any = kind.record
+    made: Record = record(metadata=head)
+    return made
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def is_initial_end(sight: Sight) -> bool:
+    """The initial events of a streaming list are complete with this bookmark."""
+    return (sight.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+
+
+def peek_continue(body: bytes) -> str:
+    """The continue token of a page, its items unread; "" on the last. Raises ProtocolBroken."""
+    try:
+        return read(_list_heads.decode, body).metadata.continue_token
+    except MalformedError as error:
+        raise ProtocolBroken(f"a list is malformed: {error}") from error

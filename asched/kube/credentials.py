@@ -1,0 +1,303 @@
+"""Where the server is and who we are to it.
+
+Source of the configuration, first that exists: the file named by the caller; KUBECONFIG or
+~/.kube/config; the service account of the pod we run in; a bare `--master` address without
+credentials. Token files are read again every TOKEN_CHECK_S, and an exec plugin runs again
+EXPIRY_MARGIN before what it printed expires. A 401 reloads everything from the start, at most once
+per RELOAD_INTERVAL_S. A plugin is waited for in a task of its own: requests go on with the old
+token meanwhile, and one that was refused waits for a new one within its own time only.
+"""
+
+import asyncio
+import logging
+import os
+import ssl
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+from msgspec.structs import replace
+
+from asched.kube import exec_plugin
+from asched.kube.certificates import Rotating, client_context, load_pem
+from asched.kube.errors import ConnectError
+from asched.kube.exec_plugin import Printed
+from asched.kube.files import file_content, file_text
+from asched.kube.kubeconfig import HOST_VARIABLE, Login, read_kubeconfigs, service_account
+from asched.kube.proxies import environment_proxy
+
+log = logging.getLogger(__name__)
+
+#: How stale a token may be; in-cluster tokens are valid for an hour and replaced after 48 minutes.
+TOKEN_CHECK_S: Final = 10.0
+EXPIRY_MARGIN: Final = timedelta(minutes=1)
+#: An exec plugin may ask a server of its own; it is not started again at once when its token is
+#: refused.
+RELOAD_INTERVAL_S: Final = 5.0
+DEFAULT_KUBECONFIG: Final = "~/.kube/config"
+IN_CLUSTER_VARIABLE: Final = HOST_VARIABLE
+_SCHEMES: Final = {"http": 80, "https": 443}
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Which configuration to load; empty strings are "not given"."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    master: str = ""
+
+
+class Credentials:
+    """The server's address, the headers of the moment that say who asks, and the TLS context.
+
+    `renew` must have been awaited once. Close it once.
+    """
+
+    def __init__(self, find: Callable[[], Login]) -> None:
+        self._find = find
+        self._printed = Printed()
+        self._renewal: asyncio.Task[bool] | None = None
+        self._reloaded_s = -RELOAD_INTERVAL_S
+        #: Grows whenever connections made before should not be used for new requests.
+        self.generation = 0
+        self.authorization: str | None = None
+
+    async def renew(self) -> None:
+        """Read the configuration, and run its plugin. Raises ConnectError, and changes nothing."""
+        login = self._find()
+        printed = Printed()
+        if login.plugin is not None:
+            printed = await exec_plugin.run(login.plugin, _cluster_of(login))
+        self._adopt(login, printed)
+
+    def _adopt(self, login: Login, printed: Printed) -> None:
+        try:
+            address = urlsplit(login.server)
+            # What no name server can be asked for would be an error in every request.
+            hostname = (address.hostname or "").encode("idna").decode()
+        except ValueError:
+            address, hostname = SplitResult("", "", "", "", ""), ""
+        if address.scheme not in _SCHEMES or not hostname:
+            raise ConnectError(
+                f"the server address {login.server!r} is not of the form https://host:port; "
+                "correct `server` in the kubeconfig, or --master"
+            )
+        try:
+            port = address.port or _SCHEMES[address.scheme]
+        except ValueError:
+            raise ConnectError(f"the server address {login.server!r} has no usable port") from None
+        proxy = login.proxy or environment_proxy(login.server)
+        authorization = _authorization(login, printed)
+        tls = _rotating(login, printed) if address.scheme == "https" else None
+        self._login, self._printed, self._tls = login, printed, tls
+        self._context = tls.context() if tls is not None else None
+        self.is_tls = tls is not None
+        self.hostname, self.port = hostname, port
+        self.base_path = address.path.rstrip("/")
+        name = f"[{self.hostname}]" if ":" in self.hostname else self.hostname
+        self.host = f"{name}:{self.port}"
+        self.url = f"{address.scheme}://{self.host}"
+        self.proxy: str | None = proxy
+        self.server_name: str | None = login.tls_server_name or None
+        self.authorization = authorization
+        self.generation += 1
+        self._due_s = monotonic() + TOKEN_CHECK_S
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """What each request says of who asks; names may repeat."""
+        own = [("Authorization", self.authorization)] if self.authorization else []
+        return [*own, *self._login.impersonation]
+
+    @property
+    def namespace(self) -> str:
+        """The one that is meant where none is named."""
+        return self._login.namespace or "default"
+
+    @property
+    def pages(self) -> str:
+        """Where a scheduler serves its pages, if the kubeconfig says so."""
+        return self._login.pages
+
+    def keep_fresh(self) -> None:
+        """Look at the token if that is due, before each request. What takes long runs beside."""
+        if monotonic() < self._due_s:
+            return
+        self._due_s = monotonic() + TOKEN_CHECK_S
+        if self._login.token_file:
+            try:
+                self.authorization = _authorization(self._login, self._printed)
+            except ConnectError as error:
+                log.warning(
+                    "credentials could not be renewed, going on with the old ones: %s", error
+                )
+        expires = self._printed.expires
+        if expires is not None and expires - EXPIRY_MARGIN <= datetime.now(UTC):
+            self._begin()
+
+    async def reload(self, used: str | None, timeout_s: float) -> bool:
+        """Load everything anew after a 401; True if it is worth asking again.
+
+        `used` is the header that was refused: whoever comes second finds the work done, or under
+        way. It goes on when `timeout_s` are over, for those who come later.
+        """
+        if self.authorization != used:
+            return True
+        if self._renewal is None and monotonic() - self._reloaded_s < RELOAD_INTERVAL_S:
+            return False
+        renewal = self._begin()
+        await asyncio.wait({renewal}, timeout=timeout_s)
+        return renewal.done() and not renewal.cancelled() and renewal.result()
+
+    def _begin(self) -> "asyncio.Task[bool]":
+        """The renewal under way."""
+        if self._renewal is None:
+            self._reloaded_s = monotonic()
+            self._renewal = asyncio.ensure_future(self._try_to_renew())
+        return self._renewal
+
+    async def _try_to_renew(self) -> bool:
+        try:
+            await self.renew()
+        except ConnectError as error:
+            log.warning("credentials could not be renewed, going on with the old ones: %s", error)
+            return False
+        finally:
+            self._renewal = None
+        return True
+
+    def tls(self) -> ssl.SSLContext | None:
+        """The context for a new connection, made anew if a certificate file has changed."""
+        if self._tls is not None:
+            context = self._tls.context()
+            if context is not self._context:
+                self._context = context
+                self.generation += 1
+        return self._context
+
+    async def close(self) -> None:
+        """End a plugin that runs."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.wait({self._renewal})
+
+
+async def load_credentials(source: Source) -> Credentials:
+    """Find and read the configuration. Raises ConnectError with one line for the user."""
+    credentials = Credentials(lambda: _find(source))
+    await credentials.renew()
+    return credentials
+
+
+def _find(source: Source) -> Login:
+    paths = _kubeconfigs(source.kubeconfig)
+    if paths:
+        login = read_kubeconfigs(paths, source.context)
+        if not login.server and not source.master:
+            named = ":".join(map(str, paths))
+            raise ConnectError(f"kubeconfig {named} has no contexts; name another, or --master")
+    elif os.environ.get(IN_CLUSTER_VARIABLE):
+        login = service_account()
+    elif source.master:
+        login = Login()
+    else:
+        raise ConnectError(
+            "no configuration has been provided: there is no --kubeconfig, KUBECONFIG is not set, "
+            f"{DEFAULT_KUBECONFIG} does not exist, and this is no pod; name a kubeconfig file"
+        )
+    return replace(login, server=source.master) if source.master else login
+
+
+def _kubeconfigs(explicit: str) -> list[Path]:
+    """The files to read, first come first; none if there is none."""
+    if explicit:
+        path = _at_home(explicit)
+        is_folder = os.path.isdir(path)  # noqa: PTH112 - False, too, where it may not be looked
+        if is_folder or not os.path.exists(path):  # noqa: PTH110 - the same; it may be a pipe
+            what = "is a folder" if is_folder else "no such file"
+            raise ConnectError(f"kubeconfig {explicit}: {what}; check --kubeconfig")
+        return [path]
+    named = os.environ.get("KUBECONFIG", "")
+    if named:
+        parts = [_at_home(part) for part in named.split(os.pathsep) if part]
+        found = [path for path in parts if os.path.exists(path)]  # noqa: PTH110
+        if not found:
+            raise ConnectError(
+                f"KUBECONFIG names {named}, which does not exist; correct or unset it"
+            )
+        return found
+    default = _at_home(DEFAULT_KUBECONFIG)
+    return [default] if os.path.isfile(default) else []  # noqa: PTH113
+
+
+def _at_home(path: str) -> Path:
+    """A tilde is the home of the user, who may have none."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - it leaves the tilde then
+
+
+def _authorization(login: Login, printed: Printed) -> str | None:
+    """The header's value: a token's file before the token, both before what a plugin printed.
+
+    Raises ConnectError. Token files often end in a newline, which must not reach the wire.
+    """
+    token = login.token
+    if login.token_file:
+        try:
+            token = file_text(login.token_file).strip()
+        except (OSError, ValueError) as error:
+            if not token:
+                why = f"token file {login.token_file} cannot be read: {error}"
+                raise ConnectError(why) from error
+        if not token:
+            raise ConnectError(f"token file {login.token_file} is empty")
+    if login.username or login.password:
+        both = f"{login.username}:{login.password}".encode(errors="surrogatepass")
+        return "Basic " + b64encode(both).decode()
+    token = token.strip() or printed.token
+    if not token.isprintable():
+        raise ConnectError("the token is not printable: is it in another form?")
+    return f"Bearer {token}" if token else None
+
+
+def _rotating(login: Login, printed: Printed) -> Rotating:
+    files = [login.authorities_file, login.certificate_file, login.key_file]
+
+    def make() -> ssl.SSLContext:
+        authorities = login.authorities or _content(login.authorities_file)
+        if login.authorities_file and not authorities.strip():
+            raise ValueError(f"{login.authorities_file} is empty")
+        context = client_context(authorities=authorities, verify=login.verify)
+        certificate = printed.certificate or login.certificate or _content(login.certificate_file)
+        key = printed.key or login.key or _content(login.key_file)
+        if certificate or key:
+            load_pem(context, certificate, key)
+        return context
+
+    try:
+        return Rotating(make, files)
+    except (OSError, ValueError) as error:  # ssl.SSLError is one
+        named = ", ".join(filter(None, files)) or "in the kubeconfig"
+        raise ConnectError(f"certificates ({named}) cannot be used: {error}") from error
+
+
+def _content(path: str) -> bytes:
+    return file_content(path) if path else b""
+
+
+def _cluster_of(login: Login) -> dict[str, Any]:
+    """The `cluster` of an ExecCredential's spec."""
+    authorities = login.authorities or _content(login.authorities_file)
+    told: dict[str, Any] = {
+        "server": login.server,
+        "tls-server-name": login.tls_server_name,
+        "insecure-skip-tls-verify": not login.verify,
+        "certificate-authority-data": b64encode(authorities).decode(),
+        "proxy-url": login.proxy,
+        "config": login.plugin_config,
+    }
+    return {key: value for key, value in told.items() if value}

@@ -1,0 +1,399 @@
+"""Effects to the API server, in lanes: bindings first, courtesy last.
+
+Each lane has its own queue and its own bound of requests in flight; connections are shared, since
+opening one costs as much as a write. Lanes are served in the order of their importance; what the
+first leaves of the client's rate (if one is set) goes to the next; events and statuses give way
+(`courtesy.py`). 429 pauses its lane and those below it for what Retry-After says.
+
+The outcome of an effect (`id` other than 0) goes to `on_answer`, once; the caller awaits nothing.
+
+Bounds  concurrency per lane below; queues in `lanes.py`; attempts and deadlines in `retries.py`.
+"""
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
+from asched.core.state.facts import Answer, Refused, Unknown
+from asched.kube.courtesy import FIRST_LANES, limit_of, share_from_s
+from asched.kube.errors import TransportError, read_status
+from asched.kube.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
+from asched.kube.extenders import Extenders
+from asched.kube.lanes import QUEUE_MAX, Job, LaneState, StatusQueue, given_up, not_done
+from asched.kube.rate import Rates
+from asched.kube.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
+from asched.kube.session import Session
+from asched.kube.transport import Reply, Transport, no_fence
+from asched.kube.writes import request_for
+
+log = logging.getLogger(__name__)
+
+#: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing
+#: (1,620 at 64). WRITE: 16 gave 700 writes of evictions a second, 64 gave 900. EVENT: so that they
+#: keep pace once they get their share. LOCAL: questions to extenders; more than bindings may be
+#: under way, so that none waits for another's. STATUS: a guess.
+CONCURRENCY: Final[Mapping[Lane, int]] = {
+    Lane.BINDING: 64,
+    Lane.WRITE: 64,
+    Lane.STATUS: 16,
+    Lane.EVENT: 64,
+    Lane.LOCAL: 1024,
+}
+
+
+class DispatchOptions(msgspec.Struct, frozen=True):
+    """Bounds that a test or a configuration may change."""
+
+    concurrency: Mapping[Lane, int] = msgspec.field(default_factory=lambda: CONCURRENCY)
+    queue_max: Mapping[Lane, int] = msgspec.field(default_factory=lambda: QUEUE_MAX)
+    attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
+    seed: int = 0
+
+
+class Dispatcher:
+    """Performs effects. Spawn `run`, call `submit`, hear `on_answer`, end with `drain`."""
+
+    def __init__(
+        self,
+        session: Session,
+        on_answer: Callable[[Answer], None],
+        *,
+        options: DispatchOptions | None = None,
+        recorder: EventRecorder | None = None,
+        extenders: Extenders | None = None,
+        may_send: Callable[[], bool] = no_fence,
+    ) -> None:
+        self.options = options or DispatchOptions()
+        self._on_answer = on_answer
+        self._recorder = EventRecorder(socket.gethostname()) if recorder is None else recorder
+        self._extenders = extenders
+        self._loop = asyncio.get_running_loop()
+        self._rng = random.Random(self.options.seed)  # only jitter is drawn from it
+        #: By lane: a list, since members of an enum are slow to hash.
+        self._lanes = [
+            LaneState(lane, self.options.concurrency[lane], self.options.queue_max[lane])
+            for lane in Lane
+        ]
+        # Room for all, so that no lane waits for another, and connections for those under way.
+        most = sum(own for lane, own in self.options.concurrency.items() if lane is not Lane.LOCAL)
+        self._transport: Transport = session.pool(most, may_send=may_send)
+        self._first = [self._lanes[lane] for lane in FIRST_LANES]
+        statuses = self._lanes[Lane.STATUS].queue
+        assert isinstance(statuses, StatusQueue)
+        self._statuses = statuses
+        #: Bindings of pods whose status is just being patched; they start when that is over.
+        self._held: dict[str, Job] = {}
+        #: Jobs that wait for their next attempt.
+        self._delayed: dict[Job, asyncio.TimerHandle] = {}
+        own = session.options
+        self.rates = Rates(own.qps, own.burst, self._loop.time, self._pump)
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._stop = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._pump_timer: asyncio.Handle | None = None
+        self._pump_s = 0.0
+
+    # --- from outside ---------------------------------------------------------------------------
+
+    def submit(self, effect: Effect) -> None:
+        """Take an effect on. Never blocks; what cannot be taken on is answered at once."""
+        if self._closed:
+            self._answer((effect.id,), not_done(effect, "shutting down"))
+            return
+        state = self._lanes[effect.lane]
+        job = Job(effect.lane, effect, self._loop.time(), (effect.id,))
+        if isinstance(effect, EmitEvent):
+            job.event = self._recorder.record(effect)
+            if job.event is None:
+                return
+            job.effect = job.event.series.effect
+        elif isinstance(effect, Bind):
+            self._overtake_status(effect)
+        self._enqueue(state, job)
+        self._pump()
+
+    async def prepare(self) -> None:
+        """Let the first effects find a connection; a failure is theirs to tell."""
+        with suppress(TransportError):
+            await self._transport.prepare()
+
+    async def run(self) -> None:
+        """Perform until `drain` has finished or the task is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                upkeep = group.create_task(self._keep_series())
+                self._pump()
+                await self._stop.wait()
+            finally:
+                self._group = None  # whoever ends from here on starts nobody
+            for task in (upkeep, *self._tasks):
+                task.cancel()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Take nothing more on, finish what is under way, and end `run`.
+
+        Within `timeout_s` the lanes run empty, events included. What is left then is answered:
+        Unknown where it may have happened, else Refused; waiting events are dropped.
+        """
+        self._closed = True
+        if self._group is not None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    while not all(state.is_idle for state in self._lanes):
+                        self._idle.clear()
+                        await self._idle.wait()
+            except TimeoutError:
+                log.warning("not all writes were finished within %.1f s", timeout_s)
+        for job in (*self._held.values(), *self._delayed):
+            self._answer(job.ids, given_up(job, "shut down before it was sent"))
+        for timer in self._delayed.values():
+            timer.cancel()
+        self._held.clear()
+        self._delayed.clear()
+        for state in self._lanes:
+            while state.queue.waiting:
+                job = state.queue.drop_oldest()
+                state.dropped_count += 1
+                self._answer(job.ids, given_up(job, "shut down before it was sent"))
+        self._stop.set()
+
+    def queued_count(self, lane: Lane) -> int:
+        """Waiting in a lane, retries included."""
+        state = self._lanes[lane]
+        return len(state.queue) + state.delayed_count
+
+    def in_flight_count(self, lane: Lane) -> int:
+        return self._lanes[lane].in_flight_count
+
+    def dropped_count(self, lane: Lane) -> int:
+        """Given up under pressure, so far."""
+        return self._lanes[lane].dropped_count
+
+    # --- queues ---------------------------------------------------------------------------------
+
+    def _enqueue(self, state: LaneState, job: Job) -> None:
+        while state.queue.is_full:
+            state.dropped_count += 1
+            if state.lane not in COURTESY_LANES:
+                self._answer(job.ids, not_done(job.effect, f"lane {state.lane.name} is full"))
+                return
+            dropped = state.queue.drop_oldest()
+            self._answer(dropped.ids, given_up(dropped, "given up under pressure"))
+        state.queue.put(job)
+
+    def _overtake_status(self, effect: Bind) -> None:
+        """A binding writes PodScheduled itself; a waiting patch of the same pod is pointless."""
+        overtaken = self._statuses.overtaken_by_binding(effect.pod.uid)
+        if overtaken is not None:
+            self._answer(overtaken.ids, given_up(overtaken, "overtaken by the binding of the pod"))
+
+    def _pump(self) -> None:
+        """Start what may start, the important lanes first."""
+        if self._group is None:
+            return
+        now_s = self._loop.time()
+        wake_s: float | None = None
+        for state in self._lanes:
+            since_s, state.throttled_since_s = state.throttled_since_s, None
+            queue = state.queue
+            if not queue.waiting:
+                continue
+            if state.paused_until_s > now_s:
+                wake_s = min(wake_s or state.paused_until_s, state.paused_until_s)
+                continue
+            while queue.waiting:
+                limit = limit_of(state, self._first, now_s)
+                if state.in_flight_count >= limit:
+                    if not limit:
+                        from_s = share_from_s(state, now_s)
+                        wake_s = min(wake_s or from_s, from_s)
+                    break
+                if wait_s := self._take_token(state.lane):
+                    state.throttled_since_s = now_s if since_s is None else since_s
+                    wake_s = min(wake_s or now_s + wait_s, now_s + wait_s)
+                    break
+                job = queue.take()
+                if job is None:
+                    break
+                if isinstance(job.effect, Bind) and self._hold(state, job, job.effect.pod.uid):
+                    continue
+                job.throttled_s = now_s - max(since_s, job.queued_s) if since_s is not None else 0.0
+                state.in_flight_count += 1
+                task = self._group.create_task(self._perform(state, job))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        if wake_s is not None:
+            self._pump_at(wake_s)
+
+    def _take_token(self, lane: Lane) -> float:
+        """0.0 if a request of this lane may start, else the seconds to wait."""
+        if lane is Lane.LOCAL:
+            return 0.0
+        return self.rates.of(is_event=lane is Lane.EVENT).take()
+
+    def _hold(self, state: LaneState, job: Job, uid: str) -> bool:
+        """A status patch that landed after the binding would undo its condition: it goes first."""
+        if uid in self._held or not self._statuses.is_under_way(uid):
+            return False
+        self._held[uid] = job
+        state.delayed_count += 1
+        return True
+
+    def _status_done(self, job: Job) -> None:
+        """A pod's patch is over: what waited for it goes on."""
+        self._statuses.done(job)
+        held = self._held.pop(job.key[0], None)
+        if held is not None:
+            self._resume(self._lanes[Lane.BINDING], held)
+
+    def _pump_at(self, when_s: float) -> None:
+        if self._pump_timer is not None:
+            if self._pump_s <= when_s:
+                return
+            self._pump_timer.cancel()
+        # Noted here, since a timer of uvloop that is due at once cannot be asked for its time.
+        self._pump_s = when_s
+        self._pump_timer = self._loop.call_at(when_s, self._pump_again)
+
+    def _pump_again(self) -> None:
+        self._pump_timer = None
+        self._pump()
+
+    # --- one attempt ------------------------------------------------------------------------------
+
+    async def _perform(self, state: LaneState, job: Job) -> None:
+        """One attempt and what follows from it."""
+        is_over = True
+        try:
+            job.attempt_count += 1
+            if isinstance(job.effect, AskExtender):
+                self._answer(job.ids, await self._ask(job.effect))
+                return
+            outcome = await self._attempt(job)
+            if isinstance(outcome, Answer):
+                self._answer(job.ids, outcome)
+                return
+            if (wait_s := overload_wait_s(outcome)) is not None:
+                self._pause(state, wait_s)
+            if job.event is not None and self._repair_event(job, outcome):
+                state.queue.put_back(job)
+            else:
+                step = next_step(job, outcome, self._loop.time(), self._rng)
+                if isinstance(step, Again):
+                    is_over = False
+                    self._postpone(state, job, step)
+                else:
+                    self._answer(job.ids, step)
+        except asyncio.CancelledError:
+            self._group = None  # the end: nothing is begun any more
+            self._answer(job.ids, Unknown(job.effect.id, "cancelled while it was under way"))
+            raise
+        finally:
+            state.in_flight_count -= 1
+            if is_over and state.lane is Lane.STATUS:
+                self._status_done(job)
+            if state.is_idle:
+                self._idle.set()
+            self._pump()
+
+    async def _attempt(self, job: Job) -> Outcome | Answer:
+        """Send the request; what a plugin made that none can be written of is refused here."""
+        try:
+            event = job.event
+            request = request_for(job.effect) if event is None else self._recorder.request(event)
+        except (AttributeError, TypeError, ValueError) as error:
+            log.warning("%s cannot be written as JSON: %s", type(job.effect).__name__, error)
+            return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")
+        job.method = request.method
+        try:
+            return await self._transport.request(
+                request.method,
+                request.path,
+                request.body,
+                content_type=request.content_type,
+                timeout_s=self.options.attempt_timeout_s,
+            )
+        except TransportError as error:
+            return error
+
+    async def _ask(self, effect: AskExtender) -> Answer:
+        if self._extenders is None:
+            return Refused(effect.id, 0, "no extenders are configured")
+        return await self._extenders.ask(effect)
+
+    def _repair_event(self, job: Job, outcome: Outcome) -> bool:
+        """A series whose event has gone is created anew; one that exists after all is patched."""
+        write = job.event
+        if write is None or not isinstance(outcome, Reply):
+            return False
+        if write.is_patch and outcome.status == 404 and not write.with_series:
+            job.event = EventWrite(write.series, is_patch=False, with_series=True)
+            return True
+        if write.with_series and outcome.status == 409:
+            status = read_status(outcome.body)
+            if status is not None and status.reason == "AlreadyExists":
+                job.event = EventWrite(write.series, is_patch=True, with_series=True)
+                return True
+        return False
+
+    def _postpone(self, state: LaneState, job: Job, again: Again) -> None:
+        if again.pause:
+            if state.lane is Lane.STATUS:
+                self._status_done(job)
+            self._pause(state, again.wait_s)
+            state.queue.put_back(job)
+            return
+        state.delayed_count += 1
+        self._delayed[job] = self._loop.call_later(again.wait_s, self._resume, state, job)
+
+    def _pause(self, state: LaneState, wait_s: float) -> None:
+        """Hold a lane and those below it."""
+        until_s = self._loop.time() + wait_s
+        for lower in self._lanes:
+            if state.lane <= lower.lane < Lane.LOCAL:
+                lower.paused_until_s = max(lower.paused_until_s, until_s)
+
+    def _resume(self, state: LaneState, job: Job) -> None:
+        state.delayed_count -= 1
+        self._delayed.pop(job, None)
+        if state.lane is Lane.STATUS:
+            self._status_done(job)
+        state.queue.put_back(job)
+        self._pump()
+
+    def _answer(self, ids: tuple[int, ...], answer: Answer) -> None:
+        for effect_id in ids:
+            if effect_id:
+                self._on_answer(
+                    answer
+                    if answer.effect_id == effect_id
+                    else replace(answer, effect_id=effect_id)
+                )
+
+    # --- upkeep -----------------------------------------------------------------------------------
+
+    async def _keep_series(self) -> None:
+        """Write live series again every REFRESH_S, quiet ones a last time."""
+        refreshed_s = self._loop.time()
+        while True:
+            await asyncio.sleep(FINISH_S)
+            writes = list(self._recorder.finish())
+            if self._loop.time() - refreshed_s >= REFRESH_S:
+                refreshed_s = self._loop.time()
+                writes.extend(self._recorder.refresh())
+            state = self._lanes[Lane.EVENT]
+            for write in writes:
+                job = Job(Lane.EVENT, write.series.effect, self._loop.time(), event=write)
+                self._enqueue(state, job)
+            self._pump()

@@ -1,0 +1,239 @@
+"""What may go wrong on the way to a server. Nobody above this room sees a class of aiohttp or ssl.
+
+ClientError           base of all
+├── ConnectError      start-up failed; its text is the one line a user reads
+├── TransportError    no trustworthy answer; `sent`: may the server have acted on it?
+│   ├── ConnectFailed      nothing was sent: refused, unknown host, no TLS, none free
+│   ├── ConnectionLost     the connection broke after the request had left
+│   ├── DeadlineExceeded   the time for one request was over
+│   └── ProtocolBroken     the bytes were no HTTP response
+├── HistoryChanged    what was seen of the server never happened, by its own words now
+└── ApiError          the server answered with an error; subclasses by reason, else code
+
+A separate class exists only where a caller acts differently.
+"""
+
+# ruff: noqa: N818  # a class is named for what happened, not for being an error
+
+from typing import ClassVar, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from asched.core.model.decode import MalformedError
+from asched.kube.parsing import read
+
+#: Texts of servers are cut here, so that a page of HTML from some proxy does not fill the log.
+MESSAGE_LENGTH_MAX: Final = 1024
+
+
+class ClientError(Exception):
+    """Base of everything this room raises."""
+
+
+class ConnectError(ClientError):
+    """No usable connection at start-up. The text says what is wrong, where, and what to do."""
+
+
+class HistoryChanged(ClientError):
+    """The server was restored from a backup, or is another cluster: nothing known of it holds."""
+
+
+class TransportError(ClientError):
+    """No trustworthy answer arrived."""
+
+    #: True: the server may have carried the request out.
+    sent: ClassVar[bool] = True
+
+
+class ConnectFailed(TransportError):
+    """Nothing of the request left this process."""
+
+    sent: ClassVar[bool] = False
+
+
+class ConnectionLost(TransportError):
+    """The connection broke between the first byte of the request and the last of the answer."""
+
+
+class DeadlineExceeded(TransportError):
+    """The request was sent and the answer did not come in time."""
+
+
+class ProtocolBroken(TransportError):
+    """The answer cannot be understood."""
+
+
+class ApiError(ClientError):
+    """An error answered by the API server, from its metav1.Status where it sent one."""
+
+    def __init__(
+        self, code: int, message: str, reason: str = "", *, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+class Unauthorized(ApiError):
+    """401: the credentials are not accepted (any more)."""
+
+
+class Forbidden(ApiError):
+    """403: known, but not allowed."""
+
+
+class NotFound(ApiError):
+    """404: no such object, or the server does not serve the resource."""
+
+
+class Conflict(ApiError):
+    """409: the object has moved on (or exists already: AlreadyExists)."""
+
+
+class AlreadyExists(Conflict):
+    """409 with the reason AlreadyExists."""
+
+
+class Expired(ApiError):
+    """410: the resource version asked for has been forgotten."""
+
+
+class TooManyRequests(ApiError):
+    """429: wait `retry_after_s`, then ask again."""
+
+
+class ServerFailed(ApiError):
+    """5xx: whether the request was carried out tells `Status.says_not_done`."""
+
+
+_BY_REASON: Final[dict[str, type[ApiError]]] = {
+    "AlreadyExists": AlreadyExists,
+    "Expired": Expired,
+    "Gone": Expired,
+}
+_BY_CODE: Final[dict[int, type[ApiError]]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    429: TooManyRequests,
+}
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+    causes: list[_Cause] | None = None
+
+
+class Status(msgspec.Struct, rename="camel"):
+    """metav1.Status, as far as anybody here reads it."""
+
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+    @property
+    def is_too_large_version(self) -> bool:
+        """The resource version asked for lies in the future of this server."""
+        causes = self.details.causes if self.details is not None else None
+        return any(cause.reason == "ResourceVersionTooLarge" for cause in causes or ())
+
+    @property
+    def says_not_done(self) -> bool:
+        """Whether it says for certain that the request was not, and will not be, carried out.
+
+        No timeout does. Nor does an error of etcd in the middle of a write, which kube-apiserver
+        passes on with no reason of its own (a binding's as 409): the write may be stored later.
+        """
+        if self.code == _GATEWAY_TIMEOUT or self.reason in _TIMEOUTS:
+            return False
+        if self.code < _SERVER_ERROR:
+            is_of_store = any(words in self.message for words in _STORE_ERRORS)
+            return self.code != _CONFLICT or not is_of_store or self._is_known
+        return bool(self.reason) or self._is_known
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the words alone say that nothing was carried out."""
+        return any(words in self.message for words in _NOT_DONE)
+
+
+_SERVER_ERROR: Final = 500
+_GATEWAY_TIMEOUT: Final = 504
+_CONFLICT: Final = 409
+_TIMEOUTS: Final = frozenset(("Timeout", "ServerTimeout"))
+#: Words of errors of etcd, of its client, and of the connection between the two.
+_STORE_ERRORS: Final = (
+    "etcdserver: ",
+    "etcdclient: ",
+    "rpc error: ",
+    "context deadline exceeded",
+    "context canceled",
+)
+#: ... and of those among them, and others without a reason, by which nothing was written.
+_NOT_DONE: Final = (
+    "etcdserver: mvcc: database space exceeded",
+    "etcdserver: request is too large",
+    "etcdserver: too many requests",
+    "admission webhook ",
+)
+
+_status_decoder: Final = msgspec.json.Decoder(Status)
+
+
+def read_status(body: bytes) -> Status | None:
+    """The metav1.Status in a body, or None if it is something else."""
+    try:
+        status = read(_status_decoder.decode, body)
+    except MalformedError:
+        return None
+    return status if status.kind == "Status" else None
+
+
+def says_not_done(code: int, body: bytes) -> bool:
+    """Whether an error answer says for certain that the request was not carried out. A 5xx without
+    a Status is no word of the API server.
+    """
+    status = read_status(body)
+    if status is None:
+        return code < _SERVER_ERROR
+    return replace(status, code=code).says_not_done
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """Seconds in a Retry-After header; a date or nonsense counts as absent."""
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        return None
+
+
+def api_error(code: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """The error of an answer whose status code is not a success."""
+    status = read_status(body)
+    wait_s = retry_after_s(retry_after)
+    if status is not None:
+        reason, message = status.reason, status.message
+        if wait_s is None and status.details is not None and status.details.retry_after_seconds:
+            wait_s = float(status.details.retry_after_seconds)
+    else:
+        reason, message = "", " ".join(body[:MESSAGE_LENGTH_MAX].decode("utf-8", "replace").split())
+    kind = (
+        _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerFailed if code >= 500 else ApiError)
+    )
+    return kind(
+        code, (message or f"HTTP status {code}")[:MESSAGE_LENGTH_MAX], reason, retry_after_s=wait_s
+    )

@@ -1,0 +1,173 @@
+"""Events of events.k8s.io/v1: what is written, and what is only counted.
+
+An event is the same as an earlier one if type, reason, action, reporter, the object it regards
+(with its resourceVersion) and the related object are the same; the note does not matter, the first
+one stays, cut to what an event may have. The first time it is created, the second time it is
+patched into a series of two, later times only count. Live series are written again every
+REFRESH_S, and a last time when they have been quiet for FINISH_S.
+
+Bounds  SERIES_MAX events, and SERIES_BYTES_MAX of them, are remembered for comparison; the oldest
+        are forgotten first. A note is cut to NOTE_BYTES_MAX before it is kept.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events (runtime reference
+        3.12)
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from sys import getsizeof
+from time import time_ns
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from asched.core.framework.effects import STRATEGIC_MERGE, EmitEvent
+from asched.core.model.meta import ObjectReference
+from asched.core.model.timestamp import NS_PER_SECOND, micro_time
+from asched.kube.writes import Request, quoted
+
+NOTE_BYTES_MAX: Final = 1024
+REFRESH_S: Final = 30 * 60.0
+FINISH_S: Final = 6 * 60.0
+#: A failing pod has one live series; more than this many at once are told apart no longer.
+SERIES_MAX: Final = 16_384
+#: SERIES_MAX of the usual 1.5 KB. Names may have 253 letters, and a note with a few letters beyond
+#: Latin takes four bytes for each of its 1,024.
+SERIES_BYTES_MAX: Final = 32 << 20
+#: Of a series but for its note and names: numbers, tuples, references, uids, namespaces.
+_SERIES_BYTES: Final = 1_200
+#: Events about objects without a namespace are kept here.
+DEFAULT_NAMESPACE: Final = "default"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Series:
+    """An event and how often it was seen."""
+
+    __slots__ = ("count", "effect", "event_time_ns", "last_seen_ns", "name", "size")
+
+    def __init__(self, effect: EmitEvent, name: str, now_ns: int) -> None:
+        note = cut_note(effect.note)
+        self.effect = effect if note is effect.note else replace(effect, note=note)
+        self.name = name
+        related = 0 if effect.related is None else len(effect.related.name)
+        self.size = _SERIES_BYTES + getsizeof(note) + 2 * len(name) + related
+        self.event_time_ns = now_ns
+        self.last_seen_ns = now_ns
+        self.count = 1
+
+
+class EventWrite:
+    """A write that is due, encoded when it leaves. `with_series`: a create after a lost one."""
+
+    __slots__ = ("is_patch", "series", "with_series")
+
+    def __init__(self, series: Series, *, is_patch: bool, with_series: bool = False) -> None:
+        self.series = series
+        self.is_patch = is_patch
+        self.with_series = with_series
+
+
+Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
+
+
+class EventRecorder:
+    """Decides for each event whether it is created, patched or counted."""
+
+    def __init__(self, hostname: str, clock_ns: Callable[[], int] = time_ns) -> None:
+        self._hostname = hostname
+        self._clock_ns = clock_ns
+        self._known: OrderedDict[Key, Series] = OrderedDict()
+        self._known_bytes = 0
+        self._last_name_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def record(self, effect: EmitEvent) -> EventWrite | None:
+        """The write this event asks for; None if it is only counted."""
+        key = _key(effect)
+        now_ns = self._clock_ns()
+        series = self._known.get(key)
+        if series is None:
+            # Names must differ although two events may fall into one tick of the clock.
+            self._last_name_ns = name_ns = max(now_ns, self._last_name_ns + 1)
+            series = Series(effect, f"{effect.regarding.name}.{name_ns:016x}", now_ns)
+            self._known[key] = series
+            self._known_bytes += series.size
+            while len(self._known) > SERIES_MAX or self._known_bytes > SERIES_BYTES_MAX:
+                self._known_bytes -= self._known.popitem(last=False)[1].size
+            return EventWrite(series, is_patch=False)
+        series.count += 1
+        series.last_seen_ns = now_ns
+        return EventWrite(series, is_patch=True) if series.count == 2 else None
+
+    def refresh(self) -> Iterator[EventWrite]:
+        """Due every REFRESH_S: the present count of every live series."""
+        for series in list(self._known.values()):
+            if series.count > 1:
+                yield EventWrite(series, is_patch=True)
+
+    def finish(self) -> Iterator[EventWrite]:
+        """Due every FINISH_S: the last count of quiet series; quiet events are forgotten."""
+        quiet_ns = self._clock_ns() - int(FINISH_S * NS_PER_SECOND)
+        for key, series in list(self._known.items()):
+            if series.last_seen_ns < quiet_ns:
+                del self._known[key]
+                self._known_bytes -= series.size
+                if series.count > 1:
+                    yield EventWrite(series, is_patch=True)
+
+    def request(self, write: EventWrite) -> Request:
+        """The request of a write, with the counts of this moment."""
+        series = write.series
+        effect = series.effect
+        namespace = effect.regarding.namespace or DEFAULT_NAMESPACE
+        path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace)}/events"
+        if write.is_patch:
+            body = _encode({"series": _counted(series)})
+            return Request("PATCH", f"{path}/{quoted(series.name)}", body, STRATEGIC_MERGE)
+        event: dict[str, Any] = {
+            "kind": "Event",
+            "apiVersion": "events.k8s.io/v1",
+            "metadata": {"name": series.name, "namespace": namespace},
+            "eventTime": micro_time(series.event_time_ns),
+            "reportingController": effect.reporting_controller,
+            "reportingInstance": f"{effect.reporting_controller}-{self._hostname}",
+            "action": effect.action,
+            "reason": effect.reason,
+            "regarding": effect.regarding,
+            "note": effect.note,
+            "type": effect.type,
+            "deprecatedSource": {},
+            "deprecatedFirstTimestamp": None,
+            "deprecatedLastTimestamp": None,
+        }
+        if effect.related is not None:
+            event["related"] = effect.related
+        if write.with_series:
+            event["series"] = _counted(series)
+        return Request("POST", path, _encode(event))
+
+
+def _counted(series: Series) -> dict[str, Any]:
+    return {"count": series.count, "lastObservedTime": micro_time(series.last_seen_ns)}
+
+
+def _key(effect: EmitEvent) -> Key:
+    return (
+        effect.type,
+        effect.action,
+        effect.reason,
+        effect.reporting_controller,
+        effect.regarding,
+        effect.related,
+    )
+
+
+def cut_note(note: str) -> str:
+    """At most NOTE_BYTES_MAX bytes of UTF-8, never half a character."""
+    if len(note) * 4 <= NOTE_BYTES_MAX:
+        return note
+    raw = note.encode()
+    return note if len(raw) <= NOTE_BYTES_MAX else raw[:NOTE_BYTES_MAX].decode(errors="ignore")

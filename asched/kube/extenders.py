@@ -1,0 +1,182 @@
+"""HTTP extenders: which there are, what TLS needs to know of each, and what is said of those that
+fail. The questions themselves are `extender_http.py`'s.
+
+With `enableHTTPS` and no CA nothing is verified (as upstream); without it an https prefix is
+verified against the system's roots. Files that change on disk are read again.
+"""
+
+import logging
+import ssl
+from collections import Counter
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from asched.core.config.v1 import Extender, ExtenderTLSConfig
+from asched.core.framework.effects import AskExtender
+from asched.core.state.facts import Answer, Refused, Unknown
+from asched.kube.certificates import Rotating, client_context, load_pem
+from asched.kube.errors import ConnectError
+from asched.kube.files import file_content
+from asched.kube.originals import MissingOriginalError, Originals
+
+if TYPE_CHECKING:
+    from asched.kube.extender_http import ExtenderHttp
+
+log = logging.getLogger("asched.extenders")
+
+#: (URL prefix, verb as configured, success, refused or lost, seconds), once per question.
+ExtenderObserver = Callable[[str, str, str, float], None]
+
+
+def observe_nothing(_extender: str, _verb: str, _result: str, _seconds: float) -> None:
+    """The observer of those who do not measure."""
+
+
+class Extenders:
+    """Asks extenders. `originals` has what is sent whole.
+
+    Raises ConnectError, when made and by `adopt`, if TLS files of one cannot be used.
+    """
+
+    def __init__(
+        self,
+        extenders: Sequence[Extender],
+        originals: Originals | None = None,
+        *,
+        user_agent: str = "asched",
+        observe: ExtenderObserver = observe_nothing,
+    ) -> None:
+        self._observe = observe
+        #: (extender, verb) -> questions under way; an entry stays at zero
+        self._open: Counter[tuple[Extender, str]] = Counter()
+        #: what TLS needs to know of each that is configured
+        self._tls: dict[Extender, Rotating | None] = {}
+        #: (extender, verb) -> what was last said of its failing, empty while it answers
+        self._complaints: dict[tuple[Extender, str], str] = {}
+        self._user_agent = user_agent
+        self._http: ExtenderHttp | None = None
+        self.adopt(extenders)
+        self._encoder = msgspec.json.Encoder(enc_hook=(originals or Originals(())).splice)
+
+    @staticmethod
+    def check(extenders: Sequence[Extender]) -> None:
+        """Raises ConnectError if TLS files of one cannot be used."""
+        for extender in extenders:
+            _tls_of(extender)
+
+    def adopt(self, extenders: Sequence[Extender]) -> None:
+        """These are configured from now on. Questions to others are still asked: a cycle that
+        began with them ends with them.
+        """
+        self._tls = {extender: _tls_of(extender) for extender in extenders}
+        if extenders and self._http is None:
+            from asched.kube.extender_http import ExtenderHttp  # a tenth of a second
+
+            self._http = ExtenderHttp(self._user_agent)
+        self._complaints = {
+            place: said for place, said in self._complaints.items() if place[0] in self._tls
+        }
+        for place, count in list(self._open.items()):
+            if place[0] not in self._tls and not count:
+                del self._open[place]
+
+    async def ask(self, effect: AskExtender) -> Answer:
+        """One question. Where nobody knows whether it was heard the answer is Unknown."""
+        place = effect.extender, effect.verb
+        started_s, result = monotonic(), "lost"
+        self._open[place] += 1
+        try:
+            answer = await self._ask(effect)
+            if not isinstance(answer, Unknown):
+                result = "refused" if isinstance(answer, Refused) else "success"
+        finally:
+            self._open[place] -= 1
+            prefix = effect.extender.url_prefix
+            self._observe(prefix, effect.verb, result, monotonic() - started_s)
+        self._tell(effect, answer)
+        return answer
+
+    @property
+    def prioritizing(self) -> int | None:
+        """Questions for priorities under way; None as long as there was none."""
+        counts = [
+            count
+            for (extender, verb), count in self._open.copy().items()
+            if verb == extender.prioritize_verb
+        ]
+        return sum(counts) if counts else None
+
+    def _tell(self, effect: AskExtender, answer: Answer) -> None:
+        """Name a failure once, until it is another or over: ignorable ones are silent elsewhere."""
+        place = effect.extender, effect.verb
+        now = answer.message if isinstance(answer, Refused | Unknown) else ""
+        before = self._complaints.get(place, "")
+        if now == before:
+            return
+        self._complaints[place] = now
+        prefix = effect.extender.url_prefix
+        if now:
+            log.warning("extender %s does not answer %s: %s", prefix, effect.verb, now)
+        else:
+            log.info("extender %s answers %s again", prefix, effect.verb)
+
+    async def _ask(self, effect: AskExtender) -> Answer:
+        extender = effect.extender
+        url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
+        assert self._http is not None, "some extender has been adopted"
+        try:
+            body = self._encoder.encode(effect.body)
+            tls = self._tls_arguments(extender)
+        except (MissingOriginalError, TypeError, ConnectError) as error:
+            return Refused(effect.id, 0, str(error))
+        return await self._http.ask(effect, url, body, tls)
+
+    def _tls_arguments(self, extender: Extender) -> dict[str, Any]:
+        is_known = extender in self._tls
+        tls = self._tls[extender] if is_known else _tls_of(extender)
+        if tls is None:
+            return {}
+        config = extender.tls_config
+        name = {"server_hostname": config.server_name} if config and config.server_name else {}
+        return {"ssl": tls.context(), **name}
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+
+def _tls_of(extender: Extender) -> Rotating | None:
+    """The contexts for an https prefix. Raises ConnectError if its files cannot be used."""
+    if urlsplit(extender.url_prefix).scheme != "https":
+        return None
+    config = extender.tls_config or ExtenderTLSConfig()
+    ca_file = "" if config.ca_data else config.ca_file
+    has_own = bool(config.cert_data)  # data wins over files
+    cert_file, key_file = ("", "") if has_own else (config.cert_file, config.key_file)
+
+    def make() -> ssl.SSLContext:
+        authorities = config.ca_data or _content(ca_file)
+        if ca_file and not authorities.strip():
+            raise ValueError(f"{ca_file} is empty")
+        is_blind = config.insecure or (extender.enable_https and not authorities)
+        context = client_context(authorities=authorities, verify=not is_blind)
+        if has_own or cert_file:
+            certificate = config.cert_data or _content(cert_file)
+            key = config.key_data if has_own else _content(key_file)
+            load_pem(context, certificate, key)
+        return context
+
+    try:
+        return Rotating(make, (ca_file, cert_file, key_file))
+    except (OSError, ValueError) as error:  # ssl.SSLError is one
+        raise ConnectError(
+            f"extender {extender.url_prefix}: its TLS files cannot be used: {error}"
+        ) from error
+
+
+def _content(path: str) -> bytes:
+    return file_content(path) if path else b""

@@ -1,0 +1,361 @@
+"""HTTP/1.1 to an API server: a pool of keep-alive connections without layers, through a proxy if
+there is one (`tunnel.py`).
+
+One request is one write; its answer is read by `http1.py`, whole or as it comes; requests are never
+pipelined. What can be said about a request that failed decides what becomes of a binding, so two
+cases are kept apart: nothing was written (ConnectFailed: refused, no TLS, no free connection in
+time) and something was (ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have
+acted). A reused connection that breaks before any byte of an answer was probably closed by the
+server while the request was under way: reads are repeated once on a new connection, writes are not,
+because "probably" is not "certainly".
+
+Bounds  `limit` connections, streams included, OPENING_MAX of them opened at a time if there is a
+        limit; an idle one is given up after IDLE_S_MAX, before servers and balancers do so;
+        `answer_bytes_max` of a whole answer.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from math import inf
+from typing import Final
+
+from asched.kube.connection import Connection, LiveStream
+from asched.kube.credentials import Credentials
+from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
+from asched.kube.http1 import BODY_BYTES_MAX
+from asched.kube.proxies import Proxy
+from asched.kube.sockets import connect_problem
+from asched.kube.transport import (
+    CONNECT_TIMEOUT_S,
+    HEADER_TIMEOUT_S,
+    JSON,
+    Exchange,
+    Observer,
+    Reply,
+    StreamingTransport,
+    no_fence,
+    nobody_minds,
+    observe_nothing,
+)
+from asched.kube.tunnel import open_tunnel, verification
+
+#: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
+IDLE_S_MAX: Final = 50.0
+#: A handshake costs both sides as much as a request: a burst that finds no connection waits for
+#: those that are being opened, and for what they free, rather than for one of its own each.
+OPENING_MAX: Final = 8
+#: Closing waits for the transports to notice, so that none outlives the loop.
+CLOSE_S_MAX: Final = 1.0
+
+
+class FastTransport(StreamingTransport):
+    """HTTP/1.1 over at most `limit` connections. `distrusted`: called when idle connections may
+    have been forgotten on the way.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        user_agent: str,
+        *,
+        limit: float,
+        observe: Observer = observe_nothing,
+        may_send: Callable[[], bool] = no_fence,
+        answer_bytes_max: int = BODY_BYTES_MAX,
+        distrusted: Callable[[], None] = nobody_minds,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`headers` go with every request."""
+        super().__init__(credentials, observe, may_send)
+        self._own_headers = headers or {}
+        self.loop = asyncio.get_running_loop()
+        self.where = credentials.url
+        self.answer_bytes_max = answer_bytes_max
+        self._distrusted = distrusted
+        self._limit = limit
+        self._user_agent = user_agent
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
+        self._opening = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._heads: dict[tuple[str, str], bytes] = {}
+        self._heads_for: tuple[str | None, int] | None = None
+        self._prefix = b""
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._open)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout_s: float,
+    ) -> Reply:
+        assert method != "HEAD", "its answer could not be told from one whose body is missing"
+        deadline_s = self.loop.time() + timeout_s
+        data = self._encode(method, path, body, content_type, accept)
+        connection = await self._acquire(deadline_s)
+        try:
+            return await self._run(connection, data, deadline_s)
+        except ConnectionLost:
+            if method != "GET" or not connection.is_stale:
+                raise
+        fresh = await self._acquire(deadline_s, fresh=True)
+        return await self._run(fresh, data, deadline_s)
+
+    async def _run(self, connection: Connection, data: bytes, deadline_s: float) -> Reply:
+        timer = self.loop.call_at(deadline_s, self._expire, connection, self.loop.time())
+        try:
+            self._look_at_fence()  # nothing is waited for between this and the first byte
+            reply = await connection.send(data)
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        finally:
+            timer.cancel()
+            self._release(connection)
+        return reply
+
+    async def prepare(self) -> None:
+        """Open a connection, which the next request takes."""
+        self._release(await self._connect(self.loop.time() + CONNECT_TIMEOUT_S))
+
+    def _expire(self, connection: Connection, sent_s: float) -> None:
+        """Past a deadline give up those connections, too, that have answered nothing since the
+        request was sent: whatever swallowed it has probably swallowed them.
+        """
+        connection.expire()
+        self.distrust(sent_s)
+        self._distrusted()
+
+    def distrust(self, heard_s: float) -> None:
+        """Give up idle connections over which nothing was heard since."""
+        for idle in tuple(self._idle):
+            if idle.idle_since_s <= heard_s:
+                idle.abort()
+
+    # --- answers that are read as they come ------------------------------------------------------
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[LiveStream]:
+        credentials = self._credentials
+        credentials.keep_fresh()
+        used = credentials.authorization
+        connection, live = await self._begin(path)
+        if live.status == 401 and await credentials.reload(used, CONNECT_TIMEOUT_S):
+            self._leave(connection, live)
+            connection, live = await self._begin(path)
+        self._observe(Exchange("GET", credentials.host, str(live.status)))
+        live.until(self.loop.time() + timeout_s, self._distrust_all)
+        try:
+            yield live
+        finally:
+            self._leave(connection, live)
+
+    async def _begin(self, path: str) -> tuple[Connection, LiveStream]:
+        """Up to the head of the answer. Raises TransportError."""
+        deadline_s = self.loop.time() + HEADER_TIMEOUT_S
+        data = self._encode("GET", path, None, "", JSON)
+        connection = await self._acquire(deadline_s)
+        try:
+            return connection, await self._headed(connection, data, deadline_s)
+        except ConnectionLost:
+            if not connection.is_stale:
+                raise
+        fresh = await self._acquire(deadline_s, fresh=True)
+        return fresh, await self._headed(fresh, data, deadline_s)
+
+    async def _headed(self, connection: Connection, data: bytes, deadline_s: float) -> LiveStream:
+        live = connection.stream(data)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await live.begun()
+        except TimeoutError:
+            self._distrust_all()
+            connection.abort()
+            raise DeadlineExceeded(f"{self.where} did not answer in time") from None
+        except BaseException:
+            connection.abort()
+            raise
+        return live
+
+    def _leave(self, connection: Connection, live: LiveStream) -> None:
+        live.leave()
+        connection.end_stream()
+        self._release(connection)
+
+    def _distrust_all(self) -> None:
+        """Whatever swallowed one answer, a box on the way that has forgotten us, say, has probably
+        done so to idle connections, too, also to those of others.
+        """
+        self.distrust(self.loop.time())
+        self._distrusted()
+
+    # --- requests --------------------------------------------------------------------------------
+
+    def _encode(
+        self, method: str, path: str, body: bytes | None, content_type: str, accept: str
+    ) -> bytes:
+        """The whole request in one piece; everything but path and length is made once."""
+        credentials = self._credentials
+        heads_for = (credentials.authorization, credentials.generation)
+        if heads_for != self._heads_for:
+            self._heads_for = heads_for
+            # A proxy of plain HTTP is asked for the whole address.
+            is_asked = credentials.proxy is not None and not credentials.is_tls
+            self._prefix = f"{credentials.url if is_asked else ''}{credentials.base_path}".encode()
+            self._heads.clear()
+        start = f"{method} ".encode() + self._prefix + path.encode() + b" HTTP/1.1\r\n"
+        if body is None:
+            return start + self._head("", accept) + b"\r\n"
+        length = b"Content-Length: %d\r\n\r\n" % len(body)
+        return start + self._head(content_type, accept) + length + body
+
+    def _head(self, content_type: str, accept: str) -> bytes:
+        head = self._heads.get((content_type, accept))
+        if head is None:
+            lines = [f"Host: {self._credentials.host}", f"User-Agent: {self._user_agent}"]
+            lines.append(f"Accept: {accept}")
+            own = self._own_headers.items()
+            lines += [f"{name}: {value}" for name, value in (*self._credentials.headers, *own)]
+            if self._credentials.proxy is not None and not self._credentials.is_tls:
+                lines += Proxy.of(self._credentials.proxy).headers
+            if content_type:
+                lines.append(f"Content-Type: {content_type}")
+            head = "".join(f"{line}\r\n" for line in lines).encode()
+            self._heads[content_type, accept] = head
+        return head
+
+    # --- connections -----------------------------------------------------------------------------
+
+    async def _acquire(self, deadline_s: float, *, fresh: bool = False) -> Connection:
+        """A connection that looks alive. Raises ConnectFailed; never after anything was written."""
+        while True:
+            connection = None if fresh else self._take_idle()
+            if connection is not None:
+                return connection
+            if self._may_open():
+                return await self._connect(deadline_s)
+            if fresh and self._idle:
+                self._idle.pop(0).abort()
+            await self._wait_for_turn(deadline_s)
+
+    def _may_open(self) -> bool:
+        if self._limit == inf:
+            return True
+        return self._opening < OPENING_MAX and len(self._open) + self._opening < self._limit
+
+    def _take_idle(self) -> Connection | None:
+        """The one used last, because it is the least likely to have been closed."""
+        oldest_s = self.loop.time() - IDLE_S_MAX
+        while self._idle:
+            connection = self._idle.pop()
+            if (
+                connection.is_open
+                and connection.idle_since_s >= oldest_s
+                and connection.generation == self._credentials.generation
+            ):
+                return connection
+            connection.abort()
+        return None
+
+    async def _wait_for_turn(self, deadline_s: float) -> None:
+        turn = self.loop.create_future()
+        self._waiters.append(turn)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # a turn that came too late is passed on
+                self._wake_one()
+            if isinstance(error, TimeoutError):
+                raise ConnectFailed(f"no connection to {self.where} became free in time") from None
+            raise
+
+    async def _connect(self, deadline_s: float) -> Connection:
+        credentials = self._credentials
+        proxy = Proxy.of(credentials.proxy) if credentials.proxy is not None else None
+        where = self.where if proxy is None else f"{self.where} through the proxy {proxy.name}"
+        self._opening += 1
+        try:
+            deadline_s = min(deadline_s, self.loop.time() + CONNECT_TIMEOUT_S)
+            async with asyncio.timeout_at(deadline_s):
+                connection = await self._open_connection(proxy)
+        except TimeoutError:
+            raise ConnectFailed(f"cannot reach {where}: no connection in time") from None
+        except OSError as error:  # ssl.SSLError is one
+            raise ConnectFailed(f"cannot reach {where}: {connect_problem(error)}") from error
+        finally:
+            self._opening -= 1
+            self._wake_one()
+        if not connection.is_open:
+            raise ConnectFailed(f"{self.where} closed the connection at once")
+        connection.generation = credentials.generation
+        self._open.add(connection)
+        return connection
+
+    async def _open_connection(self, proxy: Proxy | None) -> Connection:
+        """Raises OSError."""
+        credentials, connection = self._credentials, Connection(self)
+        tls = credentials.tls()
+        server_name = (credentials.server_name or credentials.hostname) if tls else None
+        if proxy is None:
+            await self.loop.create_connection(
+                lambda: connection,
+                credentials.hostname,
+                credentials.port,
+                ssl=tls,
+                server_hostname=server_name,
+            )
+        elif tls is None:
+            context, name = verification(proxy, None)
+            await self.loop.create_connection(
+                lambda: connection, proxy.host, proxy.port, ssl=context, server_hostname=name
+            )
+        else:
+            tunnel = await open_tunnel(proxy, credentials.host, tls)
+            try:
+                transport = await self.loop.start_tls(
+                    tunnel, connection, tls, server_hostname=server_name
+                )
+            except BaseException:
+                tunnel.abort()
+                raise
+            if transport is not None:  # else the connection has closed meanwhile
+                connection.connection_made(transport)
+        return connection
+
+    def _release(self, connection: Connection) -> None:
+        connection.was_used = True
+        if connection.is_open:
+            connection.idle_since_s = self.loop.time()
+            self._idle.append(connection)
+            self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._waiters:
+            turn = self._waiters.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def forget(self, connection: Connection) -> None:
+        """Called by a connection that has closed."""
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._wake_one()
+
+    async def close(self) -> None:
+        self._idle.clear()
+        closing = list(self._open)
+        for connection in closing:
+            connection.abort()
+        if closing:
+            await asyncio.wait([connection.closed for connection in closing], timeout=CLOSE_S_MAX)

@@ -1,0 +1,124 @@
+"""What the API server holds of one kind, name by name: who an object is, and at which version.
+
+    pages    everything, page by page, all of one moment: the newest there was at the first page
+    one      a single object as it is now, whole
+
+An object's version says all there is to say about whether it is known as it is, so pages ask for
+metadata alone (PartialObjectMetadata), of which nothing but four fields is kept.
+
+Bounds  PAGE_SIZE objects are held at a time; the server forgets the moment of a list after five
+        minutes and more, which ends it with Expired.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from asched.core.model.decode import MalformedError
+from asched.core.model.meta import Record
+from asched.kube.errors import ProtocolBroken, api_error
+from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
+from asched.kube.parsing import read
+from asched.kube.transport import JSON, Reply
+from asched.kube.watch import Reflector
+
+#: A server that makes no such lists gives whole objects.
+ACCEPT: Final = (
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.9"
+)
+
+
+class Head(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The identity of an object in one of its versions."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class _Item(msgspec.Struct, frozen=True, gc=False):
+    metadata: Head = Head()
+
+
+class _ListHead(msgspec.Struct, frozen=True):
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+    continue_token: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListHead = _ListHead()
+    items: list[_Item] | None = None
+
+
+_pages: Final = msgspec.json.Decoder(_Page)
+
+
+class Found(NamedTuple):
+    """An object as it is now, None if there is none, and the version of the answer. `is_odd`: there
+    is one that cannot be read.
+    """
+
+    obj: Record | None
+    version: str
+    is_odd: bool
+
+
+class Heads:
+    """Reads what a reflector follows, by its own selectors. Both raise ApiError or TransportError.
+
+    RBAC     the right to list is enough
+    """
+
+    def __init__(self, reflector: Reflector) -> None:
+        self._reflector = reflector
+
+    async def pages(self, pause_s: float) -> AsyncIterator[tuple[list[Head], str]]:
+        """Everything there is, with the version of that moment, and a rest after each page."""
+        query = {"limit": str(PAGE_SIZE)}
+        while True:
+            body = (await self._get(query, ACCEPT)).body
+            try:
+                page = read(_pages.decode, body)
+            except MalformedError as error:
+                plural = self._reflector.kind.plural
+                raise ProtocolBroken(f"the list of {plural} is malformed: {error}") from error
+            heads = [item.metadata for item in page.items or ()]
+            yield heads, page.metadata.resource_version
+            if not page.metadata.continue_token:
+                return
+            query = {"limit": str(PAGE_SIZE), "continue": page.metadata.continue_token}
+            await asyncio.sleep(pause_s)
+
+    async def one(self, key: str) -> Found:
+        """The object of this key ("namespace/name", or a bare name) as it is at this moment."""
+        namespace, _, name = key.rpartition("/")
+        reply = await self._get({"fieldSelector": f"metadata.name={name}"}, JSON, namespace)
+        page = self._reflector.codec.page(reply.body)
+        objects: list[Any] = page.objects
+        found = next((obj for obj in objects if obj.metadata.key == key), None)
+        return Found(found, page.version, bool(page.malformed_count))
+
+    async def _get(self, query: dict[str, str], accept: str, namespace: str = "") -> Reply:
+        reflector, options = self._reflector, self._reflector.options
+        selectors = {
+            "fieldSelector": options.field_selector,
+            "labelSelector": options.label_selector,
+        }
+        for name, selector in selectors.items():
+            query[name] = ",".join(filter(None, (selector, query.get(name, ""))))
+        asked = urlencode({name: value for name, value in query.items() if value})
+        path = reflector.spoken.object_path(namespace, "").rstrip("/") if namespace else ""
+        path = f"{path or reflector.spoken.path}?{asked}"
+        transport = reflector.transport
+        reply = await transport.request("GET", path, accept=accept, timeout_s=PAGE_TIMEOUT_S)
+        if reply.status != 200:
+            raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+        return reply

@@ -1,0 +1,176 @@
+"""Small reads beside the streams: how far the server has come, and whether it is still the same.
+
+    cached     the newest version of a kind that the server's watch cache knows. A stream that ended
+               without a line has missed nothing if it had reached it. Unlike the version of a plain
+               list, which moves with every write to etcd, it stands still while a kind is idle,
+               also where etcd does not notify of progress.
+    check      whether the server still has the history that was followed. An etcd restored from a
+               backup, and another cluster behind the same address, have another; whoever believes
+               both at once binds pods by what never happened.
+    catch_up   until all is known that has happened by now, as whoever takes over from a dead leader
+               has to: the last bindings of that one may be under way on a slow stream.
+
+Both ask for one object by its name, which a server looks up instead of going through all of them.
+
+Bounds  READ_S for one read; one check at a time, whoever asks meanwhile shares its answer.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from asched.core.model.decode import MalformedError
+from asched.core.model.kinds import NAMESPACE, Kind
+from asched.kube.errors import (
+    ApiError,
+    HistoryChanged,
+    ProtocolBroken,
+    TransportError,
+    api_error,
+)
+from asched.kube.parsing import read
+from asched.kube.reading import runs_backwards
+from asched.kube.transport import Transport
+
+READ_S: Final = 3.0
+#: Streams that work are never so far behind. A guess.
+CATCH_UP_S: Final = 0.5
+#: The uid of this namespace identifies a cluster: it is made with it and cannot be deleted.
+WITNESS: Final = "kube-system"
+#: Objects of namespaced kinds are asked for in a namespace that every cluster has.
+NAMESPACE_ASKED: Final = "default"
+#: Nobody has to be called so: the version of an empty answer will do.
+NAME_ASKED: Final = "asched-canary"
+
+
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Item(msgspec.Struct):
+    metadata: _Head = _Head()
+
+
+class _Answer(msgspec.Struct):
+    metadata: _Head = _Head()
+    items: list[_Item] | None = None
+
+
+_answers: Final = msgspec.json.Decoder(_Answer)
+
+
+class History:
+    """What all reflectors of one process have seen of one server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        #: by the kind as it was asked for: (the version that is spoken, up to where it is known)
+        self._reached: dict[Kind, tuple[Kind, Callable[[], str]]] = {}
+        self._uid = ""
+        self._checking: asyncio.Future[None] | None = None
+        self._asking = 0
+
+    def follow(self, kind: Kind, reached: Callable[[], str], spoken: Kind | None = None) -> None:
+        """`reached` tells the version up to which a kind is known, "" if not yet. `spoken` takes
+        its place for a server that has the kind in another version.
+        """
+        self._reached[kind] = spoken or kind, reached
+
+    def listed(self, kind: Kind, objects: Iterable[Any]) -> None:
+        """Recognize the cluster in a list. Raises HistoryChanged."""
+        if kind is NAMESPACE:
+            found = (o.metadata.uid for o in objects if o.metadata.name == WITNESS)
+            self._recognize(next(found, ""))
+
+    async def cached(self, kind: Kind) -> str:
+        """The newest version of a kind in the server's cache. Raises ApiError, TransportError."""
+        return (await self._read(kind, {"resourceVersion": "0"})).metadata.resource_version
+
+    def reached(self, kind: Kind) -> str:
+        """The version up to which a kind is known; "" if it is not."""
+        return self._reached[kind][1]()
+
+    async def has_told(self, kind: Kind, version: str) -> bool:
+        """Whether the streams of a kind have told all that happened up to a version of the server.
+        Raises ApiError, TransportError.
+        """
+        if not runs_backwards(version, self.reached(kind)):
+            return True
+        newest = await self.cached(self._reached[kind][0])  # an idle kind does not move
+        return not runs_backwards(newest, self.reached(kind))
+
+    async def catch_up(self, kind: Kind, list_again: Callable[[], Awaitable[None]]) -> None:
+        """Wait until the streams of a kind have told all that has happened by now. A slow one is
+        given CATCH_UP_S, then everything is listed again; while nobody answers, this waits.
+        """
+        newest = ""
+        while True:
+            with suppress(ApiError, TransportError):
+                newest = newest or (await self._read(kind, {})).metadata.resource_version
+            if newest and not runs_backwards(newest, self.reached(kind)):
+                return
+            await asyncio.sleep(CATCH_UP_S)
+            if runs_backwards(newest, self.reached(kind)):
+                await list_again()
+
+    async def check(self) -> None:
+        """Raises HistoryChanged if it is not the same any more, ApiError or TransportError."""
+        if self._checking is None:
+            self._checking = asyncio.ensure_future(self._check())
+            self._checking.add_done_callback(self._checked)
+        checking = self._checking
+        self._asking += 1
+        try:
+            await asyncio.shield(checking)
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                checking.cancel()
+
+    def _checked(self, _done: asyncio.Future[None]) -> None:
+        self._checking = None
+
+    async def _check(self) -> None:
+        """Consistent reads never lag; a version they do not reach was given by another history.
+
+        Kinds may live in different etcds: only the kind's own version accuses.
+        """
+        before = {kind: reached() for kind, reached in self._reached.values()}
+        answer = await self._read(NAMESPACE, {})
+        heads = [item.metadata for item in answer.items or ()]
+        self._recognize(next((head.uid for head in heads if head.name == WITNESS), ""))
+        for kind, version in before.items():
+            if not runs_backwards(version, answer.metadata.resource_version):
+                continue
+            now = (await self._read(kind, {})).metadata.resource_version
+            if runs_backwards(version, now):
+                raise HistoryChanged(
+                    f"the server is at resourceVersion {now}, {kind.plural} had been followed up"
+                    f" to {version}: it was restored from a backup, or it is another cluster"
+                )
+
+    def _recognize(self, uid: str) -> None:
+        if uid and self._uid and uid != self._uid:
+            raise HistoryChanged(
+                f"another cluster answers: the uid of namespace {WITNESS} was {self._uid},"
+                f" now it is {uid}"
+            )
+        self._uid = uid or self._uid
+
+    async def _read(self, kind: Kind, query: dict[str, str]) -> _Answer:
+        name = WITNESS if kind is NAMESPACE else NAME_ASKED
+        path = kind.object_path(NAMESPACE_ASKED, "").rstrip("/")
+        asked = urlencode({"fieldSelector": f"metadata.name={name}", **query})
+        reply = await self._transport.request("GET", f"{path}?{asked}", timeout_s=READ_S)
+        if reply.status != 200:
+            raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+        try:
+            return read(_answers.decode, reply.body)
+        except MalformedError as error:
+            raise ProtocolBroken(f"a list of {kind.plural} is malformed: {error}") from error

@@ -1,0 +1,277 @@
+"""Queues of the writing lanes: bounded, and for pod statuses folded.
+
+In the WRITE lane whatever was begun earlier goes first, elsewhere what came first.
+A lane that overflows gives up its oldest work if it is courtesy (STATUS, EVENT) and refuses the
+newest if it is not. In the STATUS lane one pod has at most one waiting patch per condition, and so
+has a PodGroup: a newer one takes the older one's place in the line and its fields win. While a
+patch of a pod is under way the next one of the same pod waits, so that an older one never lands
+after a newer one.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Collection, Mapping
+from heapq import heappop, heappush
+from itertools import count
+from sys import getsizeof
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from asched import names
+from asched.core.framework.effects import (
+    Effect,
+    Lane,
+    PatchGroupStatus,
+    PatchPodStatus,
+    ReadPod,
+)
+from asched.core.state.facts import Answer, Refused, Unknown
+from asched.kube.events import EventWrite
+
+#: The figures are guesses with room: a burst of 50,000 pods must fit into the lane of events.
+QUEUE_MAX: Final[Mapping[Lane, int]] = {
+    Lane.BINDING: 50_000,
+    Lane.WRITE: 50_000,
+    Lane.STATUS: 50_000,
+    Lane.EVENT: 100_000,
+    Lane.LOCAL: 10_000,
+}
+#: What events and conditions in a courtesy lane take: 100,000 usual events. The text of a condition
+#: has no bound of its own.
+BYTES_MAX: Final = 128 << 20
+
+
+class Job(msgspec.Struct, eq=False):
+    """One effect on its way; `ids` are the effects that its outcome answers."""
+
+    lane: Lane
+    effect: Effect
+    queued_s: float
+    ids: tuple[int, ...] = ()
+    event: EventWrite | None = None
+    attempt_count: int = 0
+    #: An earlier attempt broke off after it had been sent.
+    maybe_done: bool = False
+    #: How long the client's own rate kept this attempt from being sent.
+    throttled_s: float = 0.0
+    #: The method of the last attempt.
+    method: str = ""
+    #: Where the folded patch of a pod is filed.
+    key: tuple[str, str] = msgspec.field(default=("", ""))
+    #: What it counts in the queue.
+    size: int = 0
+
+
+class JobQueue:
+    """First in, first out, at most `limit`, and BYTES_MAX of events or conditions. `waiting` is
+    what is in it: read before and after each request, so it is an attribute and no method.
+    """
+
+    waiting: Collection[Any]
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self.waiting = self._jobs = deque[Job]()
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.waiting) >= self._limit or self._bytes >= BYTES_MAX
+
+    def _counted(self, job: Job) -> Job:
+        """Count a job that comes in, or that has another text now."""
+        self._bytes -= job.size
+        job.size = _bytes_of(job)
+        self._bytes += job.size
+        return job
+
+    def _gone(self, job: Job) -> Job:
+        self._bytes -= job.size
+        job.size = 0
+        return job
+
+    @property
+    def oldest_s(self) -> float | None:
+        """When the job at the head was queued."""
+        return self._jobs[0].queued_s if self._jobs else None
+
+    def put(self, job: Job) -> None:
+        self._jobs.append(self._counted(job))
+
+    def put_back(self, job: Job) -> None:
+        """To the head: it has waited before."""
+        self._jobs.appendleft(self._counted(job))
+
+    def drop_oldest(self) -> Job:
+        return self._gone(self._jobs.popleft())
+
+    def take(self) -> Job | None:
+        """The next job that may start, or None."""
+        return self.drop_oldest() if self.waiting else None
+
+
+class TurnQueue(JobQueue):
+    """Whatever was begun earlier goes first: the next step of an undertaking does not wait behind
+    the first steps of a thousand others, so that undertakings end one after the other instead of
+    all at the very end.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.waiting = self._heap = list[tuple[int, int, Job]]()
+        self._tickets = count(1)
+        self._earlier = count(0, -1)
+
+    @property
+    def oldest_s(self) -> float | None:
+        return self._heap[0][2].queued_s if self._heap else None
+
+    def put(self, job: Job) -> None:
+        heappush(self._heap, (job.effect.turn, next(self._tickets), job))
+
+    def put_back(self, job: Job) -> None:
+        heappush(self._heap, (job.effect.turn, next(self._earlier), job))
+
+    def drop_oldest(self) -> Job:
+        return heappop(self._heap)[2]
+
+
+class StatusQueue(JobQueue):
+    """The line of status patches, folded per pod and condition."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.waiting = self._waiting = OrderedDict[tuple[str, str], Job]()
+        self._under_way: set[str] = set()
+        self.folded_count = 0
+
+    @property
+    def oldest_s(self) -> float | None:
+        return next(iter(self._waiting.values())).queued_s if self._waiting else None
+
+    def put(self, job: Job) -> None:
+        job.key = status_key(job.effect)
+        older = self._waiting.get(job.key)
+        if older is None:
+            self._waiting[job.key] = self._counted(job)
+            return
+        self.folded_count += 1
+        older.effect = fold(older.effect, job.effect)
+        older.ids += job.ids
+        self._counted(older)
+
+    def put_back(self, job: Job) -> None:
+        newer = self._waiting.get(job.key)
+        if newer is None:
+            self._waiting[job.key] = self._counted(job)
+        else:
+            self.folded_count += 1
+            newer.effect = fold(job.effect, newer.effect)
+            newer.ids = job.ids + newer.ids
+            self._counted(newer)
+        self._waiting.move_to_end(job.key, last=False)
+
+    def drop_oldest(self) -> Job:
+        return self._gone(self._waiting.popitem(last=False)[1])
+
+    def take(self) -> Job | None:
+        for key, job in self._waiting.items():
+            if key[0] not in self._under_way:
+                del self._waiting[key]
+                self._under_way.add(key[0])
+                return self._gone(job)
+        return None
+
+    def done(self, job: Job) -> None:
+        """A patch taken before is over (or goes back)."""
+        self._under_way.discard(job.key[0])
+
+    def is_under_way(self, uid: str) -> bool:
+        return uid in self._under_way
+
+    def overtaken_by_binding(self, uid: str) -> Job | None:
+        """Take out the waiting patch that a binding of the same pod makes pointless."""
+        job = self._waiting.pop((uid, names.POD_SCHEDULED), None)
+        return None if job is None else self._gone(job)
+
+
+QUEUES: Final[Mapping[Lane, type[JobQueue]]] = {
+    Lane.STATUS: StatusQueue,
+    Lane.WRITE: TurnQueue,
+}
+
+
+class LaneState:
+    """What one lane holds and how it fares."""
+
+    def __init__(self, lane: Lane, concurrency: int, queue_max: int) -> None:
+        self.lane = lane
+        self.queue: JobQueue = QUEUES.get(lane, JobQueue)(queue_max)
+        self.concurrency = concurrency
+        self.in_flight_count = 0
+        #: Jobs that wait for their next attempt, or for another job.
+        self.delayed_count = 0
+        self.paused_until_s = 0.0
+        #: Since when the client's own rate holds this lane up; None while it does not.
+        self.throttled_since_s: float | None = None
+        self.dropped_count = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.queue.waiting or self.in_flight_count or self.delayed_count)
+
+
+def _bytes_of(job: Job) -> int:
+    """What an event, or the text of a condition, takes in memory."""
+    if job.event is not None:
+        return job.event.series.size
+    if isinstance(job.effect, PatchPodStatus):
+        return getsizeof((job.effect.condition or {}).get("message", ""))
+    return 0
+
+
+def status_key(effect: Effect) -> tuple[str, str]:
+    """Pod and condition; a bare nomination travels with PodScheduled. A group has one condition."""
+    if isinstance(effect, PatchGroupStatus):
+        return f"{effect.kind.resource} {effect.namespace}/{effect.name}", ""
+    patch = _patch(effect)
+    condition: Mapping[str, Any] = patch.condition or {}
+    return patch.pod.uid or patch.pod.key, condition.get("type", names.POD_SCHEDULED)
+
+
+def fold(older: Effect, newer: Effect) -> Effect:
+    """One patch that leaves the pod, or the group, as both would, one after the other."""
+    if isinstance(newer, PatchGroupStatus):
+        return newer
+    older, newer = _patch(older), _patch(newer)
+    condition = newer.condition
+    if older.condition is not None:
+        condition = {**older.condition, **(newer.condition or {})}
+    nominated = newer.nominated_node_name
+    return replace(
+        newer,
+        condition=condition,
+        condition_types=newer.condition_types or older.condition_types,
+        nominated_node_name=older.nominated_node_name if nominated is None else nominated,
+    )
+
+
+def _patch(effect: Effect) -> PatchPodStatus:
+    assert isinstance(effect, PatchPodStatus)
+    return effect
+
+
+def given_up(job: Job, why: str) -> Answer:
+    """The answer to work that will not be tried (again)."""
+    return Unknown(job.effect.id, why) if job.maybe_done else not_done(job.effect, why)
+
+
+def not_done(effect: Effect, why: str) -> Answer:
+    """Who was not read back is no wiser; everything else is refused, for certain."""
+    if isinstance(effect, ReadPod):
+        return Unknown(effect.id, why)
+    return Refused(effect.id, 0, why)

@@ -1,0 +1,129 @@
+"""One Lease, read and written with strict versions, for the elector in `core/leader`.
+
+Every call has a deadline and a connection of its own: an election must not wait behind bindings,
+and a frozen server must not be believed in. The mappings are the API's own; times inside are
+strings.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from asched.core.model.timestamp import micro_time
+from asched.kube.errors import NotFound
+from asched.kube.session import Session, read_as, read_json
+from asched.kube.writes import quoted
+
+#: GET and PUT may overlap when one of them is cancelled.
+CONNECTIONS: Final = 2
+#: kube-scheduler's user agent ends in this word when it writes its lease.
+PURPOSE: Final = "leader-election"
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    """What the election reads."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Lease(msgspec.Struct):
+    """An answer of another shape is no Lease, and proves nothing."""
+
+    metadata: _Meta
+    spec: _Spec | None = None
+
+
+class LeaseClient:
+    """GET, POST and PUT of one Lease. Every method raises ApiError or TransportError."""
+
+    def __init__(self, session: Session, namespace: str, name: str, *, timeout_s: float) -> None:
+        self.namespace = namespace
+        self.name = name
+        self._timeout_s = timeout_s
+        self._transport = session.pool(CONNECTIONS, purpose=PURPOSE)
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
+        # The server is told how long we wait, as client-go tells it.
+        self._query = f"?timeout={max(1, round(timeout_s))}s"
+
+    async def get(self) -> dict[str, Any] | None:
+        """The lease as stored, or None."""
+        try:
+            return await self._send("GET", self._object_path())
+        except NotFound:
+            return None
+
+    async def create(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """POST. AlreadyExists when somebody was faster."""
+        body = self._body({"name": self.name, "namespace": self.namespace}, spec)
+        return await self._send("POST", self._collection, body)
+
+    async def update(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+        """PUT a new spec for `lease`, whose resourceVersion guards. Conflict if it moved."""
+        return await self._send("PUT", self._object_path(), self._body(lease["metadata"], spec))
+
+    async def announce(
+        self, lease: Mapping[str, Any], message: str, *, component: str, now_ns: int
+    ) -> None:
+        """Write the core/v1 event `LeaderElection` about the lease, as `<identity> became leader`.
+
+        The one event that kube-scheduler still writes in the old form. Callers may ignore errors.
+        """
+        meta = lease["metadata"]
+        second = f"{micro_time(now_ns)[:19]}Z"
+        event = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": f"{self.name}.{now_ns:016x}", "namespace": self.namespace},
+            "involvedObject": {
+                "kind": "Lease",
+                "namespace": self.namespace,
+                "name": self.name,
+                "uid": meta.get("uid", ""),
+                "apiVersion": "coordination.k8s.io/v1",
+                "resourceVersion": meta.get("resourceVersion", ""),
+            },
+            "reason": "LeaderElection",
+            "message": message,
+            "source": {"component": component},
+            "firstTimestamp": second,
+            "lastTimestamp": second,
+            "count": 1,
+            "type": "Normal",
+            "eventTime": None,
+            "reportingComponent": component,
+            "reportingInstance": "",
+        }
+        path = f"/api/v1/namespaces/{quoted(self.namespace)}/events"
+        await self._send("POST", path, orjson.dumps(event), dict)
+
+    def _body(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> bytes:
+        return orjson.dumps(
+            {
+                "kind": "Lease",
+                "apiVersion": "coordination.k8s.io/v1",
+                "metadata": dict(metadata),
+                "spec": dict(spec),
+            }
+        )
+
+    def _object_path(self) -> str:
+        return f"{self._collection}/{quoted(self.name)}"
+
+    async def _send(
+        self, method: str, path: str, body: bytes | None = None, shape: type[Any] = _Lease
+    ) -> dict[str, Any]:
+        reply = await self._transport.request(
+            method, path + self._query, body, timeout_s=self._timeout_s
+        )
+        read_as(reply, shape)
+        return read_json(reply)

@@ -1,0 +1,122 @@
+"""Reading a watch: lines out of pieces, versions that must grow, and failures in words."""
+
+import logging
+from typing import Any, Final
+
+from asched.core.model.kinds import Kind
+from asched.kube.codec import KindCodec, Sight
+from asched.kube.errors import (
+    ApiError,
+    ConnectFailed,
+    Forbidden,
+    NotFound,
+    ProtocolBroken,
+    TransportError,
+    Unauthorized,
+)
+from asched.kube.transport import Stream
+
+log = logging.getLogger(__name__)
+
+
+#: An object is at most 1.5 MiB in etcd, and where that was raised, still far below this.
+LINE_BYTES_MAX: Final = 64 << 20
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines; an unfinished one waits for the rest."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are complete now, without their ends. Raises ProtocolBroken."""
+        if b"\n" not in data:
+            self._rest += data
+            if len(self._rest) > LINE_BYTES_MAX:
+                raise ProtocolBroken(f"a line of the stream has no end within {LINE_BYTES_MAX} B")
+            return []
+        if self._rest:
+            self._rest += data
+            data = bytes(self._rest)
+            self._rest.clear()
+        lines = data.split(b"\n")
+        self._rest += lines.pop()
+        return lines
+
+
+class LineReader:
+    """Pieces of a stream as decoded lines; None at its end."""
+
+    def __init__(self, stream: Stream, kind_codec: KindCodec) -> None:
+        self._chunks = stream.chunks()
+        self._codec = kind_codec
+        self._splitter = LineSplitter()
+
+    async def next(self) -> list[Sight] | None:
+        """All whole lines of the next piece; may be empty."""
+        try:
+            chunk = await anext(self._chunks)
+        except StopAsyncIteration:
+            return None
+        lines = self._splitter.feed(chunk)
+        return list(self._codec.sights(lines)) if lines else []
+
+
+def runs_backwards(before: str, after: str) -> bool:
+    """Versions are numbers that only grow; anything else cannot be compared and passes."""
+    is_less = (len(after), after) < (len(before), before)
+    return is_less and before.isdigit() and after.isdigit()
+
+
+def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
+    """One line for the log and for start-up: what failed and what to do."""
+    if isinstance(error, Forbidden):
+        group = kind.group_version.rpartition("/")[0]
+        return (
+            f"cannot list or watch {kind.plural}: forbidden; grant the verbs list and watch on "
+            f'resource "{kind.plural}" in API group "{group}" (the server says: {error.message})'
+        )
+    if isinstance(error, NotFound):
+        return (
+            f"the server denies that there are {kind.plural} ({kind.group_version});"
+            " what is known of them stays in use"
+        )
+    if isinstance(error, Unauthorized):
+        return f"cannot list {kind.plural}: the credentials are not accepted ({error.message})"
+    return f"cannot list {kind.plural}: {error}"
+
+
+def log_failure(kind: Kind, error: ApiError | TransportError, told: str) -> str:
+    """Say what is wrong, unless that was what was `told` last; what is told now.
+
+    A server that is not reached, or does not know us, is so for all kinds: that is one cause.
+    """
+    text = explain_failure(kind, error)
+    if text == told:
+        return told
+    if isinstance(error, ConnectFailed | Unauthorized):
+        whole = f"cannot follow the cluster: {error}"
+        log.warning("%s", whole, extra={"cause": whole})
+    else:
+        log.warning("%s", text)
+    return text
+
+
+def log_no_streaming(refused: Exception) -> None:
+    """Once for all kinds: it is the server that has none."""
+    extra = {"cause": f"no streaming lists: {refused}"}
+    log.info("no streaming lists (%s), listing in pages", refused, extra=extra)
+
+
+def object_key(obj: Any) -> str:
+    """`namespace/name` of any record."""
+    key: str = obj.metadata.key
+    return key
+
+
+def log_malformed(kind: Kind, name: str, why: str) -> None:
+    """Name a malformed object in the log."""
+    log.warning("%s %s is malformed and is left out: %s", kind.name, name, why)

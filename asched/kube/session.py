@@ -1,0 +1,175 @@
+"""One cluster, reached: connect once, then ask this object for transports.
+
+`connect` loads the configuration, asks the server for its version as a first handshake, and turns
+what may be wrong into one line for the user (ConnectError). Forbidden lists show later, per kind,
+in `watch.py`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from asched.core.model.decode import MalformedError
+from asched.kube.credentials import Credentials, Source, load_credentials
+from asched.kube.errors import (
+    ConnectError,
+    ProtocolBroken,
+    TransportError,
+    Unauthorized,
+    api_error,
+)
+from asched.kube.fast import FastTransport
+from asched.kube.parsing import read
+from asched.kube.transport import (
+    ANSWER_BYTES_MAX,
+    Observer,
+    Reply,
+    StreamingTransport,
+    Transport,
+    no_fence,
+    observe_nothing,
+)
+
+#: How long the first handshake may take before start-up is given up.
+HANDSHAKE_TIMEOUT_S: Final = 10.0
+#: So many bytes of an answer that makes no sense are shown.
+_SHOWN: Final = 100
+
+T = TypeVar("T")
+
+
+class ConfigData(msgspec.Struct):
+    """What a ConfigMap holds."""
+
+    data: dict[str, str] | None = None
+
+
+class ConnectionOptions(msgspec.Struct, frozen=True):
+    """How to reach the cluster. Empty strings are "not given"."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    #: Address that overrides the kubeconfig's `server`.
+    master: str = ""
+    #: Requests per second of the writing lanes; 0 and negative: the server's own flow control
+    #: decides.
+    qps: float = 0.0
+    burst: int = 0
+    user_agent: str = "asched"
+
+
+class Session:
+    """Transports to one cluster. Close it once."""
+
+    def __init__(
+        self, credentials: Credentials, options: ConnectionOptions, observe: Observer
+    ) -> None:
+        self.credentials = credentials
+        self.options = options
+        self._observe = observe
+        self._pools: list[FastTransport] = []
+        #: For watches and everything rare.
+        self.general = self._streaming()
+
+    def _streaming(self) -> StreamingTransport:
+        return FastTransport(
+            self.credentials,
+            self.options.user_agent,
+            limit=inf,
+            observe=self._observe,
+            answer_bytes_max=ANSWER_BYTES_MAX,
+            distrusted=self._distrust_pools,
+        )
+
+    @property
+    def url(self) -> str:
+        return self.credentials.url
+
+    def pool(
+        self, limit: int, *, purpose: str = "", may_send: Callable[[], bool] = no_fence
+    ) -> Transport:
+        """A transport with at most `limit` connections of its own: nobody else makes it wait.
+
+        `purpose` follows the user agent after a slash, for those who read the server's audit log.
+        Without `may_send` nothing leaves: then a request ends in ConnectFailed.
+        """
+        agent = self.options.user_agent + (f"/{purpose}" if purpose else "")
+        made = FastTransport(
+            self.credentials, agent, limit=limit, observe=self._observe, may_send=may_send
+        )
+        self._pools.append(made)
+        return made
+
+    def _distrust_pools(self) -> None:
+        """A watch that fell silent says something about the way that bindings take, too."""
+        now_s = asyncio.get_running_loop().time()
+        for pool in self._pools:
+            pool.distrust(now_s)
+
+    async def get_as(
+        self, path: str, shape: type[T], *, timeout_s: float = HANDSHAKE_TIMEOUT_S
+    ) -> T:
+        """GET one object. Raises ApiError or TransportError."""
+        return read_as(await self.general.request("GET", path, timeout_s=timeout_s), shape)
+
+    async def get_json(
+        self, path: str, *, timeout_s: float = HANDSHAKE_TIMEOUT_S
+    ) -> Mapping[str, Any]:
+        """The same, whatever the object holds."""
+        return await self.get_as(path, dict[str, Any], timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        for pool in self._pools:
+            await pool.close()
+        await self.general.close()
+        await self.credentials.close()
+
+
+def read_as(reply: Reply, shape: type[T]) -> T:
+    """What a successful answer holds. Raises ApiError for any other, ProtocolBroken for one of
+    another shape: whoever can bear no answer can bear that.
+    """
+    if not 200 <= reply.status < 300:
+        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+    try:
+        return read(msgspec.json.Decoder(shape).decode, reply.body)
+    except MalformedError as error:
+        start = reply.body[:_SHOWN].decode("utf-8", "replace")
+        raise ProtocolBroken(f"the answer makes no sense ({error}): {start!r}") from error
+
+
+def read_json(reply: Reply) -> dict[str, Any]:
+    """The object in a successful answer. Raises as `read_as` does."""
+    return read_as(reply, dict[str, Any])
+
+
+async def connect(
+    options: ConnectionOptions, *, observe: Observer = observe_nothing, handshake: bool = True
+) -> Session:
+    """A session with the cluster the options name.
+
+    `handshake=False` leaves out the first request: kube-scheduler waits for an unreachable server
+    without a word, and so may the host. Raises ConnectError.
+    """
+    source = Source(options.kubeconfig, options.context, options.master)
+    session = Session(await load_credentials(source), options, observe)
+    if not handshake:
+        return session
+    try:
+        reply = await session.general.request("GET", "/version", timeout_s=HANDSHAKE_TIMEOUT_S)
+    except TransportError as error:
+        await session.close()
+        raise ConnectError(f"{error}; check the address and that the API server runs") from error
+    if reply.status == 401:
+        await session.close()
+        refused = api_error(reply.status, reply.body)
+        assert isinstance(refused, Unauthorized)
+        raise ConnectError(
+            f"{session.url} does not accept the credentials ({refused.message}); "
+            "renew the token or certificate in the kubeconfig"
+        )
+    # Anything else proves that a server answers; whether it lets us list is seen kind by kind.
+    return session

@@ -1,0 +1,117 @@
+"""kubernetes-asyncio's typed client, logged in as asched: what plugins talk to the API server with.
+
+What scheduling itself reads and writes goes other ways (`session.py`), because building the
+library's models costs a hundred times what decoding our records does. A plugin that looks up a
+ConfigMap in `permit` has that time, and its author knows the library. It is imported when a plugin
+asks for a client, which takes half a second: once, in a process that has such a plugin.
+"""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from asched.kube.credentials import Credentials
+from asched.kube.errors import ConnectError
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import ApiClient
+
+    from asched.core.state.cluster import Cluster
+
+
+class ApiAccess:
+    """What a plugin's `__init__` is given as `api`: `async with self.api() as client: ...`.
+
+    One client serves all plugins of the process, over connections that stay open. It uses the
+    address, proxy, certificates and tokens of the scheduler; where address or certificates change,
+    another client follows. Close it once.
+    """
+
+    def __init__(self, _cluster: "Cluster | None" = None) -> None:
+        self._credentials: Credentials | None = None
+        self._shared: _Shared | None = None
+
+    def open(self, credentials: Credentials) -> None:
+        """From now on there is a client."""
+        self._credentials = credentials
+
+    @asynccontextmanager
+    async def __call__(self) -> "AsyncIterator[ApiClient]":
+        """The client. Raises ConnectError before the scheduler has connected."""
+        shared = await self._current()
+        shared.user_count += 1
+        try:
+            yield shared.client
+        finally:
+            shared.user_count -= 1
+            if shared is not self._shared:
+                await shared.close_unused()
+
+    async def _current(self) -> "_Shared":
+        credentials, old = self._credentials, self._shared
+        if credentials is None:
+            raise ConnectError("there is no API server here; ask for a client in a point that runs")
+        tls = credentials.tls()  # may notice a changed file, and count a generation
+        if old is not None and old.generation == credentials.generation and not old.is_closed:
+            return old
+        new = self._shared = _Shared(_client(credentials), credentials.generation)
+        await new.connect_by(tls)
+        if old is not None:
+            await old.close_unused()
+        return new
+
+    async def close(self) -> None:
+        """There is no client any more."""
+        self._credentials, shared, self._shared = None, self._shared, None
+        if shared is not None:
+            await shared.client.close()
+
+
+class _Shared:
+    """A client, and how many blocks use it."""
+
+    def __init__(self, client: "ApiClient", generation: int) -> None:
+        self.client = client
+        self.generation = generation
+        self.user_count = 0
+
+    @property
+    def is_closed(self) -> bool:
+        """A plugin may have closed it."""
+        is_closed: bool = self.client.rest_client.pool_manager.closed
+        return is_closed
+
+    async def connect_by(self, tls: ssl.SSLContext | None) -> None:
+        """The library makes a TLS context of its own from files; ours needs none."""
+        import aiohttp
+
+        rest = self.client.rest_client
+        unused = rest.pool_manager
+        connector = aiohttp.TCPConnector(ssl=tls or True)
+        rest.pool_manager = aiohttp.ClientSession(connector=connector)
+        await unused.close()
+
+    async def close_unused(self) -> None:
+        if not self.user_count:
+            await self.client.close()
+
+
+def _client(credentials: Credentials) -> "ApiClient":
+    from kubernetes_asyncio.client import ApiClient, Configuration
+
+    class Client(ApiClient):
+        async def update_params_for_auth(self, headers: dict[str, str], *_: Any, **__: Any) -> None:
+            """Say who asks as the scheduler's own requests do at that moment."""
+            credentials.keep_fresh()
+            named = dict(credentials.headers)
+            if len(named) < len(credentials.headers):
+                raise ConnectError(
+                    "the kubeconfig impersonates several groups, which plugins' clients cannot send"
+                )
+            headers.update(named)
+
+    configuration = Configuration(host=f"{credentials.url}{credentials.base_path}")
+    configuration.proxy = credentials.proxy
+    configuration.tls_server_name = credentials.server_name
+    return Client(configuration)

@@ -1,0 +1,51 @@
+"""Kinds that servers have in one version or another: which one it is, by the server's discovery.
+
+A version whose gate is off, or that an upgrade took away, is not in its group's document. The
+versions of one kind have one record and one store; what tells them apart is where they are read and
+written, and the words of their rules.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from asched.core.model.decode import MalformedError
+from asched.core.model.kinds import VERSIONS, Kind
+from asched.kube.errors import api_error
+from asched.kube.parsing import read
+from asched.kube.transport import Transport
+
+#: Whether a kind is served at all is a small question.
+DISCOVERY_S: Final = 10.0
+
+_resources: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+def versions_of(kind: Kind) -> tuple[Kind, ...]:
+    """The preferred one first."""
+    return VERSIONS.get(kind.resource, (kind,))
+
+
+async def served_version(transport: Transport, kind: Kind) -> Kind | None:
+    """The preferred one of those that the server has; None if it has none. Raises ApiError,
+    TransportError.
+    """
+    for version in versions_of(kind):
+        if await _is_served(transport, version):
+            return version
+    return None
+
+
+async def _is_served(transport: Transport, kind: Kind) -> bool:
+    """Whether the server's discovery knows the kind in this version."""
+    reply = await transport.request("GET", f"/apis/{kind.group_version}", timeout_s=DISCOVERY_S)
+    if reply.status == 404:
+        return False
+    if reply.status != 200:
+        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+    try:
+        found = read(_resources.decode, reply.body).get("resources")
+    except MalformedError:
+        return True
+    names = [r.get("name") for r in found or () if isinstance(r, dict)]
+    return kind.plural in names

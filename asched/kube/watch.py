@@ -1,0 +1,400 @@
+"""One stream of one kind, from its first list to the end of the process.
+
+The history, as client-go's reflector lives it:
+
+1. First everything there is. A server that can (WatchList) streams it: ADDED for each object, then
+   a bookmark that says "that was all", and the same stream goes on with what happens next. A server
+   that cannot says so (4xx, or an ERROR inside a 200, or it stays silent): then this round lists in
+   pages. Either way the state hears one `Listed`; what it does not contain is gone.
+2. Then what changes. Each line moves the version on; bookmarks move it where nothing of interest
+   happens.
+3. A stream that ends is opened again from the last version: at once if it had lived, after a pause
+   if the server is away or refuses. Nothing is lost, because the server keeps what happened since.
+4. Unless it has forgotten that version (410, as a status or as an ERROR event): back to 1, after a
+   pause that grows with lists alone, and that all kinds share. The same when streams die as soon as
+   they live.
+5. Streams are short: the server sends a bookmark and ends them within STREAM_S, so that one that
+   says nothing and does not end either is known for deaf; `doubt.py` looks at one that ended
+   without a line, as those of idle kinds do where etcd does not notify of progress.
+6. Versions that run backwards, and streams that broke, raise the question whether the server still
+   is who it was. If not (HistoryChanged), `run` ends: everything known is void.
+7. What was listed once is never taken for empty because the server says 404; only a kind outside
+   the core group that was never there, by the server's own discovery, is absent. Of kinds in
+   several versions the newest that is served is spoken; one that vanishes gives way to another.
+
+Facts are handed over as they are parsed, all whole lines of a piece at once, in order.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+from urllib.parse import urlencode
+
+from asched.core.model.kinds import NAMESPACE, POD, Kind
+from asched.core.model.meta import Record
+from asched.core.state.facts import Fact, Gone, Listed, Seen
+from asched.kube import codec
+from asched.kube.codec import KindCodec, Sight
+from asched.kube.doubt import Doubt
+from asched.kube.errors import (
+    ApiError,
+    ClientError,
+    DeadlineExceeded,
+    Expired,
+    Forbidden,
+    HistoryChanged,
+    NotFound,
+    ProtocolBroken,
+    ServerFailed,
+    Status,
+    TooManyRequests,
+    TransportError,
+    Unauthorized,
+    api_error,
+)
+from asched.kube.history import History
+from asched.kube.lists import ANY_VERSION, Everything, Lister, parts_to
+from asched.kube.originals import Originals
+from asched.kube.pace import (
+    LIST_STREAM_S,
+    STREAM_SLACK_S,
+    Company,
+    Pauses,
+    ReflectorOptions,
+    stream_s,
+)
+from asched.kube.reading import (
+    LineReader,
+    log_failure,
+    log_malformed,
+    log_no_streaming,
+    runs_backwards,
+)
+from asched.kube.transport import StreamingTransport
+from asched.kube.turns import NoStreaming, Relist
+from asched.kube.versions import served_version, versions_of
+
+log = logging.getLogger(__name__)
+
+#: A stream that ends sooner and without a word is a failure (client-go: very short watch).
+SHORT_STREAM_S: Final = 1.0
+#: How often a resource that does not exist is asked for again.
+ABSENT_RETRY_S: Final = 30.0
+#: Kinds of this group are served by every API server, whatever it says while it starts.
+CORE: Final = "v1"
+#: What a server that restarts answers to a stream: its version is good for another try.
+TRY_AGAIN: Final = (
+    TransportError,
+    TooManyRequests,
+    ServerFailed,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+)
+#: Pods that are through do not take part; kube-scheduler asks with the same words.
+POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Reflector:
+    """Keeps the state informed about one kind. `run` never returns (cancel it), unless it raises
+    HistoryChanged.
+
+    `put` gets each fact. `synced` is set when the first complete list has been handed over.
+    `on_failure(kind, error)` hears of every failed list or refused watch; the host decides whether
+    a kind is so important that start-up ends.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        transport: StreamingTransport,
+        put: Callable[[Fact], None],
+        *,
+        options: ReflectorOptions | None = None,
+        on_failure: Callable[[Kind, ClientError], None] = lambda _kind, _error: None,
+        originals: Originals | None = None,
+        history: History | None = None,
+        company: Company | None = None,
+    ) -> None:
+        self.kind = kind
+        #: The version of it that the server has.
+        self.spoken = kind
+        self.synced = asyncio.Event()
+        #: The server does not serve this kind; taken as none.
+        self.is_absent = False
+        self.list_count = 0
+        self.watch_count = 0
+        self.transport = transport
+        self.put = put
+        self._on_failure = on_failure
+        self.options = options or ReflectorOptions(
+            field_selector=POD_FIELD_SELECTOR if kind is POD else ""
+        )
+        self._originals = originals
+        self.codec = KindCodec(kind, log_malformed, originals)
+        self._company = company or Company(self.options.clock)
+        self._pauses = Pauses(self.options, self._company)
+        self._history = history or History(transport)
+        self._history.follow(kind, lambda: self._version)
+        self.doubt = Doubt(kind, self._history, self.options.clock)
+        heard, take = self.doubt.listening, parts_to(put, kind)
+        self._lister = Lister(transport, self.codec, self._path, heard, take)
+        self._version = ""
+        #: The connection broke: who answers next may be somebody else.
+        self._is_shaken = False
+        self._complained = ""
+
+    @property
+    def heard_s(self) -> float | None:
+        """When the streams were last known to tell everything, by `clock`."""
+        return self.doubt.heard_s
+
+    @property
+    def malformed_count(self) -> int:
+        """Malformed objects met so far, repetitions included."""
+        return self.codec.malformed_count
+
+    async def run(self) -> None:
+        """Live through the history, again and again; after a cancellation, from where it was."""
+        want = self._version or ANY_VERSION
+        while True:
+            try:
+                await self._once(want)
+            except Relist as turn:
+                log.info("%s: listing again: %s", self.kind.plural, turn)
+                want = turn.version
+                await self._pauses.before_list()
+            except (ApiError, TransportError) as error:
+                want = await self._after_failure(error, want)
+            except HistoryChanged as error:
+                self._on_failure(self.kind, error)
+                raise
+
+    async def _once(self, want: str) -> None:
+        """Chapter 1, then 2 and 3 until something sends us back."""
+        if self._version:
+            await self._history.check()
+            self._is_shaken = False
+        else:
+            await self._learn_version()
+        if self.options.streaming:
+            try:
+                await self._stream_list(want)
+            except NoStreaming as refused:
+                log_no_streaming(refused)
+                await self._listed(await self._lister.pages(want), want)
+        else:
+            await self._listed(await self._lister.pages(want), want)
+        while True:
+            await self._watch()
+
+    # --- chapter 1: everything there is ----------------------------------------------------------
+
+    async def _stream_list(self, want: str) -> None:
+        """Initial events up to the bookmark that ends them, then the live stream, for a while."""
+        query = {
+            "watch": "true",
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "allowWatchBookmarks": "true",
+        }
+        if want not in {"", ANY_VERSION}:
+            query["resourceVersion"] = want
+        async with self.transport.stream(
+            self._path(query, LIST_STREAM_S), timeout_s=LIST_STREAM_S + STREAM_SLACK_S
+        ) as stream:
+            reading = LineReader(stream, self.codec)
+            found = await self._lister.initial(stream, reading)
+            await self._listed(found, want)
+            seconds = stream_s(self.options, is_probe=self.doubt.is_open)
+            self.doubt.is_open = True  # until it says something
+            self._deliver(found.rest)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._follow(reading)
+
+    async def _listed(self, found: Everything, want: str) -> None:
+        """Hand over a list, unless it is older than what is known and not the newest."""
+        if runs_backwards(self._version, found.version):
+            await self._history.check()
+            if want:
+                raise Relist("", f"the list is of {found.version}, older than {self._version}")
+        self._history.listed(self.kind, found.objects)
+        self.doubt.listed(found.objects)
+        self.is_absent = False
+        self._take_as_all(found.objects, found.version, found.parts)
+
+    def _take_as_all(self, objects: tuple[Record, ...], version: str, parts: int = 0) -> None:
+        self.list_count += 1
+        self._company.answered()
+        self._version = version
+        self._complained = ""
+        self.put(Listed(self.spoken, objects, parts))
+        self.synced.set()
+
+    # --- chapters 2 and 3: what changes ----------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """One stream from the last version to its end."""
+        seconds, is_probe = stream_s(self.options, is_probe=self.doubt.is_open), self.doubt.is_open
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+        }
+        started_s = self.options.clock()
+        try:
+            if self._is_shaken:
+                await self._history.check()
+            async with self.transport.stream(
+                self._path(query, seconds), timeout_s=seconds + STREAM_SLACK_S
+            ) as stream:
+                if stream.status != 200:
+                    raise api_error(
+                        stream.status, await stream.read_all(), stream.header("Retry-After")
+                    )
+                self._is_shaken = False
+                self._company.answered()
+                heard = await self._follow(LineReader(stream, self.codec), started_s)
+            if not heard:
+                await self.doubt.compare(self._version, was_probe=is_probe)
+            elif self.kind is NAMESPACE:  # one kind looks after the others
+                await self._history.check()
+        except Expired as error:
+            raise Relist(self._version, str(error)) from error
+        except TRY_AGAIN as error:
+            if not isinstance(error, TooManyRequests):  # it is there, and busy
+                self._shaken()
+            if isinstance(error, NotFound) and await self._learn_version():
+                raise Relist(ANY_VERSION, f"it is served as {self.spoken.group_version}") from error
+            self._complain(error)
+            self._on_failure(self.kind, error)
+            await self._pauses.after(error)
+
+    async def _follow(self, reading: LineReader, started_s: float | None = None) -> bool:
+        """Read a live stream to its end; whether there is nothing to ask about it. A break is an
+        end like any other, but raised if it came at once: a list would break, too, or cost most.
+        """
+        self.watch_count += 1
+        self._complained = ""
+        heard, broke = False, list[TransportError]()
+        try:
+            while (sights := await reading.next()) is not None:
+                heard = heard or bool(sights)
+                self._deliver(sights)
+        except ProtocolBroken as error:  # asked again, the server would say the same again
+            raise Relist(self._version, str(error)) from error
+        except DeadlineExceeded:
+            self.doubt.fell_silent("did not end in its time")
+            return False
+        except TransportError as error:
+            broke.append(error.with_traceback(None))  # which would know this frame, and we it
+            self._shaken()
+            log.debug("%s: the stream broke: %s", self.kind.plural, error)
+        if heard or started_s is None:  # initial events are a sign of life, too
+            return True
+        if self.options.clock() - started_s >= SHORT_STREAM_S:
+            return bool(broke)  # what it would have said, the next one will
+        raise broke.pop() if broke else Relist(self._version, "the stream ended at once")
+
+    def _shaken(self) -> None:
+        """The connection broke. The next stream is a short one, so that it is soon known whether we
+        hear: else whose streams keep breaking would be taken for deaf.
+        """
+        self._is_shaken = self.doubt.is_open = True
+
+    def _deliver(self, sights: list[Sight]) -> None:
+        """Hand over what a piece of the stream contained."""
+        if not sights:
+            return
+        self.doubt.spoke()
+        put, kind = self.put, self.spoken
+        for sight in sights:
+            if sight.type == codec.ERROR:
+                raise self._stream_error(sight.status or Status())
+            if runs_backwards(self._version, sight.version):
+                raise Relist("", f"versions run backwards ({self._version}, then {sight.version})")
+            if sight.version:
+                self._version = sight.version
+            if sight.obj is None:
+                continue
+            put(Gone(kind, sight.obj) if sight.type == codec.DELETED else Seen(kind, sight.obj))
+
+    def _stream_error(self, status: Status) -> Exception:
+        if status.code == 429:
+            wait_s = status.details.retry_after_seconds if status.details is not None else 0
+            return TooManyRequests(429, status.message, status.reason, retry_after_s=wait_s or None)
+        why = f"the server ended the stream: {status.message or status.reason or status.code}"
+        return Relist(self._version, why)
+
+    # --- chapters 4 and 7: what goes wrong -------------------------------------------------------
+
+    async def _after_failure(self, error: ApiError | TransportError, want: str) -> str:
+        """Tell, wait; returns the version that the next list should show."""
+        if isinstance(error, NotFound):
+            try:
+                if await self._learn_version():
+                    return ANY_VERSION
+            except (ApiError, TransportError) as failure:
+                error = failure
+        if isinstance(error, NotFound) and await self._never_was():
+            log.log(
+                logging.DEBUG if self.is_absent else logging.INFO,
+                "the server does not serve %s (%s); taken as none",
+                self.kind.plural,
+                self.kind.group_version,
+            )
+            if not self.is_absent:
+                self.is_absent = True
+                self._take_as_all((), "")
+            await self.options.sleep(ABSENT_RETRY_S)
+            return ANY_VERSION
+        self._complain(error)
+        self._on_failure(self.kind, error)
+        await self._pauses.after(error)
+        return self._version or want
+
+    async def _never_was(self) -> bool:
+        if self.kind.group_version == CORE or (self.list_count and not self.is_absent):
+            return False
+        try:
+            return await served_version(self.transport, self.kind) is None
+        except (ApiError, TransportError):
+            return False
+
+    async def _learn_version(self) -> bool:
+        """Find out which version of the kind the server has; whether it is another one now. If it
+        has none, what is known stays in use. Raises ApiError or TransportError before the first
+        list.
+        """
+        if len(versions_of(self.kind)) == 1:
+            return False
+        try:
+            found = await served_version(self.transport, self.kind)
+        except (ApiError, TransportError):
+            if self._version:
+                return False
+            raise
+        if found is None or found is self.spoken:
+            return False
+        self.spoken, self._version = found, ""
+        self.codec = KindCodec(found, log_malformed, self._originals)
+        self._lister = Lister(self.transport, self.codec, self._path, self.doubt.listening)
+        self._history.follow(self.kind, lambda: self._version, found)
+        return True
+
+    def _complain(self, error: ApiError | TransportError) -> None:
+        """Say what is wrong once, until something else is."""
+        self._complained = log_failure(self.kind, error, self._complained)
+
+    def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:
+        query = dict(query)
+        if self.options.field_selector:
+            query["fieldSelector"] = self.options.field_selector
+        if self.options.label_selector:
+            query["labelSelector"] = self.options.label_selector
+        if stream_s is not None:
+            query["timeoutSeconds"] = str(int(stream_s))
+        return f"{self.spoken.path}?{urlencode(query)}"

@@ -1,0 +1,189 @@
+"""Effects to requests and answers to facts: pure functions, bodies as kube-scheduler's.
+
+A write has three outcomes, and this file knows which is which: 2xx is Bound or Done; an error that
+says for certain that nothing was carried out is Refused, a webhook's that is down included; every
+other one is Unknown, because a server that timed out on its store may still have stored it.
+"""
+
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+import orjson
+
+from asched.core.framework.effects import (
+    STRATEGIC_MERGE,
+    Bind,
+    Create,
+    Delete,
+    DeletePod,
+    Effect,
+    Patch,
+    PatchPodStatus,
+    ReadPod,
+)
+from asched.core.model.decode import MalformedError
+from asched.core.model.kinds import POD
+from asched.core.state.facts import (
+    Answer,
+    Bound,
+    Done,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Unknown,
+)
+from asched.kube.errors import api_error, says_not_done
+from asched.kube.parsing import read
+from asched.kube.transport import JSON, Reply
+
+#: After so long the server gives up a binding that it holds, and will not carry it out any more:
+#: when we stop waiting for the answer (`retries.ATTEMPT_TIMEOUT_S`), what is unknown gets an end.
+SERVER_TIMEOUT: Final = "?timeout=30s"
+
+
+class Request(NamedTuple):
+    """What goes over the wire."""
+
+    method: str
+    path: str
+    body: bytes | None
+    content_type: str = JSON
+    accept: str = JSON
+
+
+class _Meta(msgspec.Struct):
+    uid: str
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str | None = None
+
+
+class _ReadBack(msgspec.Struct):
+    """A pod as far as a binding is settled by it. Without a uid it is none: nothing follows."""
+
+    metadata: _Meta
+    spec: _Spec
+
+
+_read_backs: Final = msgspec.json.Decoder(_ReadBack)
+
+
+def request_for(effect: Effect) -> Request:
+    """The request that performs an effect. Raises TypeError if no request does."""
+    match effect:
+        case Bind():
+            return bind(effect)
+        case PatchPodStatus():
+            return patch_pod_status(effect)
+        case ReadPod():
+            return Request("GET", _pod_path(effect.pod.namespace, effect.pod.name), None)
+        case DeletePod():
+            path = _pod_path(effect.pod.namespace, effect.pod.name)
+            return Request("DELETE", path, _delete_options(effect.pod.uid))
+        case Delete():
+            path = effect.kind.object_path(quoted(effect.namespace), quoted(effect.name))
+            return Request("DELETE", path, _delete_options(effect.uid))
+        case Patch():
+            path = effect.kind.object_path(quoted(effect.namespace), quoted(effect.name))
+            if effect.subresource:
+                path = f"{path}/{effect.subresource}"
+            return Request("PATCH", path, orjson.dumps(effect.body), effect.content_type)
+        case Create():
+            collection = effect.kind.object_path(quoted(effect.namespace), "").rstrip("/")
+            return Request("POST", collection, orjson.dumps(effect.body))
+        case _:
+            raise TypeError(f"{type(effect).__name__} is not performed by a request")
+
+
+def bind(effect: Bind) -> Request:
+    """POST pods/NAME/binding; the uid in the metadata is the precondition."""
+    pod = effect.pod
+    body = orjson.dumps(
+        {
+            "kind": "Binding",
+            "apiVersion": "v1",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"kind": "Node", "name": effect.node},
+        }
+    )
+    return Request("POST", f"{_pod_path(pod.namespace, pod.name)}/binding{SERVER_TIMEOUT}", body)
+
+
+def patch_pod_status(effect: PatchPodStatus) -> Request:
+    """PATCH pods/NAME/status, strategic merge, of one condition and the nomination.
+
+    The uid in the metadata makes the server refuse it (422) for a pod made anew under the name.
+    """
+    status: dict[str, Any] = {}
+    if effect.condition is not None:
+        if effect.condition_types:
+            status["$setElementOrder/conditions"] = [{"type": t} for t in effect.condition_types]
+        status["conditions"] = [dict(effect.condition)]
+    if effect.nominated_node_name is not None:
+        status["nominatedNodeName"] = effect.nominated_node_name or None
+    path = f"{_pod_path(effect.pod.namespace, effect.pod.name)}/status"
+    body: dict[str, Any] = {"status": status}
+    if effect.pod.uid:
+        body["metadata"] = {"uid": effect.pod.uid}
+    return Request("PATCH", path, orjson.dumps(body), STRATEGIC_MERGE)
+
+
+def answer_for(effect: Effect, reply: Reply) -> Answer:
+    """The fact that tells the outcome of a request that was answered."""
+    if isinstance(effect, ReadPod):
+        return _read_pod(effect, reply)
+    if 200 <= reply.status < 300:
+        if isinstance(effect, Bind):
+            return Bound(effect.id)
+        obj = _object(reply.body) if isinstance(effect, Patch | Create) else None
+        return Done(effect.id, obj)
+    error = api_error(reply.status, reply.body)
+    if not says_not_done(reply.status, reply.body):
+        return Unknown(effect.id, f"{error.message} (HTTP status {reply.status})")
+    return Refused(effect.id, reply.status, error.message, error.reason)
+
+
+def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
+    if reply.status == 404:
+        return ReadGone(effect.id)
+    if not 200 <= reply.status < 300:
+        return Unknown(effect.id, api_error(reply.status, reply.body).message)
+    try:
+        pod = read(_read_backs.decode, reply.body)
+    except MalformedError as error:
+        return Unknown(effect.id, f"what was read back is no pod: {error}")
+    if effect.pod.uid and pod.metadata.uid != effect.pod.uid:
+        return ReadGone(effect.id)
+    node = pod.spec.node_name
+    return ReadPlaced(effect.id, node) if node else ReadPending(effect.id)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = read(orjson.loads, body)
+    except MalformedError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _delete_options(uid: str) -> bytes:
+    options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    return orjson.dumps(options)
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return POD.object_path(quoted(namespace), quoted(name))
+
+
+def quoted(segment: str) -> str:
+    """A name as one segment of a path; the server's own names need no escapes and cost nothing."""
+    return (
+        segment
+        if segment.replace("-", "a").isalnum() and segment.isascii()
+        else quote(segment, safe="")
+    )

@@ -1,0 +1,1 @@
+"""What operators ask of a running scheduler: doctor, audit, recording, status controllers."""

@@ -1,0 +1,231 @@
+"""One kind compared with the API server, object by object; what was missed is delivered now.
+
+    keys that are known ─> pages of the list ─> suspects ─SETTLE_S─> those that are left
+                                                            └─> read once more ─> told? ─> missed
+
+A list and a stream are never at the same moment, so what differs is only a suspicion. It is
+dropped as soon as the stream makes up for it. What the stream has not told yet, by its own version,
+it may still tell: that is for `kube/doubt.py` to judge, not for an audit. Only where the
+stream has told everything up to the version of what is read, and the deciding half, having taken in
+all that arrived, still knows otherwise, something was missed. Then what is read is handed on as if
+the stream had told it just now.
+
+Bounds  the keys that are known of the kind; SUSPECTS_MAX suspects, beyond which the kind is listed
+        anew if most of them stay; TRIES looks at each, READS_PER_S a second unless in haste.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from asched.core.model.kinds import Kind
+from asched.core.state import audit
+from asched.core.state.facts import Gone, Seen
+from asched.host.loops import Scheduler
+from asched.kube import heads
+from asched.kube.lists import PAGE_SIZE
+from asched.kube.reading import runs_backwards
+from asched.kube.watch import Reflector
+from asched.ops.audit.findings import Difference, What
+
+log = logging.getLogger("asched.audit")
+
+#: Streams lag by less, for the most part. A guess.
+SETTLE_S: Final = 5.0
+SUSPECTS_MAX: Final = 1000
+#: So that a stream of an idle kind ends meanwhile, and says before how far it has come.
+TRIES: Final = 6
+READS_PER_S: Final = 20.0
+#: The pages of one kind are spread over so much; the server keeps a list's moment for five minutes.
+WALK_S: Final = 120.0
+PAUSE_S_MAX: Final = 1.0
+#: How often facts that wait are waited for, before a look is put off.
+TURNS_MAX: Final = 100
+
+
+class Suspicion(NamedTuple):
+    """What a list showed of an object, None if nothing, and the version up to which the stream has
+    to have told before that means anything.
+    """
+
+    head: "heads.Head | None"
+    at: str
+
+
+Suspects = dict[str, Suspicion]
+
+
+class Compared(msgspec.Struct):
+    """What came of one comparison: objects looked at, differences, and suspects that nobody could
+    decide about this time.
+    """
+
+    objects: int = 0
+    differences: list[Difference] = msgspec.field(default_factory=list)
+    undecided: int = 0
+
+
+async def compare(scheduler: Scheduler, reflector: Reflector, *, hastes: bool) -> Compared:
+    """Compare a kind that is followed and was listed. Raises ApiError and TransportError."""
+    return await _Comparison(scheduler, reflector, hastes=hastes).run()
+
+
+class _Comparison:
+    def __init__(self, scheduler: Scheduler, reflector: Reflector, *, hastes: bool) -> None:
+        self._scheduler = scheduler
+        self._reflector = reflector
+        self._kind: Kind = reflector.kind
+        self._cluster = scheduler.machine.context.cluster
+        self._heads = heads.Heads(reflector)
+        self._hastes = hastes
+        self._compared = Compared()
+
+    async def run(self) -> Compared:
+        suspects = await self._suspects()
+        for attempt in range(TRIES):
+            if not suspects:
+                break
+            await asyncio.sleep(SETTLE_S)
+            suspects = {k: one for k, one in suspects.items() if self._differs(k, one.head)}
+            if not attempt and len(suspects) > SUSPECTS_MAX // 2:
+                await self._list_again(len(suspects))
+                return self._compared
+            suspects = await self._judge(suspects)
+        self._compared.undecided = len(suspects)
+        return self._compared
+
+    # --- the first look --------------------------------------------------------------------------
+
+    async def _suspects(self) -> Suspects:
+        """Objects that a list shows otherwise than they are known, by key."""
+        unseen = dict.fromkeys(audit.known(self._cluster, self._kind))
+        pause_s = 0.0
+        if not self._hastes:
+            pause_s = min(PAUSE_S_MAX, WALK_S * PAGE_SIZE / max(len(unseen), PAGE_SIZE))
+        suspects: Suspects = {}
+        version = ""
+        async for page, version in self._heads.pages(pause_s):  # noqa: B007 - of all pages one
+            for head in page:
+                key = head.key
+                unseen.pop(key, None)
+                if len(suspects) < SUSPECTS_MAX and self._differs(key, head):
+                    suspects[key] = Suspicion(head, head.resource_version)
+            self._compared.objects += len(page)
+        for at, key in enumerate(unseen):
+            if not at % PAGE_SIZE:
+                await asyncio.sleep(0)
+            if len(suspects) < SUSPECTS_MAX and self._differs(key, None):
+                suspects[key] = Suspicion(None, version)
+        return suspects
+
+    def _differs(self, key: str, head: "heads.Head | None") -> bool:
+        """Whether an object is not known as a list showed it; what is known may be newer."""
+        mine = audit.known_as(self._cluster, self._kind, key)
+        if mine is None or head is None:
+            return mine is not head
+        return _is_older(mine.metadata, head)
+
+    # --- the second look -------------------------------------------------------------------------
+
+    async def _judge(self, suspects: Suspects) -> Suspects:
+        """Those about which nothing can be said yet."""
+        left: Suspects = {}
+        for key, suspicion in suspects.items():
+            if not await self._has_told(suspicion):
+                left[key] = suspicion
+                continue
+            if not self._hastes:
+                await asyncio.sleep(1.0 / READS_PER_S)
+            again = await self._look_at(key, suspicion)
+            if again is not None:
+                left[key] = again
+        return left
+
+    async def _has_told(self, suspicion: Suspicion) -> bool:
+        """Whether the stream has told what happened up to a version. Of what is there its own
+        version says so; what is gone has none, and a stream that rests where the server does has
+        told all.
+        """
+        if suspicion.head is not None:
+            return not self._is_behind(suspicion.at)
+        return await self._scheduler.history.has_told(self._kind, suspicion.at)
+
+    def _is_behind(self, version: str) -> bool:
+        """Whether the stream has not told yet what happened up to this version."""
+        return runs_backwards(version, self._scheduler.history.reached(self._kind))
+
+    async def _look_at(self, key: str, suspicion: Suspicion) -> Suspicion | None:
+        """Read an object, and hand on what was missed; what is suspected if that has to wait."""
+        found = await self._heads.one(key)
+        if found.is_odd:
+            return None  # the codec names what it leaves out
+        if found.obj is not None:
+            version = _metadata(found.obj).resource_version
+            if self._is_behind(version):  # it moves, so the stream will tell of it
+                return Suspicion(suspicion.head, version)
+        elif suspicion.head is not None:
+            return Suspicion(None, found.version)
+        if not await self._taken_in():
+            return suspicion
+        mine, real = audit.known_as(self._cluster, self._kind, key), found.obj
+        difference = self._difference(key, mine, real)
+        if difference is not None:
+            self._deliver(mine, real)
+            self._compared.differences.append(difference)
+        return None
+
+    async def _taken_in(self) -> bool:
+        """Wait until nothing of the kind is on its way to the columns."""
+        for _ in range(TURNS_MAX):
+            machine, inbox = self._scheduler.machine, self._scheduler.inbox
+            if not machine.is_taking_in and not inbox.has_of(self._reflector.spoken):
+                return True
+            await asyncio.sleep(0)
+        return False
+
+    def _difference(self, key: str, mine: Any, real: Any) -> Difference | None:
+        plural = self._kind.plural
+        if mine is None and real is None:
+            return None
+        if mine is None:
+            return Difference(plural, key, What.ADDITION, "nothing", _told(real), real)
+        if real is None:
+            return Difference(plural, key, What.DELETION, _told(mine), "nothing")
+        if not _is_older(mine.metadata, real.metadata):
+            return None
+        return Difference(plural, key, What.CHANGE, _told(mine), _told(real), real)
+
+    def _deliver(self, mine: Any, real: Any) -> None:
+        """Nothing is waited for since the look: nothing newer can have arrived."""
+        put, kind = self._reflector.put, self._reflector.spoken
+        if mine is not None and (real is None or mine.metadata.uid != real.metadata.uid):
+            put(Gone(kind, mine))
+        if real is not None:
+            put(Seen(kind, real))
+
+    async def _list_again(self, suspects: int) -> None:
+        """So much is wrong that a new list is cheaper, and surer, than one read after the other."""
+        plural = self._kind.plural
+        log.error("So many differ that all are listed anew", extra={"what": plural, "n": suspects})
+        await self._scheduler.list_again([self._kind])
+        found = f"{suspects} and more differed; listed anew"
+        self._compared.differences.append(Difference(plural, "*", What.CHANGE, "", found))
+
+
+def _metadata(obj: Any) -> Any:
+    return obj.metadata
+
+
+def _is_older(mine: Any, real: Any) -> bool:
+    """Whether what is known is not the newest: another object, or an earlier version of it."""
+    if mine.uid != real.uid:
+        return True
+    return mine.resource_version != real.resource_version and not runs_backwards(
+        mine.resource_version, real.resource_version
+    )
+
+
+def _told(obj: Any) -> str:
+    return f"uid {obj.metadata.uid} at version {obj.metadata.resource_version}"

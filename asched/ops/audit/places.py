@@ -1,0 +1,176 @@
+"""What was made of the objects: the places of pods, and the columns of nodes, each looked at again.
+
+No list of the API shows these. They are compared with what the objects ask for, a few at a time
+between two turns of the deciding loop, and what is wrong is looked at a second time before it is
+believed.
+
+Bounds  SLICE pods, or ROW_PODS pods of rows, between two turns; a node with more than ROW_PODS_MAX
+        pods is left to the full count on SIGUSR2; WRONG_MAX of each kind are looked at twice.
+"""
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+from asched.core.cycle.orders import QueueAmended
+from asched.core.cycle.standing import OF_QUEUE, Fault, fault_of, fault_of_count
+from asched.core.model.kinds import NODE, POD
+from asched.core.state import audit
+from asched.core.state.facts import Gone, Seen
+from asched.host.loops import Scheduler
+from asched.ops.audit.findings import Difference, What
+from asched.ops.audit.objects import SETTLE_S, TURNS_MAX, Compared
+
+#: Half a millisecond of looks.
+SLICE: Final = 512
+#: 33 µs each.
+ROW_PODS: Final = 100
+ROW_PODS_MAX: Final = 1000
+PAUSE_S: Final = 0.05
+WRONG_MAX: Final = 1000
+
+
+class Places:
+    """Compares what was derived. `hastes`: without rests."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._context = scheduler.machine.context
+        self._cluster = self._context.cluster
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    async def pods(self, *, hastes: bool) -> Compared:
+        """Each pod in its queue or on its node, and nobody else there."""
+        context, compared = self._context, Compared()
+        queued = (one.key for one in context.queue.places.all())
+        keys = list(dict.fromkeys((*self._cluster.pods_seen, *queued)))
+        wrong = await self._wrong(keys, lambda key: fault_of(context, key), compared, hastes)
+        uids = list(self._cluster.placed)
+        counted = await self._wrong(
+            uids, lambda uid: fault_of_count(context, uid), compared, hastes
+        )
+        if not wrong and not counted:
+            return compared
+        await asyncio.sleep(SETTLE_S)
+        for key, fault in wrong.items():
+            if fault_of(context, key) is fault and await self._amend_pod(key, fault):
+                pod = self._cluster.pods_seen.get(key)
+                compared.differences.append(_of_place(key, fault)._replace(obj=pod))
+        for uid, fault in counted.items():
+            key = self._key_of(uid)
+            if fault_of_count(context, uid) is fault and await self._uncount(uid):
+                compared.differences.append(_of_place(key, fault))
+        return compared
+
+    async def _wrong(
+        self,
+        names: list[str],
+        look: Callable[[str], Fault | None],
+        compared: Compared,
+        hastes: bool,
+    ) -> dict[str, Fault]:
+        """What is wrong at the first look."""
+        wrong: dict[str, Fault] = {}
+        rest = iter(names)
+        while some := list(islice(rest, SLICE)):
+            for name in some:
+                fault = look(name)
+                if fault is not None and len(wrong) < WRONG_MAX:
+                    wrong[name] = fault
+            compared.objects += len(some)
+            await asyncio.sleep(0.0 if hastes else PAUSE_S)
+        return wrong
+
+    async def _amend_pod(self, key: str, fault: Fault) -> bool:
+        if fault in OF_QUEUE:
+            self._scheduler.inbox.put(QueueAmended((key,)))
+            return True
+        if not await self._is_quiet():
+            return False
+        pod = self._cluster.pods_seen.get(key)
+        if pod is None or fault_of(self._context, key) is not fault:
+            return False
+        self._scheduler.inbox.put(Gone(POD, pod))
+        self._scheduler.inbox.put(Seen(POD, pod))
+        return True
+
+    async def _uncount(self, uid: str) -> bool:
+        """Nobody knows the pod any more: it comes, and goes again as pods do."""
+        if not await self._is_quiet():
+            return False
+        info = self._cluster.placed.get(uid)
+        if info is None or info.pod.key in self._cluster.pods_seen:
+            return False
+        self._scheduler.inbox.put(Seen(POD, info.pod))
+        self._scheduler.inbox.put(Gone(POD, info.pod))
+        return True
+
+    def _key_of(self, uid: str) -> str:
+        info = self._cluster.placed.get(uid)
+        return "" if info is None else info.pod.key
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    async def columns(self, *, hastes: bool) -> Compared:
+        """Each node's row against a fresh count of its pods and holds."""
+        compared = Compared()
+        wrong: dict[str, list[str]] = {}
+        since = 0
+        for name in list(self._cluster.nodes.row_of):
+            found = self._count_again(name)
+            if found and len(wrong) < WRONG_MAX:
+                wrong[name] = found
+            compared.objects += 1
+            since += 1 + self._pods_on(name)
+            if since >= ROW_PODS:
+                since = 0
+                await asyncio.sleep(0.0 if hastes else PAUSE_S)
+        if wrong:
+            await asyncio.sleep(SETTLE_S)
+        for name, before in wrong.items():
+            found = self._count_again(name)
+            if found and found == before and await self._renew(name):
+                compared.differences += (_of_row(name, line) for line in found)
+        return compared
+
+    def _pods_on(self, name: str) -> int:
+        row = self._cluster.nodes.row_of.get(name)
+        return 0 if row is None else len(self._cluster.pods_on(row))
+
+    def _count_again(self, name: str) -> list[str]:
+        row = self._cluster.nodes.row_of.get(name)
+        is_trial = self._cluster.topology.on_trial or self._cluster.is_supposed
+        if row is None or is_trial or self._pods_on(name) > ROW_PODS_MAX:
+            return []
+        return audit.recount_row(self._cluster, row)
+
+    async def _renew(self, name: str) -> bool:
+        """The node goes and comes back, with its pods: its row is written anew."""
+        if not await self._is_quiet():
+            return False
+        node = self._cluster.node_of(name)
+        if node is None:
+            return False
+        self._scheduler.inbox.put(Gone(NODE, node))
+        self._scheduler.inbox.put(Seen(NODE, node))
+        return True
+
+    async def _is_quiet(self) -> bool:
+        """Wait until nothing of pods and nodes is on its way."""
+        machine, inbox = self._scheduler.machine, self._scheduler.inbox
+        for _ in range(TURNS_MAX):
+            if not (machine.is_taking_in or inbox.has_of(POD) or inbox.has_of(NODE)):
+                return True
+            await asyncio.sleep(0)
+        return False
+
+
+def _of_place(key: str, fault: Fault) -> Difference:
+    what = What.QUEUE if fault in OF_QUEUE else What.COUNT
+    return Difference(POD.plural, key, what, "", fault.value)
+
+
+def _of_row(name: str, line: str) -> Difference:
+    return Difference(NODE.plural, name, What.COUNT, "", line)

@@ -1,0 +1,148 @@
+"""Pods that a kubelet refused: somebody had taken their room, or the node is not what it was.
+
+A refused pod fails without ever having run, so it leaves our watch (which knows no finished pods)
+as it was before: pending on its node, with no time of start. Nothing else looks like that but a pod
+deleted by force. Such a pod is read once, and what its status says is counted and told: a clash
+with another scheduler shows in nothing else. The machine is told, too: it keeps pods of the same
+owner from that node for a while (`core/state/refusals.py`).
+
+Bounds  QUEUE_MAX pods wait to be read, further ones are not; one is read at a time.
+Source  kubernetes/kubernetes v1.36 pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/kubelet.go
+        (rejectPod)
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from asched.core.cycle.orders import KubeletRefused
+from asched.core.model.kinds import POD
+from asched.core.model.meta import Record
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Fact, Gone
+from asched.kube.errors import ClientError
+from asched.kube.session import Session
+from asched.kube.writes import quoted
+
+log = logging.getLogger("asched.host")
+
+#: A guess: a neighbour that places at random makes some of them a second.
+QUEUE_MAX: Final = 1_000
+
+#: `OutOfcpu`, `OutOfpods`, `OutOfexample.com/gpu`: the node is full.
+FULL: Final = "OutOf"
+#: The other reasons for which a kubelet turns a pod away.
+REASONS: Final = frozenset(
+    {
+        "InvalidNodeInfo",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "PodFeatureUnsupported",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "TaintToleration",
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+    }
+)
+
+
+class Meta(msgspec.Struct, frozen=True):
+    uid: str = ""
+
+
+class Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class End(msgspec.Struct, frozen=True):
+    """What a pod says of its end: no watch shows it, so our records have no room for it."""
+
+    metadata: Meta = Meta()
+    status: Status = Status()
+
+
+def is_refusal(phase: str, reason: str) -> bool:
+    return phase == "Failed" and (reason.startswith(FULL) or reason in REASONS)
+
+
+class Clashes:
+    """`refused` counts one by reason and by whether it is ours. Spawn `run`; hear pods' facts."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        owns: Callable[[Pod], bool],
+        may_act: Callable[[], bool],
+        refused: Callable[[str, str], None],
+    ) -> None:
+        self._session = session
+        self._owns = owns
+        self._may_act = may_act
+        self._refused = refused
+        self._put: Callable[[Fact], None] = lambda _: None
+        self._suspects: asyncio.Queue[Pod] = asyncio.Queue(QUEUE_MAX)
+
+    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        """The same receiver of facts; suspects are noted on the way."""
+        self._put = put
+
+        def hear(fact: Fact) -> None:
+            put(fact)
+            if isinstance(fact, Gone) and fact.kind is POD:
+                self._suspect(fact.obj)
+
+        return hear
+
+    def _suspect(self, pod: Record) -> None:
+        assert isinstance(pod, Pod)
+        has_run = pod.status.phase not in ("", "Pending") or pod.status.start_time
+        if not pod.spec.node_name or has_run or pod.is_terminating:
+            return
+        if self._may_act() and not self._suspects.full():
+            self._suspects.put_nowait(pod)
+
+    async def run(self) -> None:
+        """Read one suspect after the other, until cancelled."""
+        while True:
+            pod = await self._suspects.get()
+            try:
+                await self._look_into(pod)
+            except ClientError as error:  # deleted for the most part
+                log.debug("pod %s cannot be read any more: %s", pod.key, error)
+
+    async def _look_into(self, pod: Pod) -> None:
+        path = POD.object_path(quoted(pod.metadata.namespace), quoted(pod.metadata.name))
+        end = await self._session.get_as(path, End)
+        reason = end.status.reason
+        if end.metadata.uid != pod.uid or not is_refusal(end.status.phase, reason):
+            return
+        controller = pod.metadata.controller
+        self._put(
+            KubeletRefused(
+                namespace=pod.metadata.namespace,
+                name=pod.metadata.name,
+                uid=pod.uid,
+                owner=controller.uid if controller is not None else "",
+                node=pod.spec.node_name,
+                reason=reason,
+                reporter=pod.spec.scheduler_name,
+            )
+        )
+        whose = "ours" if self._owns(pod) else "others"
+        self._refused(reason, whose)
+        extra = {
+            "pod": pod.key,
+            "node": pod.spec.node_name,
+            "schedulerName": pod.spec.scheduler_name,
+            "reason": reason,
+            "err": end.status.message,
+        }
+        log.warning("A kubelet refused a pod", extra=extra)

@@ -1,0 +1,97 @@
+"""SIGUSR2: compare what is counted here with what the API server holds, and print what is known.
+
+As kube-scheduler's cache debugger, with two differences: the other side of the comparison is the
+API server itself, since no second copy of its objects is kept; and what differs is healed, because
+it is an audit (`audit/auditor.py`) that compares. Then every count that is kept is compared with a
+fresh one, which stops the deciding loop for as long as reading the whole cluster takes.
+
+Bounds  TRIAL_S of waiting until nothing is on trial; one comparison at a time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from asched.core.state import audit
+from asched.core.state.cluster import Cluster
+from asched.host.clock import counter_s
+from asched.host.loops import Scheduler
+from asched.ops.audit.auditor import Auditor
+from asched.serve.inspection import Inspection
+
+log = logging.getLogger("asched.debugger")
+
+#: A question to an extender may keep columns on trial for as long as it takes; a guess.
+TRIAL_S: Final = 10.0
+LOOK_S: Final = 0.05
+
+
+class Debugger:
+    def __init__(self, scheduler: Scheduler, inspection: Inspection, auditor: Auditor) -> None:
+        self._scheduler = scheduler
+        self._auditor = auditor
+        self._inspection = inspection
+        self._is_busy = False
+
+    def on_signal(self) -> None:
+        """Begin a comparison unless one is under way."""
+        if not self._is_busy:
+            self._is_busy = True
+            self._scheduler.tasks.spawn("debugger", self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self.compare()
+            await self.count_again()
+            await self.dump()
+        finally:
+            self._is_busy = False
+
+    async def compare(self) -> None:
+        """Log what is missed here or redundant, and heal it."""
+        log.info("cache comparer started")
+        report = await self._auditor.now()
+        for name, ended in report.ended.items():
+            if ended.error:
+                log.error(
+                    "The cache could not be compared", extra={"what": name, "err": ended.error}
+                )
+        log.info("cache comparer finished")
+
+    async def count_again(self) -> None:
+        """Log where a count that is kept differs from a fresh one."""
+        cluster = self._scheduler.machine.context.cluster
+        if not await _settled(cluster):
+            log.warning("Nothing was recounted: columns are on trial", extra={"waitedS": TRIAL_S})
+            return
+        started_s = counter_s()
+        findings = audit.recount(cluster)
+        for finding in findings:
+            log.warning("Count mismatch", extra={"found": finding})
+        extra = {"mismatches": len(findings), "tookS": round(counter_s() - started_s, 3)}
+        log.info("recount finished", extra=extra)
+
+    async def dump(self) -> None:
+        """Log the columns and the queue."""
+        async for name, some in self._inspection.cache_dump():
+            for node in some if name == "nodes" else ():
+                log.info("Dump of cached NodeInfo", extra=_extra(node))
+        async for name, some in self._inspection.queue_dump():
+            log.info("Dump of scheduling queue", extra={name: some})
+
+
+async def _settled(cluster: Cluster) -> bool:
+    """Wait until no pod is there or gone on trial only; False if that does not happen in time."""
+    try:
+        async with asyncio.timeout(TRIAL_S):
+            while cluster.topology.on_trial or cluster.is_supposed:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(LOOK_S)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _extra(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`name` belongs to the log record itself."""
+    return {("node" if key == "name" else key): value for key, value in values.items()}

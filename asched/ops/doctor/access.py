@@ -1,0 +1,196 @@
+"""`asched doctor`: who we are, what we may do, and in which queue of the API server we wait.
+
+Rules   each right of `permissions.needed` is asked for on its own, as a SelfSubjectAccessReview, or
+        as a SubjectAccessReview when another account is examined; the flow schema is found by the
+        server's own rule: of those that match, the one with the lowest precedence, then by name.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/util/flowcontrol/rule.go
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from asched.host.user_plugins.rights import ATTRIBUTE
+from asched.kube.errors import ClientError
+from asched.ops.doctor.notes import Finding, Identity, JsonObject, Reader, State, unreadable
+from asched.ops.doctor.permissions import (
+    COMPONENTS,
+    GRANT,
+    HARDWARE_COMPONENTS,
+    LEADER_ELECTION,
+    SCHEDULING,
+    SERVING,
+    Need,
+    Right,
+)
+
+PERMISSIONS: Final = "permissions"
+FLOW: Final = "flow control"
+#: Levels in which the requests of everybody's controllers wait.
+SHARED_LEVELS: Final = frozenset({"workload-low", "global-default", "catch-all"})
+#: Without these nothing is scheduled at all; without others the process runs and some pods suffer.
+#: A list that may not be read ends the start, whoever reads the kind.
+VITAL: Final = frozenset({SCHEDULING, LEADER_ELECTION})
+FLOW_SCHEMAS: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+
+
+async def who(reader: Reader) -> Identity:
+    """Whom the API server takes us for. Raises ClientError."""
+    group_version = "authentication.k8s.io/v1"
+    answer = await reader.ask(group_version, "selfsubjectreviews", "SelfSubjectReview", {})
+    info = answer.get("status", {}).get("userInfo", {})
+    return Identity(info.get("username", ""), tuple(info.get("groups") or ()))
+
+
+async def may(reader: Reader, right: Right, other: Identity | None) -> bool:
+    """Whether we, or somebody else, have a right. Raises ClientError."""
+    plural, _, subresource = right.resource.partition("/")
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": plural,
+        "subresource": subresource,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    spec: dict[str, Any] = {"resourceAttributes": {k: v for k, v in attributes.items() if v}}
+    kind = "SelfSubjectAccessReview"
+    if other is not None:
+        kind = "SubjectAccessReview"
+        spec |= {"user": other.user, "groups": list(other.groups)}
+    answer = await reader.ask("authorization.k8s.io/v1", f"{kind.lower()}s", kind, spec)
+    return bool(answer.get("status", {}).get("allowed"))
+
+
+async def check_permissions(
+    reader: Reader, needs: Sequence[Need], other: Identity | None
+) -> list[Finding]:
+    """One finding per plugin or part: all of its rights, or those that are missing."""
+    try:
+        answers = await asyncio.gather(*(may(reader, need.right, other) for need in needs))
+    except ClientError as error:
+        return [unreadable(PERMISSIONS, "access reviews", error)]
+    found = []
+    for purpose in dict.fromkeys(need.purpose for need in needs):
+        own = [
+            (need, answer)
+            for need, answer in zip(needs, answers, strict=True)
+            if need.purpose == purpose
+        ]
+        missing = [need.right for need, answer in own if not answer]
+        is_own = any(need.is_own for need, _ in own)
+        found.append(_permission(purpose, len(own), missing, is_own=is_own))
+    return found
+
+
+def _permission(
+    purpose: str, count: int, missing: Sequence[Right], *, is_own: bool = False
+) -> Finding:
+    if not missing:
+        text = f"{purpose}: has {count} of {count} rights"
+        return Finding(PERMISSIONS, State.OK, text)
+    stops = purpose in VITAL or any(right.verb in ("list", "watch") for right in missing)
+    listed = in_words(missing)
+    if purpose == SERVING:
+        cure = "apply deploy/base/rbac-serving.yaml"
+        text = f"{purpose}: may not {listed}; nobody gets in at /metrics"
+        return Finding(PERMISSIONS, State.WARNING, text, cure)
+    if is_own:
+        cure = f"grant it: {ATTRIBUTE} of the plugin are the rules of a role for this account"
+        if purpose in HARDWARE_COMPONENTS:
+            folders = " and ".join(f"deploy/components/{n}" for n in HARDWARE_COMPONENTS[purpose])
+            cure = f"add {folders} to the components of your overlay"
+        text = f"{purpose}: may not {listed}; its pods may fail"
+        return Finding(PERMISSIONS, State.WARNING, text, cure)
+    state = State.PROBLEM if stops else State.WARNING
+    if purpose in COMPONENTS:
+        cure = f"add deploy/components/{COMPONENTS[purpose]} to the components of your overlay"
+        return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
+    return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", GRANT)
+
+
+def in_words(rights: Sequence[Right]) -> str:
+    """Rights to the same objects in one phrase: `list, watch nodes; create pods/binding`."""
+    verbs: dict[Right, list[str]] = {}
+    for right in rights:
+        verbs.setdefault(right._replace(verb=""), []).append(right.verb)
+    return "; ".join(str(right._replace(verb=", ".join(said))) for right, said in verbs.items())
+
+
+async def check_flow(
+    reader: Reader, identity: Identity, lease_namespace: str, *, is_elected: bool
+) -> list[Finding]:
+    """In which priority level bindings and lease renewals are served."""
+    try:
+        schemas = await reader.items(FLOW_SCHEMAS)
+    except ClientError as error:
+        return [unreadable(FLOW, "flowschemas", error)]
+    if not schemas:
+        text = "the server shows no FlowSchemas"
+        return [Finding(FLOW, State.SKIPPED, text, "nothing to do if its flow control is off")]
+    asked = {"bindings": Right("create", "", "pods/binding", "default")}
+    if is_elected:
+        group = "coordination.k8s.io"
+        asked["lease renewals"] = Right("update", group, "leases", lease_namespace)
+    return [_level(what, match(schemas, identity, right)) for what, right in asked.items()]
+
+
+def _level(what: str, schema: JsonObject | None) -> Finding:
+    if schema is None:
+        cure = "restore the server's built-in FlowSchema catch-all"
+        return Finding(FLOW, State.WARNING, f"{what} match no FlowSchema", cure)
+    level = schema["spec"]["priorityLevelConfiguration"]["name"]
+    text = f'{what} are served in level "{level}" by schema "{schema["metadata"]["name"]}"'
+    if level not in SHARED_LEVELS:
+        return Finding(FLOW, State.OK, text)
+    text += ": behind everybody's controllers"
+    return Finding(FLOW, State.WARNING, text, "kubectl apply -f deploy/base/flow.yaml")
+
+
+def match(schemas: Iterable[JsonObject], identity: Identity, right: Right) -> JsonObject | None:
+    """The schema that catches a request for a resource."""
+    matching = [
+        schema
+        for schema in schemas
+        if any(
+            any(_is_subject(subject, identity) for subject in rule.get("subjects") or ())
+            and any(_catches(part, right) for part in rule.get("resourceRules") or ())
+            for rule in schema.get("spec", {}).get("rules") or ()
+        )
+    ]
+    return min(
+        matching,
+        # 1000 is what the server fills in.
+        key=lambda s: (s["spec"].get("matchingPrecedence", 1000), s["metadata"]["name"]),
+        default=None,
+    )
+
+
+def _is_subject(subject: JsonObject, identity: Identity) -> bool:
+    match subject.get("kind"):
+        case "User":
+            return subject["user"]["name"] in ("*", identity.user)
+        case "Group":
+            wanted = subject["group"]["name"]
+            return wanted == "*" or wanted in identity.groups
+        case "ServiceAccount":
+            namespace, name = identity.service_account
+            account = subject["serviceAccount"]
+            return account["namespace"] == namespace and account["name"] in ("*", name)
+    return False
+
+
+def _catches(rule: JsonObject, right: Right) -> bool:
+    def holds(field: str, value: str) -> bool:
+        listed = rule.get(field) or ()
+        return "*" in listed or value in listed
+
+    if not (
+        holds("verbs", right.verb)
+        and holds("apiGroups", right.group)
+        and holds("resources", right.resource)
+    ):
+        return False
+    if right.namespace:
+        return holds("namespaces", right.namespace)
+    return bool(rule.get("clusterScope"))

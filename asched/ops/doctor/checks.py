@@ -1,0 +1,309 @@
+"""`asched doctor`: everything that can be known before a scheduler runs, each with its cure.
+
+Order   reach, clock, versions, kinds, permissions, flow control, lease, scheduler names. If the
+        server cannot be reached there is one finding, and it says why.
+Bounds  SKEW_WARN_S; about fifty short requests.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import msgspec
+
+from asched import names
+from asched.core.config.in_tree import KnownPlugins
+from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
+    DEVICE_TAINT_RULE,
+    ELASTIC_QUOTA,
+    JOB,
+    KINDS,
+    LOCAL_QUEUE,
+    POD_GROUP,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    Kind,
+)
+from asched.core.plugins import IN_TREE_POINTS
+from asched.kube.errors import ClientError, ConnectError, NotFound
+from asched.kube.session import ConnectionOptions, Session, connect, read_as
+from asched.kube.transport import Reply
+from asched.kube.versions import versions_of
+from asched.ops.doctor.access import check_flow, check_permissions, who
+from asched.ops.doctor.notes import READ_TIMEOUT_S, Finding, Identity, Reader, State, unreadable
+from asched.ops.doctor.permissions import READERS, Right, needed
+from asched.ops.doctor.rivals import check_rivals
+
+#: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
+#: Date header has whole seconds, so less than two cannot be told. A guess.
+SKEW_WARN_S: Final = 5.0
+#: What is raised by whoever reads an object that holds something else than expected.
+SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
+#: kube-scheduler's version that asched follows, and the oldest server with all it relies on
+#: (flow control v1); device claims need 1.34.
+FOLLOWED_MINOR: Final = 36
+OLDEST_MINOR: Final = 29
+
+
+#: What single plugins follow.
+OF_PLUGINS: Final = {
+    names.BACKFILL: (JOB,),
+    names.COSCHEDULING: (COSCHEDULING_GROUP,),
+    names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
+    names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA,),
+}
+
+
+class Examination(msgspec.Struct, frozen=True):
+    """What is examined: a configuration, a way to the cluster, and for whom."""
+
+    configuration: SchedulerConfiguration
+    connection: ConnectionOptions
+    #: Whose rights count; None: those of the credentials in use.
+    other: Identity | None = None
+    is_serving: bool = True
+    #: Whether pod groups are followed (GenericWorkload).
+    tries_groups: bool = False
+    #: Whether rules that put taints on devices are (DRADeviceTaintRules).
+    heeds_taint_rules: bool = False
+    known: KnownPlugins = msgspec.field(default_factory=lambda: IN_TREE_POINTS)
+    #: What a user's plugin declares that it needs, by its name.
+    rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
+    clock_s: Callable[[], float] = time.time
+
+
+async def examine(examination: Examination) -> list[Finding]:
+    """All findings, in order. Never raises for what the cluster does."""
+    try:
+        session = await connect(examination.connection, handshake=False)
+    except ConnectError as error:
+        return [Finding("reach", State.PROBLEM, str(error), "correct the kubeconfig or --master")]
+    try:
+        return await _examine(session, examination)
+    finally:
+        await session.close()
+
+
+async def _examine(session: Session, examination: Examination) -> list[Finding]:
+    started_s = examination.clock_s()
+    try:
+        reply = await session.general.request("GET", "/version", timeout_s=READ_TIMEOUT_S)
+    except ClientError as error:
+        cure = "check the address, the network and that the API server runs"
+        return [Finding("reach", State.PROBLEM, f"{error}", cure)]
+    middle_s = (started_s + examination.clock_s()) / 2
+    if reply.status == 401:
+        text = f"{session.url} answers, and does not accept the credentials"
+        cure = "renew the token or certificate in the kubeconfig"
+        return [Finding("reach", State.PROBLEM, text, cure)]
+    found = [Finding("reach", State.OK, f"{session.url} answers")]
+    found += _check_clock(reply, middle_s)
+    found += _check_version(reply)
+    reader = Reader(session)
+    identity = examination.other
+    try:
+        identity = identity or await who(reader)
+        found.append(Finding("account", State.OK, f'the rights of "{identity.user}" are examined'))
+    except SENSELESS as error:
+        found.append(senseless("account", error))
+    except ClientError as error:
+        found.append(unreadable("account", "who we are (SelfSubjectReview)", error))
+    found += await _sure("kinds", _check_kinds(reader, _kinds(examination)))
+    if ELASTIC_QUOTA in _kinds(examination):
+        found += await _sure("quotas", _check_quotas(reader))
+    found += await _sure("rights", _check_access(reader, examination, identity))
+    now = datetime.fromtimestamp(examination.clock_s(), UTC)
+    rivals = check_rivals(reader, examination.configuration, examination.other, now)
+    found += await _sure("rivals", rivals)
+    return found
+
+
+async def _sure(check: str, work: Awaitable[list[Finding]]) -> list[Finding]:
+    """What an examination finds, also of a server that answers with something else."""
+    try:
+        return await work
+    except SENSELESS as error:
+        return [senseless(check, error)]
+
+
+def senseless(check: str, error: Exception) -> Finding:
+    text = f"the server answers with what no API server would: {error!r}"
+    return Finding(check, State.PROBLEM, text, "is this the API server's address?")
+
+
+async def _check_access(
+    reader: Reader, examination: Examination, identity: Identity | None
+) -> list[Finding]:
+    configuration = examination.configuration
+    plugins: list[str] = []
+    for index, profile in enumerate(configuration.profiles):
+        try:
+            plugins += resolve(profile, examination.known, index).plugin_names
+        except UnusableProfileError as error:
+            cure = "asched config check FILE shows the place"
+            return [Finding("configuration", State.PROBLEM, str(error), cure)]
+    election = configuration.leader_election
+    declared = {name: examination.rights_of(name) for name in plugins}
+    own = {name: rights for name, rights in declared.items() if rights}
+    needs = needed(
+        plugins,
+        election,
+        is_serving=examination.is_serving,
+        tries_groups=examination.tries_groups,
+        heeds_taint_rules=examination.heeds_taint_rules,
+        own=own,
+    )
+    found = await check_permissions(reader, needs, examination.other)
+    if identity is not None:
+        namespace, elects = election.resource_namespace, election.leader_elect
+        found += await check_flow(reader, identity, namespace, is_elected=elects)
+    return found
+
+
+def _check_clock(reply: Reply, now_s: float) -> list[Finding]:
+    text = reply.header("Date")
+    try:
+        server_s = parsedate_to_datetime(text or "").timestamp()
+    except ValueError:
+        cure = "compare the clocks by hand"
+        return [Finding("clock", State.SKIPPED, "the server sends no usable Date", cure)]
+    # The header is cut to whole seconds: half of one is the fair guess.
+    skew_s = now_s - (server_s + 0.5)
+    if abs(skew_s) < SKEW_WARN_S:
+        return [Finding("clock", State.OK, "agrees with the server's within a few seconds")]
+    which = "ahead of" if skew_s > 0 else "behind"
+    text = f"this machine is {abs(skew_s):.0f} s {which} the API server"
+    cure = "synchronise the clocks (NTP); leases do not suffer, tokens and certificates do"
+    return [Finding("clock", State.WARNING, text, cure)]
+
+
+def _check_version(reply: Reply) -> list[Finding]:
+    own = f"asched on Python {sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        version = read_as(reply, dict[str, str])
+        minor = int("".join(c for c in version["minor"] if c.isdigit()))
+        shown = version["gitVersion"]
+    except (ClientError, KeyError, ValueError):
+        cure = "is the address that of a Kubernetes API server?"
+        text = f"/version answers {reply.status} and no version"
+        return [Finding("versions", State.PROBLEM, text, cure)]
+    text = f"server {shown}, {own}; follows kube-scheduler 1.{FOLLOWED_MINOR}"
+    if minor < OLDEST_MINOR:
+        cure = f"upgrade the cluster to 1.{OLDEST_MINOR} or newer"
+        return [
+            Finding(
+                "versions", State.WARNING, f"{text}: the server is older than asched needs", cure
+            )
+        ]
+    if minor > FOLLOWED_MINOR:
+        text = f"{text}: fields of pods that are newer than that are not understood"
+        return [Finding("versions", State.WARNING, text, "upgrade asched")]
+    return [Finding("versions", State.OK, text)]
+
+
+def _kinds(examination: Examination) -> tuple[Kind, ...]:
+    upstream: tuple[Kind, ...] = (POD_GROUP,) if examination.tries_groups else ()
+    if examination.heeds_taint_rules:
+        upstream = (*upstream, DEVICE_TAINT_RULE)
+    profiles = examination.configuration.profiles
+    enabled = {name for profile in profiles for name in needed_plugins(profile)}
+    theirs = (kind for name, kinds in OF_PLUGINS.items() if name in enabled for kind in kinds)
+    return (*KINDS, *upstream, *theirs)
+
+
+async def _check_kinds(reader: Reader, kinds: tuple[Kind, ...]) -> list[Finding]:
+    """Does the server have every kind we watch? A missing one counts as "there are none"."""
+    spoken = [version for kind in kinds for version in versions_of(kind)]
+    groups = tuple(dict.fromkeys(kind.group_version for kind in spoken))
+    try:
+        served = await asyncio.gather(*(_resources(reader, group) for group in groups))
+    except ClientError as error:
+        return [unreadable("kinds", "discovery", error)]
+    known = dict(zip(groups, served, strict=True))
+    missing = [
+        kind
+        for kind in kinds
+        if not any(one.plural in known[one.group_version] for one in versions_of(kind))
+    ]
+    if not missing:
+        return [Finding("kinds", State.OK, f"the server has all {len(kinds)} kinds")]
+    return [_missing_kind(kind) for kind in missing]
+
+
+async def _check_quotas(reader: Reader) -> list[Finding]:
+    """Two ledgers for one namespace would disagree: CapacityScheduling gives way."""
+    try:
+        quotas = await _namespaces_with(reader, ELASTIC_QUOTA)
+        both = sorted(quotas & await _namespaces_with(reader, LOCAL_QUEUE)) if quotas else []
+    except ClientError as error:
+        return [unreadable("quotas", "ElasticQuotas and LocalQueues", error)]
+    if not both:
+        return []
+    text = f"{', '.join(both[:5])}: an ElasticQuota and a LocalQueue, so the quota is Kueue's alone"
+    cure = "delete the ElasticQuotas there, CapacityScheduling does not count them"
+    return [Finding("quotas", State.WARNING, text, cure)]
+
+
+async def _namespaces_with(reader: Reader, kind: Kind) -> set[str]:
+    for version in versions_of(kind):
+        try:
+            items = await reader.items(version.path)
+        except NotFound:
+            continue
+        return {item["metadata"]["namespace"] for item in items}
+    return set()
+
+
+async def _resources(reader: Reader, group_version: str) -> frozenset[str]:
+    root = "/api/v1" if group_version == "v1" else f"/apis/{group_version}"
+    try:
+        listed = (await reader.get(root)).get("resources") or ()
+    except NotFound:
+        return frozenset()
+    return frozenset(resource["name"] for resource in listed)
+
+
+def _missing_kind(kind: Kind) -> Finding:
+    text = f"the server has no {kind.plural} ({kind.group_version}): taken as none"
+    if kind is POD_GROUP:
+        text = f"{text}; pods that name a group are not scheduled"
+        cure = (
+            "start the API server with --feature-gates=GenericWorkload=true"
+            f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    if kind is DEVICE_TAINT_RULE:
+        cure = (
+            "start the API server with --feature-gates=DRADeviceTaintRules=true"
+            f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    if kind is COSCHEDULING_GROUP:
+        text = f"{text}; pods whose label names a group are not scheduled"
+        cure = (
+            "install the CRD of kubernetes-sigs/scheduler-plugins (Trainer, training-operator, MPI"
+            " and Spark operators want it, too), or take Coscheduling out of the profile"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    if kind is ELASTIC_QUOTA:
+        cure = (
+            "install the CRD of kubernetes-sigs/scheduler-plugins, or take CapacityScheduling out"
+            " of the profile"
+        )
+        return Finding("kinds", State.WARNING, f"{text}; no namespace has a quota", cure)
+    if kind is PROVISIONING_REQUEST:
+        text = f"{text}; no places are held for Kueue"
+        cure = (
+            "install the CRD of cluster-autoscaler (docs/batch.md names the command), or take"
+            " CheckAndHold out of the profile"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    cure = f"nothing to do unless {READERS[kind]} must see some; then upgrade the cluster"
+    return Finding("kinds", State.WARNING, text, cure)

@@ -1,0 +1,308 @@
+"""`asched doctor`: does somebody else hold our lease, or serve our scheduler names?
+
+Two schedulers of one name bind the same pods; two kinds of scheduler on one lease leave the pods of
+one of them waiting. Three traces give a rival away: the lease's holder, Deployments (and static
+pods) that start a scheduler under the same name, and fresh `Scheduled` events by a reporter that is
+not the holder.
+
+Rules   what a Deployment serves is read from its command line and the ConfigMap it mounts, as the
+        program itself would read them. It is the installation that is examined if it runs under
+        the same lease, or as the account that is named, or if nobody has a lease and it is the
+        only one of these names. A process of it is known by its pod's name.
+Bounds  EVENT_AGE_S; LIST_MAX objects of each list.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+import yaml
+from msgspec.structs import replace
+
+from asched import names
+from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
+from asched.core.model.decode import MalformedError, parse
+from asched.kube.errors import ClientError
+from asched.ops.doctor.notes import (
+    Finding,
+    Identity,
+    JsonObject,
+    Reader,
+    State,
+    ago,
+    seconds_since,
+    unreadable,
+)
+
+LEASE: Final = "lease"
+NAME: Final = "scheduler name"
+#: Older events tell about the past: a rival that works places pods every few seconds.
+EVENT_AGE_S: Final = 300.0
+KUBE_SYSTEM: Final = "kube-system"
+KUBE_SCHEDULER: Final = "kube-scheduler"
+OURS: Final = "asched"
+
+Lease = tuple[str, str]
+
+
+class Served(msgspec.Struct, frozen=True):
+    """A workload that runs a scheduler: which names, under which lease (None: none)."""
+
+    workload: str  # namespace/name
+    scheduler_names: frozenset[str]
+    lease: Lease | None
+    is_ours: bool
+    #: Namespace and name of the account it runs as.
+    account: tuple[str, str] = ("", "")
+
+    def runs_on(self, host: str) -> bool:
+        """Whether a host is a pod of this Deployment."""
+        return host.startswith(self.workload.partition("/")[2] + "-")
+
+
+async def check_rivals(
+    reader: Reader, configuration: SchedulerConfiguration, other: Identity | None, now: datetime
+) -> list[Finding]:
+    """Findings about the lease and each scheduler name. `other` is the account that is examined."""
+    served: list[Served] = []
+    unread: list[Finding] = []
+    try:
+        served = await _workloads(reader)
+    except ClientError as error:
+        unread.append(unreadable(NAME, "deployments and pods", error))
+    own = installation(served, configuration, other)
+    leases, holder_host = await check_lease(reader, configuration, own, now)
+    rivals = [workload for workload in served if workload not in own]
+    found = [*leases, *unread]
+    for name in dict.fromkeys(profile.scheduler_name for profile in configuration.profiles):
+        told = [_own(name, one, configuration) for one in own if name in one.scheduler_names]
+        told += [
+            _rival(name, one, _lease_of(configuration))
+            for one in rivals
+            if name in one.scheduler_names
+        ]
+        told += await _reporters(reader, name, holder_host, own, now)
+        if not told and not unread:
+            told = [Finding(NAME, State.OK, f'nobody else serves "{name}"')]
+        found += told
+    return found
+
+
+def installation(
+    served: Sequence[Served], configuration: SchedulerConfiguration, other: Identity | None
+) -> list[Served]:
+    """The workloads that are what is examined."""
+    lease = _lease_of(configuration)
+    wanted = {profile.scheduler_name for profile in configuration.profiles}
+    ours = [one for one in served if one.is_ours and wanted & one.scheduler_names]
+    account = other.service_account if other is not None else ("", "")
+    if any(account):
+        named = [one for one in ours if one.account == account]
+        if named:
+            return named
+    if lease is not None:
+        return [one for one in ours if one.lease == lease]
+    return ours if len(ours) == 1 and ours[0].lease is None else []
+
+
+def _lease_of(configuration: SchedulerConfiguration) -> Lease | None:
+    election = configuration.leader_election
+    return (election.resource_namespace, election.resource_name) if election.leader_elect else None
+
+
+def _own(name: str, one: Served, configuration: SchedulerConfiguration) -> Finding:
+    text = f'"{name}" is served by {one.workload}, the installation that is examined'
+    if one.lease == _lease_of(configuration):
+        return Finding(NAME, State.OK, text)
+    held = f"lease {'/'.join(one.lease)}" if one.lease else "no lease"
+    text = f"{text}, but under {held}: what was given to the doctor says otherwise"
+    return Finding(NAME, State.WARNING, text, "give the doctor its flags, or its file as --config")
+
+
+async def check_lease(
+    reader: Reader, configuration: SchedulerConfiguration, own: Sequence[Served], now: datetime
+) -> tuple[list[Finding], str]:
+    """Findings, and the host of the present holder ("" if nobody holds it)."""
+    election = configuration.leader_election
+    where = f"{election.resource_namespace}/{election.resource_name}"
+    if not election.leader_elect:
+        text = "leader election is off: a second replica would bind the same pods"
+        return [Finding(LEASE, State.WARNING, text, "run one replica only, or switch it on")], ""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(election.resource_namespace)}/leases"
+    try:
+        lease = await reader.get_or_none(f"{path}/{quote(election.resource_name)}")
+    except ClientError as error:
+        return [unreadable(LEASE, f"lease {where}", error)], ""
+    spec = (lease or {}).get("spec") or {}
+    holder = spec.get("holderIdentity") or ""
+    age_s = seconds_since(spec.get("renewTime"), now)
+    is_live = bool(holder) and age_s is not None and age_s < spec.get("leaseDurationSeconds", 15)
+    served = {profile.scheduler_name for profile in configuration.profiles}
+    if _is_theirs(election) and names.DEFAULT_SCHEDULER_NAME not in served:
+        text = f"{where} is kube-scheduler's own lease: only one of the two would work at a time"
+        cure = "set leaderElection.resourceName, or --leader-elect-resource-name=asched"
+        return [Finding(LEASE, State.PROBLEM, text, cure)], _host_of(holder) if is_live else ""
+    if not is_live or age_s is None:
+        return [Finding(LEASE, State.OK, f"{where} is free")], ""
+    text = f'{where} is held by "{holder}", renewed {ago(age_s)}'
+    host = _host_of(holder)
+    for one in own:
+        if one.runs_on(host):
+            text = f"{text}: a replica of {one.workload}, the installation that is examined"
+            return [Finding(LEASE, State.OK, text)], host
+    text = f"{text}: another process would stand by"
+    cure = "nothing to do if that is a replica of this installation; if not, name another lease"
+    return [Finding(LEASE, State.WARNING, text, cure)], host
+
+
+def _rival(name: str, other: Served, lease: Lease | None) -> Finding:
+    if other.lease is not None and other.lease == lease:
+        text = f'"{name}" is served by {other.workload} under the same lease'
+        cure = "intended when asched replaces it; otherwise give asched another schedulerName"
+        return Finding(NAME, State.WARNING, f"{text}: whoever holds it serves the pods", cure)
+    held = f"lease {'/'.join(other.lease)}" if other.lease else "no lease"
+    text = f'"{name}" is served by {other.workload} too, under {held}: both would bind its pods'
+    cure = "give one of them another profiles[].schedulerName, or delete the other"
+    namespace, account = other.account
+    if other.is_ours:
+        cure += (
+            "; if it is what you examine, give the doctor its file as --config, or"
+            f" --as=system:serviceaccount:{namespace}:{account}"
+        )
+    return Finding(NAME, State.PROBLEM, text, cure)
+
+
+async def _reporters(
+    reader: Reader, name: str, holder_host: str, own: Sequence[Served], now: datetime
+) -> list[Finding]:
+    """Who has placed pods under this name lately, save the holder of our lease and replicas."""
+    selector = quote(f"reason={names.EVENT_SCHEDULED},reportingComponent={name}", safe="")
+    try:
+        events = await reader.items(f"/api/v1/events?fieldSelector={selector}")
+    except ClientError as error:
+        return [unreadable(NAME, "events", error)]
+    latest: dict[str, float] = {}
+    for event in events:
+        age_s = seconds_since(event.get("eventTime") or event.get("lastTimestamp"), now)
+        reporter = event.get("reportingInstance") or "an unnamed process"
+        host = reporter.removeprefix(f"{name}-")
+        is_known = host == holder_host or any(one.runs_on(host) for one in own)
+        if age_s is not None and age_s < EVENT_AGE_S and not is_known:
+            latest[reporter] = min(age_s, latest.get(reporter, age_s))
+    cure = "stop it, unless it is the instance you are about to replace"
+    return [
+        Finding(NAME, State.WARNING, f'"{name}": {reporter} placed a pod {ago(age_s)}', cure)
+        for reporter, age_s in sorted(latest.items())
+    ]
+
+
+async def _workloads(reader: Reader) -> list[Served]:
+    deployments = await reader.items("/apis/apps/v1/deployments")
+    component = quote(f"component={KUBE_SCHEDULER}", safe="")
+    pods = await reader.items(f"/api/v1/namespaces/{KUBE_SYSTEM}/pods?labelSelector={component}")
+    owned = [(d, (d["spec"].get("template") or {}).get("spec") or {}) for d in deployments]
+    # Static pods; those of a Deployment are known by it.
+    owned += [(p, p["spec"]) for p in pods if not _is_of_replica_set(p)]
+    running = [pair for pair in owned if pair[0]["spec"].get("replicas", 1) != 0]
+    found = await asyncio.gather(*(_served(reader, obj["metadata"], spec) for obj, spec in running))
+    return [served for served in found if served is not None]
+
+
+def _is_of_replica_set(pod: JsonObject) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(owner.get("kind") == "ReplicaSet" for owner in owners)
+
+
+async def _served(reader: Reader, metadata: JsonObject, spec: JsonObject) -> Served | None:
+    """What the first scheduler among a pod's containers serves."""
+    for container in spec.get("containers") or ():
+        words = [*(container.get("command") or ()), *(container.get("args") or ())]
+        program = words[0].rpartition("/")[2] if container.get("command") else ""
+        image = container.get("image", "").rpartition("/")[2].partition("@")[0].partition(":")[0]
+        is_ours = OURS in (program, image)
+        if not is_ours and KUBE_SCHEDULER not in (program, image):
+            continue
+        if is_ours and "run" not in words and program != KUBE_SCHEDULER:
+            continue
+        given = flags_of(words)
+        document = await _mounted(reader, metadata["namespace"], spec, container, given)
+        where = f"{metadata['namespace']}/{metadata['name']}"
+        account = (metadata["namespace"], str(spec.get("serviceAccountName") or "default"))
+        return replace(served_by(where, given, document, is_ours=is_ours), account=account)
+    return None
+
+
+def flags_of(words: Iterable[str]) -> dict[str, str]:
+    """`--name=value` and `--name value` of a command line, by name."""
+    given: dict[str, str] = {}
+    waiting = ""
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            waiting = "" if equals else name
+            given[name.replace("_", "-")] = value if equals else "true"
+        elif waiting:
+            given[waiting] = word
+            waiting = ""
+    return given
+
+
+def served_by(workload: str, given: Mapping[str, str], document: Any, *, is_ours: bool) -> Served:
+    """Names and lease, from flags and the configuration document (None: no file)."""
+    is_seen = isinstance(document, Mapping)
+    document = document if is_seen else {}
+    profiles = [p for p in document.get("profiles") or () if isinstance(p, Mapping)]
+    default = names.DEFAULT_SCHEDULER_NAME
+    if is_ours and not is_seen:
+        # No file, or one we may not see: the name it most likely has.
+        default = given.get("scheduler-name", names.OUR_SCHEDULER_NAME)
+    served = frozenset(str(p.get("schedulerName") or default) for p in profiles) or {default}
+    election = document.get("leaderElection")
+    election = election if isinstance(election, Mapping) else {}
+    elects = given.get("leader-elect", str(election.get("leaderElect", True)).lower())
+    lease_name = KUBE_SCHEDULER
+    if is_ours and names.DEFAULT_SCHEDULER_NAME not in served:
+        lease_name = names.OUR_SCHEDULER_NAME
+    lease = (
+        given.get("leader-elect-resource-namespace")
+        or election.get("resourceNamespace")
+        or KUBE_SYSTEM,
+        given.get("leader-elect-resource-name") or election.get("resourceName") or lease_name,
+    )
+    return Served(workload, frozenset(served), lease if elects != "false" else None, is_ours)
+
+
+async def _mounted(
+    reader: Reader, namespace: str, spec: JsonObject, container: JsonObject, given: JsonObject
+) -> Any:
+    """The configuration file a container is told to read, if a ConfigMap holds it."""
+    file = given.get("config", "")
+    for mount in container.get("volumeMounts") or ():
+        folder = mount["mountPath"].rstrip("/") + "/"
+        if not file.startswith(folder):
+            continue
+        for volume in spec.get("volumes") or ():
+            source = volume.get("configMap") or {}
+            if volume["name"] != mount["name"] or not source:
+                continue
+            path = f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(source['name'])}"
+            data = ((await reader.get_or_none(path)) or {}).get("data") or {}
+            paths = {item["path"]: item["key"] for item in source.get("items") or ()}
+            wanted = file.removeprefix(folder)
+            try:
+                return parse(yaml.safe_load, data.get(paths.get(wanted, wanted), ""))
+            except MalformedError:
+                return None
+    return None
+
+
+def _is_theirs(election: LeaderElection) -> bool:
+    return (election.resource_namespace, election.resource_name) == (KUBE_SYSTEM, KUBE_SCHEDULER)
+
+
+def _host_of(holder: str) -> str:
+    """Identities are `<hostname>_<uuid>`."""
+    return holder.rpartition("_")[0]

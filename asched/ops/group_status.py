@@ -1,0 +1,219 @@
+"""The status controller of PodGroups of scheduling.x-k8s.io, as scheduler-plugins has one.
+
+    PodGroups, as their watch shows them ─────┐
+    labelled pods, finished ones included ────┴─> groups to look at ─> phases.next_status ─> PATCH
+
+The scheduler's own watch knows no finished pods, so the labelled ones are followed here once more.
+Only a leader writes. Whoever runs the controller of scheduler-plugins switches this one off (args
+of Coscheduling, `statusController: false`): two writers would undo each other's counts.
+
+Bounds  one small entry per labelled pod; one request at a time; RETRY_S after some that failed.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from asched.core.config.args import CoschedulingArgs
+from asched.core.gang import phases
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD
+from asched.core.model.pod import Pod
+from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
+from asched.core.state.facts import Fact, Gone, Listed, Seen
+from asched.core.state.pod_groups import COSCHEDULING_LABEL
+from asched.kube.pace import ReflectorOptions
+from asched.kube.reading import runs_backwards
+from asched.kube.session import Session
+from asched.kube.watch import Reflector
+from asched.ops import status_patch
+
+#: A guess: as long as the queue's first pause.
+RETRY_S: Final = 1.0
+#: Statuses written and not seen yet; forgetting them costs a second request each.
+AHEAD_MAX: Final = 4_096
+#: How often a standby, or one that is switched off, looks whether that has changed.
+LOOK_S: Final = 1.0
+
+
+class GroupStatus:
+    """`coscheduled`: the args of Coscheduling by profile, as they are now. Spawn `run`; hear the
+    facts about PodGroups.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        coscheduled: Callable[[], Mapping[str, CoschedulingArgs]],
+        may_act: Callable[[], bool],
+        spawn: Callable[[str, Coroutine[Any, Any, None]], object],
+        written: Callable[[str], None],
+        options: ReflectorOptions | None = None,
+    ) -> None:
+        """`written` is told the phase of each status that was written, or "error"; `options` are of
+        the process's streams.
+        """
+        self._session = session
+        self._coscheduled = coscheduled
+        self._may_act = may_act
+        self._spawn = spawn
+        self._written = written
+        self._options = replace(options or ReflectorOptions(), label_selector=COSCHEDULING_LABEL)
+        self._groups: dict[str, CoschedulingGroup] = {}
+        self._members: dict[str, dict[str, phases.Member]] = {}  # group's key -> uid -> member
+        self._group_of: dict[str, str] = {}  # pod's uid -> group's key
+        self._listed: set[str] = set()  # uids in the parts of a list that came so far
+        #: what was written and may not be shown by the watch yet: group's uid -> status, version
+        self._ahead: dict[str, tuple[CoschedulingStatus, str]] = {}
+        self._due: dict[str, None] = {}
+        self._woken = asyncio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        return any(args.status_controller for args in self._coscheduled().values())
+
+    # --- what is seen ----------------------------------------------------------------------------
+
+    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        """The same receiver of facts about PodGroups; those that moved are noted on the way."""
+
+        def hear(fact: Fact) -> None:
+            put(fact)
+            match fact:
+                case Seen(obj=CoschedulingGroup() as group):
+                    self._groups[group.metadata.key] = group
+                    self._look_at(group.metadata.key)
+                case Gone(obj=CoschedulingGroup() as group):
+                    self._groups.pop(group.metadata.key, None)
+                    self._ahead.pop(group.metadata.uid, None)
+                case Listed():
+                    groups = [obj for obj in fact.objects if isinstance(obj, CoschedulingGroup)]
+                    self._groups = {group.metadata.key: group for group in groups}
+                    for key in self._groups:
+                        self._look_at(key)
+
+        return hear
+
+    def hear_pods(self, fact: Fact) -> None:
+        """Labelled pods, whatever their phase."""
+        match fact:
+            case Seen():
+                assert isinstance(fact.obj, Pod)
+                self._take(fact.obj)
+            case Gone():
+                assert isinstance(fact.obj, Pod)
+                self._drop(fact.obj.uid)
+            case Listed():
+                if not fact.part:
+                    self._listed.clear()
+                for obj in fact.objects:
+                    assert isinstance(obj, Pod)
+                    self._listed.add(obj.uid)
+                    self._take(obj)
+                if not fact.has_more:
+                    for uid in self._group_of.keys() - self._listed:
+                        self._drop(uid)
+                    self._listed.clear()
+
+    def _take(self, pod: Pod) -> None:
+        name = pod.labels.get(COSCHEDULING_LABEL, "")
+        key = f"{pod.metadata.namespace}/{name}"
+        if self._group_of.get(pod.uid, key) != key or not name:
+            self._drop(pod.uid)
+        if not name:
+            return
+        members, member = self._members.setdefault(key, {}), phases.Member.of(pod)
+        if members.get(pod.uid) != member:
+            members[pod.uid] = member
+            self._group_of[pod.uid] = key
+            self._look_at(key)
+
+    def _drop(self, uid: str) -> None:
+        key = self._group_of.pop(uid, None)
+        if key is None:
+            return
+        members = self._members[key]
+        del members[uid]
+        if not members:
+            del self._members[key]
+        self._look_at(key)
+
+    def _look_at(self, key: str) -> None:
+        self._due[key] = None
+        self._woken.set()
+
+    # --- what is written -------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while not self.is_on:  # noqa: ASYNC110 - a reload tells nobody
+            await asyncio.sleep(LOOK_S)
+        reflector = Reflector(
+            POD,
+            self._session.general,
+            self.hear_pods,
+            options=self._options,
+        )
+        self._spawn("watch labelled pods", reflector.run())
+        await reflector.synced.wait()
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            await self._write_all()
+
+    async def _write_all(self) -> None:
+        refused: dict[str, None] = {}
+        while self._due:
+            if not (self.is_on and self._may_act()):
+                await asyncio.sleep(LOOK_S)
+                continue
+            key = next(iter(self._due))
+            del self._due[key]
+            write = self._write(key)
+            if not await status_patch.is_done(write, f"PodGroup {key}", self._written):
+                refused[key] = None
+        if refused:
+            await asyncio.sleep(RETRY_S)
+            for key in refused:
+                self._look_at(key)
+
+    async def _write(self, key: str) -> None:
+        group = self._as_written(key)
+        if group is None:
+            return
+        status = phases.next_status(group, tuple(self._members.get(key, {}).values()))
+        if status == group.status:
+            return
+        fields = _fields(group.status, status)
+        version = await status_patch.patch_status(
+            self._session, COSCHEDULING_GROUP, group.metadata, fields
+        )
+        if len(self._ahead) >= AHEAD_MAX:
+            self._ahead.clear()
+        self._ahead[group.metadata.uid] = status, version
+        self._written(status.phase)
+
+    def _as_written(self, key: str) -> CoschedulingGroup | None:
+        """A group as the watch shows it, or as it was written if the watch is behind that."""
+        group = self._groups.get(key)
+        if group is None:
+            return None
+        status, version = self._ahead.get(group.metadata.uid, (group.status, ""))
+        if runs_backwards(version, group.metadata.resource_version):
+            return replace(group, status=status)
+        self._ahead.pop(group.metadata.uid, None)
+        return group
+
+
+def _fields(old: CoschedulingStatus, new: CoschedulingStatus) -> dict[str, object]:
+    """The fields that differ, as the API spells them."""
+    pairs = {
+        "phase": (old.phase, new.phase),
+        "occupiedBy": (old.occupied_by, new.occupied_by),
+        "running": (old.running, new.running),
+        "succeeded": (old.succeeded, new.succeeded),
+        "failed": (old.failed, new.failed),
+    }
+    return {name: after for name, (before, after) in pairs.items() if before != after}

@@ -1,0 +1,225 @@
+"""The status controller of ElasticQuotas, as scheduler-plugins has one: `status.used`.
+
+    ElasticQuotas and pods, as the scheduler follows them ─> namespaces to look at ─> PATCH
+
+Used is what running pods of the namespace ask for, by every resource that `min` or `max` name, be
+it nothing, and by those that the pods name. (Finished pods are not followed, nor do they count.)
+Only a leader writes. Whoever runs the controller of scheduler-plugins switches this one off (args
+of CapacityScheduling, `statusController: false`).
+
+Bounds  an entry per running pod of a namespace with a quota; a namespace is written once every
+        PERIOD_S at most; one request at a time; RETRY_S after some that failed.
+Source  kubernetes-sigs/scheduler-plugins pkg/controllers/elasticquota_controller.go
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from asched.core.config.args import CapacitySchedulingArgs
+from asched.core.model.kinds import ELASTIC_QUOTA
+from asched.core.model.pod import Pod, ResourceList
+from asched.core.model.quantity import QuantityError
+from asched.core.model.quota import ElasticQuota
+from asched.core.model.requests import accounted_requests, nano, to_units, written
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Fact, Gone, Listed, Seen
+from asched.kube.session import Session
+from asched.ops import status_patch
+
+#: A guess: people and dashboards look less often, and pods come and go more often.
+PERIOD_S: Final = 1.0
+RETRY_S: Final = 1.0
+#: All pods are looked through so often, whatever was heard: a list tells of nobody who is gone, and
+#: the machine may take longer to take it in.
+SWEEP_S: Final = 60.0
+#: How often a standby, or one that is switched off, looks whether that has changed.
+LOOK_S: Final = 1.0
+
+Amounts = dict[str, int]
+
+
+class QuotaStatus:
+    """`args`: those of CapacityScheduling by profile, as they are now. Spawn `run`; hear the facts
+    about ElasticQuotas, and about pods.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        cluster: Cluster,
+        *,
+        args: Callable[[], Mapping[str, CapacitySchedulingArgs]],
+        may_act: Callable[[], bool],
+        wrote: Callable[[str], None],
+    ) -> None:
+        """`wrote` is told "success" or "error" of each write."""
+        self._session = session
+        self._cluster = cluster
+        self._args = args
+        self._may_act = may_act
+        self._wrote = wrote
+        #: namespaces with quotas, each with what its running pods ask for, by uid
+        self._running: dict[str, dict[str, Amounts]] = {}
+        #: namespaces whose pods are still to be looked through
+        self._new: dict[str, None] = {}
+        self._due: dict[str, None] = {}
+        self._woken = asyncio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        return any(args.status_controller for args in self._args().values())
+
+    # --- what is seen ----------------------------------------------------------------------------
+
+    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        """The same receiver of facts about quotas; namespaces are noted on the way."""
+
+        def hear(fact: Fact) -> None:
+            put(fact)
+            objects = fact.objects if isinstance(fact, Listed) else ()
+            if isinstance(fact, Seen | Gone):
+                objects = (fact.obj,)
+            for obj in objects:
+                self._meet(obj.metadata.namespace)  # type: ignore[attr-defined]
+
+        return hear
+
+    def hearing_pods(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        """The same receiver of facts about pods; those in namespaces with quotas are counted."""
+
+        def hear(fact: Fact) -> None:
+            put(fact)
+            if not self._running:
+                return
+            match fact:
+                case Seen():
+                    assert isinstance(fact.obj, Pod)
+                    self._take(fact.obj)
+                case Gone():
+                    assert isinstance(fact.obj, Pod)
+                    self._drop(fact.obj)
+                case Listed():  # who is not in it is placed no more once the machine knows
+                    for obj in fact.objects:
+                        assert isinstance(obj, Pod)
+                        self._take(obj)
+
+        return hear
+
+    def _meet(self, namespace: str) -> None:
+        if namespace not in self._running:
+            self._running[namespace] = {}
+            self._new[namespace] = None
+        self._look_at(namespace)
+
+    def _take(self, pod: Pod) -> None:
+        pods = self._running.get(pod.metadata.namespace)
+        if pods is None:
+            return
+        if pod.status.phase != "Running":
+            self._drop(pod)
+            return
+        asked = _asked(pod)
+        if pods.get(pod.uid) != asked:
+            pods[pod.uid] = asked
+            self._look_at(pod.metadata.namespace)
+
+    def _drop(self, pod: Pod) -> None:
+        pods = self._running.get(pod.metadata.namespace)
+        if pods is not None and pods.pop(pod.uid, None) is not None:
+            self._look_at(pod.metadata.namespace)
+
+    def _look_at(self, namespace: str) -> None:
+        self._due[namespace] = None
+        self._woken.set()
+
+    # --- what is written -------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        clock = asyncio.get_running_loop().time
+        swept_s = clock()
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), SWEEP_S)
+            if clock() >= swept_s + SWEEP_S:
+                swept_s = clock()
+                self._new.update(dict.fromkeys(self._running))
+                self._due.update(self._new)
+            await asyncio.sleep(PERIOD_S)  # the machine has taken in by then what was heard
+            if not (self.is_on and self._may_act()):
+                await asyncio.sleep(LOOK_S)
+                continue
+            self._woken.clear()
+            self._look_through()
+            due, self._due = self._due, {}
+            if not await self._write_all(due):
+                await asyncio.sleep(RETRY_S)
+
+    def _look_through(self) -> None:
+        """Count the pods of namespaces that were not looked at yet, all of them in one go."""
+        new, self._new = self._new, {}
+        if not new:
+            return
+        for pod in list(self._cluster.pods_seen.values()):
+            if pod.metadata.namespace in new:
+                self._take(pod)
+
+    async def _write_all(self, due: Iterable[str]) -> bool:
+        """Those of these namespaces; whether all that had to be written was."""
+        quotas: dict[str, list[ElasticQuota]] = {namespace: [] for namespace in due}
+        for quota in self._cluster.all(ELASTIC_QUOTA).values():
+            if quota.metadata.namespace in quotas:
+                quotas[quota.metadata.namespace].append(quota)
+        is_done, placed = True, self._cluster.placed
+        for namespace, mine in quotas.items():
+            pods = self._running.get(namespace, {})
+            for uid in [uid for uid in pods if uid not in placed]:
+                del pods[uid]
+            if not mine:
+                self._running.pop(namespace, None)
+            asked = _sum(pods.values())
+            for quota in mine:
+                what, write = f"ElasticQuota {quota.metadata.key}", self._write(quota, asked)
+                if not await status_patch.is_done(write, what, self._wrote):
+                    is_done = False
+                    self._look_at(namespace)
+            await asyncio.sleep(0)
+        return is_done
+
+    async def _write(self, quota: ElasticQuota, asked: Amounts) -> None:
+        named = (*(quota.spec.min or {}), *(quota.spec.max or {}))
+        used = {**dict.fromkeys(named, 0), **asked}
+        before = quota.status.used or {}
+        if used == _exact(before):
+            return
+        fields: dict[str, str | None] = {name: written(name, used[name]) for name in used}
+        fields.update({name: None for name in before if name not in used})
+        await status_patch.patch_status(
+            self._session, ELASTIC_QUOTA, quota.metadata, {"used": fields}
+        )
+        self._wrote("success")
+
+
+def _sum(pods: Iterable[Amounts]) -> Amounts:
+    found: Amounts = {}
+    for asked in pods:
+        for name, amount in asked.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def _asked(pod: Pod) -> Amounts:
+    try:
+        return {name: amount for name, amount in accounted_requests(pod).items() if amount}
+    except QuantityError:
+        return {}
+
+
+def _exact(resources: ResourceList) -> Amounts | None:
+    """In the units of `written`; None if one cannot be read: then it is written anew."""
+    try:
+        return to_units({name: nano(amount) for name, amount in resources.items()})
+    except QuantityError:
+        return None

@@ -1,0 +1,1 @@
+"""What decides, recorded on disk while it runs."""

@@ -1,0 +1,54 @@
+"""One write of a status controller: fields of an object's status, for that very object."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+import orjson
+
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import ObjectMeta
+from asched.kube.errors import ClientError, NotFound
+from asched.kube.session import Session, read_as
+from asched.kube.writes import quoted
+
+log = logging.getLogger("asched.host")
+
+MERGE: Final = "application/merge-patch+json"
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _Written(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+async def patch_status(
+    session: Session, kind: Kind, metadata: ObjectMeta, fields: Mapping[str, object]
+) -> str:
+    """Merge `fields` into the status of the object with this uid; one made anew under its name
+    stays as it is. The version that the object has then. Raises `ClientError`, `NotFound` where the
+    object is gone.
+    """
+    path = kind.object_path(quoted(metadata.namespace), quoted(metadata.name))
+    body = orjson.dumps({"metadata": {"uid": metadata.uid}, "status": fields})
+    reply = await session.general.request("PATCH", f"{path}/status", body, content_type=MERGE)
+    return read_as(reply, _Written).metadata.resource_version
+
+
+async def is_done(write: Awaitable[None], what: str, told: Callable[[str], None]) -> bool:
+    """Whether a write need not be tried again: whose object is gone wants none. What failed is
+    logged, and told as "error".
+    """
+    try:
+        await write
+    except NotFound:
+        log.debug("%s is gone", what)
+    except ClientError as error:
+        told("error")
+        log.warning("The status of %s cannot be written: %s", what, error)
+        return False
+    return True

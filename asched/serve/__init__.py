@@ -1,0 +1,1 @@
+"""The serving port: authentication, health, metrics, pages, the live view."""

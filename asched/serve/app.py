@@ -1,0 +1,156 @@
+"""The serving port: who asks, may they, and which page they get.
+
+    connection ─TLS─> authenticate ─401─> authorize ─403─> page ─404─> answer
+
+Every answer is uncacheable. A path that somebody may not see is forbidden before it is missing, so
+that nobody learns which paths exist.
+
+Probes stand outside the limit of requests, and of other requests only a PUT's body is read: nobody
+keeps a page waiting for bytes that it does not look at.
+
+Bounds  REQUESTS_MAX requests at a time, BODY_BYTES_MAX of a request's body, BODY_S until it is
+        there; connections are the door's.
+Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/server.go, and recorded pages
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from asched.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
+from asched.serve.auth import UnknownUserError as UnknownUser
+from asched.serve.door import Door, Limits
+from asched.serve.health import ROOTS
+from asched.serve.options import ServingOptions
+from asched.serve.pages import Asked, Page, forbidden, text, unauthorized
+from asched.serve.request import BadRequestError, Request
+from asched.serve.tls import Certificates
+from asched.serve.turns import Turns
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+log = logging.getLogger("asched.serve")
+
+REQUESTS_MAX: Final = 100
+BODY_BYTES_MAX: Final = 64 * 1024
+BODY_S: Final = 5.0
+#: How often the files of certificates are looked at.
+REFRESH_S: Final = 10.0
+
+
+class Server:
+    """HTTPS on one port. `start`, then `keep_certificates` beside everything else, then `stop`.
+
+    `pages` makes the page of a request that is allowed; `turns` is the selector of the loop.
+    """
+
+    def __init__(
+        self,
+        options: ServingOptions,
+        pages: Callable[[Asked], Awaitable[Page]],
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        limits: Limits | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        self._pages = pages
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._busy = 0
+        self.certificates = Certificates(options)
+        self._door = Door(self._handle, self.certificates.context, limits, turns)
+        #: The port that is listened on, once started.
+        self.port = 0
+
+    def start(self, listening: Sequence[socket.socket]) -> None:
+        """Answer the clients of these sockets, which are ours from now on."""
+        self.port = self._door.open(listening)
+        log.info("Serving securely", extra={"port": self.port})
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether no more requests are taken, but probes."""
+        return self._busy >= REQUESTS_MAX
+
+    async def keep_certificates(self) -> None:
+        """Follow rotated certificates until cancelled."""
+        while True:
+            await asyncio.sleep(REFRESH_S)
+            await asyncio.to_thread(self.certificates.refresh)
+
+    async def stop(self) -> None:
+        """Finish what is under way, then close."""
+        await self._door.close()
+
+    # --- one request -----------------------------------------------------------------------------
+
+    async def _handle(self, request: Request) -> Page:
+        page = await self._page(request)
+        return replace(page, headers={"Cache-Control": "no-cache, private", **page.headers})
+
+    async def _page(self, request: Request) -> Page:
+        if not request.path.startswith("/"):  # CONNECT asks for a host, OPTIONS for "*"
+            return text("Bad Request\n", 400, nosniff=True)
+        is_probe = request.path.split("/")[1] in ROOTS
+        if self.is_busy and not is_probe:
+            log.warning(
+                "Too many requests at a time", extra={"cause": "requests", "path": request.path}
+            )
+            return text("too many requests, try again\n", 429)
+        self._busy += not is_probe
+        try:
+            return await self._answer(request)
+        except BadRequestError as error:
+            return text(f"{error}\n", error.status, nosniff=True)
+        except ConnectionError as error:
+            # The client is gone, or sent half of something: the answer has no reader.
+            extra = {"v": 4, "path": request.path, "err": error}
+            log.info("A request broke off", extra=extra)
+            return text("Bad Request\n", 400, nosniff=True)
+        except Exception:
+            log.exception("A page could not be made", extra={"path": request.path})
+            return text("Internal Server Error\n", 500, nosniff=True)
+        finally:
+            self._busy -= not is_probe
+
+    async def _answer(self, request: Request) -> Page:
+        shown = Credentials(request.headers, _certificate(request.certificate))
+        try:
+            user = await self._authenticator.user(shown)
+        except UnknownUser as error:
+            log.info("Unable to authenticate the request", extra={"v": 1, "err": error})
+            return unauthorized()
+        verb, path = request.method.lower(), request.path
+        try:
+            is_allowed = await self._authorizer.may(user, verb, path)
+        except ReviewError as error:
+            return text(f'Internal Server Error: "{path}": {error}\n', 500, nosniff=True)
+        if not is_allowed:
+            return forbidden(user.name, verb, path)
+        try:
+            body = await _body(request) if request.method == "PUT" else b""
+        except TimeoutError:
+            return text("the request's body did not come\n", 408, nosniff=True)
+        accept = request.header("accept")
+        return await self._pages(Asked(request.method, path, request.query(), accept, body))
+
+
+async def _body(request: Request) -> bytes:
+    """The body. Raises BadRequestError if it is longer than any page needs, and TimeoutError."""
+    if request.content_length > BODY_BYTES_MAX:
+        raise BadRequestError(413, "request body too large")
+    async with asyncio.timeout(BODY_S):
+        return b"".join([piece async for piece in request.pieces()])
+
+
+def _certificate(der: bytes) -> "x509.Certificate | None":
+    if not der:
+        return None
+    from cryptography import x509  # only who shows one needs it
+
+    return x509.load_der_x509_certificate(der)

@@ -1,0 +1,272 @@
+"""May they see it? Authentication and authorization, delegated to the API server.
+
+    request headers of a trusted proxy, else client certificate, else bearer token (TokenReview),
+    else anonymous; a token that nobody knows is 401 on every path
+    system:masters and always-allowed paths pass, everything else is a SubjectAccessReview
+
+Without a connection to ask tokens mean nothing and everything but the always-allowed paths is
+forbidden.
+
+Bounds  ANSWERS_MAX answers of each kind are remembered for the times that the flags say; a review
+        is tried ATTEMPTS times, one call takes CALL_S at most.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver plugin/pkg/{authenticator/token,
+        authorizer}/webhook, pkg/authentication/request/bearertoken
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from hashlib import sha256
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from asched.serve.identity import (
+    ANONYMOUS,
+    RequestHeaders,
+    User,
+    by_certificate,
+    by_proxy,
+    known,
+)
+from asched.serve.options import AccessOptions
+from asched.serve.telemetry.component_metrics import AccessMetrics
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+ANSWERS_MAX: Final = 4_096
+ATTEMPTS: Final = 3
+RETRY_S: Final = 0.5
+RETRY_FACTOR: Final = 1.5
+#: Attributes longer than this are not remembered, as upstream.
+REMEMBERED_BYTES_MAX: Final = 10_000
+MASTERS: Final = "system:masters"
+
+#: A bearer token for us that came through the API server's proxy, which keeps `Authorization` to
+#: itself and says nothing of who asked it.
+TOKEN_HEADER: Final = "asched-token"  # noqa: S105
+
+TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105
+ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+#: POSTs an object and gives (status code, object). Raises ReviewError.
+Post = Callable[[str, Mapping[str, Any]], Awaitable[tuple[int, Mapping[str, Any]]]]
+V = TypeVar("V")
+
+
+class ReviewError(Exception):
+    """The API server could not be asked."""
+
+
+class UnknownUserError(Exception):
+    """Credentials that nobody vouches for."""
+
+
+class Remembered(Generic[V]):
+    """Answers with an end of life, the oldest go first."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+
+    def get(self, key: Hashable) -> V | None:
+        kept = self._answers.get(key)
+        if kept is None or kept[0] < monotonic():
+            return None
+        return kept[1]
+
+    def put(self, key: Hashable, answer: V, ttl_s: float) -> None:
+        if ttl_s <= 0:
+            return
+        self._answers[key] = (monotonic() + ttl_s, answer)
+        self._answers.move_to_end(key)
+        if len(self._answers) > ANSWERS_MAX:
+            self._answers.popitem(last=False)
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """What a request shows of its sender; header names in lower case."""
+
+    headers: Sequence[tuple[str, str]] = ()
+    certificate: "x509.Certificate | None" = None
+
+    @property
+    def token(self) -> str:
+        """The word one space behind `Bearer` in the first `Authorization`, else the carried one.
+
+        As request/bearertoken reads it: nothing between two spaces is no token, more is not read.
+        """
+        first = dict(reversed(self.headers))
+        scheme, _, rest = first.get("authorization", "").strip().partition(" ")
+        token = rest.partition(" ")[0]
+        if scheme.lower() == "bearer" and token:
+            return token
+        return first.get(TOKEN_HEADER, "").strip()
+
+
+class Authenticator:
+    """Finds out who asks. `client_authorities` and `proxy` may be replaced at any time."""
+
+    def __init__(self, options: AccessOptions, post: Post | None, metrics: AccessMetrics) -> None:
+        self.client_authorities = ""
+        self.proxy = RequestHeaders()
+        self._ttl_s = options.authentication.authentication_token_webhook_cache_ttl
+        self._post = post
+        self._metrics = metrics
+        self._users: Remembered[User | str] = Remembered()
+
+    async def user(self, shown: Credentials) -> User:
+        """Raises UnknownUserError for credentials that are no good."""
+        started_s = monotonic()
+        result = "error"
+        try:
+            user = await self._find(shown)
+            result = "success"
+        except UnknownUserError:
+            result = "failure"
+            raise
+        finally:
+            self._metrics.authenticated(result, monotonic() - started_s)
+        return user
+
+    async def _find(self, shown: Credentials) -> User:
+        user = by_proxy(shown.certificate, shown.headers, self.proxy)
+        if user is None:
+            user = by_certificate(shown.certificate, self.client_authorities)
+        if user is None and shown.token and self._post is not None:
+            return await self._by_token(self._post, shown.token)
+        return user or ANONYMOUS
+
+    async def _by_token(self, post: Post, token: str) -> User:
+        key = sha256(token.encode()).digest()
+        started_s = monotonic()
+        kept = self._users.get(key)
+        is_known = kept is not None
+        try:
+            if kept is None:
+                with self._metrics.fetching_token():
+                    kept = await self._review(post, token)
+                self._users.put(key, kept, self._ttl_s)
+        finally:
+            self._metrics.looked_at_token(monotonic() - started_s, is_known=is_known)
+        if isinstance(kept, str):
+            raise UnknownUserError(kept)
+        return kept
+
+    async def _review(self, post: Post, token: str) -> User | str:
+        review = {
+            "kind": "TokenReview",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {},
+            "spec": {"token": token},
+            "status": {"user": {}},
+        }
+        try:
+            answer = await insist(post, TOKEN_REVIEWS, review, self._metrics.reviewed_token)
+        except ReviewError as error:
+            raise UnknownUserError(str(error)) from error
+        status = answer.get("status") or {}
+        if not status.get("authenticated"):
+            return str(status.get("error") or "the token is not known")
+        user = status.get("user") or {}
+        extra = {key: tuple(values) for key, values in (user.get("extra") or {}).items()}
+        name, groups = str(user.get("username", "")), user.get("groups") or ()
+        return known(name, groups, str(user.get("uid", "")), extra)
+
+
+class Authorizer:
+    """Finds out whether they may."""
+
+    def __init__(self, options: AccessOptions, post: Post | None, metrics: AccessMetrics) -> None:
+        rules = options.authorization
+        self._paths = frozenset(
+            path.strip("/") for path in rules.authorization_always_allow_paths if path[-1:] != "*"
+        )
+        self._prefixes = tuple(
+            path[:-1].lstrip("/")
+            for path in rules.authorization_always_allow_paths
+            if path.endswith("*")
+        )
+        self._ttl_s = {
+            True: rules.authorization_webhook_cache_authorized_ttl,
+            False: rules.authorization_webhook_cache_unauthorized_ttl,
+        }
+        self._post = post
+        self._metrics = metrics
+        self._answers: Remembered[bool] = Remembered()
+
+    async def may(self, user: User, verb: str, path: str) -> bool:
+        """Whether the user may. Raises ReviewError if nobody can say."""
+        started_s = monotonic()
+        result = "error"
+        try:
+            is_allowed = await self._may(user, verb, path)
+            result = "allowed" if is_allowed else "no-opinion"
+        finally:
+            self._metrics.authorized(result, monotonic() - started_s)
+        return is_allowed
+
+    async def _may(self, user: User, verb: str, path: str) -> bool:
+        if MASTERS in user.groups or self._is_always_allowed(path):
+            return True
+        if self._post is None:
+            return False
+        key = (replace(user, extra={}), tuple(sorted(user.extra.items())), verb, path)
+        kept = self._answers.get(key)
+        if kept is None:
+            kept = await self._review(self._post, user, verb, path)
+            if len(repr(key)) <= REMEMBERED_BYTES_MAX:
+                self._answers.put(key, kept, self._ttl_s[kept])
+        return kept
+
+    def _is_always_allowed(self, path: str) -> bool:
+        bare = path.removeprefix("/")
+        return bare in self._paths or bare.startswith(self._prefixes)
+
+    async def _review(self, post: Post, user: User, verb: str, path: str) -> bool:
+        spec: dict[str, Any] = {
+            "nonResourceAttributes": {"path": path, "verb": verb},
+            "user": user.name,
+        }
+        if user.groups:
+            spec["groups"] = list(user.groups)
+        if user.extra:
+            spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+        if user.uid:
+            spec["uid"] = user.uid
+        review = {
+            "kind": "SubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "metadata": {},
+            "spec": spec,
+            "status": {"allowed": False},
+        }
+        answer = await insist(post, ACCESS_REVIEWS, review, self._metrics.reviewed_access)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+
+async def insist(
+    post: Post, path: str, review: Mapping[str, Any], observe: Callable[[str, float], None]
+) -> Mapping[str, Any]:
+    """Ask until there is an answer, ATTEMPTS times at most. Raises ReviewError."""
+    pause_s = RETRY_S
+    for attempt in range(1, ATTEMPTS + 1):
+        started_s = monotonic()
+        try:
+            code, answer = await post(path, review)
+        except ReviewError:
+            observe("<error>", monotonic() - started_s)
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            observe(str(code), monotonic() - started_s)
+            if 200 <= code < 300:
+                return answer
+            if code < 500 and code != 429:
+                raise ReviewError(str(answer.get("message") or f"status {code}"))
+        if attempt < ATTEMPTS:
+            await asyncio.sleep(pause_s)
+            pause_s *= RETRY_FACTOR
+    raise ReviewError("the API server does not answer")

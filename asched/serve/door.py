@@ -1,0 +1,332 @@
+"""A port: connections counted before TLS begins, with deadlines, one request of each at a time.
+
+    accepted ─> admitted? ─> first bytes ─TLS─> head ─> page ─> idle ─> head ─> ...
+                          └──────── HEAD_S ────────┘         └ IDLE_S ┘
+
+The kubelet's probe decides whether this process lives, and it comes through the same port as
+everything else. A new connection is therefore admitted as long as another one merely waits: of the
+address with the most connections the one that has waited longest is closed. It is refused only
+where all are being answered. Closing aborts the connection, without TLS's goodbye.
+
+Bounds  `Limits`: connections in all and by address, seconds for TLS and head together, seconds of
+        silence between requests and for reading an answer, seconds for unread rests of a body;
+        bytes of a head (`request.py`). Of the process's descriptors three of four are kept back
+        for the API client and files. ACCEPTS_MAX connections are accepted at a time.
+"""
+
+import asyncio
+import logging
+import resource
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from email.utils import formatdate
+from functools import partial
+from http import HTTPStatus
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+
+from asched.serve.pages import Page, text
+from asched.serve.request import BadRequestError, Request, read_request
+from asched.serve.turns import Turns
+
+log = logging.getLogger("asched.serve")
+
+CONNECTIONS_MAX: Final = 256
+PEER_CONNECTIONS_MAX: Final = 64
+#: One in so many descriptors may be a client's connection.
+DESCRIPTORS_SHARE: Final = 4
+HEAD_S: Final = 10.0
+#: As upstream: how long a silent connection is kept.
+IDLE_S: Final = 90.0
+#: How long the rest of a body that no page needs is read, so that the answer is not lost.
+LINGER_S: Final = 1.0
+SHUTDOWN_S: Final = 5.0
+ACCEPTS_MAX: Final = 64
+#: After a failure to accept, which as a rule is a lack of descriptors.
+ACCEPT_AGAIN_S: Final = 1.0
+#: What is buffered of a connection beyond one read, before reading pauses.
+BUFFER_BYTES: Final = 16 * 1024
+
+Handle = Callable[[Request], Awaitable[Page]]
+
+
+def connections_max() -> int:
+    """How many connections the process can afford."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return CONNECTIONS_MAX
+    return max(min(CONNECTIONS_MAX, soft // DESCRIPTORS_SHARE), 1)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """`in_all` 0: what `connections_max` says."""
+
+    in_all: int = 0
+    by_peer: int = PEER_CONNECTIONS_MAX
+    head_s: float = HEAD_S
+    idle_s: float = IDLE_S
+    linger_s: float = LINGER_S
+
+
+class _Connection:
+    """A client's connection. It is busy while a page is being made for it."""
+
+    def __init__(self, sock: socket.socket, peer: str) -> None:
+        self.sock = sock
+        self.descriptor = sock.fileno()
+        self.peer = peer
+        self.transport: asyncio.WriteTransport | None = None
+        self.is_busy = False
+        #: Since when it has waited for its client.
+        self.since_s = monotonic()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+            return
+        with suppress(OSError):  # in the middle of the handshake, which ends by this
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Protocol(asyncio.StreamReaderProtocol):
+    """A stream whose end is noticed while no one reads it."""
+
+    def __init__(
+        self,
+        made: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None],
+        lost: Callable[[], None],
+    ) -> None:
+        super().__init__(asyncio.StreamReader(BUFFER_BYTES), made)
+        self._lost = lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._lost()
+
+
+class Door:
+    """Listens, admits, and answers requests with the pages of `handle`. Plain HTTP without a
+    `context`. With `turns`, the selector of the loop it runs in, clients are served in turn.
+    """
+
+    def __init__(
+        self,
+        handle: Handle,
+        context: ssl.SSLContext | None,
+        limits: Limits | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self._in_all = self.limits.in_all or connections_max()
+        self._handle = handle
+        self._context = context
+        self._turns = turns
+        self._connections: set[_Connection] = set()
+        self._by_peer: Counter[str] = Counter()
+        self._listening: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    def open(self, listening: Sequence[socket.socket]) -> int:
+        """Accept from these sockets (`listening.py`), which are ours from now on; the port's
+        number.
+        """
+        self._listening = list(listening)
+        for one in self._listening:
+            asyncio.get_running_loop().add_reader(one, self._accept, one)
+        number: int = self._listening[0].getsockname()[1]
+        return number
+
+    async def close(self) -> None:
+        """Finish what is under way, then close."""
+        self._is_closing = True
+        for listening in self._listening:
+            asyncio.get_running_loop().remove_reader(listening)
+            listening.close()
+        self._listening.clear()
+        for connection in [one for one in self._connections if not one.is_busy]:
+            connection.abort()
+        if self._tasks:
+            _, unfinished = await asyncio.wait(self._tasks, timeout=SHUTDOWN_S)
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(ACCEPTS_MAX):
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue  # gone before it came in
+            except OSError as error:
+                log.warning("No connection can be accepted", extra={"err": error})
+                loop.remove_reader(listening)
+                loop.call_later(ACCEPT_AGAIN_S, self._accept_again, listening)
+                return
+            sock.setblocking(False)
+            connection = _Connection(sock, str(address[0]))
+            if self._admits(connection):
+                self._spawn(self._enter(connection))
+            else:
+                sock.close()
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _admits(self, connection: _Connection) -> bool:
+        """Whether there is room, or a connection that only waits has made some."""
+        own = self._by_peer[connection.peer]
+        is_crowd = own >= self.limits.by_peer
+        if is_crowd or len(self._connections) >= self._in_all:
+            log.warning(
+                "Too many connections; the one that has waited longest is closed",
+                extra={
+                    "cause": "connections",
+                    "peer": connection.peer,
+                    "ofPeer": own,
+                    "inAll": len(self._connections),
+                },
+            )
+            waiting = [
+                other
+                for other in self._connections
+                if not other.is_busy and (other.peer == connection.peer or not is_crowd)
+            ]
+            if not waiting:
+                return False
+            oldest = min(waiting, key=lambda other: (-self._by_peer[other.peer], other.since_s))
+            self._forget(oldest)
+            oldest.abort()
+        self._connections.add(connection)
+        self._by_peer[connection.peer] += 1
+        if self._turns is not None:
+            self._turns.join(connection.descriptor, connection.peer)
+        return True
+
+    def _forget(self, connection: _Connection) -> None:
+        if connection not in self._connections:
+            return
+        self._connections.remove(connection)
+        self._by_peer -= Counter({connection.peer: 1})
+        if self._turns is not None:
+            self._turns.leave(connection.descriptor)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _enter(self, connection: _Connection) -> None:
+        """Do the handshake, then answer requests until the connection ends."""
+        streams: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
+        loop = asyncio.get_running_loop()
+        streams = loop.create_future()
+
+        def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection.transport = writer.transport
+            streams.set_result((reader, writer))
+
+        is_tls = self._context is not None
+        try:
+            # A handshake's buffers and its work begin when it is this client's turn.
+            await _readable(connection.sock, self.limits.head_s)
+            await loop.connect_accepted_socket(
+                lambda: _Protocol(begin, partial(self._forget, connection)),
+                connection.sock,
+                ssl=self._context,
+                ssl_handshake_timeout=self.limits.head_s if is_tls else None,
+                ssl_shutdown_timeout=self.limits.linger_s if is_tls else None,
+            )
+            reader, writer = streams.result()
+            await self._talk(connection, reader, writer)
+        except (OSError, EOFError) as error:
+            _quiet("A connection broke off", connection.peer, error)
+        finally:
+            self._forget(connection)
+            connection.abort()
+
+    async def _talk(
+        self, connection: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer one request after the other. Raises OSError, TimeoutError among them."""
+        began_s, first = connection.since_s, b""
+        while True:
+            try:
+                async with asyncio.timeout(began_s + self.limits.head_s - monotonic()):
+                    request = await read_request(reader, writer, first)
+            except BadRequestError as error:
+                _quiet("A request could not be read", connection.peer, error)
+                _write(writer, text(f"{error}\n", error.status, nosniff=True), closes=True)
+                await self._goodbye(writer)
+                return
+            connection.is_busy = True
+            try:
+                page = await self._handle(request)
+            finally:
+                connection.is_busy, connection.since_s = False, monotonic()
+            keeps = request.keeps_alive and request.is_read and not self._is_closing
+            _write(writer, page, closes=not keeps, has_body=request.method != "HEAD")
+            async with asyncio.timeout(self.limits.idle_s):
+                await writer.drain()
+                first = await reader.read(1) if keeps else b""
+            if not keeps:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.limits.linger_s):
+                        async for _ in request.pieces():
+                            pass
+                await self._goodbye(writer)
+            if not first:
+                return
+            began_s = monotonic()
+
+    async def _goodbye(self, writer: asyncio.StreamWriter) -> None:
+        """End the connection so that the last answer arrives."""
+        writer.close()
+        async with asyncio.timeout(self.limits.linger_s):
+            await writer.wait_closed()
+
+
+async def _readable(sock: socket.socket, timeout_s: float) -> None:
+    """Wait until the client has sent something, or is gone. Closes the socket if it raises."""
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    loop.add_reader(sock, arrived.set)
+    try:
+        async with asyncio.timeout(timeout_s):
+            await arrived.wait()
+    except BaseException:
+        loop.remove_reader(sock)
+        sock.close()
+        raise
+    loop.remove_reader(sock)
+
+
+def _write(
+    writer: asyncio.StreamWriter, page: Page, *, closes: bool, has_body: bool = True
+) -> None:
+    headers = {
+        "Content-Length": str(len(page.body)),
+        "Date": formatdate(usegmt=True),
+        "Server": "asched",
+        **({"Content-Type": page.content_type} if page.content_type else {}),
+        **({"Connection": "close"} if closes else {}),
+        **page.headers,
+    }
+    lines = [f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    writer.writelines(("\r\n".join([*lines, "", ""]).encode(), page.body if has_body else b""))
+
+
+def _quiet(message: str, peer: str, error: BaseException | None) -> None:
+    log.info(message, extra={"v": 4, "peer": peer, "err": error})

@@ -1,0 +1,202 @@
+"""The extender's port: filter, prioritize, preempt and bind of the protocol, and health.
+
+    POST <anything>/filter        200 with the answer; 400 for what is no question
+    GET /healthz /livez /readyz   ok; /readyz is 503 until the cluster is known
+
+The last word of the path picks the verb, so that any urlPrefix will do. An error of ours is told in
+the answer's Error where the protocol has one, else by status 500: kube-scheduler then shows it to
+the pod, or ignores the extender if it is ignorable.
+
+Binding writes to the cluster with our credentials. It is served only to clients with a certificate
+of the given authority, or on a loopback address; there `Host` has to name a loopback address or
+localhost, so that no web page reaches it by a name of its own (DNS rebinding). Questions are JSON
+by their `Content-Type`, which a page cannot send elsewhere without asking first.
+
+Bounds  NODES_BYTES_MAX of questions with whole nodes, NAMES_BYTES_MAX where the cluster is followed
+        and names suffice: for one question, and for all that are being read or answered at once.
+        BODY_S until a question is there.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import Any, Final, Protocol
+
+import msgspec
+import orjson
+
+from asched.core.extender import wire
+from asched.core.extender.answer import Advisor
+from asched.core.extender.fields import WireError
+from asched.core.framework.status import PointError
+from asched.core.model.decode import MalformedObjectError
+from asched.core.model.quantity import QuantityError
+from asched.serve.pages import JSON, NOT_FOUND, Page, text
+from asched.serve.request import Request
+
+log = logging.getLogger("asched.extender")
+
+#: 5,000 nodes of 40 kB are 200 MB.
+NODES_BYTES_MAX: Final = 256 * 1024 * 1024
+#: The victims on 5,000 nodes, 100 on each, are 25 MB.
+NAMES_BYTES_MAX: Final = 64 * 1024 * 1024
+#: Twice kube-scheduler's httpTimeout, after which nobody waits for the answer.
+BODY_S: Final = 10.0
+#: Of what is wrong with a question, which may quote it.
+SHOWN_CHARS_MAX: Final = 1_000
+VERBS: Final = ("filter", "prioritize", "preempt", "bind")
+NO_STRANGERS: Final = (
+    "binding is served to clients with a certificate only: start asched extender with"
+    " --client-ca-file, or let kube-scheduler bind"
+)
+
+#: Runs a bind question to its end; the error, empty for success.
+BindFunction = Callable[[wire.BindingArguments], Awaitable[str]]
+
+
+class AdvisorFor(Protocol):
+    """Who answers a question: the cluster that is followed, or the nodes the question brings."""
+
+    def __call__(self, question: wire.Arguments | None) -> Advisor: ...
+
+
+class Opinion(msgspec.Struct, frozen=True):
+    """What the port needs: `is_ready` returns what is missing, empty for nothing."""
+
+    advisor_for: AdvisorFor
+    bind: BindFunction
+    is_ready: Callable[[], str]
+    may_bind: bool
+    bytes_max: int = NODES_BYTES_MAX
+    #: Whether the port is for this machine: a web page must not reach it by another name.
+    is_local: bool = False
+
+
+class _BadQuestionError(Exception):
+    """What was sent is no question of the protocol."""
+
+
+_BAD: Final = (
+    orjson.JSONDecodeError,
+    WireError,
+    MalformedObjectError,
+    QuantityError,
+    _BadQuestionError,
+)
+
+
+class SchedulerContext:
+    """Answers requests; to be run by whoever owns the port."""
+
+    def __init__(self, opinion: Opinion) -> None:
+        self._opinion = opinion
+        #: Bytes of the questions that are here now.
+        self._held = 0
+
+    async def handle(self, request: Request) -> Page:
+        if request.method == "POST":
+            return await self._ask(request)
+        if request.method in ("GET", "HEAD") and request.path in ("/healthz", "/livez", "/readyz"):
+            trouble = self._opinion.is_ready() if request.path == "/readyz" else ""
+            return text(trouble or "ok", 503 if trouble else 200)
+        return NOT_FOUND
+
+    async def _ask(self, request: Request) -> Page:
+        if self._opinion.is_local and not is_local_name(request.header("host")):
+            return text("this port answers to localhost and loopback addresses only\n", 421)
+        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
+            return text(f"a question needs Content-Type: {JSON}\n", 415)
+        verb = request.path.rpartition("/")[2]
+        if verb not in VERBS:
+            return text(f"no such verb; there are {', '.join(VERBS)}\n", 404)
+        if trouble := self._opinion.is_ready():
+            return text(f"{trouble}\n", 503)
+        pieces: list[bytes] = []
+        try:
+            async with asyncio.timeout(BODY_S):
+                async for piece in request.pieces():
+                    pieces.append(piece)
+                    self._held += len(piece)
+                    if self._held > self._opinion.bytes_max:
+                        return self._too_long(sum(map(len, pieces)))
+            return await self._answer(verb, b"".join(pieces))
+        except TimeoutError:
+            return text("the question did not come\n", 408)
+        finally:
+            self._held -= sum(map(len, pieces))
+
+    async def _answer(self, verb: str, body: bytes) -> Page:
+        try:
+            return _json(await _answered(self._opinion, verb, orjson.loads(body)))
+        except _BAD as bad:
+            return text(f"{verb}: {_shown(str(bad))}\n", 400)
+        except PointError as error:
+            return _failed(verb, str(error))
+        except Exception as error:
+            log.exception("A plugin raised")
+            return _failed(verb, f"a plugin raised {type(error).__name__}: {error}")
+
+    def _too_long(self, own: int) -> Page:
+        bound = self._opinion.bytes_max
+        if own < self._held:
+            log.warning("Too many questions at a time", extra={"bytes": self._held})
+            return text("too many questions at a time, try again\n", 503)
+        told = f"the question is longer than {bound} bytes; set nodeCacheCapable: true\n"
+        return text(told, 413)
+
+
+def is_local_name(host: str) -> bool:
+    """Whether a `Host` header names this machine by a loopback address or as localhost."""
+    name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host
+    if name.lower() == "localhost":
+        return True
+    try:
+        return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+async def _answered(opinion: Opinion, verb: str, value: Any) -> Any:
+    """The JSON of an answer. Raises what is wrong with the question, or PointError."""
+    if verb == "bind":
+        if not opinion.may_bind:
+            return wire.binding_answer(NO_STRANGERS)
+        return wire.binding_answer(await opinion.bind(wire.read_binding_arguments(value)))
+    if verb == "preempt":
+        question = wire.read_preemption_arguments(value)
+        _check_pod(question.pod)
+        return opinion.advisor_for(None).preempt(question)
+    arguments = wire.read_arguments(value)
+    _check_pod(arguments.pod)
+    advisor = opinion.advisor_for(arguments)
+    return advisor.filter(arguments) if verb == "filter" else advisor.prioritize(arguments)
+
+
+def _failed(verb: str, message: str) -> Page:
+    """An error of ours, in the answer where it can tell one."""
+    message = _shown(message)
+    log.warning("%s failed: %s", verb, message)
+    if verb == "filter":
+        return _json(wire.filter_error(message))
+    if verb == "bind":
+        return _json(wire.binding_answer(message))
+    return text(f"{verb}: {message}\n", 500)
+
+
+def _check_pod(pod: dict[str, Any]) -> None:
+    if not pod:
+        raise _BadQuestionError("the question has no Pod")
+
+
+def _shown(message: str) -> str:
+    """One line of what may have come from the question."""
+    return "".join(letter if letter.isprintable() else "?" for letter in message[:SHOWN_CHARS_MAX])
+
+
+def _json(value: Any) -> Page:
+    try:
+        return Page(orjson.dumps(value), content_type=JSON)
+    except orjson.JSONEncodeError as error:  # nodes go back as they came
+        raise _BadQuestionError(f"its nodes cannot be written again: {error}") from error

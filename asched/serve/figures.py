@@ -1,0 +1,236 @@
+"""Figures: metrics whose values are looked up when a page is made; somebody counts them anyway.
+
+They are read in the thread that renders the page; each reader copies what it goes through.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from asched import names
+from asched.core.cycle.request_book import Bookings
+from asched.core.cycle.request_cycle import Requests
+from asched.core.cycle.start_causes import CAUSES as START_CAUSES
+from asched.core.cycle.start_keeping import CHANGES as START_CHANGES
+from asched.core.cycle.start_keeping import StartTimes
+from asched.core.framework.effects import Lane
+from asched.core.framework.runner import Runner
+from asched.core.model.requests import CPU
+from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
+from asched.core.state.holds import HeldAmounts
+from asched.core.state.reservations import Reservations
+from asched.host.loops import Scheduler
+from asched.host.measured import LANE_NAMES, MeasuredDispatcher
+from asched.serve.telemetry.instruments import Families
+from asched.serve.telemetry.metrics import Metrics
+
+Values = Mapping[tuple[str, ...], float]
+
+
+class Figures:
+    """What can be read off a running scheduler."""
+
+    def __init__(self, scheduler: Scheduler, metrics: Metrics) -> None:
+        self._scheduler = scheduler
+        self._metrics = metrics
+        self._context = scheduler.machine.context
+
+    def show(self) -> None:
+        """Put all of them on the page."""
+        self._show_upstream(self._metrics.families)
+        self._show_lanes(self._metrics.families)
+        self._show_work(self._metrics.families)
+        self._show_watches(self._metrics.families)
+
+    def _show_upstream(self, families: Families) -> None:
+        text = "[STABLE] Pods that wait, by queue."
+        families.pulled("scheduler_pending_pods", "gauge", text, ("queue",), self.pending)
+        text = "[ALPHA] Nodes, pods and assumed pods known."
+        families.pulled("scheduler_cache_size", "gauge", text, ("type",), self.sizes)
+        text = "[ALPHA] Changes kept for attempts under way."
+        families.pulled("scheduler_inflight_events", "gauge", text, ("event",), self.in_flight)
+        text = "[BETA] Activities under way, by what they do."
+        families.pulled("scheduler_goroutines", "gauge", text, ("operation",), self.routines)
+
+    def _show_lanes(self, families: Families) -> None:
+        dispatcher = self._scheduler.dispatcher
+        text = "[BETA] Writes that wait, by lane."
+        read = self._by_lane(dispatcher.queued_count)
+        families.pulled("workqueue_depth", "gauge", text, ("name",), read)
+        if isinstance(dispatcher, MeasuredDispatcher):
+            text = "[BETA] Seconds spent on writes under way, by lane; it grows where one is stuck."
+            read_s = self._by_lane(dispatcher.unfinished_s)
+            families.pulled("workqueue_unfinished_work_seconds", "gauge", text, ("name",), read_s)
+            text = "[BETA] Seconds spent on the oldest write under way, by lane."
+            name = "workqueue_longest_running_processor_seconds"
+            read_s = self._by_lane(dispatcher.longest_s)
+            families.pulled(name, "gauge", text, ("name",), read_s)
+            if self._metrics.client.calls is not None:
+                text, name = (
+                    "[ALPHA] Calls that wait, by type.",
+                    "scheduler_pending_async_api_calls",
+                )
+                read_calls = dispatcher.pending_calls
+                families.pulled(name, "gauge", text, ("call_type",), read_calls)
+        text = "[ALPHA] Writes that wait, by lane."
+        families.pulled("asched_lane_queued", "gauge", text, ("lane",), read)
+        text = "[ALPHA] Requests under way, by lane."
+        read = self._by_lane(dispatcher.in_flight_count)
+        families.pulled("asched_lane_requests_in_flight", "gauge", text, ("lane",), read)
+        text = "[ALPHA] Writes given up under pressure, by lane."
+        read = self._by_lane(dispatcher.dropped_count)
+        families.pulled("asched_lane_dropped_total", "counter", text, ("lane",), read)
+
+    def _show_work(self, families: Families) -> None:
+        machine, inbox = self._scheduler.machine, self._scheduler.inbox
+        refusals = machine.context.cluster.refusals
+        text = "[ALPHA] Nodes contested by another scheduler, where room is left for a while."
+        families.pulled(
+            "asched_contested_nodes", "gauge", text, (), lambda: {(): refusals.contested}
+        )
+        text = (
+            "[ALPHA] Clashes with others that bind: pods of theirs that appeared beside a placement"
+            " of ours (overlap), pods of anybody that a kubelet refused (refused)."
+        )
+        families.pulled("asched_node_clashes_total", "counter", text, ("kind",), self.clashes)
+        text = "[ALPHA] Facts that wait for the deciding loop."
+        families.pulled("asched_inbox_depth", "gauge", text, (), lambda: {(): len(inbox)})
+        text = "[ALPHA] Pods on their way to their node."
+        families.pulled(
+            "asched_bindings_under_way", "gauge", text, (), lambda: {(): machine.bindings}
+        )
+        text = "[ALPHA] Pods woken by nothing but a timer."
+        families.pulled("asched_sweep_rescues_total", "counter", text, (), self.rescues)
+        text = "[ALPHA] Looks at woken pods, by whether they were tried or left to wait."
+        families.pulled("asched_queue_looks_total", "counter", text, ("result",), self.looks)
+        text = "[ALPHA] Node rows that plugins judged or scored."
+        read = self._by_runner(lambda runner: runner.cache.work.rows)
+        families.pulled("asched_rows_computed_total", "counter", text, ("profile",), read)
+        text = "[ALPHA] Answers of a plugin made anew for all rows."
+        read = self._by_runner(lambda runner: runner.cache.work.full_passes)
+        families.pulled("asched_full_passes_total", "counter", text, ("profile",), read)
+        text = "[ALPHA] Classes of equal pods whose work is kept."
+        read = self._by_runner(lambda runner: runner.cache.size)
+        families.pulled("asched_class_states", "gauge", text, ("profile",), read)
+
+        text = "[ALPHA] Holds of room: one a pod group, one a place of a ProvisioningRequest."
+        holds = self._context.cluster.holds
+        families.pulled("asched_holds", "gauge", text, (), lambda: {(): len(holds)})
+        text = "[ALPHA] Room held for pods to come, by resource in its own unit; cpu in cores."
+        families.pulled("asched_held_room", "gauge", text, ("resource",), self.held)
+
+        text = "[ALPHA] Starts that are promised, by certainty."
+        families.pulled("asched_promised_starts", "gauge", text, ("certainty",), self.starts)
+        text = "[ALPHA] What became of promised starts."
+        families.pulled(
+            "asched_promised_start_changes_total", "counter", text, ("change",), self.start_changes
+        )
+        text = "[ALPHA] Promised starts that were moved back, by cause."
+        families.pulled("asched_start_delays_total", "counter", text, ("cause",), self.delays)
+
+        text = "[ALPHA] ProvisioningRequests without an end, by whether places are held for them."
+        read = self.requests
+        families.pulled("asched_provisioning_requests", "gauge", text, ("state",), read)
+
+    def _show_watches(self, families: Families) -> None:
+        text = "[ALPHA] Time since a watch was last known to tell everything."
+        deaf_s = self._scheduler.hearing.deaf_s
+        read = self._by_kind(lambda reflector: deaf_s(reflector.kind))
+        families.pulled("asched_watch_staleness_seconds", "gauge", text, ("resource",), read)
+        text = "[ALPHA] Watches that were found silent."
+        read = self._by_kind(lambda reflector: reflector.doubt.silent_count)
+        families.pulled("asched_watch_silences_total", "counter", text, ("resource",), read)
+        text = "[ALPHA] Complete lists taken in."
+        read = self._by_kind(lambda reflector: reflector.list_count)
+        families.pulled("asched_watch_lists_total", "counter", text, ("resource",), read)
+        text = "[ALPHA] Objects that could not be read."
+        read = self._by_kind(lambda reflector: reflector.malformed_count)
+        families.pulled("asched_malformed_objects_total", "counter", text, ("resource",), read)
+
+    # --- readers ---------------------------------------------------------------------------------
+
+    def pending(self) -> Values:
+        """Pods by queue."""
+        pending = self._context.queue.places.pending()
+        return {(name,): count for name, count in pending._asdict().items()}
+
+    def sizes(self) -> Values:
+        """Objects by kind."""
+        placed = list(self._context.cluster.placed.values())
+        return {
+            ("assumed_pods",): sum(info.assumed for info in placed),
+            ("nodes",): self._context.cluster.nodes.count,
+            ("pods",): len(placed),
+        }
+
+    def held(self) -> Values:
+        """What holds name, by resource."""
+        found = Counter[str]()
+        for hold in self._context.cluster.holds.all():
+            for place in hold.places:
+                what = place.what
+                found.update(
+                    what.accounted if isinstance(what, HeldAmounts) else what.cls.accounted
+                )
+        return {(name,): amount / 1000 if name == CPU else amount for name, amount in found.items()}
+
+    def starts(self) -> Values:
+        promised = self._context.cluster.singleton(Reservations).all()
+        hard = sum(one.is_hard for one in promised)
+        return {("hard",): hard, ("soft",): len(promised) - hard}
+
+    def start_changes(self) -> Values:
+        outcomes = self._context.cluster.singleton(StartTimes.of).outcomes
+        return {(change,): outcomes[change] for change in START_CHANGES}
+
+    def delays(self) -> Values:
+        causes = self._context.cluster.singleton(StartTimes.of).causes
+        return {(cause,): causes[cause] for cause in START_CAUSES}
+
+    def requests(self) -> Values:
+        """How many have places, and how many wait for some."""
+        cluster = self._context.cluster
+        booked = len(cluster.singleton(Bookings))
+        waiting = max(len(cluster.singleton(Requests).tracked) - booked, 0)
+        return {("held",): booked, ("waiting",): waiting}
+
+    def looks(self) -> Values:
+        """By what became of the pod."""
+        looking = self._context.queue.looking
+        return {("tried",): looking.tried, ("left",): looking.left}
+
+    def clashes(self) -> Values:
+        refusals = self._context.cluster.refusals
+        return {("overlap",): refusals.overlaps, ("refused",): refusals.refused}
+
+    def in_flight(self) -> Values:
+        """Markers and changes by label."""
+        counts = self._context.queue.in_flight.counts.copy()
+        return {(label,): count for label, count in counts.items()}
+
+    def routines(self) -> Values:
+        """What is under way at the same time, each from when there was some of it first."""
+        counts: dict[str, int | None] = {}
+        if self._metrics.scheduler.attempts.children:
+            counts["binding"] = self._scheduler.machine.bindings
+        dispatcher = self._scheduler.dispatcher
+        if isinstance(dispatcher, MeasuredDispatcher):
+            counts[names.DEFAULT_PREEMPTION] = dispatcher.evicting
+            counts["prioritizing_extender"] = dispatcher.prioritizing
+        return {(operation,): n for operation, n in counts.items() if n is not None}
+
+    def rescues(self) -> Values:
+        """Pods that a timer moved."""
+        incoming = self._metrics.scheduler.incoming_pods.children.copy()
+        label = UNSCHEDULABLE_TIMEOUT.label
+        return {(): sum(child.value for (_, event), child in incoming.items() if event == label)}
+
+    def _by_lane(self, read: Callable[[Lane], float]) -> Callable[[], Values]:
+        return lambda: {(LANE_NAMES[lane],): read(lane) for lane in Lane}
+
+    def _by_kind(self, read: Callable[[Any], float]) -> Callable[[], Values]:
+        reflectors = self._scheduler.reflectors
+        return lambda: {(kind.plural,): read(one) for kind, one in reflectors.items()}
+
+    def _by_runner(self, read: Callable[[Runner], float]) -> Callable[[], Values]:
+        return lambda: {(name,): read(one) for name, one in self._context.runners.items()}

@@ -1,0 +1,107 @@
+"""/healthz, /livez and /readyz: named checks, each with a page of its own, and their history.
+
+    /readyz              ok, or 500 with the verbose text
+    /readyz?verbose      a line per check, excluded ones included
+    /readyz/<check>      one check alone
+
+A check that fails says why in the log and on its own page, never in the list.
+
+Source  pages recorded from kube-scheduler 1.36.2 (component-base/metrics/prometheus/slis, apiserver
+        pkg/server/healthz)
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from asched.serve.pages import NOSNIFF, NOT_FOUND, TEXT, Asked, Page
+
+log = logging.getLogger("asched.serve")
+
+#: A probe tells what is wrong; an empty text is health.
+Probe = Callable[[], str]
+
+ROOTS: Final = ("healthz", "livez", "readyz")
+
+
+class Check(msgspec.Struct, frozen=True):
+    name: str
+    probe: Probe
+
+
+def always_well() -> str:
+    return ""
+
+
+PING: Final = Check("ping", always_well)
+
+
+class Health:
+    """The checks by root. `states` and `counts` are what /metrics/slis shows."""
+
+    def __init__(self, checks: Mapping[str, Sequence[Check]]) -> None:
+        self._checks = {root: {check.name: check for check in checks[root]} for root in ROOTS}
+        #: (check, root) -> 1 if it passed when it was last asked
+        self.states: dict[tuple[str, str], int] = {}
+        #: (check, status, root) -> how often it ended like that
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+
+    def paths(self) -> Iterator[str]:
+        """Every path of a root or of one of its checks."""
+        for root, checks in self._checks.items():
+            yield f"/{root}"
+            yield from (f"/{root}/{name}" for name in checks)
+
+    def page(self, asked: Asked) -> Page | None:
+        """The page of a health path; None if the path is none."""
+        _, root, *rest = asked.path.split("/")
+        checks = self._checks.get(root)
+        if checks is None:
+            return None
+        if not rest:
+            return self._all(root, asked)
+        check = checks.get("/".join(rest))
+        return NOT_FOUND if check is None else self._one(root, check)
+
+    def _one(self, root: str, check: Check) -> Page:
+        trouble = self._ask(root, check)
+        if trouble:
+            return _text(f"internal server error: {trouble}\n", 500)
+        return Page(b"ok")
+
+    def _all(self, root: str, asked: Asked) -> Page:
+        excluded = dict.fromkeys(name for name in asked.query.get("exclude", ()) if name)
+        lines, failed = [], []
+        for check in self._checks[root].values():
+            if check.name in excluded:
+                excluded.pop(check.name)
+                lines.append(f"[+]{check.name} excluded: ok")
+                continue
+            trouble = self._ask(root, check)
+            if trouble:
+                lines.append(f"[-]{check.name} failed: reason withheld")
+                failed.append(f"{check.name}: {trouble}")
+            else:
+                lines.append(f"[+]{check.name} ok")
+        if excluded:
+            names = ", ".join(f'"{name}"' for name in sorted(excluded))
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+        if failed:
+            log.info("%s check failed: %s", root, "; ".join(failed), extra={"v": 2})
+            return _text("\n".join([*lines, f"{root} check failed", ""]), 500)
+        if not asked.has("verbose"):
+            return _text("ok")
+        return _text("\n".join([*lines, f"{root} check passed", ""]))
+
+    def _ask(self, root: str, check: Check) -> str:
+        trouble = check.probe()
+        self.states[check.name, root] = int(not trouble)
+        self.counts[check.name, "error" if trouble else "success", root] += 1
+        return trouble
+
+
+def _text(content: str, status: int = 200) -> Page:
+    return Page(content.encode(), status, TEXT, NOSNIFF)

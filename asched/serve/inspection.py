@@ -1,0 +1,303 @@
+"""The inside of a running scheduler, for pages and metrics: everything is read, nothing is changed.
+
+Values are taken between two turns of the deciding loop, so they fit together. What a page renders
+in a thread is copied first.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from asched.core.config import text
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.decided import read
+from asched.core.cycle.history import Line
+from asched.core.explain import against, changes, groups, shortfalls, ways, words
+from asched.core.framework.runner import Runner
+from asched.core.framework.status import PointError
+from asched.core.model.pod import Pod
+from asched.core.preemption.pods_by_priority import PodsByPriority
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.unschedulable import equals_of
+from asched.core.state.budget import OutOfTurn
+from asched.core.state.pod_groups import group_key
+from asched.core.state.pods import PodInfo
+from asched.host.loops import Scheduler
+from asched.host.user_plugins.catalogue import Catalogue
+from asched.ops.audit.auditor import Auditor
+from asched.serve.past import Past
+from asched.serve.view import holds, starts
+from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
+
+#: Nodes named in an explanation, the nearest misses first.
+MISSES_MAX: Final = 10
+#: Of a dump, each with some hundred pods: a few milliseconds.
+NODES_AT_ONCE: Final = 64
+#: ... and steps of a sorted listing, of which each tells one pod or sorts a few dozens.
+STEPS_AT_ONCE: Final = 100
+
+
+class Inspection:
+    """Implements `serve.inspector.Inspector`. `is_leader` asks the election."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        configuration: SchedulerConfiguration,
+        is_leader: Callable[[], bool],
+        auditor: Auditor,
+        plugins: Catalogue | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._auditor = auditor
+        self._context = scheduler.machine.context
+        self.current, self.plugins = configuration, plugins or Catalogue()
+        self._past = Past(self._context)
+        self.is_leader = is_leader
+
+    def configuration(self) -> Mapping[str, Any]:
+        return text.without_keys(self.current)
+
+    def pods(self) -> Iterable[Pod]:
+        return list(self._context.cluster.pods_seen.values())
+
+    def audit_report(self) -> Mapping[str, Any]:
+        return self._auditor.report.told()
+
+    async def audit_now(self) -> Mapping[str, Any]:
+        return (await self._auditor.now()).told()
+
+    # --- dumps -----------------------------------------------------------------------------------
+
+    async def queue_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
+        """Whoever moves meanwhile may be told twice, or not at all."""
+        queue = self._context.queue
+        for name, steps in (*queue.places.by_steps(), ("inFlight", iter(queue.in_flight.pods()))):
+            yield name, []
+            while some := list(islice(steps, STEPS_AT_ONCE)):
+                yield name, [_queued(queued) for queued in some if queued is not None]
+                await asyncio.sleep(0)
+
+    async def cache_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
+        cluster = self._context.cluster
+        yield "nodes", []
+        async for rows in in_slices(list(cluster.nodes.row_of.values()), NODES_AT_ONCE):
+            await as_it_is(cluster)
+            yield "nodes", [node for row in rows if (node := self._node(row)) is not None]
+        assumed = list[str]()
+        async for infos in in_slices(list(cluster.placed.values())):
+            assumed += [info.pod.key for info in infos if info.assumed]
+        yield "assumedPods", sorted(assumed)
+
+    def _node(self, row: int) -> Mapping[str, Any] | None:
+        """None if it went meanwhile."""
+        cluster = self._context.cluster
+        node = cluster.nodes.node_at[row] if row < cluster.nodes.height else None
+        if node is None:
+            return None
+        return {
+            "name": node.metadata.name,
+            "allocatable": dict(node.status.allocatable or {}),
+            "pods": sorted(info.pod.key for info in cluster.pods_on(row).values()),
+        }
+
+    def shadow(self) -> Mapping[str, Any] | None:
+        beside = self._context.beside
+        return None if beside is None else beside.told()
+
+    # --- one pod ---------------------------------------------------------------------------------
+
+    async def explain(
+        self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
+    ) -> Mapping[str, Any] | None:
+        """Its place, its history, its last rejection, how each node looks at it now, and which
+        changes would help; for a placed pod what speaks against another node. Others have their
+        turn between two kinds of changes.
+        """
+        key = f"{namespace}/{name}"
+        history = (await linked(self._context.histories)).of(key)
+        await as_it_is(self._context.cluster)
+        pod = self._context.cluster.pods_seen.get(key)
+        if pod is None and not history:
+            return None
+        told: dict[str, Any] = {"pod": key, "story": [_line(line) for line in history]}
+        if pod is None:
+            return {**told, "place": "gone"}
+        told["node"] = pod.spec.node_name or ""
+        told["schedulerName"] = pod.spec.scheduler_name
+        told["priority"] = pod.priority
+        if group := group_key(pod):
+            told["group"] = group
+        told.update(self._place(pod))
+        runner = self._context.runners.get(pod.spec.scheduler_name)
+        if runner is not None and against_node:
+            lines = (line for line in reversed(told["story"]) if "feasible" in line)
+            nominator, chosen = self._context.nominator, next(lines, None)
+            told["against"] = against.against(runner, nominator, pod, against_node, chosen)
+        if runner is not None and not pod.spec.node_name:
+            told.update(await self._prospects(pod, runner, tries_changes=tries_changes))
+        return told
+
+    async def at_decision(
+        self, namespace: str, name: str, against_node: str
+    ) -> Mapping[str, Any] | None:
+        key = f"{namespace}/{name}"
+        history = (await linked(self._context.histories)).of(key)
+        pod = self._context.cluster.pods_seen.get(key)
+        lines = (_line(line) for line in reversed(history))
+        chosen = next((line for line in lines if "feasible" in line), None)
+        if pod is None or chosen is None:
+            return None
+        return await self._past.against(self.current, self.plugins, pod, against_node, chosen)
+
+    async def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
+        """How each node looks at a waiting pod now, what is missing, and what would help."""
+        cluster = self._context.cluster
+        info = cluster.classes.info_of(pod)
+        found: dict[str, Any] = {"now": await _verdicts_now(info, runner)}
+        company = groups.company_of(cluster, pod, self._equals(pod))
+        needed = 1 if company is None else company.needed
+        if found["now"].get("feasible") and needed == 1:
+            return found
+        if not found["now"].get("feasible"):
+            found["missing"] = shortfalls.missing_everywhere(cluster, info)
+            found["taints"] = shortfalls.taints_in_the_way(cluster, info)
+            found["holds"] = holds.holds_for(self._context, pod)
+            found["start"] = starts.start_of_pod(self._context, pod)
+            found["promised"] = starts.starts_of_others(self._context, pod)
+        if needed > 1:
+            found["together"] = needed
+        if company is not None and tries_changes:
+            lines = cluster.singleton(PodsByPriority)
+            await in_turns(cluster.budget, lines.catch_up)  # for who would have to go
+            found["changes"] = helping = []
+            nominator = self._context.nominator
+            for some in changes.in_parts(runner, nominator, pod, company.others, needed):
+                helping += [_told(change) for change in some]
+                await asyncio.sleep(0)
+                await as_it_is(cluster)
+        return found
+
+    def _equals(self, pod: Pod) -> list[Pod]:
+        """Those that wait as this one does, itself among them."""
+        queued = self._context.queue.places.get(pod.key)
+        if queued is None or queued.group is None:
+            return []
+        return [other.pod for other in equals_of(queued)]
+
+    def _place(self, pod: Pod) -> dict[str, Any]:
+        if pod.spec.node_name:
+            return {"place": "bound"}
+        queue = self._context.queue
+        queued = queue.places.get(pod.key)
+        if queued is not None:
+            place = queue.places.name_of(queued)
+            alike = len(equals_of(queued)) if queued.group is not None else 1
+            told = {"place": "gated" if queued.is_gated else place, "alike": alike}
+            return {**told, **_queued(queued)}
+        if pod.uid in queue.in_flight:
+            return {"place": "in flight"}
+        if not self._context.owns(pod):
+            return {"place": "another scheduler's"}
+        assumed = self._context.cluster.placed.get(pod.uid)
+        return {"place": "being bound" if assumed is not None else "unknown"}
+
+
+def _told(change: "ways.Change") -> dict[str, Any]:
+    told = change._asdict()
+    if not change.of:  # nobody else waits for the same
+        del told["takes"], told["of"]
+    return told
+
+
+def _queued(queued: QueuedPod) -> dict[str, Any]:
+    return {
+        "pod": queued.key,
+        "attempts": queued.attempts,
+        "rejectedBy": sorted(queued.rejectors),
+        "gatedBy": queued.gated_by,
+        "wokenBy": queued.woken_by,
+        "since": queued.timestamp_s,
+        "backoffUntil": queued.backoff_until_s,
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    told: dict[str, Any] = {"at": line.at_s, "attempt": line.attempt, "what": line.step.value}
+    details = read(line)
+    if details is not None:
+        told.update(details.told())
+    elif line.details is not None:
+        told["details"] = line.details
+    return told
+
+
+async def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
+    """What each filter says of each node as the columns stand, without deciding anything."""
+    count = runner.cluster.nodes.count
+    if not count:
+        return {"nodes": 0}
+    try:
+        return await in_turns(runner.cluster.budget, partial(_verdicts, info, runner))
+    except (OutOfTurn, PointError) as error:
+        return {"nodes": count, "error": str(error)}
+
+
+def _verdicts(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
+    """Raises OutOfTurn, PointError."""
+    nodes = runner.cluster.nodes
+    state = runner.cache.state_of(info)
+    outcome = state.update(info)
+    if outcome.rejection is not None:
+        said = outcome.rejection
+        return {"nodes": nodes.count, "preFilter": said.message, "plugin": said.plugin}
+    live = nodes.columns.read("live")[: nodes.height]
+    if outcome.rows is not None:
+        looked_at = np.zeros(nodes.height, dtype=np.bool_)
+        looked_at[list(outcome.rows)] = True
+        live = live & looked_at
+    objections = np.zeros(nodes.height, dtype=np.int64)
+    funnel, left = [], live.copy()
+    for verdict in state.active:
+        refused = verdict.codes[: nodes.height] != 0
+        objections += refused & live
+        before, left = int(left.sum()), left & ~refused
+        funnel.append(
+            {
+                "plugin": verdict.plugin.name,
+                "refuses": int((refused & live).sum()),
+                "left": int(left.sum()),
+                "of": before,
+            }
+        )
+    rows = np.flatnonzero(live & (objections > 0))
+    missing = shortfalls.missing_shares(runner.cluster, info)[rows]
+    nearest = rows[np.lexsort((missing, objections[rows]))][:MISSES_MAX]
+    return {
+        "nodes": nodes.count,
+        "lookedAt": int(live.sum()),
+        "feasible": int(left.sum()),
+        "funnel": funnel,
+        "nearestMisses": [_miss(info, runner, state.active, int(row)) for row in nearest],
+    }
+
+
+def _miss(info: PodInfo, runner: Runner, active: Iterable[Any], row: int) -> Mapping[str, Any]:
+    node = runner.cluster.nodes.node_at[row]
+    assert node is not None
+    said = []
+    for verdict in active:
+        code = int(verdict.codes[row])
+        if code:
+            status = verdict.plugin.explain(info, code)
+            said.append({"plugin": verdict.plugin.name, "reason": ", ".join(status.reasons)})
+    return {
+        "node": node.metadata.name,
+        "objections": said,
+        "missing": shortfalls.missing_on(runner.cluster, info, row),
+        "taints": list(map(words.spelt, shortfalls.untolerated(node, info.pod))),
+    }

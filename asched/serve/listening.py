@@ -1,0 +1,50 @@
+"""Taking a port. Whoever comes is kept waiting by the kernel until a door opens (`door.py`)."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Iterable
+from typing import Any, Final
+
+from asched.serve.options import CannotServeError
+
+BACKLOG: Final = 128
+
+
+async def listen(
+    host: str, port: int, *, cure: str, reuse_port: bool = False
+) -> list[socket.socket]:
+    """Sockets that listen. Raises CannotServeError, which ends in the cure."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        return _listen(found, reuse_port=reuse_port)
+    except OSError as error:
+        raise CannotServeError(
+            f"cannot listen on {host}:{port}: {error.strerror}; {cure}"
+        ) from error
+
+
+def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socket.socket]:
+    """A socket for each address that this machine has. Raises OSError."""
+    listening: list[socket.socket] = []
+    trouble = OSError(errno.EADDRNOTAVAIL, "no such address")
+    for family, _, _, _, address in found:
+        try:
+            one = socket.create_server(
+                address[:2], family=family, backlog=BACKLOG, reuse_port=reuse_port
+            )
+        except OSError as error:
+            trouble = error
+            if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                continue  # no IPv6 here, for instance
+            for other in listening:
+                other.close()
+            raise
+        one.setblocking(False)
+        listening.append(one)
+    if not listening:
+        raise trouble
+    return listening

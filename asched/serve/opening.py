@@ -1,0 +1,97 @@
+"""When the pages open: the port is taken at once, and answered when the first decisions are out.
+
+Certificates take a tenth of a second of CPU, on a busy machine several times that, which would come
+before the first binding. The kernel keeps clients that ask meanwhile waiting. What cannot be served
+ends the process in order, with the lease handed on.
+
+Bounds  OPEN_S until they open, whatever else goes on.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.host.lease_thread import LeaseThread
+from asched.host.loops import Scheduler
+from asched.kube.errors import ConnectError
+from asched.serve import listening
+from asched.serve.inspection import Inspection
+from asched.serve.options import CannotServeError, ServingPlan
+from asched.serve.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from asched.serve.serving import Serving
+
+#: A kubelet's first probe comes after a second at the earliest, by default after ten.
+OPEN_S: Final = 1.0
+
+
+class Pages:
+    """`take_port`, then `open` as a task beside the scheduler, then `close`."""
+
+    def __init__(
+        self,
+        plan: ServingPlan,
+        scheduler: Scheduler,
+        inspection: Inspection,
+        metrics: Metrics,
+        campaign: LeaseThread | None,
+    ) -> None:
+        self._plan = plan
+        self._scheduler = scheduler
+        self._inspection = inspection
+        self._metrics = metrics
+        self._campaign = campaign
+        self._listening: Sequence[socket.socket] = ()
+        self._open: Callable[..., Awaitable[Serving]] | None = None
+        self._serving: Serving | None = None
+        self._failure: Exception | None = None
+
+    async def take_port(self) -> None:
+        """Raises CannotServeError."""
+        options = self._plan.options
+        if not self._plan.is_on:
+            return
+        # A tenth of a second of CPU, which decisions would have to wait for later.
+        from asched.serve.serving import Serving
+
+        self._open = Serving.open
+        self._listening = await listening.listen(
+            options.bind_address,
+            options.secure_port,
+            cure="choose another --secure-port, or 0 to serve nothing",
+            reuse_port=options.permit_port_sharing,
+        )
+
+    async def open(self, configuration: SchedulerConfiguration) -> None:
+        """Answer on the port that was taken, if there is one."""
+        if self._open is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OPEN_S):
+                await self._scheduler.begun.wait()
+        try:
+            self._serving = await self._open(
+                self._plan,
+                self._scheduler,
+                self._inspection,
+                self._metrics,
+                self._campaign,
+                listening=self._listening,
+                is_profiling=configuration.enable_profiling,
+            )
+        except (CannotServeError, ConnectError) as error:
+            self._failure = error
+            self._scheduler.stop()
+
+    async def close(self) -> None:
+        """Raises what kept them from opening."""
+        if self._serving is not None:
+            await self._serving.close()
+        for one in self._listening:
+            one.close()
+        if self._failure is not None:
+            raise self._failure

@@ -1,0 +1,235 @@
+"""Which path shows what.
+
+    /healthz /livez /readyz and their checks     /metrics /metrics/resources /metrics/slis
+    /configz /statusz /flagz                     /debug/pprof/* /debug/flags/v (profiling)
+    /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's history
+    /debug/asched/shadow                         how a shadowed scheduler's decisions compare
+    /debug/asched/audit                          what differed from the API server; POST looks again
+    /debug/asched/view, /nodes/NAME, /groups/NS/NAME, /ui/   the live view and its page
+
+As upstream, most pages do not care for the method; `DELETE` on a page of metrics forgets what was
+counted.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+from prometheus_client.core import Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from asched.serve import resources, ui
+from asched.serve.health import Health
+from asched.serve.inspector import Inspector, Viewer
+from asched.serve.pages import JSON, NOSNIFF, NOT_FOUND, Asked, Page, as_json, text
+from asched.serve.profiling import PREFIX, PROFILES, Profiling
+from asched.serve.telemetry.log import set_verbosity
+from asched.serve.telemetry.metrics import Metrics
+from asched.serve.zpages import accepted, flagz, statusz
+
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping={}"
+OWN: Final = "/debug/asched/"
+PODS: Final = f"{OWN}pods/"
+NODES: Final = f"{OWN}nodes/"
+GROUPS: Final = f"{OWN}groups/"
+UI: Final = "/ui/"
+RESET: Final = text("metrics reset\n")
+#: As wide as upstream's flag.
+VERBOSITY_BITS: Final = 31
+
+
+class Routes:
+    """All pages of a process but those `hidden`. `is_profiling` opens /debug/pprof and
+    /debug/flags.
+    """
+
+    def __init__(
+        self,
+        inspector: Inspector,
+        viewer: Viewer,
+        metrics: Metrics,
+        health: Health,
+        flags: Mapping[str, str],
+        *,
+        is_profiling: bool,
+        started_s: float,
+        hidden: frozenset[str] = frozenset(),
+    ) -> None:
+        self._inspector = inspector
+        self._viewer = viewer
+        self._metrics = metrics
+        self._health = health
+        self._profiling = Profiling() if is_profiling else None
+        self._started_s = started_s
+        self._table: dict[str, Callable[[Asked], Page | Awaitable[Page]]] = {
+            "/metrics": self._counted,
+            "/metrics/resources": self._resources,
+            "/metrics/slis": self._slis,
+            "/configz": lambda _: as_json({"componentconfig": inspector.configuration()}),
+            "/statusz": statusz().page,
+            "/flagz": flagz(flags).page,
+            f"{OWN}queue": lambda _: _dumped(inspector.queue_dump()),
+            f"{OWN}cache": lambda _: _dumped(inspector.cache_dump()),
+            f"{OWN}view": self._view,
+            f"{OWN}shadow": self._shadow,
+            f"{OWN}audit": self._audit,
+            UI: lambda _: ui.page(),
+            UI[:-1]: lambda _: ui.MOVED,
+        }
+        if self._profiling is not None:
+            for name in ("", "/", *(f"/{profile}" for profile in PROFILES)):
+                self._table[f"{PREFIX}{name}"] = self._profiling.page
+            self._table["/debug/flags/v"] = _verbosity
+        for path in hidden:
+            del self._table[path]
+
+    def paths(self) -> Iterator[str]:
+        """Every path that is served, with one object for all."""
+        yield from self._table
+        yield from (f"{PODS}NAMESPACE/NAME", f"{NODES}NAME", f"{GROUPS}NAMESPACE/NAME")
+        yield from self._health.paths()
+
+    async def page(self, asked: Asked) -> Page:
+        """The page of a path; 404 for paths that are none."""
+        handler = self._table.get(asked.path)
+        if handler is not None:
+            answer = handler(asked)
+            return answer if isinstance(answer, Page) else await answer
+        if asked.path.startswith(OWN):
+            return await self._object(asked)
+        if self._profiling is not None and asked.path.startswith(f"{PREFIX}/"):
+            return await self._profiling.page(asked)
+        return self._health.page(asked) or NOT_FOUND
+
+    async def _counted(self, asked: Asked) -> Page:
+        if asked.method == "DELETE":
+            self._metrics.reset()
+            return RESET
+        return _metrics(await self._metrics.page(), asked)
+
+    async def _resources(self, asked: Asked) -> Page:
+        if asked.method == "DELETE":
+            return RESET
+        if not self._inspector.is_leader():
+            return Page(content_type="")
+        pods = list(self._inspector.pods())
+        return _metrics(await asyncio.to_thread(resources.render, pods), asked)
+
+    def _slis(self, asked: Asked) -> Page:
+        if asked.method == "DELETE":
+            return RESET
+        return _metrics(_slis(self._health, self._started_s), asked)
+
+    async def _view(self, asked: Asked) -> Page:
+        names_of, since = _number(asked, "names", -1), _number(asked, "since", 0)
+        return as_json(await self._viewer.view(names_of, since))
+
+    def _shadow(self, _: Asked) -> Page:
+        told = self._inspector.shadow()
+        return NOT_FOUND if told is None else as_json(told)
+
+    async def _audit(self, asked: Asked) -> Page:
+        """POST compares everything with the API server; GET tells what was found so far."""
+        if asked.method == "POST":
+            return as_json(await self._inspector.audit_now())
+        return as_json(self._inspector.audit_report())
+
+    async def _object(self, asked: Asked) -> Page:
+        """A pod, a node or a gang."""
+        inspector, told = self._inspector, None
+        match asked.path.removeprefix(OWN).split("/"):
+            case ["pods", namespace, name]:
+                against = "".join(asked.query.get("against", ())[:1])
+                tries = asked.query.get("changes") != ("no",)
+                told = await inspector.explain(namespace, name, against, tries_changes=tries)
+                if told is not None and "against" in told:
+                    then = await inspector.at_decision(namespace, name, against)
+                    told = {**told, "against": {**told["against"], "then": then}}
+            case ["nodes", name]:
+                told = self._viewer.node(name)
+            case ["groups", namespace, name]:
+                told = self._viewer.gang(f"{namespace}/{name}")
+                rejected = (told or {}).get("rejected", "")
+                if rejected and asked.query.get("explain") == ("yes",):
+                    why = await inspector.explain(*rejected.split("/"))
+                    told = {**(told or {}), "rejectedPod": why}
+        return NOT_FOUND if told is None else as_json(told)
+
+
+async def _dumped(parts: AsyncIterator[tuple[str, list[Any]]]) -> Page:
+    """A mapping of lists, each part made JSON of as it comes: a dump may have 100,000 pods."""
+    found: dict[str, list[bytes]] = {}
+    async for name, some in parts:
+        made = found.setdefault(name, [])
+        if some:
+            made.append(orjson.dumps(some)[1:-1])
+    lists = (b'"%s":[%s]' % (name.encode(), b",".join(made)) for name, made in found.items())
+    return Page(b"{%s}\n" % b",".join(lists), 200, JSON, NOSNIFF)
+
+
+def _number(asked: Asked, name: str, otherwise: int) -> int:
+    """A number of the query; what is none counts as not given."""
+    text = "".join(asked.query.get(name, ())[:1])
+    return int(text) if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) else otherwise
+
+
+def _metrics(body: bytes, asked: Asked) -> Page:
+    """Text 0.0.4, whatever else is asked for; only the escaping of names is negotiated."""
+    escaping = "underscores"
+    for media_type, parameters in accepted(asked.accept):
+        if media_type == "text/plain" and parameters.get("escaping") == "allow-utf-8":
+            escaping = "allow-utf-8"
+    return Page(body, 200, METRICS_TYPE.format(escaping))
+
+
+class _Slis(Collector):
+    def __init__(self, health: Health, started_s: float) -> None:
+        self._health = health
+        self._started_s = started_s
+
+    def collect(self) -> Iterator[Metric]:
+        state = Metric(
+            "kubernetes_healthcheck",
+            "[STABLE] 1 if a health check passed when last asked.",
+            "gauge",
+        )
+        for (name, root), passed in sorted(self._health.states.copy().items()):
+            state.add_sample(state.name, {"name": name, "type": root}, passed)
+        total = Metric("kubernetes_healthchecks", "[STABLE] Results of health checks.", "counter")
+        for (name, status, root), count in sorted(self._health.counts.copy().items()):
+            labels = {"name": name, "status": status, "type": root}
+            total.add_sample("kubernetes_healthchecks_total", labels, count)
+        yield from (metric for metric in (state, total) if metric.samples)
+        start = Metric(
+            "process_start_time_seconds",
+            "[ALPHA] When the process began, in seconds since 1970.",
+            "gauge",
+        )
+        start.add_sample(start.name, {}, self._started_s)
+        yield start
+
+
+def _slis(health: Health, started_s: float) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Slis(health, started_s))
+    return generate_latest(registry)
+
+
+def _verbosity(asked: Asked) -> Page:
+    """PUT sets `-v` of the running process."""
+    if asked.method != "PUT":
+        return _plain("unsupported http method\n", 406)
+    told = asked.body.decode(errors="replace")
+    if len(told) > VERBOSITY_BITS or not re.fullmatch(r"[0-9]+", told, re.ASCII):
+        return _plain(f'strconv.ParseUint: parsing "{told}": invalid syntax\n', 400)
+    if int(told) >= 1 << VERBOSITY_BITS:
+        return _plain(f'strconv.ParseUint: parsing "{told}": value out of range\n', 400)
+    set_verbosity(int(told))
+    return _plain(f"successfully set klog.logging.verbosity to {int(told)}\n", 200)
+
+
+def _plain(content: str, status: int) -> Page:
+    return Page(content.encode(), status, "text/plain", NOSNIFF)

@@ -1,0 +1,155 @@
+"""The serving port of a scheduler: which checks there are, and everything a page needs.
+
+Readiness tells more than upstream's: handlers that do not hear of a kind any more count as not
+synchronized (`hearing.py`), and a leader without a fresh lease is not well.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from time import time
+from typing import Any, Final
+
+from asched.host.lease_thread import LeaseThread
+from asched.host.loops import Scheduler
+from asched.host.tasks import Unawaited, in_thread, tell_loop
+from asched.kube.session import ConnectionOptions
+from asched.serve.access import Access
+from asched.serve.app import Server
+from asched.serve.figures import Figures
+from asched.serve.health import PING, Check, Health
+from asched.serve.inspection import Inspection
+from asched.serve.options import ServingPlan
+from asched.serve.pages import Asked, Page
+from asched.serve.routes import Routes
+from asched.serve.telemetry.log import loop_failed
+from asched.serve.telemetry.metrics import Metrics
+from asched.serve.turns import Turns
+from asched.serve.view.live import LiveView
+
+Pages = Callable[[Asked], Coroutine[Any, Any, Page]]
+#: Its requests have 5 s to end.
+STOP_S: Final = 7.0
+
+
+def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
+    """The checks, in upstream's order."""
+
+    def synced() -> str:
+        if not scheduler.is_synced:
+            return "handlers are not fully synchronized"
+        return scheduler.hearing.trouble()
+
+    def shutdown() -> str:
+        return "process is shutting down" if scheduler.is_stopping else ""
+
+    ready = [Check("shutdown", shutdown), Check("sched-handler-sync", synced)]
+    if campaign is None:
+        return Health({"healthz": [PING], "livez": [PING], "readyz": ready})
+    election = Check("leaderElection", campaign.trouble)
+    return Health({"healthz": [election], "livez": [PING], "readyz": [election, *ready]})
+
+
+class Serving:
+    """The port, in a thread. Opened by `pages.py`, closed after the scheduler has run.
+
+        clients <─> port's thread: TLS, requests, who asks and may they ──Asked──> deciding loop
+                                                                        <──Page───┘
+
+    Whatever a client without rights may cause happens in the thread, within its share of CPU time
+    (`turns.py`); pages of those with rights, and of probes, are made on the deciding loop, which
+    is the only place where its state is read. A loop that stands answers no probe, either.
+    """
+
+    def __init__(self, plan: ServingPlan, metrics: Metrics, own: ConnectionOptions) -> None:
+        self._plan = plan
+        self._metrics = metrics
+        self._own = own
+        self._home = asyncio.get_running_loop()
+        self._opened: asyncio.Future[None] = self._home.create_future()
+        self._over: asyncio.Future[None] = self._home.create_future()
+        self._stop: Callable[[], None] = lambda: None
+
+    @classmethod
+    async def open(
+        cls,
+        plan: ServingPlan,
+        scheduler: Scheduler,
+        inspection: Inspection,
+        metrics: Metrics,
+        campaign: LeaseThread | None,
+        *,
+        listening: Sequence[socket.socket],
+        is_profiling: bool,
+    ) -> "Serving":
+        """Answer the clients of these sockets. Raises CannotServeError or ConnectError."""
+        Figures(scheduler, metrics).show()
+        live = LiveView(scheduler, metrics, plan.version(), inspection.is_leader)
+        routes = Routes(
+            inspection,
+            live,
+            metrics,
+            health_of(scheduler, campaign),
+            plan.flags,
+            is_profiling=is_profiling,
+            started_s=time(),
+            hidden=plan.hidden,
+        )
+        serving = cls(plan, metrics, scheduler.session.options)
+        await serving.start(routes.page, listening)
+        scheduler.tasks.spawn("pulse", live.pulse.run())
+        scheduler.tasks.spawn("port", serving.watch())
+        return serving
+
+    async def start(self, pages: Pages, listening: Sequence[socket.socket]) -> None:
+        """Serve these pages, which are made on the loop that calls this."""
+        self._over = in_thread("port", partial(self._run, pages, listening))
+        await asyncio.wait([self._opened, self._over], return_when=asyncio.FIRST_COMPLETED)
+        if not self._opened.done():
+            await self._over
+
+    async def watch(self) -> None:
+        """Raises what ended the thread."""
+        await asyncio.shield(self._over)
+
+    async def close(self) -> None:
+        """Finish what is under way, then close."""
+        self._stop()
+        await asyncio.wait([self._over], timeout=STOP_S)
+
+    # --- in the thread ---------------------------------------------------------------------------
+
+    def _run(self, pages: Pages, listening: Sequence[socket.socket]) -> None:
+        turns = Turns()
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(turns)) as runner:
+            runner.run(self._serve(pages, listening, turns))
+
+    async def _serve(self, pages: Pages, listening: Sequence[socket.socket], turns: Turns) -> None:
+        here, stop = asyncio.get_running_loop(), asyncio.Event()
+        here.set_exception_handler(loop_failed)
+        here.set_default_executor(Unawaited())
+
+        async def from_home(asked: Asked) -> Page:
+            made = asyncio.run_coroutine_threadsafe(pages(asked), self._home)
+            return await asyncio.wrap_future(made)
+
+        plan = self._plan
+        access = await Access.open(plan.access, self._metrics.access, self._own)
+        try:
+            judges = access.authenticator, access.authorizer
+            server = Server(plan.options, from_home, *judges, turns=turns)
+            server.certificates.trust(access.authorities())
+            server.start(listening)
+            self._stop = lambda: tell_loop(here, stop.set)
+            tell_loop(self._home, self._opened.set_result, None)
+            works = server.keep_certificates(), access.follow(server.certificates), stop.wait()
+            tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await server.stop()
+            for task in tasks:
+                task.cancel()
+            for task in ended:
+                await task
+        finally:
+            await access.close()

@@ -1,0 +1,296 @@
+"""Metrics that every Kubernetes component has, and our own under asched_*.
+
+    leader_election_*          who leads
+    kubernetes_build_info, kubernetes_feature_enabled
+    authentication_*, authorization_*, apiserver_delegated_*   who asked us for pages
+    asched_*                   what kube-scheduler has no word for
+
+Families whose upstream names break Prometheus' naming rules (authentication_attempts,
+authentication_token_cache_active_fetch_count, authenticated_user_requests) are left out, so that
+promtool finds nothing to say.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics, and recorded pages
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from asched.serve.telemetry.instruments import Families, exponential
+
+ASKING_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+AUTH_BOUNDS: Final = exponential(0.001, 2, 15)
+TOKEN_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+DELEGATED_BOUNDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
+LAG_BOUNDS: Final = exponential(0.0005, 2, 14)
+
+#: The version whose behaviour, flags and metrics these are.
+KUBERNETES_VERSION: Final = "1.36.3"
+
+
+class LeaderMetrics:
+    """Who leads, by the name of the lease."""
+
+    def __init__(self, families: Families) -> None:
+        self._status = families.gauge(
+            "leader_election_master_status",
+            "[ALPHA] 1 while this process leads, 0 while it stands by; `name` is the lease.",
+            ("name",),
+        )
+        self._slow_path = families.counter(
+            "leader_election_slowpath_total",
+            "[ALPHA] Renewals that had to read the lease first.",
+            ("name",),
+        )
+
+    def leads(self, lease: str, *, is_leader: bool) -> None:
+        self._status.of(lease).value = float(is_leader)
+
+    def took_slow_path(self, lease: str) -> None:
+        self._slow_path.of(lease).value += 1
+
+
+class AccessMetrics:
+    """Who asked for our pages, and what the API server said about them."""
+
+    def __init__(self, families: Families) -> None:
+        self.authentication = families.histogram(
+            "authentication_duration_seconds",
+            "[ALPHA] Time to find out who asks, by result.",
+            AUTH_BOUNDS,
+            ("result",),
+        )
+        self.authorization = families.histogram(
+            "authorization_duration_seconds",
+            "[ALPHA] Time to find out whether they may, by result.",
+            AUTH_BOUNDS,
+            ("result",),
+        )
+        self.authorizations = families.counter(
+            "authorization_attempts_total",
+            "[ALPHA] Decisions who may see a page: allowed, denied, no-opinion or error.",
+            ("result",),
+        )
+        self.authn_requests = families.counter(
+            "apiserver_delegated_authn_request_total",
+            "[ALPHA] TokenReviews by status code.",
+            ("code",),
+        )
+        self.authn_duration = families.histogram(
+            "apiserver_delegated_authn_request_duration_seconds",
+            "[ALPHA] Time of a TokenReview by status code.",
+            DELEGATED_BOUNDS,
+            ("code",),
+        )
+        self.authz_requests = families.counter(
+            "apiserver_delegated_authz_request_total",
+            "[ALPHA] SubjectAccessReviews by status code.",
+            ("code",),
+        )
+        self.authz_duration = families.histogram(
+            "apiserver_delegated_authz_request_duration_seconds",
+            "[ALPHA] Time of a SubjectAccessReview by status code.",
+            DELEGATED_BOUNDS,
+            ("code",),
+        )
+
+        self._token_families(families)
+
+    def _token_families(self, families: Families) -> None:
+        self.token_requests = families.counter(
+            "authentication_token_cache_request_total",
+            "[ALPHA] Tokens looked at: hit (it was remembered) or miss.",
+            ("status",),
+        )
+        self.token_duration = families.histogram(
+            "authentication_token_cache_request_duration_seconds",
+            "[ALPHA] Time to find out whose a token is, hit or miss.",
+            TOKEN_BOUNDS,
+            ("status",),
+        )
+        self.token_fetches = families.counter(
+            "authentication_token_cache_fetch_total",
+            "[ALPHA] Reviews of tokens: ok (whatever they said) or error.",
+            ("status",),
+        )
+
+    def looked_at_token(self, duration_s: float, *, is_known: bool) -> None:
+        status = "hit" if is_known else "miss"
+        self.token_requests.of(status).value += 1
+        self.token_duration.of(status).observe(duration_s)
+
+    @contextmanager
+    def fetching_token(self) -> Iterator[None]:
+        """Around the review of a token; an exception is an error."""
+        status = "error"
+        try:
+            yield
+            status = "ok"
+        finally:
+            self.token_fetches.of(status).value += 1
+
+    def authenticated(self, result: str, duration_s: float) -> None:
+        self.authentication.of(result).observe(duration_s)
+
+    def authorized(self, result: str, duration_s: float) -> None:
+        self.authorizations.of(result).value += 1
+        self.authorization.of(result).observe(duration_s)
+
+    def reviewed_token(self, code: str, duration_s: float) -> None:
+        self.authn_requests.of(code).value += 1
+        self.authn_duration.of(code).observe(duration_s)
+
+    def reviewed_access(self, code: str, duration_s: float) -> None:
+        self.authz_requests.of(code).value += 1
+        self.authz_duration.of(code).observe(duration_s)
+
+
+class OwnMetrics:
+    """asched_*: pushed ones here, looked-up ones by `host/inspection.py`."""
+
+    def __init__(self, families: Families) -> None:
+        self._exceptions = families.counter(
+            "asched_plugin_exceptions_total",
+            "[ALPHA] Exceptions raised by a plugin; each cost its pod one attempt.",
+            ("plugin", "extension_point"),
+        )
+        self._contained = families.counter(
+            "asched_contained_exceptions_total",
+            "[ALPHA] Exceptions that no plugin raised; each cost one attempt of what it is about.",
+            ("part",),
+        )
+        self._complaints = families.counter(
+            "asched_complaints_total",
+            "[ALPHA] Things that must not happen, did, and were survived; the log says what.",
+        ).of()
+        self._binding_failures = families.counter(
+            "asched_binding_failures_total", "[ALPHA] Bindings that ended without a bound pod."
+        ).of()
+        self._kubelet_refusals = families.counter(
+            "asched_pods_refused_by_kubelet_total",
+            "[ALPHA] Pods that failed at once because their node was full (OutOfcpu and the like)"
+            " or not what it seemed, by reason and whose they were: ours or others.",
+            ("reason", "whose"),
+        )
+        self._group_statuses = families.counter(
+            "asched_podgroup_status_writes_total",
+            "[ALPHA] Statuses of PodGroups of scheduling.x-k8s.io that were written, by phase; and"
+            " error for those that could not be.",
+            ("phase",),
+        )
+        self._quota_statuses = families.counter(
+            "asched_elasticquota_status_writes_total",
+            "[ALPHA] Statuses of ElasticQuotas that were written (success), or could not be"
+            " (error).",
+            ("result",),
+        )
+        self._reloads = families.counter(
+            "asched_config_reloads_total",
+            "[ALPHA] Reloads of the configuration: applied, refused or unchanged.",
+            ("result",),
+        )
+        self._extender_requests = families.counter(
+            "asched_extender_requests_total",
+            "[ALPHA] Questions to an extender (its urlPrefix) by verb and result: success (any"
+            " answer), refused (certainly none) or lost (it may have acted).",
+            ("extender", "verb", "result"),
+        )
+        self._extender_duration = families.histogram(
+            "asched_extender_request_duration_seconds",
+            "[ALPHA] Time an extender took, answered or not.",
+            ASKING_BOUNDS,
+            ("extender", "verb"),
+        )
+        self._loop_lag = families.histogram(
+            "asched_event_loop_lag_seconds",
+            "[ALPHA] By how much a timer of the event loop was late.",
+            LAG_BOUNDS,
+        ).of()
+        self._audit_families(families)
+
+    def _audit_families(self, families: Families) -> None:
+        self._audit_differences = families.counter(
+            "asched_audit_differences_total",
+            "[ALPHA] Objects that were known otherwise than the API server has them, by what was"
+            " missed; each was healed.",
+            ("resource", "what"),
+        )
+        self._audit_compared = families.counter(
+            "asched_audit_compared_total",
+            "[ALPHA] Objects that audits compared, by part: a kind, queue or columns.",
+            ("part",),
+        )
+        self._audit_failures = families.counter(
+            "asched_audit_failures_total",
+            "[ALPHA] Parts of audits that the API server kept from being done.",
+            ("part",),
+        )
+
+    def plugin_raised(self, plugin: str, point: str) -> None:
+        self._exceptions.of(plugin, point).value += 1
+
+    def contained(self, part: str) -> None:
+        self._contained.of(part).value += 1
+
+    def complained(self) -> None:
+        self._complaints.value += 1
+
+    def binding_failed(self) -> None:
+        self._binding_failures.value += 1
+
+    def extender_asked(self, extender: str, verb: str, result: str, duration_s: float) -> None:
+        """One question to an extender (`kube.extenders.ExtenderObserver`)."""
+        self._extender_requests.of(extender, verb, result).value += 1
+        self._extender_duration.of(extender, verb).observe(duration_s)
+
+    def kubelet_refused(self, reason: str, whose: str) -> None:
+        self._kubelet_refusals.of(reason, whose).value += 1
+
+    def quota_status_written(self, result: str) -> None:
+        self._quota_statuses.of(result).value += 1
+
+    def group_status_written(self, phase: str) -> None:
+        self._group_statuses.of(phase).value += 1
+
+    def audit_compared(self, part: str, objects: int) -> None:
+        """(`ops.audit.auditor.AuditObserver`.)"""
+        self._audit_compared.of(part).value += objects
+
+    def audit_failed(self, part: str) -> None:
+        self._audit_failures.of(part).value += 1
+
+    def audit_differed(self, resource: str, what: str) -> None:
+        self._audit_differences.of(resource, what).value += 1
+
+    def reloaded(self, result: str) -> None:
+        self._reloads.of(result).value += 1
+
+    def lagged(self, late_s: float) -> None:
+        self._loop_lag.observe(late_s)
+
+
+def tell_build(
+    families: Families, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]
+) -> None:
+    """What this is: versions, and each feature gate's stage and state. Our own version is asked for
+    when a page is made, because looking it up takes a while.
+    """
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    build = families.gauge(
+        "kubernetes_build_info",
+        "[BETA] Always 1; the labels tell which kube-scheduler this one follows.",
+        ("major", "minor", "git_version"),
+    )
+    build.of(major, minor, f"v{KUBERNETES_VERSION}").value = 1
+    families.pulled(
+        "asched_build_info",
+        "gauge",
+        "[ALPHA] Always 1; the label is asched's version.",
+        ("version",),
+        lambda: {(version(),): 1.0},
+    )
+    enabled = families.gauge(
+        "kubernetes_feature_enabled", "[BETA] 1 for a feature gate that is on.", ("name", "stage")
+    )
+    for name, (stage, is_on) in gates.items():
+        enabled.of(name, "" if stage == "GA" else stage).value = float(is_on)

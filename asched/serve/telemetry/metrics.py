@@ -1,0 +1,75 @@
+"""All metrics of a process, and the page that shows them.
+
+A page is rendered in a thread and kept for PAGE_AGE_S, so that many scrapers cost no more than one
+and none of them stops the deciding loop.
+
+Bounds  one page at a time is rendered.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from asched.serve.telemetry.client_metrics import AsyncCallMetrics, ClientMetrics
+from asched.serve.telemetry.component_metrics import (
+    AccessMetrics,
+    LeaderMetrics,
+    OwnMetrics,
+    tell_build,
+)
+from asched.serve.telemetry.exposition import Exposition
+from asched.serve.telemetry.instruments import Families
+from asched.serve.telemetry.reports import Reports
+
+if TYPE_CHECKING:
+    from asched.serve.telemetry.page import MetricsPage
+
+#: A page is served again within this time; Prometheus asks every 15 to 60 s.
+PAGE_AGE_S: Final = 1.0
+
+
+class Metrics:
+    """Make one per process and hand its parts to whoever reports."""
+
+    def __init__(self, exposition: Exposition | None = None) -> None:
+        self.families = Families()
+        self.own = OwnMetrics(self.families)
+        self.scheduler = Reports(self.families, self.own)
+        self.client = ClientMetrics(self.families)
+        self.leader = LeaderMetrics(self.families)
+        self.access = AccessMetrics(self.families)
+        self._exposition = exposition or Exposition()
+        self._shown: MetricsPage | None = None
+        self._page = b""
+        self._rendered_s = -PAGE_AGE_S
+        self._lock = asyncio.Lock()
+
+    def tell_build(self, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]) -> None:
+        """Show which version this is and which feature gates are on."""
+        tell_build(self.families, version, gates)
+
+    def show_async_calls(self) -> None:
+        """Add the families that kube-scheduler has with the gate SchedulerAsyncAPICalls."""
+        self.client.calls = AsyncCallMetrics(self.families)
+
+    async def page(self) -> bytes:
+        """Prometheus' text format 0.0.4; at most PAGE_AGE_S old."""
+        async with self._lock:
+            if monotonic() - self._rendered_s >= PAGE_AGE_S:
+                self._page = await asyncio.to_thread(self.render)
+                self._rendered_s = monotonic()
+            return self._page
+
+    def render(self) -> bytes:
+        """The page as of now."""
+        if self._shown is None:
+            from asched.serve.telemetry.page import MetricsPage
+
+            self._shown = MetricsPage(self.families, self._exposition)
+        return self._shown.text()
+
+    def reset(self) -> None:
+        """Forget what was observed; gauges of states go on from zero, as upstream's do."""
+        self.families.reset()
+        self._rendered_s = -PAGE_AGE_S

@@ -1,0 +1,308 @@
+"""The scheduler_* metrics of kube-scheduler 1.36, fed by what the machine reports.
+
+Names, labels and buckets are kube-scheduler's; so is which of them exist before anything happened.
+A family of upstream's that has no meaning here is missing: there is no batching of equal pods apart
+from classes (`batch_*`, `get_node_hint_*`, `store_schedule_results_*`, the point `Sign`), and no
+API dispatcher to be switched on (`async_api_call_*`).
+
+`plugin_evaluation_total` counts what a plugin was asked, as upstream does: once per pod at
+PreFilter and PreScore, once per node at Filter and Score, cached results included. Durations of
+single plugins are taken from one attempt in ten.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics, and recorded pages
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from asched.core.queue.queued import QueuedPod
+from asched.serve.telemetry.instruments import Families, exponential
+
+ATTEMPT_BOUNDS: Final = exponential(0.001, 2, 15)
+POINT_BOUNDS: Final = exponential(0.0001, 2, 12)
+PLUGIN_BOUNDS: Final = exponential(0.00001, 1.5, 20)
+SLI_BOUNDS: Final = exponential(0.01, 2, 20)
+TRIES_BOUNDS: Final = exponential(1, 2, 5)
+VICTIMS_BOUNDS: Final = exponential(1, 2, 7)
+BINDING_WAIT_BOUNDS: Final = exponential(0.1, 2, 14)
+
+#: `attempts` of the SLI is exact up to here; "15+" beyond.
+ATTEMPTS_EXACT: Final = 14
+
+#: The points whose plugins are counted one by one.
+COUNTED_POINTS: Final = ("PreFilter", "Filter", "PreScore", "Score")
+
+
+class GroupMetrics:
+    """The families of pod groups."""
+
+    def __init__(self, families: Families) -> None:
+        self.attempts = families.counter(
+            "scheduler_podgroup_schedule_attempts_total",
+            "[ALPHA] Attempts to schedule a pod group by result: scheduled, unschedulable,"
+            " waiting_on_preemption or error (something failed).",
+            ("result", "profile"),
+        )
+        self.attempt_duration = families.histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "[ALPHA] Time of one attempt at a pod group, until its pods are on their way.",
+            ATTEMPT_BOUNDS,
+            ("result", "profile"),
+        )
+        self.algorithm_duration = families.histogram(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "[ALPHA] Time to find places for the pods of a group, or that there are none.",
+            ATTEMPT_BOUNDS,
+        ).of()
+
+
+class SchedulerMetrics:
+    """All scheduler_* families. The methods are the measuring half of `core.cycle.Observer`."""
+
+    def __init__(self, families: Families) -> None:
+        self._queue_families(families)
+        self._attempt_families(families)
+        self._point_families(families)
+        self._preemption_families(families)
+        self._plugin_families(families)
+        self._families = families
+        self._groups: GroupMetrics | None = None
+        #: (point, profile, names of the plugins) -> how often; unfolded when a page is made,
+        #: because one addition a pod is cheaper than thirty.
+        self._evaluated: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        self._known_plugins: tuple[tuple[str, str, str], ...] = ()
+
+    def _attempt_families(self, families: Families) -> None:
+        self.attempts = families.counter(
+            "scheduler_schedule_attempts_total",
+            "[STABLE] Attempts to schedule a pod by result: scheduled, unschedulable (no node fits)"
+            " or error (something failed).",
+            ("result", "profile"),
+        )
+        self.attempt_duration = families.histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "[STABLE] Time of one attempt, from the queue to the end of binding.",
+            ATTEMPT_BOUNDS,
+            ("result", "profile"),
+        )
+        self.algorithm_duration = families.histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "[ALPHA] Time to find a node, without binding.",
+            ATTEMPT_BOUNDS,
+        ).of()
+        self.sli_duration = families.histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "[BETA] From a pod's first entry into the active queue until it is bound, all tries"
+            " included.",
+            SLI_BOUNDS,
+            ("attempts",),
+        )
+        self.tries = families.histogram(
+            "scheduler_pod_scheduling_attempts",
+            "[STABLE] Attempts it took to schedule a pod.",
+            TRIES_BOUNDS,
+        ).of()
+        self.after_flush = families.counter(
+            "scheduler_pod_scheduled_after_flush_total",
+            "[ALPHA] Pods scheduled after only a timer had woken them: a hint may be missing.",
+        ).of()
+
+    def _queue_families(self, families: Families) -> None:
+        self.incoming_pods = families.counter(
+            "scheduler_queue_incoming_pods_total",
+            "[STABLE] Pods that entered a queue, by queue and by what moved them.",
+            ("queue", "event"),
+        )
+        self.unschedulable_pods = families.gauge(
+            "scheduler_unschedulable_pods",
+            "[BETA] Pods that wait because of a plugin; a pod counts for each plugin that rejected"
+            " it.",
+            ("plugin", "profile"),
+        )
+        self.hint_duration = families.histogram(
+            "scheduler_queueing_hint_execution_duration_seconds",
+            "[ALPHA] Time a plugin took to say whether a change could help a pod.",
+            PLUGIN_BOUNDS,
+            ("plugin", "event", "hint"),
+        )
+        self.event_duration = families.histogram(
+            "scheduler_event_handling_duration_seconds",
+            "[ALPHA] Time to take in a watched change, waking pods included.",
+            POINT_BOUNDS,
+            ("event",),
+        )
+
+    def _point_families(self, families: Families) -> None:
+        self.point_duration = families.histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "[STABLE] Time of all plugins of an extension point in one attempt.",
+            POINT_BOUNDS,
+            ("extension_point", "status", "profile"),
+        )
+        self.plugin_duration = families.histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "[ALPHA] Time of one call of a plugin at an extension point, from sampled attempts.",
+            PLUGIN_BOUNDS,
+            ("plugin", "extension_point", "status"),
+        )
+        families.pulled(
+            "scheduler_plugin_evaluation_total",
+            "counter",
+            "[BETA] How often a plugin was asked, by extension point (PreFilter, Filter, PreScore"
+            " and Score).",
+            ("plugin", "extension_point", "profile"),
+            self._evaluations,
+        )
+        self.permit_wait = families.histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "[BETA] Time a pod waited on Permit.",
+            ATTEMPT_BOUNDS,
+            ("result",),
+        )
+
+    def _preemption_families(self, families: Families) -> None:
+        self.preemption_victims = families.histogram(
+            "scheduler_preemption_victims",
+            "[STABLE] Pods evicted for one preemption.",
+            VICTIMS_BOUNDS,
+        ).of()
+        self.preemption_attempts = families.counter(
+            "scheduler_preemption_attempts_total",
+            "[STABLE] Attempts to make room for a pod by preemption.",
+        ).of()
+        self.preemption_duration = families.histogram(
+            "scheduler_preemption_goroutines_duration_seconds",
+            "[ALPHA] Time to evict the victims of one preemption.",
+            SLI_BOUNDS,
+            ("result",),
+        )
+        self.preemption_ended = families.counter(
+            "scheduler_preemption_goroutines_execution_total",
+            "[ALPHA] Preemptions whose evictions are through.",
+            ("result",),
+        )
+
+    def _plugin_families(self, families: Families) -> None:
+        self.device_bindings = families.counter(
+            "scheduler_dra_bindingconditions_allocations_total",
+            "[ALPHA] Allocated devices that bind under conditions, once per attempt, by how the"
+            " wait for them ended: success, failure, timeout or error.",
+            ("profile", "driver", "status"),
+        )
+        self.device_wait = families.histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            "[ALPHA] Time PreBind waited for binding conditions, once per device of the pod.",
+            BINDING_WAIT_BOUNDS,
+            ("profile", "driver", "status"),
+        )
+        self.volume_failures = families.counter(
+            "scheduler_volume_scheduling_stage_error_total",
+            "[ALPHA] Errors about a pod's volumes, by step: predicate (they are chosen) or bind.",
+            ("operation",),
+        )
+
+    # --- what the machine reports -----------------------------------------------------------------
+
+    def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
+        self.attempts.of(result, profile).value += 1
+        self.attempt_duration.of(result, profile).observe(duration_s)
+
+    def know_groups(self) -> None:
+        """Show the families of pod groups, which upstream has behind GenericWorkload alone."""
+        self._groups = self._groups or GroupMetrics(self._families)
+
+    def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
+        if self._groups is not None:
+            self._groups.attempts.of(result, profile).value += 1
+            self._groups.attempt_duration.of(result, profile).observe(duration_s)
+
+    def group_algorithm_ran(self, duration_s: float) -> None:
+        if self._groups is not None:
+            self._groups.algorithm_duration.observe(duration_s)
+
+    def algorithm_ran(self, duration_s: float) -> None:
+        self.algorithm_duration.observe(duration_s)
+
+    def pod_scheduled(
+        self,
+        profile: str,  # noqa: ARG002 - part of the report
+        attempts: int,
+        since_first_attempt_s: float,
+        *,
+        was_flushed: bool,
+    ) -> None:
+        label = str(attempts) if attempts <= ATTEMPTS_EXACT else "15+"
+        self.sli_duration.of(label).observe(since_first_attempt_s)
+        self.tries.observe(attempts)
+        if was_flushed:
+            self.after_flush.value += 1
+
+    def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
+        self.point_duration.of(point, status, profile).observe(duration_s)
+
+    def points_passed(self, point: str, profile: str, status: str, times: int) -> None:
+        self.point_duration.of(point, status, profile).observe(0.0, times)
+
+    def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
+        self.plugin_duration.of(plugin, point, status).observe(duration_s)
+
+    def evaluated(self, point: str, profile: str, plugins: tuple[str, ...], times: int) -> None:
+        key = (point, profile, plugins)
+        self._evaluated[key] = self._evaluated.get(key, 0) + times
+
+    def permit_waited(self, result: str, duration_s: float) -> None:
+        self.permit_wait.of(result).observe(duration_s)
+
+    def fact_handled(self, label: str, duration_s: float) -> None:
+        self.event_duration.of(label).observe(duration_s)
+
+    def preemption_tried(self) -> None:
+        self.preemption_attempts.value += 1
+
+    def preempting(self, victims: int) -> None:
+        self.preemption_victims.observe(victims)
+
+    def preempted(self, result: str, duration_s: float) -> None:
+        self.preemption_duration.of(result).observe(duration_s)
+        self.preemption_ended.of(result).value += 1
+
+    def incoming(
+        self,
+        queue: str,
+        label: str,
+        queued: QueuedPod | None = None,  # noqa: ARG002 - for those who log
+    ) -> None:
+        self.incoming_pods.of(queue, label).value += 1
+
+    def unschedulable(self, plugin: str, profile: str, by: int) -> None:
+        self.unschedulable_pods.of(plugin, profile).value += by
+
+    def gates_asked(self, profile: str, duration_s: float) -> None:
+        # Upstream reports this point as a success whatever its plugins say.
+        self.point_duration.of("PreEnqueue", "Success", profile).observe(duration_s)
+
+    def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
+        self.hint_duration.of(plugin, label, hint).observe(duration_s)
+
+    def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None:
+        self.device_wait.of(profile, driver, status).observe(waited_s)
+
+    def device_bound(self, profile: str, driver: str, status: str) -> None:
+        self.device_bindings.of(profile, driver, status).value += 1
+
+    def volumes_failed(self, operation: str) -> None:
+        self.volume_failures.of(operation).value += 1
+
+    # --- evaluations ------------------------------------------------------------------------------
+
+    def know_plugins(self, known: Iterable[tuple[str, str, str]]) -> None:
+        """Show these (plugin, point, profile) with a zero from the start."""
+        self._known_plugins = tuple(known)
+
+    def _evaluations(self) -> Mapping[tuple[str, ...], float]:
+        counts: dict[tuple[str, ...], float] = dict.fromkeys(self._known_plugins, 0.0)
+        for (point, profile, plugins), times in self._evaluated.copy().items():
+            for plugin in plugins:
+                key = (plugin, point, profile)
+                counts[key] = counts.get(key, 0) + times
+        return counts

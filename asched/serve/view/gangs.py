@@ -1,0 +1,126 @@
+"""Gangs: which of them wait, and one in full: what it lacks, what is held for it, and its pods.
+
+Bounds  GANGS_MAX gangs, MEMBERS_MAX pods of one are told, with how many there are, and PLACES_MAX
+        places that are held. Linear in the groups, in slices.
+"""
+
+from collections.abc import Mapping
+from heapq import nlargest
+from typing import Any, Final
+
+from asched import names
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.group_waiting import why_incomplete
+from asched.core.cycle.history import Step
+from asched.core.gang.holding import amounts_of
+from asched.core.model.pod import Pod
+from asched.core.model.requests import written
+from asched.core.state.gang import gang_of, kind_of, object_of
+from asched.core.state.holds import HeldAmounts
+from asched.core.state.pod_groups import GroupPods, coscheduled_key
+from asched.serve.view.slices import in_slices
+from asched.serve.view.starts import start_of
+
+GANGS_MAX: Final = 50
+MEMBERS_MAX: Final = 500
+PLACES_MAX: Final = 20
+
+
+async def waiting_gangs(context: SchedulerContext) -> dict[str, Any]:
+    """Those with pods that have no place, the largest first."""
+    found: list[tuple[int, str, GroupPods]] = []
+    groups = context.cluster.pod_groups.all()
+    async for part in in_slices(groups):
+        found += [(len(group.unplaced), key, group) for key, group in part if group.unplaced]
+    gangs = [
+        {"group": key, "unplaced": unplaced, **_counts(context, key, group)}
+        for unplaced, key, group in nlargest(GANGS_MAX, found, key=lambda one: one[:2])
+    ]
+    return {"count": len(found), "gangs": gangs}
+
+
+def one_gang(context: SchedulerContext, key: str) -> Mapping[str, Any] | None:
+    """A group by "namespace/name" and where its pods are; of two that share a name, that of
+    scheduling.k8s.io. None if there is neither a pod that names it nor its object.
+    """
+    found = (one for one in (key, coscheduled_key(key)) if _is_known(context, one))
+    key = next(found, "")
+    if not key:
+        return None
+    group = context.cluster.pod_groups.get(key)
+    pods = [(pod, "") for pod in group.unplaced.values()]
+    pods += [(pod, "held") for uid, pod in group.placed.items() if uid in group.held]
+    pods += [(pod, "placed") for uid, pod in group.placed.items() if uid not in group.held]
+    return {
+        "group": key,
+        "api": kind_of(key).group_version.partition("/")[0],
+        "unplaced": len(group.unplaced),
+        **_counts(context, key, group),
+        "pods": [_member(context, pod, place) for pod, place in pods[:MEMBERS_MAX]],
+        "lacks": why_incomplete(context, key),
+        **_rejection(context, group),
+        **_promised(context, key),
+    }
+
+
+def _is_known(context: SchedulerContext, key: str) -> bool:
+    return bool(context.cluster.pod_groups.get(key).count) or (
+        object_of(context.cluster, key) is not None
+    )
+
+
+def _rejection(context: SchedulerContext, group: GroupPods) -> dict[str, str]:
+    """What its waiting pods were told last, and the first of them that no node took."""
+    told: dict[str, str] = {}
+    for pod in group.unplaced.values():
+        condition = pod.condition(names.POD_SCHEDULED)
+        if condition is not None and condition.message:
+            told.setdefault("said", condition.message)
+        last = context.histories.of(pod.key)[-1:]
+        if last and last[0].step is Step.REJECTED:
+            told.setdefault("rejected", pod.key)
+    return told
+
+
+def _promised(context: SchedulerContext, key: str) -> dict[str, Any]:
+    """Its minResources, and what is held for those of its pods that are not there yet."""
+    cluster, told = context.cluster, dict[str, Any]()
+    gang, hold = gang_of(cluster, key), cluster.holds.of(key)
+    if gang is not None and gang.min_resources:
+        told["minResources"] = _written(amounts_of(gang.min_resources))
+    if (start := start_of(context, key)) is not None:
+        told["start"] = start
+    if hold is not None:
+        places = [
+            {"node": place.node_name, **_written(place.what.accounted)}
+            for place in hold.places
+            if isinstance(place.what, HeldAmounts)
+        ]
+        told["reserved"] = {
+            "seconds": max(round(hold.until_s - context.now_s), 0),
+            "nodes": len(places),
+            "places": places[:PLACES_MAX],
+        }
+    return told
+
+
+def _written(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {name: written(name, amount) for name, amount in amounts.items()}
+
+
+def _counts(context: SchedulerContext, key: str, group: GroupPods) -> dict[str, int]:
+    gang = gang_of(context.cluster, key)
+    return {
+        "placed": len(group.placed),
+        "held": len(group.held),
+        "minCount": gang.min_count if gang is not None else 0,
+    }
+
+
+def _member(context: SchedulerContext, pod: Pod, place: str) -> Mapping[str, Any]:
+    info = context.cluster.placed.get(pod.uid)
+    if not place:
+        queued = context.queue.places.get(pod.key)
+        place = "in flight" if queued is None else context.queue.places.name_of(queued)
+        place = "gated" if queued is not None and queued.is_gated else place
+    return {"pod": pod.key, "place": place, "node": info.node_name if info is not None else ""}

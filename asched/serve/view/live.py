@@ -1,0 +1,123 @@
+"""The live view: everything that its page and `asched top` show at once.
+
+The long looks (why pods wait, nodes, gangs) are taken in slices, by one asker for all, and kept for
+AGE_S and for REST times as long as they took (AGE_S_MAX at most): they cost a tenth of the loop,
+however many people watch.
+
+Bounds  those of `pulse.py`, `waiting.py`, `cells.py` and `gangs.py`; RECENT_MAX steps of the last
+        LOOKED_AT lines.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from time import time
+from typing import Any, Final
+
+from asched.core.cycle.history import Line, Step
+from asched.host.clock import counter_s
+from asched.host.loops import Scheduler
+from asched.serve.telemetry.metrics import Metrics
+from asched.serve.view.cells import cells, one_node
+from asched.serve.view.gangs import one_gang, waiting_gangs
+from asched.serve.view.pulse import Pulse
+from asched.serve.view.slices import linked
+from asched.serve.view.waiting import grouped
+
+AGE_S: Final = 1.0
+REST: Final = 10.0
+AGE_S_MAX: Final = 15.0
+RECENT_MAX: Final = 30
+LOOKED_AT: Final = 200
+#: What is worth a line; a choice, until something became of it.
+WORTH_A_LINE: Final = (
+    *(Step.NODE, Step.BOUND, Step.REJECTED, Step.ERROR, Step.NOMINATED, Step.FAILED),
+)
+NODE_STEPS: Final = (Step.NODE, Step.BOUND, Step.NOMINATED)
+
+
+class LiveView:
+    """Implements `serve.inspector.Viewer`; many may ask at a time. `is_leader` asks the
+    election.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, metrics: Metrics, version: str, is_leader: Callable[[], bool]
+    ) -> None:
+        self._scheduler = scheduler
+        self._context = scheduler.machine.context
+        self._version = version
+        self._is_leader = is_leader
+        self._started_s = time()
+        self.pulse = Pulse(metrics.scheduler, self._context.queue)
+        self._looking = asyncio.Lock()
+        self._long: dict[str, Any] = {}
+        self._due_s = 0.0
+
+    async def view(self, names_of: int, since: int) -> Mapping[str, Any]:
+        long = await self._looked()
+        nodes = dict(long["nodes"])
+        if nodes["generation"] == names_of:
+            del nodes["names"]
+        context, scheduler = self._context, self._scheduler
+        pending = context.queue.places.pending()
+        return {
+            "at": scheduler.clock.now_s(),
+            "startedAt": self._started_s,
+            "version": self._version,
+            "leads": self._is_leader(),
+            "synced": scheduler.is_synced,
+            "profiles": sorted(context.runners),
+            "pods": len(context.cluster.pods_seen),
+            "placed": len(context.cluster.placed),
+            "queues": {
+                **pending._asdict(),
+                "inFlight": len(context.queue.in_flight),
+                "binding": scheduler.machine.bindings,
+            },
+            "series": self.pulse.told(since),
+            **long,
+            "nodes": nodes,
+            "recent": self._recent(),
+        }
+
+    def node(self, name: str) -> Mapping[str, Any] | None:
+        return one_node(self._context.cluster, name)
+
+    def gang(self, key: str) -> Mapping[str, Any] | None:
+        return one_gang(self._context, key)
+
+    async def _looked(self) -> Mapping[str, Any]:
+        async with self._looking:
+            begun_s = counter_s()
+            if begun_s >= self._due_s:
+                context = self._context
+                now_s, histories = self._scheduler.clock.now_s(), await linked(context.histories)
+                self._long = {
+                    "waiting": await grouped(context.queue, histories, now_s),
+                    "gangs": await waiting_gangs(context),
+                    "nodes": await cells(context.cluster),
+                }
+                ended_s = counter_s()
+                self._due_s = ended_s + min(max(AGE_S, REST * (ended_s - begun_s)), AGE_S_MAX)
+            return self._long
+
+    def _recent(self) -> list[dict[str, Any]]:
+        """The last steps, newest first."""
+        told, known = list[dict[str, Any]](), set[tuple[str, int]]()
+        for key, line in self._context.histories.latest(LOOKED_AT):
+            is_over = line.step is Step.NODE and (key, line.attempt) in known
+            known.add((key, line.attempt))
+            if line.step in WORTH_A_LINE and not is_over:
+                told.append(_step(key, line))
+        return told[:RECENT_MAX]
+
+
+def _step(key: str, line: Line) -> dict[str, Any]:
+    what = "being bound" if line.step is Step.NODE else line.step.value
+    told: dict[str, Any] = {"pod": key, "at": line.at_s, "what": what}
+    if line.step in NODE_STEPS:
+        if line.step is Step.NODE:
+            told["node"] = line.details.node
+        else:
+            told["node"] = line.details if line.step is Step.BOUND else line.details[0]
+    return told

@@ -1,0 +1,153 @@
+"""The pulse: how much was bound, how long pods waited and how many wait, every few seconds.
+
+Whoever opens the view sees what went before. Everything is read off counters that are kept anyway,
+so that a beat costs some 50 µs.
+
+    columns  seq; at (s since 1970); bound, refused, failed (attempts a second); waitP50, waitP99
+             (s, from a pod's first try until it is bound); attemptP50, attemptP99 (s); active,
+             backoff, unschedulable, gated (pods). Quantiles are null where nothing ended.
+
+Bounds  BEATS_MAX beats, EVERY_S apart.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from time import time
+from typing import Any, Final, NamedTuple
+
+from asched.core.queue.queue import SchedulingQueue
+from asched.host.clock import counter_s
+from asched.serve.telemetry.instruments import Histogram
+from asched.serve.telemetry.scheduler_metrics import SchedulerMetrics
+
+EVERY_S: Final = 2.0
+#: Half an hour.
+BEATS_MAX: Final = 900
+#: A beat that comes this late found the loop busy; its rates are over the time it took.
+_LEAST_S: Final = 0.001
+
+
+class Beat(NamedTuple):
+    """The columns of the module's text."""
+
+    seq: int
+    at: float
+    bound: float
+    refused: float
+    failed: float
+    wait_p50: float | None
+    wait_p99: float | None
+    attempt_p50: float | None
+    attempt_p99: float | None
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+
+
+#: As the page calls them.
+COLUMNS: Final = (
+    *("seq", "at", "bound", "refused", "failed", "waitP50", "waitP99", "attemptP50", "attemptP99"),
+    *("active", "backoff", "unschedulable", "gated"),
+)
+
+
+class _Moved:
+    """What a counter grew by since the last look. One that was reset begins at zero."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+
+    def by(self, now: float) -> float:
+        before, self._before = self._before, now
+        return now - before if now >= before else now
+
+
+class _Spread:
+    """The observations of some histograms since the last look."""
+
+    def __init__(self) -> None:
+        self._before: Sequence[int] = ()
+
+    def since(self, histograms: Iterable[Histogram]) -> tuple[Sequence[float], list[int]]:
+        """(bounds, counts by bucket)."""
+        bounds: Sequence[float] = ()
+        now: list[int] = []
+        for one in histograms:
+            bounds = one.bounds
+            now = [a + b for a, b in zip(now, one.counts, strict=True)] if now else list(one.counts)
+        before, self._before = self._before, tuple(now)
+        if len(before) != len(now) or any(a < b for a, b in zip(now, before, strict=True)):
+            return bounds, now
+        return bounds, [a - b for a, b in zip(now, before, strict=True)]
+
+
+def quantile(share: float, bounds: Sequence[float], counts: Sequence[int]) -> float | None:
+    """The value below which this share lies, by a straight line through its bucket, as Prometheus'
+    histogram_quantile; the last bound if it lies beyond; None of nothing.
+    """
+    total = sum(counts)
+    if not total:
+        return None
+    rank, reached = share * total, 0
+    for at, count in enumerate(counts[: len(bounds)]):
+        if count and reached + count >= rank:
+            low = bounds[at - 1] if at else 0.0
+            return round(low + (bounds[at] - low) * (rank - reached) / count, 5)
+        reached += count
+    return bounds[-1]
+
+
+class Pulse:
+    """`run` beside everything else."""
+
+    def __init__(self, metrics: SchedulerMetrics, queue: SchedulingQueue) -> None:
+        self._metrics = metrics
+        self._queue = queue
+        self._beats: deque[Beat] = deque(maxlen=BEATS_MAX)
+        self._seq = 0
+        self._last_s = counter_s()
+        self._moved = {result: _Moved() for result in ("scheduled", "unschedulable", "error")}
+        self._waits, self._attempts = _Spread(), _Spread()
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            await asyncio.sleep(EVERY_S)
+            self.beat(counter_s(), time())
+
+    def beat(self, now_s: float, at_s: float) -> None:
+        """`now_s` of the duration counter, `at_s` since 1970."""
+        past_s = max(now_s - self._last_s, _LEAST_S)
+        self._last_s = now_s
+        ended = dict.fromkeys(self._moved, 0.0)
+        for (result, _), child in self._metrics.attempts.children.items():
+            if result in ended:
+                ended[result] += child.value
+        per_s = {r: round(moved.by(ended[r]) / past_s, 2) for r, moved in self._moved.items()}
+        waits = self._waits.since(self._metrics.sli_duration.children.values())
+        took = self._attempts.since(self._metrics.attempt_duration.children.values())
+        self._seq += 1
+        self._beats.append(
+            Beat(
+                seq=self._seq,
+                at=round(at_s, 3),
+                bound=per_s["scheduled"],
+                refused=per_s["unschedulable"],
+                failed=per_s["error"],
+                wait_p50=quantile(0.5, *waits),
+                wait_p99=quantile(0.99, *waits),
+                attempt_p50=quantile(0.5, *took),
+                attempt_p99=quantile(0.99, *took),
+                **self._queue.places.pending()._asdict(),
+            )
+        )
+
+    def told(self, since: int = 0) -> dict[str, Any]:
+        """Column by column, what came after beat number `since`."""
+        first = self._beats[0].seq if self._beats else 1
+        skipped = max(since + 1 - first, 0)
+        beats = [self._beats[at] for at in range(skipped, len(self._beats))]
+        columns = zip(*beats, strict=True) if beats else ((),) * len(COLUMNS)
+        return dict(zip(COLUMNS, map(list, columns), strict=True)) | {"everySeconds": EVERY_S}

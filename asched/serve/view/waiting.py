@@ -1,0 +1,102 @@
+"""Why pods wait: all that are queued, grouped by what was said of them last.
+
+Two pods are in one group if the same plugins gave the same reasons, on however many nodes, or if
+the same plugin holds them back. Many equal pods and many of a kind read as one line.
+
+Bounds  GROUPS_MAX groups are told, and EXAMPLES_MAX pods of each; REASONS_MAX different reasons are
+        told apart, further ones count together. Linear in the pods that wait, in slices.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from asched.core.cycle.decided import Refused
+from asched.core.cycle.history import Histories, Step
+from asched.core.queue.queue import SchedulingQueue
+from asched.core.queue.queued import QueuedPod
+from asched.serve.view.slices import in_slices
+
+GROUPS_MAX: Final = 50
+EXAMPLES_MAX: Final = 10
+REASONS_MAX: Final = 1_000
+#: Characters of a reason: a plugin of one's own may say anything.
+REASON_CHARS: Final = 300
+#: Verdicts of one group that are told, those of most nodes first.
+VERDICTS_MAX: Final = 8
+
+TOLD: Final = (Step.REJECTED, Step.ERROR, Step.FAILED)
+NOT_TRIED: Final = ("", "not tried yet")
+OTHERS: Final = ("", "other reasons")
+
+#: ((plugin, reason) ...)
+Why = tuple[tuple[str, str], ...]
+
+
+class _Group(msgspec.Struct):
+    pods: int = 0
+    oldest_s: float = 0.0
+    examples: list[str] = msgspec.field(default_factory=list)
+
+
+def why_of(queued: QueuedPod, histories: Histories) -> Why:
+    """What a pod waits for, in the words of its last attempt."""
+    if queued.gated_by:
+        return ((queued.gated_by, "holds it back before it is tried"),)
+    line = histories.newest(queued.key, TOLD)
+    if line is None:
+        if queued.rejectors:  # the history was longer ago than it remembers
+            return tuple((plugin, "") for plugin in sorted(queued.rejectors))
+        return (NOT_TRIED,)
+    if line.step is Step.REJECTED:
+        summary = Refused(*line.details).summary
+        return tuple(sorted({(plugin, reason[:REASON_CHARS]) for plugin, _, reason, _ in summary}))
+    return (("", str(line.details)[:REASON_CHARS]),)
+
+
+async def grouped(queue: SchedulingQueue, histories: Histories, now_s: float) -> dict[str, Any]:
+    """The groups with the most pods, first; `now_s` as the queue's time."""
+    groups: dict[Why, _Group] = {}
+    pods = queue.places.all()
+    async for part in in_slices(pods):
+        for queued in part:
+            why = why_of(queued, histories)
+            group = groups.get(why)
+            if group is None:
+                why = why if len(groups) < REASONS_MAX else (OTHERS,)
+                group = groups.setdefault(why, _Group(oldest_s=queued.timestamp_s))
+            group.pods += 1
+            since_s = queued.initial_attempt_s or queued.timestamp_s
+            group.oldest_s = min(group.oldest_s, since_s)
+            if len(group.examples) < EXAMPLES_MAX:
+                group.examples.append(queued.key)
+    most = sorted(groups.items(), key=lambda item: -item[1].pods)[:GROUPS_MAX]
+    shown = sum(group.pods for _, group in most)
+    return {
+        "pods": len(pods),
+        "groups": [_told(why, group, histories, now_s) for why, group in most],
+        "otherGroups": len(groups) - len(most),
+        "otherPods": len(pods) - shown,
+    }
+
+
+def _told(why: Why, group: _Group, histories: Histories, now_s: float) -> Mapping[str, Any]:
+    """Node counts are those of the first example."""
+    counts: dict[tuple[str, str], int] = {}
+    line = histories.newest(group.examples[0], (Step.REJECTED,))
+    if line is not None:
+        for plugin, _, reason, nodes in Refused(*line.details).summary:
+            key = plugin, reason[:REASON_CHARS]
+            counts[key] = counts.get(key, 0) + nodes
+    verdicts: Sequence[tuple[str, str]] = sorted(why, key=lambda one: -counts.get(one, 0))
+    return {
+        "pods": group.pods,
+        "oldestSeconds": round(max(now_s - group.oldest_s, 0.0), 1),
+        "reasons": [
+            {"plugin": plugin, "reason": reason, "nodes": counts.get((plugin, reason), 0)}
+            for plugin, reason in verdicts[:VERDICTS_MAX]
+        ],
+        "otherReasons": max(len(verdicts) - VERDICTS_MAX, 0),
+        "examples": group.examples,
+    }

@@ -1,0 +1,222 @@
+"""The lease beside a loop that decides: kept through long turns, given back when it goes silent."""
+
+import asyncio
+import io
+import logging
+import threading
+import time
+
+import pytest
+
+from asched.core.leader.election import Rules
+from asched.host import lease_thread
+from asched.host.election import Stand
+from asched.host.lease_thread import LeaseThread
+from asched.kube.errors import ConnectError
+from asched.kube.session import ConnectionOptions, connect
+from asched.serve.telemetry.metrics import Metrics
+from asched_lab.apiserver.faults import Fault
+from asched_lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
+
+RULES = {"lease_s": 4.0, "renew_s": 3.0, "retry_s": 0.1}
+
+
+class ServerElsewhere:
+    """An API server in a thread of its own: it answers while the test's loop stands still."""
+
+    def __init__(self, kubeconfig):
+        self.kubeconfig = kubeconfig
+        self.server = None
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), daemon=True)
+
+    async def _live(self):
+        self.server = ApiServer()
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        await self.server.start()
+        self.kubeconfig.write_text(self.server.kubeconfig())
+        self._started.set()
+        await self._stop.wait()
+        await self.server.stop()
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._started.wait(20)
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(20)
+
+    def lease(self):
+        """Its spec, {} if there is none."""
+        asked = asyncio.run_coroutine_threadsafe(self._leases(), self._loop)
+        return next((lease["spec"] for lease in asked.result(20)), {})
+
+    async def _leases(self):
+        return self.server.list("leases")
+
+    def hold_back(self, seconds):
+        self._loop.call_soon_threadsafe(
+            self.server.faults.add, Fault("delay", path="/leases", seconds=seconds)
+        )
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    with ServerElsewhere(tmp_path / "kubeconfig") as server:
+        yield server
+
+
+@pytest.fixture
+async def leads(elsewhere):
+    """Makes candidates; ends those that still stand."""
+    session = await connect(ConnectionOptions(kubeconfig=str(elsewhere.kubeconfig)))
+    tasks = []
+
+    def start(name="me", **given):
+        rules = Rules(name, **{**RULES, **given.pop("rules", {})})
+        options = ConnectionOptions(kubeconfig=str(elsewhere.kubeconfig))
+        stand = Stand(rules, "kube-system", "asched", "asched")
+        made = LeaseThread(session, stand, Metrics().leader, options=options, **given)
+        made.task = asyncio.ensure_future(made.run())
+        tasks.append(made.task)
+        return made
+
+    yield start
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await session.close()
+
+
+async def within(seconds, waits):
+    async with asyncio.timeout(seconds):
+        await waits
+
+
+async def test_a_turn_longer_than_the_lease_does_not_lose_it(elsewhere, leads):
+    """Nothing of the test's loop runs meanwhile, and yet renewals are written."""
+    me = leads()
+    await within(HANG_S, me.is_leading.wait())
+    before = elsewhere.lease()
+
+    time.sleep(RULES["lease_s"] + 0.5)  # noqa: ASYNC251 - a long turn
+
+    assert me.may_act()
+    after = elsewhere.lease()
+    assert after["holderIdentity"] == "me"
+    assert after["leaseTransitions"] == before["leaseTransitions"]
+    assert after["renewTime"] > before["renewTime"]
+
+
+async def test_a_loop_that_went_silent_gives_the_lease_back_and_ends(
+    elsewhere, leads, monkeypatch, caplog
+):
+    """1. It leads and beats. 2. It stands still. 3. Nothing may leave, and the next one leads."""
+    monkeypatch.setattr(lease_thread, "SILENT_S", 3)
+    monkeypatch.setattr(lease_thread, "LOOK_S", 0.1)
+    ended, seen = threading.Event(), []
+    rules = {"lease_s": 60.0, "renew_s": 40.0}
+    me = leads("me", end=lambda: (seen.append(me.may_act()), ended.set()), rules=rules)
+    await within(HANG_S, me.is_leading.wait())
+    for _ in range(4):
+        me.beat()
+        await asyncio.sleep(0.1)
+    assert me.may_act()
+    with caplog.at_level(logging.ERROR):
+        assert ended.wait(20)  # this is where the loop stands
+
+    assert seen == [False]
+    assert elsewhere.lease()["holderIdentity"] == "me", "whoever follows is told that it died"
+    assert elsewhere.lease()["leaseDurationSeconds"] == 1
+    (line,) = [record for record in caplog.records if "has not turned" in record.message]
+    assert "assert ended.wait(20)" in line.getMessage()
+    other = leads("other", rules=rules)
+    await within(HANG_S, other.is_leading.wait())
+
+
+async def test_a_loop_that_stands_in_a_log_nobody_reads_is_given_up_all_the_same(
+    elsewhere, leads, monkeypatch
+):
+    monkeypatch.setattr(lease_thread, "SILENT_S", 1)
+    monkeypatch.setattr(lease_thread, "LOOK_S", 0.1)
+    monkeypatch.setattr(lease_thread, "TELLING_S", 0.1)
+    ended = threading.Event()
+    me = leads("me", end=ended.set, rules={"lease_s": 60.0, "renew_s": 40.0})
+    await within(HANG_S, me.is_leading.wait())
+    me.beat()
+    full = logging.StreamHandler(io.StringIO())
+    logging.getLogger("asched").addHandler(full)
+    try:
+        with full.lock:  # as a thread does that writes
+            assert ended.wait(20)
+    finally:
+        logging.getLogger("asched").removeHandler(full)
+    assert elsewhere.lease()["leaseDurationSeconds"] == 1
+
+
+async def test_a_standby_is_not_ended_for_its_silence(leads, monkeypatch):
+    """It holds nothing back; whoever probes it will find out."""
+    me = leads(rules={"lease_s": 60.0, "renew_s": 40.0})
+    await within(HANG_S, me.is_leading.wait())
+    monkeypatch.setattr(lease_thread, "SILENT_S", 0.2)
+    monkeypatch.setattr(lease_thread, "LOOK_S", 0.01)
+    ended = threading.Event()
+    other = leads("other", end=ended.set)
+
+    async def beat():
+        while True:
+            me.beat()
+            await asyncio.sleep(0.01)
+
+    beating = asyncio.ensure_future(beat())
+    await asyncio.sleep(0.5)
+    beating.cancel()
+
+    assert not ended.is_set()
+    assert not other.task.done()
+
+
+async def test_whoever_is_told_to_stop_leaves_no_request_and_no_thread(elsewhere, leads):
+    me = leads()
+    await within(HANG_S, me.is_leading.wait())
+    elsewhere.hold_back(2 * HANG_S)
+    await asyncio.sleep(3 * RULES["retry_s"])
+
+    me.task.cancel()
+    await asyncio.wait([me.task], timeout=HANG_S)
+
+    async with asyncio.timeout(HANG_S):
+        while any(thread.name == "lease" for thread in threading.enumerate()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_an_orderly_end_hands_on_over_the_connection_of_the_loop(elsewhere, leads):
+    me = leads(rules={"lease_s": 60.0, "renew_s": 40.0})
+    await within(HANG_S, me.is_leading.wait())
+    me.task.cancel()
+    await asyncio.wait([me.task])
+
+    await me.release()
+
+    assert not me.may_act()
+    assert elsewhere.lease()["holderIdentity"] == ""
+
+
+async def test_credentials_that_cannot_be_read_for_a_moment_are_read_again(leads, monkeypatch):
+    """An exec plugin may fail now and then; the loop that decides has its own already."""
+    tries = []
+
+    async def moody(options, **more):
+        tries.append(options)
+        if len(tries) < 3:
+            raise ConnectError("the plugin said no")
+        return await connect(options, **more)
+
+    monkeypatch.setattr(lease_thread, "connect", moody)
+    me = leads()
+
+    await within(HANG_S, me.is_leading.wait())
+    assert len(tries) == 3

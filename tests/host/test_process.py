@@ -1,0 +1,332 @@
+"""A whole process in the test's own loop: pages of a live scheduler, signals, and its end."""
+
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.gates import parse as parse_gates
+from asched.host import hearing
+from asched.host.configuration.file import load_config
+from asched.host.process import Plan, runner, schedule
+from asched.kube.session import ConnectionOptions
+from asched.serve.options import (
+    AccessOptions,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    CannotServeError,
+    ServingOptions,
+    ServingPlan,
+)
+from asched_lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: %s, resourceName: asched}
+profiles: [{schedulerName: asched}]
+"""
+
+
+def free_port():
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return made.getsockname()[1]
+
+
+def a_node(name):
+    resources = {"cpu": "4", "memory": "4Gi", "pods": "50"}
+    return {
+        "metadata": {"name": name},
+        "status": {"allocatable": resources, "capacity": resources},
+    }
+
+
+def a_pod(name, cpu="100m"):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": "asched", "containers": [container]},
+    }
+
+
+class Process:
+    def __init__(self, server, session, port, task):
+        self.server = server
+        self.session = session
+        self.port = port
+        self.task = task
+
+    async def ask(self, path, token="sesame", method="GET"):
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers["Connection"] = "close"  # the next one has a TLS context of its own
+        url = f"https://127.0.0.1:{self.port}{path}"
+        try:
+            async with self.session.request(method, url, headers=headers, ssl=tls) as answer:
+                return answer.status, (await answer.read()).decode()
+        except aiohttp.ClientConnectionError:
+            return 0, ""
+
+    async def until(self, path, wanted, token="sesame"):
+        """Ask until the answer is as wanted; gives its text."""
+        async with asyncio.timeout(HANG_S):
+            while True:
+                status, text = await self.ask(path, token)
+                if wanted(status, text):
+                    return text
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES, reviewed_by="kubeconfig"):
+    server = ApiServer()
+    await server.start(token="sesame")
+    kubeconfig = str(tmp_path / "kubeconfig")
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    server.create("nodes", a_node("n1"))
+    server.create("pods", a_pod("web"))
+    server.create("pods", a_pod("big", "64"))
+    port = free_port()
+    reviewers = kubeconfig if reviewed_by == "kubeconfig" else ""
+    plan = Plan(
+        configuration=load_config(
+            text=CONFIGURATION % str(elects).lower(), gates=gates
+        ).configuration,
+        connection=ConnectionOptions(kubeconfig=kubeconfig),
+        serving=ServingPlan(
+            ServingOptions(bind_address="127.0.0.1", secure_port=port),
+            AccessOptions(
+                AuthenticationOptions(authentication_kubeconfig=reviewers),
+                AuthorizationOptions(authorization_kubeconfig=reviewers),
+            ),
+            {"config": "x"},
+        ),
+    )
+    task = asyncio.ensure_future(schedule(plan))
+    async with aiohttp.ClientSession() as session:
+        process = Process(server, session, port, task)
+        try:
+            await process.until("/readyz", lambda status, _: status == 200, token="")
+            yield process
+        finally:
+            if not task.done():
+                os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.wait((task,), timeout=HANG_S)
+            await server.stop()
+    assert task.exception() is None
+
+
+async def test_pages_of_a_live_scheduler(tmp_path):
+    async with a_process(tmp_path) as process:
+        told = json.loads(
+            await process.until(
+                "/debug/asched/pods/default/big", lambda _, text: "unschedulable" in text
+            )
+        )
+        page = await process.until(
+            "/metrics", lambda _, t: 'attempts_total{profile="asched",result="scheduled"} 1.0' in t
+        )
+        _, resources = await process.ask("/metrics/resources")
+        _, configz = await process.ask("/configz")
+        _, queue = await process.ask("/debug/asched/queue")
+        _, cache = await process.ask("/debug/asched/cache")
+
+    assert told["rejectedBy"] == ["NodeResourcesFit"]
+    assert told["now"]["feasible"] == 0
+    assert told["now"]["nearestMisses"][0]["node"] == "n1"
+    for label in ("active", "backoff", "gated", "unschedulable"):
+        assert f'scheduler_pending_pods{{queue="{label}"}}' in page
+    for label in ("assumed_pods", "nodes", "pods"):
+        assert f'scheduler_cache_size{{type="{label}"}}' in page
+    assert 'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="asched"} 1.0' in page
+    assert 'leader_election_master_status{name="asched"} 1.0' in page
+    for name in ("depth", "unfinished_work_seconds", "longest_running_processor_seconds"):
+        assert f'workqueue_{name}{{name="binding"}} 0.0' in page
+    assert (
+        'pod="big",priority="0",resource="cpu",scheduler="asched",unit="cores"} 64.0' in resources
+    )
+    assert json.loads(configz)["componentconfig"]["leaderElection"]["resourceName"] == "asched"
+    assert [one["pod"] for one in json.loads(queue)["unschedulable"]] == ["default/big"]
+    assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+
+
+async def test_without_a_kubeconfig_for_it_the_schedulers_own_server_knows_the_callers(
+    tmp_path, monkeypatch
+):
+    """So that `asched explain --token` works beside a scheduler started from a kubeconfig."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    async with a_process(tmp_path, elects=False, reviewed_by="nobody else") as process:
+        known, _ = await process.ask("/debug/asched/queue")
+        nobody, _ = await process.ask("/debug/asched/queue", token="")
+        stranger, _ = await process.ask("/debug/asched/queue", token="nonsense")
+
+    assert (known, nobody, stranger) == (200, 403, 401)
+
+
+async def test_the_list_of_profiles_leads_to_them_with_and_without_a_slash(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        pages = [await process.ask(f"/debug/pprof{end}") for end in ("", "/")]
+        links = re.findall(r'href="([^"]+)"', pages[0][1])
+        followed = [await process.ask(f"{link}?seconds=0.1") for link in links]
+
+    assert pages[0] == pages[1]
+    assert links == [f"/debug/pprof/{name}" for name in ("goroutine", "heap", "profile")]
+    assert [status for status, _ in followed] == [200, 200, 200]
+
+
+def a_gang_member(name):
+    pod = a_pod(name)
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "crew"}
+    return pod
+
+
+async def test_pod_groups_are_followed_and_waited_for_where_the_gate_is_on(tmp_path):
+    """This server has no alpha kinds: nobody's group exists, and everybody else is placed."""
+    gates = parse_gates(["GenericWorkload=true,GangScheduling=true"]).enabled
+    async with a_process(tmp_path, elects=False, gates=gates) as process:
+        process.server.create("pods", a_gang_member("a"))
+        queue = await process.until("/debug/asched/queue", lambda _, text: "default/a" in text)
+        cache = await process.until("/debug/asched/cache", lambda _, text: "default/web" in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    assert [p["pod"] for p in json.loads(queue)["gated"]] == ["default/a"]
+    assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+    assert "podgroups" in page
+    assert "scheduler_podgroup_scheduling_algorithm_duration_seconds_count" in page
+
+
+async def test_groups_bother_nobody_while_the_gate_is_off(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        process.server.create("pods", a_gang_member("a"))
+        await process.until("/debug/asched/cache", lambda _, text: "default/a" in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    assert "podgroups" not in page
+    assert "scheduler_podgroup" not in page
+
+
+async def test_every_extension_point_of_a_plain_pod_is_timed(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        page = await process.until("/metrics", lambda _, text: 'extension_point="PostBind"' in text)
+
+    points = {
+        line.partition('extension_point="')[2].partition('"')[0]
+        for line in page.splitlines()
+        if line.startswith("scheduler_framework_extension_point_duration_seconds_count")
+    }
+    assert points == {
+        *("PreEnqueue", "PreFilter", "Filter", "PostFilter", "Reserve", "Permit"),
+        *("PreBindPreFlight", "PreBind", "Bind", "PostBind"),
+    }
+
+
+async def test_an_api_server_that_went_away_is_no_secret(tmp_path, monkeypatch):
+    monkeypatch.setattr(hearing, "DEAF_S", 1.0)
+    async with a_process(tmp_path, elects=False) as process:
+        await process.server.stop()
+
+        text = await process.until("/readyz?verbose", lambda status, _: status == 500, token="")
+        assert "[-]sched-handler-sync failed" in text
+        assert (await process.ask("/livez", token=""))[0] == 200
+
+
+async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
+    logging.getLogger("asched").propagate = True
+    with caplog.at_level(logging.INFO, "asched"):
+        async with a_process(tmp_path, elects=False):
+            os.kill(os.getpid(), signal.SIGUSR2)
+            async with asyncio.timeout(HANG_S):
+                while "Dump of scheduling queue" not in caplog.text:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+
+    assert "Cache mismatch" not in caplog.text
+    assert "Count mismatch" not in caplog.text
+    assert "recount finished" in caplog.text
+    assert "Dump of cached NodeInfo" in caplog.text
+
+
+async def test_a_port_in_use_is_one_clear_line(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        plan = Plan(
+            configuration=load_config(text=CONFIGURATION % "false").configuration,
+            connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
+            serving=ServingPlan(ServingOptions(bind_address="127.0.0.1", secure_port=process.port)),
+        )
+        with pytest.raises(CannotServeError, match=f"cannot listen on 127.0.0.1:{process.port}"):
+            await schedule(plan)
+
+
+async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
+    """The pages open late: by then it leads, and the lease must not stay with the dead."""
+    server = ApiServer()
+    await server.start()
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    server.create("nodes", a_node("n1"))
+    server.create("pods", a_pod("web"))
+    (tmp_path / "nonsense").write_text("no certificate")
+    nonsense = str(tmp_path / "nonsense")
+    plan = Plan(
+        configuration=load_config(text=CONFIGURATION % "true").configuration,
+        connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
+        serving=ServingPlan(
+            ServingOptions(
+                bind_address="127.0.0.1",
+                secure_port=free_port(),
+                tls_cert_file=nonsense,
+                tls_private_key_file=nonsense,
+            )
+        ),
+    )
+
+    with pytest.raises(CannotServeError, match="nonsense"):
+        await schedule(plan)
+
+    (lease,) = server.list("leases")
+    assert lease["spec"]["holderIdentity"] == ""
+    assert server.list("pods")[0]["spec"]["nodeName"] == "n1"
+    await server.stop()
+
+
+ENDS = """
+import asyncio, time
+from asched.host.process import runner
+
+async def work():
+    assert await asyncio.to_thread(lambda: 5) == 5
+    never = asyncio.ensure_future(asyncio.to_thread(time.sleep, 10 * 3600))
+    await asyncio.sleep(0.1)
+    never.cancel()
+    return 7
+
+raise SystemExit(runner()(work()))
+"""
+
+
+def test_a_process_that_ends_waits_for_nothing_it_does_in_threads():
+    """A profile, or a name server that does not answer: who lost the lease is gone at once."""
+    ended = subprocess.run([sys.executable, "-c", ENDS], timeout=HANG_S, check=False)
+    assert ended.returncode == 7
+
+
+def test_what_a_thread_raises_is_raised_to_who_waits():
+    async def work():
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(lambda: 1 // 0)
+        many = await asyncio.gather(*(asyncio.to_thread(str, n) for n in range(50)))
+        return len(many)
+
+    assert runner()(work()) == 50

@@ -1,0 +1,339 @@
+"""Answers that are read as they come."""
+
+import asyncio
+import gc
+import socket
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from asched.kube.connection import PIECES_BYTES_MAX
+from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, TransportError
+from asched.kube.session import ConnectionOptions, connect
+from asched.kube.sockets import KEEPALIVE_IDLE_S, set_keepalive
+from asched.kube.transport import ERROR_BYTES_MAX
+from tests.kube.conftest import session_with
+from tests.kube.scripted import reply, scripted, status
+from tests.kube.test_credentials import kubeconfig
+
+
+@pytest.fixture
+async def transport(session):
+    return session.general
+
+
+async def test_a_stream_is_read_as_it_comes(server, transport):
+    go_on = asyncio.Event()
+
+    async def slowly(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"one\n")
+        await go_on.wait()
+        await wire.chunk(b"two\n")
+        await wire.end_stream()
+
+    server.handler = slowly
+    async with transport.stream("/w", timeout_s=5) as stream:
+        pieces = []
+        async for piece in stream.chunks():
+            pieces.append(piece)
+            go_on.set()
+    assert (stream.status, pieces) == (200, [b"one\n", b"two\n"])
+
+
+async def test_a_stream_that_breaks_says_so(server, transport):
+    async def broken(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"one\n")
+        wire.close()
+
+    server.handler = broken
+    pieces = []
+    async with transport.stream("/w", timeout_s=5) as stream:
+        chunks = stream.chunks()
+        pieces.append(await anext(chunks))
+        with pytest.raises(ConnectionLost):
+            await anext(chunks)
+    assert pieces == [b"one\n"]
+
+
+async def test_a_stream_ends_at_its_deadline(server, transport):
+    async def silent(_seen, wire):
+        await wire.start_stream()
+        await asyncio.Event().wait()
+
+    server.handler = silent
+    async with transport.stream("/w", timeout_s=0.05) as stream:
+        with pytest.raises(DeadlineExceeded):
+            await anext(stream.chunks())
+
+
+async def test_a_refused_stream_tells_why(server, session, transport):
+    async def refuse(_seen, _wire):
+        return reply(429, status(429, "TooManyRequests", "m"), "Retry-After: 4")
+
+    server.handler = refuse
+    async with transport.stream("/w", timeout_s=5) as stream:
+        assert (stream.status, stream.header("retry-after")) == (429, "4")
+        assert b"TooManyRequests" in await stream.read_all()
+    host = f"127.0.0.1:{server.port}"
+    assert session.exchanges == [("GET", host, "429", None, None, None)]
+
+
+async def test_a_stream_from_nowhere_has_sent_nothing(unused_tcp_port):
+    class Nobody:
+        url = f"http://127.0.0.1:{unused_tcp_port}"
+
+    async with session_with(Nobody) as session:
+        with pytest.raises(ConnectFailed):
+            async with session.general.stream("/w", timeout_s=5):
+                pytest.fail("there is no server")
+
+
+def test_silent_connections_are_probed():
+    with socket.socket() as made:
+        set_keepalive(made)
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        idle_s = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        assert idle_s == KEEPALIVE_IDLE_S
+
+
+async def test_an_error_without_end_is_read_to_its_bound(server, transport):
+    async def endless(_seen, wire):
+        await wire.send(b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await wire.chunk(b"x" * 100_000)
+
+    server.handler = endless
+    async with transport.stream("/w", timeout_s=20) as stream:
+        assert await stream.read_all() == b"x" * ERROR_BYTES_MAX
+
+
+def open_sockets():
+    files = Path("/proc/self/fd").iterdir()
+    return sum(file.is_socket() for file in files)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets as Linux shows them")
+async def test_a_stream_that_is_left_waits_for_no_farewell_of_a_silent_server(
+    certificates, tmp_path
+):
+    left = asyncio.Event()
+
+    async def silent(_seen, wire):
+        await wire.start_stream()
+        wire._writer.transport.pause_reading()  # it will not see that we go
+        left.set()
+        await asyncio.Event().wait()
+
+    async with scripted(silent, certificates.server_context()) as server:
+        cluster = {"certificate-authority": str(certificates.ca_file)}
+        path = kubeconfig(tmp_path / "config", server.url, cluster=cluster)
+        session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
+        transport = session.general
+        before = open_sockets()
+        async with transport.stream("/w", timeout_s=20):
+            await left.wait()
+            assert open_sockets() == before + 2  # both ends are here
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert open_sockets() <= before + 1
+        await session.close()
+
+
+async def test_after_a_deadline_no_idle_connection_is_trusted():
+    """A box on the way that swallows one connection swallows the others, too."""
+
+    async def handle(seen, wire):
+        if seen.path == "/mute":
+            await wire.start_stream()
+            await asyncio.Event().wait()
+        return reply(200, {})
+
+    async with scripted(handle) as server, session_with(server) as session:
+        transport = session.general
+        await transport.request("GET", "/idle")
+        async with transport.stream("/mute", timeout_s=0.1) as stream:
+            await transport.request("GET", "/idle")
+            with pytest.raises(DeadlineExceeded):
+                [chunk async for chunk in stream.chunks()]
+        before = {seen.connection for seen in server.seen}
+        await transport.request("GET", "/fresh")
+        assert server.seen[-1].connection not in before
+
+
+# --- what our own reader has to keep beside that --------------------------------------------------
+
+
+async def test_a_stream_that_ended_leaves_its_connection_to_the_next(server, session):
+    async def short(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"x")
+        await wire.end_stream()
+
+    server.handler = short
+    for _ in range(3):
+        async with session.general.stream("/w", timeout_s=5) as stream:
+            assert [piece async for piece in stream.chunks()] == [b"x"]
+    assert (await session.general.request("GET", "/")).body == b"x"
+    assert server.connection_count == 1
+
+
+async def test_a_stream_that_was_left_early_takes_its_connection_along(server, session):
+    async def long(seen, wire):
+        await wire.start_stream()
+        await wire.chunk(seen.path.encode())
+        await asyncio.Event().wait()
+
+    server.handler = long
+    for path in ("/one", "/two"):
+        async with session.general.stream(path, timeout_s=5) as stream:
+            assert await anext(stream.chunks()) == path.encode()
+    assert server.connection_count == 2
+
+
+async def test_bytes_behind_the_end_of_a_stream_spoil_its_connection(server, session):
+    async def chatty(_seen, wire):
+        await wire.send(reply(200, b"x") + b"HTTP/1.1 408 Too Slow\r\n\r\n")
+
+    server.handler = chatty
+    for _ in range(2):
+        async with session.general.stream("/w", timeout_s=5) as stream:
+            assert [piece async for piece in stream.chunks()] == [b"x"]
+    assert server.connection_count == 2
+
+
+async def test_a_stream_over_a_connection_the_server_had_closed_is_asked_for_again(server, session):
+    served = set()
+
+    async def once_per_connection(seen, wire):
+        if seen.connection in served:
+            wire.close()
+            return None
+        served.add(seen.connection)
+        return reply(200, b"%d" % seen.connection)
+
+    server.handler = once_per_connection
+    for connection in (b"1", b"2"):
+        async with session.general.stream("/w", timeout_s=5) as stream:
+            assert [piece async for piece in stream.chunks()] == [connection]
+    assert len(server.seen) == 3
+
+
+async def test_a_stream_that_never_begins_is_given_up(server, session, monkeypatch):
+    from asched.kube import fast
+
+    async def silent(_seen, _wire):
+        await asyncio.Event().wait()
+
+    server.handler = silent
+    monkeypatch.setattr(fast, "HEADER_TIMEOUT_S", 0.05)
+    with pytest.raises(DeadlineExceeded):
+        async with session.general.stream("/w", timeout_s=5):
+            pytest.fail("it has no head")
+
+
+async def test_a_stream_may_end_with_its_connection(server, session):
+    async def unframed(_seen, wire):
+        await wire.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall")
+        await wire.send(b" of it")
+        wire.close()
+
+    server.handler = unframed
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        assert b"".join([piece async for piece in stream.chunks()]) == b"all of it"
+
+
+async def test_a_server_waits_for_who_reads_slowly(server, session):
+    """Else a burst would be held in memory, however large."""
+    sent, last = 0, asyncio.Event()
+
+    async def flood(_seen, wire):
+        nonlocal sent
+        await wire.start_stream()
+        for _ in range(400):
+            await wire.chunk(b"x" * 100_000)
+            sent += 100_000
+        await wire.end_stream()
+        last.set()
+
+    server.handler = flood
+    async with session.general.stream("/w", timeout_s=60) as stream:
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert not last.is_set()
+        assert stream._reader.size <= 2 * PIECES_BYTES_MAX
+        assert sum([len(piece) async for piece in stream.chunks()]) == 40_000_000
+    assert sent == 40_000_000
+
+
+async def test_what_came_before_a_break_is_read_first(server, session):
+    async def broken(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"one")
+        wire.close()
+
+    server.handler = broken
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        chunks = stream.chunks()
+        assert await anext(chunks) == b"one"
+        with pytest.raises(ConnectionLost):
+            await anext(chunks)
+
+
+def kept() -> Counter[str]:
+    """What an answer is read by, of those that nothing was collected of."""
+    names = {
+        "ConnectionLost",
+        "Connection",
+        "LiveStream",
+        "PieceReader",
+        "ResponseReader",
+        "HttpResponseParser",
+    }
+    return Counter(name for one in gc.get_objects() if (name := type(one).__name__) in names)
+
+
+@pytest.mark.parametrize("end", ["never begins", "ends", "breaks", "lasts too long", "is left"])
+async def test_a_stream_that_is_over_needs_no_collector_of_garbage(server, session, end):
+    """Whoever was old by then would stay: nobody looks through what is old."""
+
+    async def told(_seen, wire):
+        if end == "never begins":
+            wire.close()
+            return
+        await wire.start_stream()
+        await wire.chunk(b"x")
+        if end == "ends":
+            await wire.end_stream()
+        elif end == "breaks":
+            wire.close()
+        else:
+            await asyncio.Event().wait()
+
+    async def listen() -> None:
+        async with session.general.stream("/w", timeout_s=0.05) as stream:
+            async for piece in stream.chunks():
+                assert piece == b"x"
+                if end == "is left":
+                    return
+
+    server.handler = told
+    counts = []
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            for _ in range(4):
+                try:
+                    await listen()
+                except TransportError:
+                    assert end in {"never begins", "breaks", "lasts too long"}
+                await asyncio.sleep(0.01)  # the connection hears of its end
+            counts.append(kept())
+    finally:
+        gc.enable()
+    assert counts[2] - counts[0] == Counter()

@@ -1,0 +1,529 @@
+"""Effects through the lanes to a scripted server, and their answers back."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from asched.core.config.v1 import Extender
+from asched.core.framework.effects import (
+    AskExtender,
+    Bind,
+    Create,
+    DeletePod,
+    EmitEvent,
+    Lane,
+    PatchPodStatus,
+    PodRef,
+    ReadPod,
+)
+from asched.core.model.kinds import NODE
+from asched.core.model.meta import ObjectReference
+from asched.core.state.facts import Bound, Done, ReadPlaced, Refused, Unknown
+from asched.kube import courtesy
+from asched.kube.courtesy import STATUSES_BUSY, limit_of
+from asched.kube.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
+from asched.kube.events import EventRecorder
+from asched.kube.lanes import QUEUE_MAX
+from tests.kube.conftest import session_with
+from tests.kube.scripted import reply, scripted, status
+from tests.patience import HANG_S
+
+
+def pod(name="a"):
+    return PodRef(namespace="t", name=name, uid=f"u-{name}")
+
+
+async def test_a_recorder_that_knows_no_event_yet_is_the_one_that_is_used():
+    recorder = EventRecorder("host", lambda: 7)
+    async with scripted(lambda *_: None) as server, session_with(server) as session:
+        made = Dispatcher(session, [].append, recorder=recorder)
+
+    assert made._recorder is recorder
+
+
+def bind(id_, name="a"):
+    return Bind(id=id_, pod=pod(name), node="n1")
+
+
+def event(name="a", version="1"):
+    regarding = ObjectReference(
+        api_version="v1", kind="Pod", namespace="t", name=name, resource_version=version
+    )
+    return EmitEvent(
+        regarding=regarding,
+        type="Normal",
+        reason="Scheduled",
+        action="Binding",
+        note="n",
+        reporting_controller="asched",
+    )
+
+
+def patch(id_, name="a", message="m"):
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
+    return PatchPodStatus(id=id_, pod=pod(name), condition=condition)
+
+
+class Bench:
+    """A running dispatcher, its server and what it answered."""
+
+    def __init__(self, dispatcher, server):
+        self.dispatcher = dispatcher
+        self.server = server
+        self.answers = []
+        self._news = asyncio.Event()
+
+    def hear(self, answer):
+        self.answers.append(answer)
+        self._news.set()
+
+    async def answered(self, count):
+        async with asyncio.timeout(HANG_S):
+            while len(self.answers) < count:
+                self._news.clear()
+                await self._news.wait()
+        return self.answers
+
+    def submit(self, *effects):
+        for effect in effects:
+            self.dispatcher.submit(effect)
+
+    def sent(self, part):
+        return [seen for seen in self.server.seen if part in seen.path]
+
+
+@asynccontextmanager
+async def bench(handler, session_options=None, extenders=None, **options):
+    async with (
+        scripted(handler) as server,
+        session_with(server, **session_options or {}) as session,
+    ):
+        made = Bench(None, server)
+        made.dispatcher = Dispatcher(
+            session, made.hear, options=DispatchOptions(**options), extenders=extenders
+        )
+        task = asyncio.ensure_future(made.dispatcher.run())
+        await asyncio.sleep(0)
+        try:
+            yield made
+        finally:
+            await made.dispatcher.drain(0.1)
+            await task
+
+
+async def accept(seen, _wire):
+    created = {"kind": "Status", "status": "Success", "code": 201}
+    return reply(201 if seen.method == "POST" else 200, created)
+
+
+async def test_a_binding_is_posted_and_answered():
+    async with bench(accept) as made:
+        made.submit(bind(1))
+        assert await made.answered(1) == [Bound(1)]
+    (seen,) = made.server.seen
+    assert (seen.method, seen.path) == ("POST", "/api/v1/namespaces/t/pods/a/binding")
+    assert seen.json["metadata"]["uid"] == "u-a"
+
+
+async def test_effects_submitted_before_the_start_are_performed():
+    async with scripted(accept) as server, session_with(server) as session:
+        answers = []
+        dispatcher = Dispatcher(session, answers.append)
+        dispatcher.submit(bind(1))
+        task = asyncio.ensure_future(dispatcher.run())
+        await asyncio.sleep(0)
+        await dispatcher.drain(5.0)
+        await task
+        assert answers == [Bound(1)]
+
+
+async def test_an_effect_without_an_id_is_not_answered():
+    async with bench(accept) as made:
+        made.submit(bind(0), bind(2, "b"))
+        assert await made.answered(1) == [Bound(2)]
+
+
+async def test_a_refusal_carries_what_the_server_said():
+    async def conflict(_seen, _wire):
+        return reply(409, status(409, "Conflict", 'pod a is already assigned to node "n2"'))
+
+    async with bench(conflict) as made:
+        made.submit(bind(1))
+        expected = Refused(1, 409, 'pod a is already assigned to node "n2"', "Conflict")
+        assert await made.answered(1) == [expected]
+
+
+async def test_a_lost_answer_is_unknown_and_the_read_settles_it():
+    """1. The binding is stored. 2. Its answer is lost. 3. The pod is read. 4. It has our node."""
+
+    async def lossy(seen, wire):
+        if seen.path.endswith("/binding"):
+            wire.reset()
+            return None
+        return reply(200, {"metadata": {"uid": "u-a"}, "spec": {"nodeName": "n1"}})
+
+    async with bench(lossy) as made:
+        made.submit(bind(1))
+        (first,) = await made.answered(1)
+        assert isinstance(first, Unknown)
+        made.submit(ReadPod(id=2, pod=pod()))
+        assert (await made.answered(2))[1] == ReadPlaced(2, "n1")
+    assert len(made.sent("/binding")) == 1
+
+
+async def test_a_binding_without_an_answer_in_time_is_unknown():
+    async def silent(_seen, _wire):
+        await asyncio.Event().wait()
+
+    async with bench(silent, attempt_timeout_s=0.05) as made:
+        made.submit(bind(1))
+        (answer,) = await made.answered(1)
+        assert isinstance(answer, Unknown)
+
+
+async def test_overload_is_obeyed_and_the_binding_repeated():
+    async def busy_once(seen, _wire):
+        if len(made.server.seen) == 1:
+            return reply(429, b"Too many requests", "Retry-After: 0.05")
+        return await accept(seen, _wire)
+
+    async with bench(busy_once) as made:
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        made.submit(bind(1))
+        assert await made.answered(1) == [Bound(1)]
+        assert loop.time() - started_s >= 0.049  # it counts whole milliseconds
+
+
+async def test_overload_pauses_the_lanes_below_but_not_those_above():
+    async def busy_status(seen, wire):
+        if seen.method == "PATCH":
+            return reply(429, b"Too many requests", "Retry-After: 600")
+        return await accept(seen, wire)
+
+    async with bench(busy_status) as made:
+        made.submit(patch(1, "a"))
+        await made.server.has_seen(1)
+        await asyncio.sleep(0.01)
+        made.submit(event("b"), patch(2, "b"), bind(3, "c"))
+        assert await made.answered(1) == [Bound(3)]
+        assert len(made.server.seen) == 2
+        assert made.dispatcher.queued_count(Lane.EVENT) == 1
+        assert made.dispatcher.queued_count(Lane.STATUS) == 2
+        await made.dispatcher.drain(0.01)
+        assert made.answers[1:] == [Refused(n, 0, "shut down before it was sent") for n in (1, 2)]
+
+
+async def test_no_lane_exceeds_its_bound_of_requests_in_flight():
+    release = asyncio.Event()
+
+    async def held(seen, wire):
+        await release.wait()
+        return await accept(seen, wire)
+
+    async with bench(held, concurrency={**CONCURRENCY, Lane.BINDING: 3}) as made:
+        made.submit(*(bind(n, f"p{n}") for n in range(1, 21)))
+        await made.server.has_seen(3)
+        assert made.dispatcher.in_flight_count(Lane.BINDING) == 3
+        assert made.dispatcher.queued_count(Lane.BINDING) == 17
+        release.set()
+        assert len(await made.answered(20)) == 20
+    assert made.server.connection_count == 3
+
+
+async def test_courtesy_gives_way_to_bindings():
+    """1. One binding is under way. 2. Another waits behind it. 3. Courtesy has waited long."""
+    release = asyncio.Event()
+
+    async def held(seen, wire):
+        if seen.path.endswith("/binding"):
+            await release.wait()
+        return await accept(seen, wire)
+
+    few = {Lane.BINDING: 1, Lane.EVENT: 10, Lane.STATUS: 5}
+    async with bench(held, concurrency={**CONCURRENCY, **few}) as made:
+        dispatcher = made.dispatcher
+        events, statuses = (dispatcher._lanes[lane] for lane in (Lane.EVENT, Lane.STATUS))
+        now_s = asyncio.get_running_loop().time()
+
+        def limits(at_s):
+            return [limit_of(state, dispatcher._first, at_s) for state in (events, statuses)]
+
+        assert limits(now_s) == [10, 5]
+        made.submit(bind(1))
+        assert limits(now_s) == [0, STATUSES_BUSY]
+        made.submit(bind(2, "b"))
+        assert limits(now_s) == [0, 0]
+
+        made.submit(event("c"), patch(3, "c"))
+        ages_s = (0.5, 5.5, 7.5, 10.0, 11.0)
+        assert [limits(events.queue.oldest_s + age_s)[0] for age_s in ages_s] == [0, 1, 5, 10, 10]
+        assert [limits(statuses.queue.oldest_s + age_s)[1] for age_s in ages_s] == [0, 1, 3, 5, 5]
+        release.set()
+        await made.answered(3)
+    assert len(made.sent("/events")) == 1
+
+
+async def test_courtesy_behind_bindings_that_hang_is_sent_in_the_end(monkeypatch):
+    monkeypatch.setattr(courtesy, "SHARE_S", 0.05)
+    release = asyncio.Event()
+
+    async def held(seen, wire):
+        if seen.path.endswith("/binding"):
+            await release.wait()
+        return await accept(seen, wire)
+
+    async with bench(held) as made:
+        made.submit(bind(1), event("c"))
+        await made.server.has_seen(2)
+        assert len(made.sent("/events")) == 1
+        release.set()
+        await made.answered(1)
+
+
+async def test_newer_patches_of_a_pod_replace_waiting_ones():
+    release = asyncio.Event()
+
+    async def held(seen, wire):
+        await release.wait()
+        return await accept(seen, wire)
+
+    async with bench(held) as made:
+        made.submit(patch(1, message="one"))
+        await made.server.has_seen(1)
+        made.submit(patch(2, message="two"), patch(3, message="three"))
+        release.set()
+        assert sorted(answer.effect_id for answer in await made.answered(3)) == [1, 2, 3]
+    messages = [seen.json["status"]["conditions"][0]["message"] for seen in made.server.seen]
+    assert messages == ["one", "three"]
+
+
+async def test_a_binding_makes_the_waiting_patch_of_its_pod_pointless():
+    async with bench(accept, concurrency={**CONCURRENCY, Lane.STATUS: 1}) as made:
+        made.submit(patch(1, "other"), patch(2, "a"), bind(3, "a"))
+        answers = {answer.effect_id: answer for answer in await made.answered(3)}
+        assert answers[1] == Done(1)
+        assert answers[2] == Refused(2, 0, "overtaken by the binding of the pod")
+        assert answers[3] == Bound(3)
+    assert len(made.sent("/a/status")) == 0
+
+
+async def test_a_binding_waits_for_the_patch_of_its_pod_that_is_under_way():
+    release = asyncio.Event()
+    order = []
+
+    async def held(seen, wire):
+        if seen.method == "PATCH":
+            await release.wait()
+        order.append(seen.method)
+        return await accept(seen, wire)
+
+    async with bench(held) as made:
+        made.submit(patch(1))
+        await made.server.has_seen(1)
+        made.submit(bind(2), bind(3, "b"))
+        assert await made.answered(1) == [Bound(3)]
+        release.set()
+        assert (await made.answered(3))[1:] == [Done(1), Bound(2)]
+    assert order == ["POST", "PATCH", "POST"]
+
+
+async def test_a_status_patch_is_repeated_after_a_server_error():
+    async def fails_twice(seen, wire):
+        if len(made.server.seen) <= 2:
+            return reply(500, status(500, "InternalError", "m"))
+        return await accept(seen, wire)
+
+    async with bench(fails_twice) as made:
+        made.submit(patch(1))
+        assert await made.answered(1) == [Done(1)]
+    assert len(made.server.seen) == 3
+
+
+async def test_a_full_lane_of_courtesy_gives_up_its_oldest():
+    async def never(_seen, _wire):
+        await asyncio.Event().wait()
+
+    limits = {**CONCURRENCY, Lane.STATUS: 1}
+    async with bench(never, concurrency=limits, queue_max={**QUEUE_MAX, Lane.STATUS: 2}) as made:
+        made.submit(*(patch(n, f"p{n}") for n in (1, 2, 3)))
+        await made.server.has_seen(1)
+        made.submit(patch(4, "p4"))
+        answer = Refused(2, 0, "given up under pressure")
+        assert await made.answered(1) == [answer]
+        assert made.dispatcher.dropped_count(Lane.STATUS) == 1
+
+
+async def test_a_full_lane_of_bindings_refuses_the_newest():
+    async def never(_seen, _wire):
+        await asyncio.Event().wait()
+
+    limits = {**CONCURRENCY, Lane.BINDING: 1}
+    async with bench(never, concurrency=limits, queue_max={**QUEUE_MAX, Lane.BINDING: 1}) as made:
+        made.submit(bind(1, "a"), bind(2, "b"), bind(3, "c"))
+        assert await made.answered(1) == [Refused(3, 0, "lane BINDING is full")]
+
+
+async def test_repeated_events_become_a_series():
+    async with bench(accept) as made:
+        made.submit(event())
+        await made.server.has_seen(1)
+        made.submit(event(), event(), event())
+        await made.server.has_seen(2)
+    create, amend = made.server.seen
+    assert (create.method, amend.method) == ("POST", "PATCH")
+    assert amend.path.startswith(create.path + "/a.")
+    assert amend.json["series"]["count"] == 4
+
+
+async def test_a_series_whose_event_has_gone_is_created_anew():
+    async def forgets(seen, wire):
+        if seen.method == "PATCH":
+            return reply(404, status(404, "NotFound", "m"))
+        return await accept(seen, wire)
+
+    async with bench(forgets) as made:
+        made.submit(event())
+        await made.server.has_seen(1)
+        made.submit(event())
+        await made.server.has_seen(3)
+    assert [seen.method for seen in made.server.seen] == ["POST", "PATCH", "POST"]
+    assert made.server.seen[2].json["series"]["count"] == 2
+
+
+async def test_a_refused_event_is_given_up_quietly():
+    async def forbidden(_seen, _wire):
+        return reply(403, status(403, "Forbidden", "m"))
+
+    async with bench(forbidden) as made:
+        made.submit(event("a"), event("b"))
+        await made.server.has_seen(2)
+    assert made.answers == []
+    assert len(made.server.seen) == 2
+
+
+async def test_a_rate_is_kept_when_one_is_set():
+    options = {"qps": 50.0, "burst": 5}
+    async with bench(accept, session_options=options) as made:
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        made.submit(*(bind(n, f"p{n}") for n in range(1, 16)))
+        await made.answered(15)
+        assert loop.time() - started_s >= 10 / 50 * 0.9
+
+
+async def test_a_look_that_is_due_at_once_can_be_put_forward_and_back():
+    async with bench(accept) as made:
+        now_s = asyncio.get_running_loop().time()
+        for when_s in (now_s + 0.01, now_s - 1.0, now_s, now_s + 5.0):
+            made.dispatcher._pump_at(when_s)
+        made.submit(bind(1))
+        await made.answered(1)
+
+
+async def test_events_have_a_rate_of_their_own():
+    async with bench(accept, session_options={"qps": 0.01, "burst": 2}) as made:
+        made.submit(*(bind(n, f"p{n}") for n in range(1, 6)))
+        made.submit(*(event(f"p{n}") for n in range(1, 6)))
+        await made.server.has_seen(4)
+        assert len(made.sent("/binding")) == 2
+        assert len(made.sent("/events")) == 2
+
+
+async def test_draining_finishes_what_was_taken_on():
+    async with bench(accept) as made:
+        made.submit(*(bind(n, f"p{n}") for n in range(1, 101)))
+        made.submit(*(event(f"p{n}") for n in range(1, 101)))
+        await made.dispatcher.drain(10.0)
+        assert len(made.answers) == 100
+        assert len(made.server.seen) == 200
+        made.submit(bind(500))
+        assert made.answers[-1] == Refused(500, 0, "shutting down")
+
+
+async def test_draining_answers_what_could_not_be_finished():
+    async def never(_seen, _wire):
+        await asyncio.Event().wait()
+
+    limits = {**CONCURRENCY, Lane.BINDING: 1}
+    async with scripted(never) as server, session_with(server) as session:
+        answers = []
+        dispatcher = Dispatcher(session, answers.append, options=DispatchOptions(limits))
+        task = asyncio.ensure_future(dispatcher.run())
+        await asyncio.sleep(0)
+        dispatcher.submit(bind(1, "a"))
+        dispatcher.submit(bind(2, "b"))
+        await server.has_seen(1)
+        await dispatcher.drain(0.02)
+        async with asyncio.timeout(HANG_S):
+            await task
+        by_id = {answer.effect_id: type(answer) for answer in answers}
+        assert by_id == {1: Unknown, 2: Refused}
+
+
+async def test_a_pod_that_is_not_read_back_any_more_stays_unknown():
+    """1. A binding's answer is lost. 2. The process shuts down. 3. No read says no for certain."""
+    async with bench(accept) as made:
+        await made.dispatcher.drain(1.0)
+        made.submit(ReadPod(id=7, pod=pod()))
+        assert made.answers == [Unknown(7, "shutting down")]
+
+
+async def test_a_body_that_is_no_json_is_refused():
+    async with bench(accept) as made:
+        made.submit(Create(id=1, kind=NODE, namespace="", body={"x": object()}))
+        (answer,) = await made.answered(1)
+        assert isinstance(answer, Refused)
+        assert "cannot be written" in answer.message
+        made.submit(Create(id=2, kind="nodes", namespace="", body={}))
+        assert "cannot be written" in (await made.answered(2))[1].message
+        made.submit(DeletePod(id=3, pod=pod()))
+        assert (await made.answered(3))[2] == Done(3)
+
+
+async def test_a_question_without_extenders_is_refused():
+    async with bench(accept) as made:
+        made.submit(AskExtender(id=1, extender=Extender(), verb="filter", body={}))
+        assert await made.answered(1) == [Refused(1, 0, "no extenders are configured")]
+
+
+@pytest.mark.parametrize("lane", [Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.EVENT])
+def test_every_lane_has_a_bound(lane):
+    assert CONCURRENCY[lane] > 0
+    assert QUEUE_MAX[lane] > 0
+
+
+async def test_a_cancelled_dispatcher_begins_nothing_more():
+    release = asyncio.Event()
+
+    async def held(seen, wire):
+        await release.wait()
+        return await accept(seen, wire)
+
+    async with scripted(held) as server, session_with(server) as session:
+        options = DispatchOptions(concurrency={**CONCURRENCY, Lane.BINDING: 2})
+        answers = []
+        dispatcher = Dispatcher(session, answers.append, options=options)
+        task = asyncio.ensure_future(dispatcher.run())
+        await asyncio.sleep(0)
+        for number in range(1, 6):
+            dispatcher.submit(bind(number, f"p{number}"))
+        await server.has_seen(2)
+        task.cancel()
+        await asyncio.sleep(0)
+        dispatcher.submit(DeletePod(id=6, pod=pod("p6")))  # by whoever has not heard of the end yet
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        release.set()
+        assert dispatcher.queued_count(DeletePod.lane) == 1
+        assert {(type(each), each.effect_id) for each in answers} == {(Unknown, 1), (Unknown, 2)}
+        assert dispatcher.queued_count(Lane.BINDING) == 3
+
+
+async def test_a_connection_that_cannot_be_made_ready_is_told_by_whoever_needs_it(unused_tcp_port):
+    class Nobody:
+        url = f"http://127.0.0.1:{unused_tcp_port}"
+
+    async with session_with(Nobody) as session:
+        await Dispatcher(session, [].append).prepare()

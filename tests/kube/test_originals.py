@@ -1,0 +1,123 @@
+"""Whole objects beside the records: what is kept, what is dropped, and what is sent of them."""
+
+import random
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from msgspec.structs import replace
+
+from asched.core.framework.effects import Whole, Wholes
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.meta import ObjectMeta
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Gone, Listed, Seen
+from asched.kube.originals import MissingOriginalError, Originals
+from tests.builders import a_pod
+
+
+def a_node(name: str, uid: str = "u") -> Node:
+    return Node(metadata=ObjectMeta(name=name, uid=uid))
+
+
+def spliced(originals: Originals, stand_in: Any) -> Any:
+    return msgspec.json.decode(originals.splice(stand_in))
+
+
+def raw(obj: Any, **more: Any) -> dict[str, Any]:
+    meta = obj.metadata
+    return {"metadata": {"name": meta.name, "uid": meta.uid}, **more}
+
+
+@pytest.mark.parametrize("is_line", [False, True])
+def test_an_object_is_sent_as_it_came_but_for_what_nobody_passes_on_again_and_again(
+    is_line: bool,
+) -> None:
+    originals, node = Originals((NODE,)), a_node("n")
+    whole = raw(node, spec={"kind": "of any", "apiVersion": 1})
+    came = {"kind": "Node", "apiVersion": "v1", **whole}
+    came["metadata"] = {**whole["metadata"], "managedFields": [{}]}
+    line = {"type": "ADDED", "object": came}
+    originals.keep(NODE, node, orjson.dumps(line if is_line else came), is_line=is_line)
+    for _ in range(2):
+        assert spliced(originals, Whole(NODE, "n", "u")) == whole
+        assert spliced(originals, Wholes(NODE, ("n", "other", "n"))) == [whole, whole]
+
+
+def test_what_comes_in_a_list_is_an_object_and_no_line() -> None:
+    originals, node = Originals((NODE,)), a_node("n")
+    originals.keep(NODE, node, orjson.dumps({"object": 1, "metadata": None}))
+    assert spliced(originals, Whole(NODE, "n", "")) == {"object": 1, "metadata": None}
+
+
+@pytest.mark.parametrize("kind", [POD, NODE])
+def test_what_went_or_became_another_cannot_be_sent(kind: Any) -> None:
+    originals = Originals((NODE,))
+    originals.keep(NODE, a_node("n"), b"{}")
+    for asked in (Whole(kind, "t/gone", ""), Whole(kind, "t/n", "other")):
+        name = asked.key.rpartition("/")[2]
+        with pytest.raises(MissingOriginalError, match=f'^{kind.plural} "{name}" not found$'):
+            originals.splice(asked)
+    with pytest.raises(MissingOriginalError):
+        originals.splice(Whole(NODE, "n", "other"))
+    assert originals.splice(Wholes(POD, ("t/n",))) is not None
+    with pytest.raises(TypeError, match="object cannot be written as JSON"):
+        originals.splice(object())
+
+
+@pytest.mark.parametrize("with_placed", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_newest_version_of_each_that_is_there_and_wanted_is_kept(
+    seed: int, with_placed: bool
+) -> None:
+    """Against a plain dict."""
+    rng, originals = random.Random(seed), Originals((POD,), with_placed_pods=with_placed)
+    there: dict[str, tuple[str, int]] = {}
+
+    def a_pod_of(name: str) -> Pod:
+        made = a_pod(name).on("n1") if rng.random() < 0.3 else a_pod(name)
+        pod = made.build()
+        return replace(pod, metadata=replace(pod.metadata, uid=rng.choice("xy")))
+
+    for number in range(300):
+        pod = a_pod_of(rng.choice("abcd"))
+        key, uid = pod.key, pod.metadata.uid
+        match rng.choice(("keep", "keep", "gone", "node", "seen", "list")):
+            case "keep":
+                originals.keep(POD, pod, orjson.dumps({"number": number}))
+                if pod.spec.node_name and not with_placed:
+                    there.pop(key, None)
+                else:
+                    there[key] = uid, number
+            case "gone":
+                originals.hear(Gone(POD, pod))
+                if there.get(key, ("",))[0] == uid:
+                    del there[key]
+            case "node":
+                node = a_node(rng.choice("abcd"))
+                originals.keep(NODE, node, b"{}")
+                originals.hear(Gone(NODE, node))
+                originals.hear(Listed(NODE, (node,)))
+            case "seen":
+                originals.hear(Seen(POD, pod))
+            case "list":
+                listed = {name: a_pod_of(name) for name in rng.sample("abcd", 3)}
+                originals.hear(Listed(POD, tuple(listed.values())))
+                there = {k: v for k, v in there.items() if k.rpartition("/")[2] in listed}
+        assert originals.count(POD) == len(there)
+        assert originals.count(NODE) == 0
+        keys = [f"default/{name}" for name in "abcd"]
+        sent = [one["number"] for one in spliced(originals, Wholes(POD, tuple(keys)))]
+        assert sent == [there[key][1] for key in keys if key in there]
+        for known, (its_uid, its_number) in there.items():
+            assert spliced(originals, Whole(POD, known, its_uid)) == {"number": its_number}
+
+
+def test_who_wants_nothing_keeps_and_hears_nothing() -> None:
+    originals = Originals()
+    for fact in (Gone(POD, a_pod("p").build()), Listed(POD, (a_pod("p").build(),))):
+        originals.hear(fact)
+    originals.keep(POD, a_pod("p").build(), b"{}")
+    assert (originals.count(POD), originals.wants(POD)) == (0, False)

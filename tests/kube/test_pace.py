@@ -1,0 +1,103 @@
+"""How long reflectors pause, and who ends a pause early."""
+
+import asyncio
+import random
+
+import pytest
+
+from asched.kube.backoff import INITIAL_S
+from asched.kube.errors import ConnectionLost, TransportError, api_error
+from asched.kube.pace import Company, Pauses, ReflectorOptions, stream_s
+
+
+class Naps:
+    """Sleeps of a reflector: told, and ended by hand."""
+
+    def __init__(self):
+        self.asked_s = []
+        self.over = asyncio.Event()
+
+    async def __call__(self, seconds):
+        self.asked_s.append(seconds)
+        await self.over.wait()
+
+
+async def a_few_rounds():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def begun(company, error, failures=6):
+    """A reflector that has failed so often in a row, and pauses now."""
+    naps = Naps()
+    pauses = Pauses(ReflectorOptions(rng=random.Random(1), sleep=naps), company)
+    for _ in range(failures - 1):
+        naps.over.set()
+        await pauses.after(error)
+    naps.over.clear()
+    pausing = asyncio.ensure_future(pauses.after(error))
+    await a_few_rounds()
+    return naps, pausing
+
+
+async def test_a_pause_ends_soon_after_somebody_else_was_answered():
+    company = Company()
+    naps, pausing = await begun(company, ConnectionLost("reset"))
+    long_s = naps.asked_s[-1]
+    assert long_s > 2 * INITIAL_S
+
+    company.answered()
+    await a_few_rounds()
+
+    assert naps.asked_s[-1] < INITIAL_S
+    assert not pausing.done()
+    naps.over.set()
+    await pausing
+
+
+async def test_an_answer_before_the_pause_ends_nothing():
+    company = Company()
+    company.answered()
+    naps, pausing = await begun(company, ConnectionLost("reset"), failures=1)
+    assert len(naps.asked_s) == 1
+    naps.over.set()
+    await pausing
+    assert len(naps.asked_s) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500])
+async def test_who_was_answered_with_a_refusal_pauses_to_the_end(status):
+    company = Company()
+    naps, pausing = await begun(company, api_error(status, b"{}", None))
+    company.answered()
+    await a_few_rounds()
+    assert len(naps.asked_s) == 6
+    naps.over.set()
+    await pausing
+
+
+async def test_a_cancelled_pause_leaves_nothing():
+    company = Company()
+    _, pausing = await begun(company, TransportError("away"))
+    before = len(asyncio.all_tasks())
+    pausing.cancel()
+    await asyncio.gather(pausing, return_exceptions=True)
+    await a_few_rounds()
+    assert len(asyncio.all_tasks()) == before - 2
+    company.answered()
+
+
+def test_streams_are_asked_to_live_for_up_to_a_third_longer_and_while_in_doubt_shortly():
+    options = ReflectorOptions(rng=random.Random(1))
+    asked = [stream_s(options, is_probe=False) for _ in range(200)]
+    assert 15.0 <= min(asked) < 15.5
+    assert 19.5 < max(asked) <= 20.0
+    assert stream_s(options, is_probe=True) == 5.0
+
+
+async def test_nothing_is_kept_of_a_pause_that_is_over():
+    company = Company()
+    naps, pausing = await begun(company, ConnectionLost("reset"), failures=1)
+    naps.over.set()
+    await pausing
+    assert not company._pausing

@@ -1,0 +1,123 @@
+"""Kinds that cannot be watched: listed again and again, and nobody waits for them."""
+
+import asyncio
+import logging
+import random
+from contextlib import asynccontextmanager
+
+import pytest
+
+from asched.core.model.decode import decode
+from asched.core.state.facts import Listed
+from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
+from asched.kube.polling import KEPT_LISTS, Past, Poller
+from tests.host.test_election import until
+from tests.kube.conftest import session_with
+from tests.kube.scripted import Seen, Wire, reply, scripted, status
+
+PATH = "/apis/metrics.k8s.io/v1beta1/nodes"
+
+
+def metrics(name: str, second: int, cpu: str = "1") -> dict[str, object]:
+    return {
+        "metadata": {"name": name},
+        "timestamp": f"2026-11-22T12:00:{second:02d}Z",
+        "window": "10s",
+        "usage": {"cpu": cpu, "memory": "1Gi"},
+    }
+
+
+@asynccontextmanager
+async def polling(answers):
+    """A poller that is told these answers, the last one again and again; its facts."""
+    said = iter(answers)
+    now = [next(said)]
+
+    async def handler(request: Seen, wire: Wire) -> bytes:
+        assert request.path == PATH
+        answer = now[0]
+        now[0] = next(said, answer)
+        return answer
+
+    facts: list[Listed] = []
+    async with scripted(handler) as server, session_with(server) as session:
+        kind = NODE_METRICS._replace(poll_s=0.01)
+        poller = Poller(kind, session.general, facts.append, random.Random(1))
+        yield poller, facts
+
+
+async def test_each_list_is_a_fact_and_objects_carry_their_past() -> None:
+    answers = [
+        reply(200, {"metadata": {}, "items": [metrics("n1", at, f"{100 * at}m")]}) for at in (1, 2)
+    ]
+    async with polling(answers) as (poller, facts):
+        await poller.once()
+        await poller.once()
+
+    assert [fact.kind.name for fact in facts] == ["NodeMetrics"] * 2
+    (told,) = facts[-1].objects
+    assert isinstance(told, NodeMetrics)
+    assert [sample.cpu for sample in told.samples] == [200.0, 100.0]
+
+
+async def test_what_fails_is_logged_once_a_cause_and_the_next_list_is_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    down = reply(503, status(503, "ServiceUnavailable", "the server is currently unable"))
+    none = reply(404, status(404, "NotFound", "the server could not find the resource"))
+    fine = reply(200, {"metadata": {}, "items": [metrics("n1", 1)]})
+    senseless = reply(200, b"<html>")
+    caplog.set_level(logging.INFO)
+    async with polling([none, none, down, senseless, fine]) as (poller, facts):
+        for _ in range(5):
+            await poller.once()
+
+    lines = [record.getMessage() for record in caplog.records if "NodeMetrics" in record.message]
+    assert len(lines) == 4, lines
+    assert "could not find" in lines[0]
+    assert "unable" in lines[1]
+    assert lines[3] == "NodeMetrics are listed again"
+    assert len(facts) == 1
+
+
+async def test_it_goes_on_until_it_is_cancelled() -> None:
+    fine = reply(200, {"metadata": {}, "items": []})
+    async with polling([fine]) as (poller, facts):
+        task = asyncio.ensure_future(poller.run())
+        await until(lambda: len(facts) >= 3)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def test_what_one_list_leaves_out_stays_for_a_while() -> None:
+    def told(name: str, second: int) -> NodeMetrics:
+        return decode(NodeMetrics, metrics(name, second))
+
+    past = Past()
+    past.with_it([told("n1", 1), told("n2", 1)])
+    for at in range(KEPT_LISTS):
+        known = past.with_it([told("n1", 2 + at)])
+        assert {one.metadata.name for one in known} == {"n1", "n2"}
+    assert {one.metadata.name for one in past.with_it([told("n1", 50)])} == {"n1"}
+
+
+async def test_pauses_are_stretched_by_up_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses_s: list[float] = []
+    async with polling([reply(200, {"metadata": {}, "items": []})]) as (poller, facts):
+
+        async def sleep(seconds: float) -> None:
+            pauses_s.append(seconds)
+            if len(pauses_s) == 50:
+                raise asyncio.CancelledError
+
+        async def once() -> None:
+            facts.append(Listed(poller.kind, ()))
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        monkeypatch.setattr(poller, "once", once)
+        with pytest.raises(asyncio.CancelledError):
+            await poller.run()
+        monkeypatch.undo()
+    assert len(facts) == 50
+    assert 0.01 <= min(pauses_s) < 0.0102
+    assert 0.0108 < max(pauses_s) <= 0.011

@@ -1,0 +1,133 @@
+"""Connecting, and what a user reads when it does not work."""
+
+import asyncio
+
+import pytest
+
+from asched.kube.errors import ConnectError, ConnectFailed, Forbidden, NotFound, ProtocolBroken
+from asched.kube.session import ConfigData, ConnectionOptions, Session, connect
+from tests.kube.scripted import reply, status
+
+
+async def test_connecting_asks_for_the_version_once(server):
+    session = await connect(ConnectionOptions(master=server.url))
+    await session.close()
+    assert [seen.target for seen in server.seen] == ["/version"]
+
+
+async def test_without_a_handshake_nothing_is_asked(server):
+    session = await connect(ConnectionOptions(master=server.url), handshake=False)
+    await session.close()
+    assert server.seen == []
+
+
+async def test_an_unreachable_server_is_named(unused_tcp_port):
+    url = f"http://127.0.0.1:{unused_tcp_port}"
+    with pytest.raises(ConnectError, match=f"cannot reach {url}: connection refused; check"):
+        await connect(ConnectionOptions(master=url))
+
+
+@pytest.fixture
+def closed(monkeypatch):
+    """The sessions that were closed."""
+    sessions, close = [], Session.close
+
+    async def counted(session):
+        sessions.append(session)
+        await close(session)
+
+    monkeypatch.setattr(Session, "close", counted)
+    return sessions
+
+
+async def test_whoever_cannot_connect_leaves_nothing_open(server, unused_tcp_port, closed):
+    async def unauthorized(_seen, _wire):
+        return reply(401, status(401, "Unauthorized", "Unauthorized"))
+
+    server.handler = unauthorized
+    for url in (server.url, f"http://127.0.0.1:{unused_tcp_port}"):
+        with pytest.raises(ConnectError):
+            await connect(ConnectionOptions(master=url))
+    assert len(closed) == 2
+
+
+async def test_closing_ends_all_that_was_asked_for(server, unused_tcp_port):
+    session = await connect(ConnectionOptions(master=server.url))
+    pool, other = session.pool(1), session.pool(1)
+    await asyncio.gather(*(each.request("GET", "/") for each in (pool, other, session.general)))
+
+    async def without_end():
+        await asyncio.Event().wait()
+
+    session.credentials.renew = without_end
+    renewal = session.credentials._begin()
+    await session.close()
+    assert [each.connection_count for each in (pool, other, session.general)] == [0, 0, 0]
+    assert renewal.cancelled()
+
+
+async def test_pools_are_named_and_fenced(session, server):
+    fenced = session.pool(1, may_send=lambda: False)
+    named = session.pool(1, purpose="leader-election")
+    with pytest.raises(ConnectFailed, match="held back"):
+        await fenced.request("GET", "/")
+    await named.request("GET", "/")
+    await session.general.request("GET", "/")
+    agents = [seen.headers["user-agent"] for seen in server.seen]
+    assert agents == ["asched/leader-election", "asched"]
+
+
+async def test_refused_credentials_are_named(server):
+    async def unauthorized(_seen, _wire):
+        return reply(401, status(401, "Unauthorized", "Unauthorized"))
+
+    server.handler = unauthorized
+    with pytest.raises(ConnectError, match=f"{server.url} does not accept the credentials"):
+        await connect(ConnectionOptions(master=server.url))
+
+
+async def test_a_forbidden_version_is_no_obstacle(server):
+    async def forbidden(_seen, _wire):
+        return reply(403, status(403, "Forbidden", "no"))
+
+    server.handler = forbidden
+    session = await connect(ConnectionOptions(master=server.url))
+    with pytest.raises(Forbidden):
+        await session.get_json("/api/v1/nodes")
+    await session.close()
+
+
+async def test_an_object_is_read_or_its_absence_raised(session, server):
+    assert await session.get_json("/x") == {"ok": True}
+
+    async def missing(_seen, _wire):
+        return reply(404, b"404 page not found\n")
+
+    server.handler = missing
+    with pytest.raises(NotFound, match="404 page not found") as caught:
+        await session.get_json("/x")
+    assert caught.value.code == 404
+
+
+#: What a proxy, a captive portal or a broken balancer puts in the place of an object.
+NO_OBJECTS = [b"", b"<html>sign in</html>", b"[]", b"7", b"{", b"\xff", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("body", NO_OBJECTS, ids=lambda body: repr(body[:8]))
+async def test_a_200_that_is_no_object_is_a_failed_answer(session, server, body):
+    async def senseless(_seen, _wire):
+        return reply(200, body)
+
+    server.handler = senseless
+    with pytest.raises(ProtocolBroken, match="makes no sense"):
+        await session.get_json("/x")
+
+
+@pytest.mark.parametrize("data", [[], 7, {"a": 1}, {"a": None}])
+async def test_a_configmap_that_is_none_is_a_failed_answer(session, server, data):
+    async def senseless(_seen, _wire):
+        return reply(200, {"data": data})
+
+    server.handler = senseless
+    with pytest.raises(ProtocolBroken, match=r"makes no sense .*\$.data"):
+        await session.get_as("/x", ConfigData)

@@ -1,0 +1,124 @@
+"""A plugin that asks the API server by kubernetes-asyncio, in a scheduler that runs."""
+
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from asched.kube.credentials import Source, load_credentials
+from asched.kube.errors import ConnectError
+from asched.kube.typed import ApiAccess
+from asched_lab.apiserver.server import ApiServer
+from tests.docs.test_plugins_page import blocks
+
+
+@asynccontextmanager
+async def a_server(tmp_path: Any, tls: bool) -> Any:
+    server = ApiServer()
+    await server.start(token="secret", tls=tls)
+    try:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(server.kubeconfig(), encoding="utf-8")
+        yield server, kubeconfig
+    finally:
+        await server.stop()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_the_plugin_of_the_page_asks_as_the_scheduler_does(tmp_path: Any, tls: bool) -> None:
+    """Over TLS with a token, with an authority that stands in the kubeconfig alone."""
+    (source,) = [text for _, text in blocks("python") if "class Freezes" in text]
+    namespace: dict[str, Any] = {"__name__": "freezes"}
+    exec(source, namespace)
+    async with a_server(tmp_path, tls=tls) as (server, kubeconfig):
+        access = ApiAccess()
+        plugin = namespace["Freezes"](access)
+        credentials = await load_credentials(Source(kubeconfig=str(kubeconfig)))
+        access.open(credentials)
+        assert await plugin.permit(None, None) is None
+        server.create("configmaps", {"metadata": {"name": "freeze", "namespace": "default"}})
+        assert await plugin.permit(None, None) == "placements are frozen"
+        await access.close()
+        await credentials.close()
+
+
+async def test_there_is_no_client_before_the_scheduler_has_connected() -> None:
+    with pytest.raises(ConnectError, match="there is no API server here"):
+        async with ApiAccess()():
+            pass
+
+
+async def test_a_client_asks_where_and_as_the_scheduler_does_at_that_moment(
+    tmp_path: Any, server: Any
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+        f"clusters: [{{name: k, cluster: {{server: '{server.url}/base', "
+        "proxy-url: 'http://p.example:3128', tls-server-name: n.example}}]\n"
+        "users: [{name: u, user: {tokenFile: token, as: them}}]\n"
+    )
+    access, credentials = ApiAccess(), await load_credentials(Source(str(kubeconfig)))
+    access.open(credentials)
+    async with access() as client:
+        configuration = client.configuration
+        assert configuration.host == f"{server.url}/base"
+        assert configuration.proxy == "http://p.example:3128"
+        assert configuration.tls_server_name == "n.example"
+        for written in ("old", "new"):
+            token.write_text(written)
+            credentials._due_s = 0.0  # it is looked at now and then
+            headers: dict[str, str] = {}
+            await client.update_params_for_auth(headers, {}, [])
+            assert headers == {"Authorization": f"Bearer {written}", "Impersonate-User": "them"}
+    await access.close()
+
+
+async def test_another_client_follows_where_the_credentials_change(
+    tmp_path: Any, server: Any
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+
+    def write(url: str) -> None:
+        kubeconfig.write_text(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+            f"clusters: [{{name: k, cluster: {{server: '{url}'}}}}]\n"
+            "users: [{name: u, user: {}}]\n"
+        )
+
+    write(server.url)
+    access, credentials = ApiAccess(), await load_credentials(Source(str(kubeconfig)))
+    access.open(credentials)
+    async with access() as first, access() as same:
+        assert first is same
+        write(f"{server.url}/moved")
+        await credentials.renew()
+        async with access() as moved:
+            assert moved.configuration.host == f"{server.url}/moved"
+            assert not first.rest_client.pool_manager.closed, "blocks still use it"
+    assert first.rest_client.pool_manager.closed
+    await moved.close()  # a plugin may do so
+    async with access() as again:
+        assert not again.rest_client.pool_manager.closed
+    await access.close()
+    assert again.rest_client.pool_manager.closed
+    with pytest.raises(ConnectError):
+        async with access():
+            pass
+
+
+async def test_a_client_that_cannot_say_who_asks_asks_nothing(tmp_path: Any, server: Any) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+        f"clusters: [{{name: k, cluster: {{server: '{server.url}'}}}}]\n"
+        "users: [{name: u, user: {token: t, as: them, as-groups: [g, h]}}]\n"
+    )
+    access = ApiAccess()
+    access.open(await load_credentials(Source(str(kubeconfig))))
+    async with access() as client:
+        with pytest.raises(ConnectError, match="impersonates several groups"):
+            await client.update_params_for_auth({}, {}, [])
+    await access.close()

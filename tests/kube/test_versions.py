@@ -1,0 +1,204 @@
+"""A kind that servers have in one version or another, before, while and after that changes."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from asched.core.model.kinds import NODE, POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1, Kind
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Fact, Listed
+from asched.kube import pace, watch
+from asched.kube.errors import ConnectionLost
+from asched.kube.pace import ReflectorOptions
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.transport import Reply
+from asched.kube.versions import served_version, versions_of
+from asched.kube.watch import Reflector
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
+
+OLD, ALPHA, BETA = (
+    kind.group_version for kind in (POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1)
+)
+
+
+class World:
+    def __init__(self, server: ApiServer, session: Session) -> None:
+        self.server, self.session = server, session
+        self.cluster = Cluster()
+        self.facts: list[Fact] = []
+
+    def hear(self, fact: Fact) -> None:
+        self.facts.append(fact)
+        self.cluster.apply(fact)
+
+    @property
+    def lists(self) -> list[tuple[str, list[str]]]:
+        """(group version, names) of every list that was handed over."""
+        return [
+            (fact.kind.group_version, sorted(obj.metadata.name for obj in fact.objects))  # type: ignore[attr-defined]
+            for fact in self.facts
+            if isinstance(fact, Listed)
+        ]
+
+    @property
+    def known(self) -> set[str]:
+        return {key.rpartition("/")[2] for key in self.cluster.all(POD_GROUP)}
+
+    def create(self, name: str, version: str, **spec: Any) -> None:
+        policy = {"schedulingPolicy": {"gang": {"minCount": 2}}, **spec}
+        manifest = {
+            "apiVersion": version,
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": policy,
+        }
+        self.server.create("podgroups", manifest)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(HANG_S):
+            while not holds():  # noqa: ASYNC110 - the server and the reflector do it by themselves
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def following(*served: str) -> AsyncIterator[World]:
+    server = ApiServer(options=Options(alpha=frozenset(served)))
+    await server.start()
+    session = await connect(ConnectionOptions(master=server.url))
+    world = World(server, session)
+
+    async def nap(_seconds: float) -> None:
+        await asyncio.sleep(0.02)
+
+    options = ReflectorOptions(rng=random.Random(1), sleep=nap)
+    reflector = Reflector(POD_GROUP, session.general, world.hear, options=options)
+    task = asyncio.create_task(reflector.run())
+    try:
+        await asyncio.wait_for(reflector.synced.wait(), HANG_S)
+        yield world
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await session.close()
+        await server.stop()
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch) -> None:
+    monkeypatch.setattr(pace, "STREAM_S", 0.3)
+    monkeypatch.setattr(pace, "PROBE_S", 0.2)
+
+
+def test_kinds_of_one_version_are_their_own() -> None:
+    assert versions_of(NODE) == (NODE,)
+    assert len({kind.resource for kind in versions_of(POD_GROUP)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("served", "spoken"),
+    [
+        ((OLD,), OLD),
+        ((OLD, BETA), BETA),
+        ((ALPHA,), ALPHA),
+        ((ALPHA, BETA), BETA),
+    ],
+)
+async def test_the_newest_version_that_is_served_is_spoken(
+    served: tuple[str, ...], spoken: str
+) -> None:
+    async with following(*served) as world:
+        found = await served_version(world.session.general, POD_GROUP)
+        assert found is not None
+        assert found.group_version == spoken
+        assert world.lists == [(spoken, [])]
+        world.create("crew", spoken)
+        await world.until(lambda: world.known == {"crew"})
+        assert world.cluster.spoken(POD_GROUP).group_version == spoken
+
+
+async def test_a_version_that_vanishes_leaves_what_is_known_until_another_takes_its_place() -> None:
+    async with following(OLD) as world:
+        world.create("crew", OLD)
+        await world.until(lambda: world.known == {"crew"})
+
+        world.server.ctx.alpha.clear()
+        await asyncio.sleep(1.0)
+        assert world.known == {"crew"}, "a server that denies the kind has not denied the object"
+        assert len(world.lists) == 1
+
+        world.server.ctx.alpha.add(BETA)
+        await world.until(lambda: len(world.lists) == 2)
+        assert world.lists[1] == (BETA, ["crew"])
+        world.create("late", BETA)
+        await world.until(lambda: world.known == {"crew", "late"})
+
+
+async def test_a_kind_that_appears_after_the_start_is_found_in_its_version() -> None:
+    async with following() as world:
+        assert world.lists == [(OLD, [])]
+        world.server.ctx.alpha.add(ALPHA)
+        world.create("crew", ALPHA)
+        await world.until(lambda: world.known == {"crew"})
+        assert world.lists[-1] == (ALPHA, ["crew"])
+
+
+async def test_a_connection_that_breaks_while_an_absent_kind_is_asked_about_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+
+    async def breaking(transport: Any, kind: Kind) -> Kind | None:
+        nonlocal asked
+        asked += 1
+        if asked % 2:
+            raise ConnectionLost("the connection broke")
+        return await served_version(transport, kind)
+
+    async with following() as world:
+        monkeypatch.setattr(watch, "served_version", breaking)
+        await world.until(lambda: asked > 4)
+
+        world.server.ctx.alpha.add(ALPHA)
+        world.create("crew", ALPHA)
+
+        await world.until(lambda: world.known == {"crew"})
+
+
+async def test_both_spellings_of_the_disruption_mode_are_understood() -> None:
+    async with following(BETA) as world:
+        world.create("whole", BETA, disruptionMode={"all": {}})
+        world.create("single", BETA, disruptionMode={"single": {}})
+        world.create("old", BETA, disruptionMode="PodGroup")
+        await world.until(lambda: len(world.known) == 3)
+        whole = {
+            name: world.cluster.get(POD_GROUP, f"default/{name}").goes_whole for name in world.known
+        }
+        assert whole == {"whole": True, "single": False, "old": True}
+
+
+@pytest.mark.parametrize(
+    ("body", "is_served"),
+    [
+        (b'{"resources": [{"name": "podgroups"}]}', True),
+        (b'{"resources": [{"name": "other"}, 7, {}]}', False),
+        (b'{"resources": null}', False),
+        (b"{}", False),
+        (b"<html>", True),
+    ],
+)
+async def test_only_a_document_that_lacks_a_kind_denies_it(body: bytes, is_served: bool) -> None:
+    class Server:
+        async def request(self, method: str, path: str, *, timeout_s: float) -> Reply:
+            assert (method, path, timeout_s) == ("GET", f"/apis/{ALPHA}", 10.0)
+            return Reply(200, body)
+
+    server: Any = Server()
+    monkey = POD_GROUP_V1ALPHA3._replace(resource="of one version")
+    assert await served_version(server, monkey) == (monkey if is_served else None)

@@ -1,0 +1,264 @@
+"""Pods that a kubelet refuses are counted by reason and told, neighbours' as well as ours."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from asched.core.cycle.orders import KubeletRefused
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.facts import Fact, Gone, Seen
+from asched.kube.errors import NotFound
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.watch import Reflector
+from asched.ops.clashes import QUEUE_MAX, Clashes, End, Meta, Status, is_refusal
+from asched_lab.apiserver.server import ApiServer
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.patience import HANG_S
+
+PODS = "/api/v1/namespaces/default/pods"
+MERGE = "application/merge-patch+json"
+
+
+class World:
+    """A server without kubelets, its pods followed; `refused` counts what is told."""
+
+    def __init__(self, server: ApiServer, session: Session) -> None:
+        self.server = server
+        self.session = session
+        self.refused: Counter[tuple[str, str]] = Counter()
+        self.facts: list[Fact] = []
+        self.may_act = True
+        self.told, self.moved = asyncio.Event(), asyncio.Event()
+        self.clashes = Clashes(
+            session,
+            owns=lambda pod: pod.spec.scheduler_name == "mine",
+            may_act=lambda: self.may_act,
+            refused=self._refused,
+        )
+
+    def _refused(self, reason: str, whose: str) -> None:
+        self.refused[reason, whose] += 1
+        self.told.set()
+
+    def hear(self, fact: Fact) -> None:
+        self.facts.append(fact)
+        self.moved.set()
+
+    async def heard(self, count: int) -> None:
+        while len(self.facts) < count:
+            await self.moved.wait()
+            self.moved.clear()
+
+    def place(self, name: str, scheduler: str) -> None:
+        spec = {
+            "schedulerName": scheduler,
+            "nodeName": "n1",
+            "containers": [{"name": "c", "image": "i"}],
+        }
+        metadata = {"name": name, "namespace": "default"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        self.server.create("pods", pod)
+
+    async def tell(self, name: str, **status: Any) -> None:
+        """As the node's kubelet would."""
+        body = json.dumps({"status": status}).encode()
+        path = f"{PODS}/{name}/status"
+        reply = await self.session.general.request("PATCH", path, body, content_type=MERGE)
+        assert reply.status == 200, reply.body
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    server = ApiServer(kubelet=False)
+    await server.start()
+    session = await connect(ConnectionOptions(master=server.url))
+    world = World(server, session)
+    watch = Reflector(POD, session.general, world.clashes.hearing(world.hear))
+    tasks = [asyncio.create_task(watch.run()), asyncio.create_task(world.clashes.run())]
+    await watch.synced.wait()
+    try:
+        yield world
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await session.close()
+        await server.stop()
+
+
+@pytest.mark.parametrize(("scheduler", "whose"), [("mine", "ours"), ("theirs", "others")])
+async def test_a_refusal_is_counted_and_told(caplog, scheduler: str, whose: str) -> None:
+    async with a_world() as world, asyncio.timeout(HANG_S):
+        world.place("web", scheduler)
+        message = "Pod was rejected: Node didn't have enough resource: cpu"
+        await world.tell("web", phase="Failed", reason="OutOfcpu", message=message)
+        await world.told.wait()
+    assert world.refused == {("OutOfcpu", whose): 1}
+    (line,) = [record for record in caplog.records if record.getMessage().startswith("A kubelet")]
+    assert (line.pod, line.node, line.reason, line.err) == (
+        "default/web",
+        "n1",
+        "OutOfcpu",
+        message,
+    )
+
+
+async def test_other_ends_are_no_refusals() -> None:
+    """One that ran and failed, one that was evicted, one deleted by force; then a refused one."""
+    async with a_world() as world, asyncio.timeout(HANG_S):
+        for name in ("ran", "evicted", "deleted", "full"):
+            world.place(name, "mine")
+        await world.tell("ran", phase="Running", startTime="2026-01-01T00:00:00Z")
+        await world.tell("ran", phase="Failed", reason="OutOfcpu")
+        await world.tell("evicted", phase="Failed", reason="Evicted")
+        reply = await world.session.general.request(
+            "DELETE", f"{PODS}/deleted?gracePeriodSeconds=0"
+        )
+        assert reply.status == 200
+        await world.tell("full", phase="Failed", reason="OutOfpods")
+        await world.told.wait()
+    assert world.refused == {("OutOfpods", "ours"): 1}
+
+
+async def test_who_does_not_lead_reads_nothing() -> None:
+    async with a_world() as world, asyncio.timeout(HANG_S):
+        world.may_act = False
+        world.place("web", "mine")
+        await world.tell("web", phase="Failed", reason="OutOfcpu")
+        world.place("next", "mine")
+        await world.heard(4)  # a list, a pod that came and went, another one
+        world.may_act = True
+        await world.tell("next", phase="Failed", reason="NodePorts")
+        await world.told.wait()
+    assert world.refused == {("NodePorts", "ours"): 1}
+
+
+async def test_no_more_wait_to_be_read_than_there_is_room_for() -> None:
+    async with a_world() as world:
+        hear = world.clashes.hearing(world.facts.append)
+        for number in range(QUEUE_MAX + 50):  # nobody gets a turn meanwhile
+            hear(Gone(POD, a_pod(f"p{number}").on("n1").build()))
+        assert world.clashes._suspects.qsize() == QUEUE_MAX
+
+
+# --- one read after the other --------------------------------------------------------------------
+
+
+class Ends:
+    """A session that answers every read alike, or with something that is raised."""
+
+    def __init__(self, uid: str) -> None:
+        self.end = End(Meta(uid), Status("Failed", "OutOfcpu", "no room"))
+        self.raises: list[Exception] = []
+        self.paths: list[str] = []
+
+    async def get_as(self, path: str, _: type[End]) -> End:
+        self.paths.append(path)
+        if self.raises:
+            raise self.raises.pop()
+        return self.end
+
+
+async def put_for(ends: Ends, *facts: Fact) -> tuple[list[Fact], list[tuple[str, str]]]:
+    """What is put, and counted, where these are heard of and looked into."""
+    put: list[Fact] = []
+    refused: list[tuple[str, str]] = []
+    clashes = Clashes(
+        ends,  # type: ignore[arg-type]
+        owns=lambda _: True,
+        may_act=lambda: True,
+        refused=lambda reason, whose: refused.append((reason, whose)),
+    )
+    hear = clashes.hearing(put.append)
+    for fact in facts:
+        hear(fact)
+    running = asyncio.ensure_future(clashes.run())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not running.done(), "it goes on whatever one read says"
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return put, refused
+
+
+def on_n1(name: str = "web") -> PodBuilder:
+    return a_pod(name).on("n1").spec(schedulerName="mine")
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "uid-of-rs"}
+
+
+@pytest.mark.parametrize("is_controlled", [True, False])
+async def test_the_machine_is_told_who_was_refused_where_and_whose_it_is(
+    is_controlled: bool,
+) -> None:
+    pod = on_n1().metadata(ownerReferences=[{**OWNER, "controller": is_controlled}]).build()
+    ends = Ends(pod.uid)
+    put, refused = await put_for(ends, Gone(POD, pod))
+    assert put == [
+        Gone(POD, pod),
+        KubeletRefused(
+            namespace="default",
+            name="web",
+            uid=pod.uid,
+            owner="uid-of-rs" if is_controlled else "",
+            node="n1",
+            reason="OutOfcpu",
+            reporter="mine",
+        ),
+    ]
+    assert refused == [("OutOfcpu", "ours")]
+    assert ends.paths == [f"{PODS}/web"]
+
+
+async def test_another_pod_of_the_same_name_says_nothing_of_this_one() -> None:
+    gone = Gone(POD, on_n1().build())
+    assert await put_for(Ends("of the next one"), gone) == ([gone], [])
+
+
+async def test_a_pod_that_cannot_be_read_any_more_keeps_nobody_from_being_read() -> None:
+    first, second = on_n1("first").build(), on_n1("second").build()
+    ends = Ends(second.uid)
+    ends.raises.append(NotFound(404, "gone", "NotFound"))
+    _, refused = await put_for(ends, Gone(POD, first), Gone(POD, second))
+    assert ends.paths == [f"{PODS}/first", f"{PODS}/second"]
+    assert refused == [("OutOfcpu", "ours")]
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        Seen(POD, on_n1().build()),
+        Gone(NODE, a_node("n1").build()),
+        Gone(POD, a_pod("web").build()),
+        Gone(POD, on_n1().status(phase="Running").build()),
+        Gone(POD, on_n1().status(phase="Pending", startTime="2026-01-01T00:00:00Z").build()),
+        Gone(POD, on_n1().metadata(deletionTimestamp="2026-01-01T00:00:00Z").build()),
+    ],
+    ids=["there still", "a node", "placed nowhere", "ran", "began", "deleted in good order"],
+)
+async def test_what_cannot_have_been_refused_is_not_read(fact: Fact) -> None:
+    ends = Ends("uid-web")
+    assert await put_for(ends, fact) == ([fact], [])
+    assert ends.paths == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "is_one"),
+    [
+        ("Failed", "OutOfmemory", True),
+        ("Failed", "OutOfexample.com/gpu", True),
+        ("Failed", "NodeAffinity", True),
+        ("Failed", "UnexpectedAdmissionError", True),
+        ("Failed", "DeadlineExceeded", False),
+        ("Failed", "", False),
+        ("Succeeded", "OutOfcpu", False),
+    ],
+)
+def test_what_a_refusal_is(phase: str, reason: str, is_one: bool) -> None:
+    assert is_refusal(phase, reason) is is_one

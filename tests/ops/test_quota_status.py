@@ -1,0 +1,253 @@
+"""The status controller of ElasticQuotas against an embedded API server: what is used, and who may
+write it.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from asched.core.config.args import CapacitySchedulingArgs
+from asched.core.model.kinds import ELASTIC_QUOTA, POD
+from asched.core.state.cluster import Cluster
+from asched.kube.pace import ReflectorOptions
+from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
+from asched.ops import quota_status
+from asched.ops.quota_status import QuotaStatus
+from asched_lab.apiserver.context import Options
+from asched_lab.apiserver.resources import POD_GROUPS
+from asched_lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
+
+MERGE = "application/merge-patch+json"
+
+
+class World:
+    """ElasticQuotas and pods on a server without kubelets, and the controller beside them."""
+
+    def __init__(self, server: ApiServer, session: Session) -> None:
+        self.server = server
+        self.session = session
+        self.wrote: Counter[str] = Counter()
+        self.may_act = True
+        self.args = CapacitySchedulingArgs()
+        self.cluster = Cluster()
+        self.controller = QuotaStatus(
+            session,
+            self.cluster,
+            args=lambda: {"asched": self.args},
+            may_act=lambda: self.may_act,
+            wrote=lambda result: self.wrote.update((result,)),
+        )
+
+    def quota(self, name: str, namespace: str = "default", **spec: Any) -> None:
+        manifest = {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+            "kind": "ElasticQuota",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        }
+        self.server.create("elasticquotas", manifest)
+
+    def pod(self, name: str, namespace: str = "default", **requests: str) -> None:
+        container = {"name": "c", "image": "i", "resources": {"requests": requests}}
+        metadata = {"name": name, "namespace": namespace}
+        spec = {"containers": [container], "nodeName": "n1"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        self.server.create("pods", pod)
+
+    async def tell(self, name: str, phase: str, namespace: str = "default") -> None:
+        """As the node's kubelet would."""
+        body = json.dumps({"status": {"phase": phase}}).encode()
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        reply = await self.session.general.request("PATCH", path, body, content_type=MERGE)
+        assert reply.status == 200, reply.body
+
+    async def delete(self, name: str) -> None:
+        body = json.dumps({"gracePeriodSeconds": 0}).encode()
+        path = f"/api/v1/namespaces/default/pods/{name}"
+        reply = await self.session.general.request("DELETE", path, body)
+        assert reply.status == 200, reply.body
+
+    async def run_pod(self, name: str, namespace: str = "default", **requests: str) -> None:
+        self.pod(name, namespace, **requests)
+        await self.tell(name, "Running", namespace)
+
+    def used(self, name: str, namespace: str = "default") -> dict[str, str] | None:
+        quota = self.server.get("elasticquotas", namespace, name)
+        assert quota is not None
+        found: dict[str, str] | None = (quota.get("status") or {}).get("used")
+        return found
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(HANG_S):
+            while not holds():  # noqa: ASYNC110 - the controller does it when it likes
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def a_world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    for name in ("PERIOD_S", "RETRY_S", "LOOK_S"):
+        monkeypatch.setattr(quota_status, name, 0.01)
+    server = ApiServer(kubelet=False, options=Options(alpha=POD_GROUPS))
+    await server.start()
+    session = await connect(ConnectionOptions(master=server.url))
+    world = World(server, session)
+    put = world.cluster.apply
+    quotas = Reflector(ELASTIC_QUOTA, session.general, world.controller.hearing(put))
+    options = ReflectorOptions(field_selector=POD_FIELD_SELECTOR)
+    pods = Reflector(POD, session.general, world.controller.hearing_pods(put), options=options)
+    works = (quotas.run(), pods.run(), world.controller.run())
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield world
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await session.close()
+        await server.stop()
+
+
+async def test_what_running_pods_ask_for_is_used_and_what_is_named_and_idle_is_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with a_world(monkeypatch) as world:
+        world.quota("team", min={"cpu": "2", "example.com/gpu": "1"}, max={"memory": "8Gi"})
+        await world.until(
+            lambda: world.used("team") == {"cpu": "0", "example.com/gpu": "0", "memory": "0"}
+        )
+
+        await world.run_pod("one", cpu="1500m", memory="1Gi")
+        world.pod("waits", cpu="4")
+        await world.run_pod("elsewhere", "kube-system", cpu="8")
+
+        expected = {"cpu": "1500m", "example.com/gpu": "0", "memory": "1Gi"}
+        await world.until(lambda: world.used("team") == expected)
+
+
+async def test_pods_that_were_there_before_the_quota_count_and_those_that_end_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with a_world(monkeypatch) as world:
+        await world.run_pod("one", cpu="1")
+        await world.run_pod("two", cpu="1")
+        world.quota("team", min={"cpu": "2"})
+        await world.until(lambda: world.used("team") == {"cpu": "2"})
+
+        await world.tell("one", "Succeeded")
+        await world.until(lambda: world.used("team") == {"cpu": "1"})
+
+        await world.delete("two")
+        await world.until(lambda: world.used("team") == {"cpu": "0"})
+
+
+async def test_a_resource_that_is_used_no_more_and_not_named_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with a_world(monkeypatch) as world:
+        world.quota("team", min={"cpu": "2"})
+        await world.run_pod("one", memory="1Gi")
+        await world.until(lambda: world.used("team") == {"cpu": "0", "memory": "1Gi"})
+
+        await world.delete("one")
+
+        await world.until(lambda: world.used("team") == {"cpu": "0"})
+
+
+async def test_nobody_writes_who_does_not_lead_or_is_switched_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with a_world(monkeypatch) as world:
+        world.may_act = False
+        world.quota("team", min={"cpu": "2"})
+        await world.run_pod("one", cpu="1")
+        await asyncio.sleep(0.2)
+        assert world.used("team") is None
+
+        world.may_act, world.args = True, CapacitySchedulingArgs(status_controller=False)
+        await asyncio.sleep(0.2)
+        assert world.used("team") is None
+
+        world.args = CapacitySchedulingArgs()
+        await world.until(lambda: world.used("team") == {"cpu": "1"})
+
+
+async def test_what_is_right_already_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_world(monkeypatch) as world:
+        world.quota("team", min={"cpu": "2"})
+        await world.run_pod("one", cpu="1")
+        await world.until(lambda: world.used("team") == {"cpu": "1"})
+        writes = world.wrote["success"]
+
+        await world.run_pod("idle")
+        await asyncio.sleep(0.2)
+
+        assert world.wrote["success"] == writes
+        assert not world.wrote["error"]
+
+
+async def test_what_could_not_be_written_is_written_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_world(monkeypatch) as world:
+        request, failures = world.session.general.request, [503, 429]
+
+        async def failing(method: str, path: str, *args: Any, **more: Any) -> Any:
+            reply = await request(method, path, *args, **more)
+            if method == "PATCH" and "elasticquotas" in path and failures:
+                failures.pop()
+                return type(reply)(503, b"{}")
+            return reply
+
+        monkeypatch.setattr(world.session.general, "request", failing)
+        world.quota("team", min={"cpu": "2"})
+        await world.until(lambda: world.wrote["error"] > 0)
+
+        await world.run_pod("one", cpu="1")
+
+        await world.until(lambda: world.used("team") == {"cpu": "1"})
+
+
+async def test_one_that_cannot_be_written_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with a_world(monkeypatch) as world:
+        monkeypatch.setattr(quota_status, "RETRY_S", 10 * HANG_S)
+        request = world.session.general.request
+
+        async def failing(method: str, path: str, *args: Any, **more: Any) -> Any:
+            reply = await request(method, path, *args, **more)
+            return (
+                type(reply)(503, b"{}") if method == "PATCH" and "/kube-system/" in path else reply
+            )
+
+        monkeypatch.setattr(world.session.general, "request", failing)
+        world.may_act = False
+        world.quota("theirs", "kube-system", min={"cpu": "2"})
+        world.quota("ours", min={"cpu": "2"})
+        await world.until(lambda: len(world.cluster.all(ELASTIC_QUOTA)) == 2)
+        world.may_act = True
+
+        await world.until(lambda: world.used("ours") == {"cpu": "0"})
+        assert world.wrote["error"] == 1
+
+
+async def test_what_was_missed_is_found_by_looking_through_all_pods_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quota_status, "SWEEP_S", 0.05)
+    async with a_world(monkeypatch) as world:
+        world.quota("team", min={"cpu": "2"})
+        await world.run_pod("one", cpu="1")
+        await world.until(lambda: world.used("team") == {"cpu": "1"})
+        pods = world.controller._running["default"]
+
+        pods.clear()
+        pods["uid-of-nobody"] = {"cpu": 5000}
+
+        await world.until(lambda: list(pods.values()) == [{"cpu": 1000}])
+        await world.until(lambda: world.used("team") == {"cpu": "1"})

@@ -1,0 +1,189 @@
+"""`asched run --shadow` as a whole: beside another scheduler, with read rights, to its report."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asched.cli import flags, run
+from asched.cli.flags import UsageError
+from asched.core.config.defaults import configuration
+from asched.host.assemble import Parts, build_machine, build_runners
+from asched.host.clock import counter_s
+from asched.host.loops import Scheduler
+from asched.host.process import schedule
+from asched.kube.session import ConnectionOptions, connect
+from asched.serve.routes import OWN
+from asched_lab.apiserver.call import User
+from asched_lab.apiserver.server import ApiServer
+from tests.deploy.manifests import DEPLOY, documents
+from tests.e2e.inside import a_node, a_pod
+from tests.patience import HANG_S
+
+Json = dict[str, Any]
+THEIRS = "default-scheduler"
+ACCOUNT = "system:serviceaccount:asched-system:asched"
+
+
+async def until(holds: Any) -> None:
+    async with asyncio.timeout(HANG_S):
+        while not holds():  # noqa: ASYNC110 - the store is looked at from outside
+            await asyncio.sleep(0.02)
+
+
+def settled(server: ApiServer) -> bool:
+    return all(
+        pod["spec"].get("nodeName") or pod["status"].get("conditions")
+        for pod in server.list("pods")
+    )
+
+
+class Beside:
+    """A server that notes what the onlooker asks for, and the other scheduler."""
+
+    def __init__(self, server: ApiServer, folder: Path) -> None:
+        self.server = server
+        self.folder = folder
+        self.kubeconfig = folder / "onlooker"
+        self.kubeconfig.write_text(server.kubeconfig().replace("administrator", "onlooker"))
+
+    def options(self, *more: str) -> flags.RunOptions:
+        return flags.parse(
+            [f"--kubeconfig={self.kubeconfig}", f"--shadow={THEIRS}", "--secure-port=0", *more]
+        )
+
+    async def their_decisions(self, *pods: Json) -> None:
+        """Another scheduler of that name places them all, or says why not."""
+        path = self.folder / "administrator"
+        path.write_text(self.server.kubeconfig())
+        effective = configuration({"profiles": [{"schedulerName": THEIRS}]})
+        parts = Parts.fresh()
+        machine = build_machine(
+            effective, parts, build_runners(effective, parts), counter_s=counter_s
+        )
+        theirs = Scheduler(await connect(ConnectionOptions(kubeconfig=str(path))), machine)
+        running = asyncio.ensure_future(theirs.run())
+        for pod in pods:
+            self.server.create("pods", pod)
+        await until(lambda: settled(self.server))
+        theirs.stop()
+        await running
+
+
+@pytest.fixture
+async def beside(tmp_path: Path) -> Any:
+    account = User(ACCOUNT, ("system:serviceaccounts", "system:authenticated"))
+    server = ApiServer(users={"onlooker": account}, kubelet=True)
+    await server.start(token="administrator")
+    namespace, service_account = documents(DEPLOY / "base/namespace.yaml")
+    for manifest in (namespace, service_account, *documents(DEPLOY / "overlays/shadow/role.yaml")):
+        server.create("", manifest)
+    for number in range(3):
+        server.create("nodes", a_node(f"node-{number}"))
+    try:
+        yield Beside(server, tmp_path)
+    finally:
+        await server.stop()
+
+
+def theirs(name: str, cpu: str = "100m") -> Json:
+    return a_pod(name, cpu, schedulerName=THEIRS)
+
+
+async def test_with_read_rights_alone_it_counts_and_writes_nothing(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "asched.serve.telemetry.client_metrics.ClientMetrics.requested",
+        lambda _, made: asked.append(f"{made.method} {made.code}"),
+    )
+    report = beside.folder / "report.json"
+    caplog.set_level("INFO")
+    plan = run.plan_of(beside.options(f"--shadow-report={report}"))
+    running = asyncio.ensure_future(schedule(plan))
+    await until(lambda: "synced" in caplog.messages)
+    await beside.their_decisions(*(theirs(f"web-{n}") for n in range(20)), theirs("big", "64"))
+    assert plan.shadow is not None
+    counts = plan.shadow.tally.decisions
+    await until(lambda: sum(counts.values()) >= 21)
+    events = [e for e in beside.server.list("events") if "asched" in str(e.get("source"))]
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await running == 0
+    assert {one.split()[0] for one in asked} == {"GET"}
+    assert not [one for one in asked if one.endswith(" 403")]
+    assert events == []
+    assert beside.server.list("leases") == []
+    found = json.loads(report.read_text())["profiles"][THEIRS]
+    assert set(found["placed"]["outcomes"]) <= {"same", "tie", "lag"}
+    assert sum(found["placed"]["outcomes"].values()) == 20
+    assert found["unschedulable"]["outcomes"] == {"same": 1}
+
+
+async def test_the_report_goes_to_standard_output_if_no_file_is_named(
+    beside: Beside, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    plan = run.plan_of(beside.options())
+    running = asyncio.ensure_future(schedule(plan))
+    await until(lambda: "synced" in caplog.messages)
+    assert plan.shadow is not None
+    await beside.their_decisions(theirs("web"))
+    await until(lambda: sum(plan.shadow.tally.decisions.values()) >= 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await running == 0
+    assert f"{THEIRS}: 1 placed, 100.00 % agree" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--record=f"], "--shadow and --record exclude each other"),
+        (["--explain-hint"], "--shadow and --explain-hint exclude each other"),
+        (["--bind-concurrency=3"], "--shadow and --bind-concurrency exclude each other"),
+        (["--scheduler-name=x"], "--shadow and --scheduler-name exclude each other"),
+        (["--leader-elect-resource-name=x"], "--shadow elects nobody"),
+        (["--leader-elect"], "--shadow elects nobody"),
+    ],
+)
+def test_what_makes_no_sense_beside_it_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        flags.parse([f"--shadow={THEIRS}", *words])
+
+
+def test_a_report_needs_a_shadow_and_a_shadow_needs_names() -> None:
+    with pytest.raises(UsageError, match="--shadow-report needs --shadow"):
+        flags.parse(["--shadow-report=f"])
+    with pytest.raises(UsageError, match="must name schedulers"):
+        flags.parse(["--shadow=a,,b"])
+    assert flags.parse([f"--shadow={THEIRS}", "--leader-elect=false"]).shadow == (THEIRS,)
+
+
+def test_only_the_profiles_that_are_shadowed_are_used(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    profiles = "[{schedulerName: one}, {schedulerName: two}, {schedulerName: three}]"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: {profiles}\n"
+    )
+    plan = run.plan_of(flags.parse([f"--config={file}", "--shadow=one,three"]))
+    names = [profile.scheduler_name for profile in plan.configuration.profiles]
+    assert names == ["one", "three"]
+    assert not plan.configuration.leader_election.leader_elect
+    with pytest.raises(UsageError, match=r"no profile of .* they are one, three, two"):
+        run.plan_of(flags.parse([f"--config={file}", "--shadow=four"]))
+
+
+def test_without_a_file_each_has_the_default_profile() -> None:
+    plan = run.plan_of(flags.parse(["--shadow=one,two"]))
+    assert [p.scheduler_name for p in plan.configuration.profiles] == ["one", "two"]
+
+
+def test_the_page_has_a_path_of_its_own() -> None:
+    from asched.cli.shadow import PAGE
+
+    assert f"{OWN}shadow" == PAGE

@@ -1,0 +1,292 @@
+"""Families, labels and buckets as recorded from kube-scheduler 1.36.2; cheap to write; promtool."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from asched.serve.telemetry.metrics import Metrics
+from tests.shared import shared_path
+
+#: Families of kube-scheduler that are to be as recorded.
+WANTED = ("scheduler_", "rest_client_", "authentication_token_cache_")
+#: Families of upstream's that have no meaning here, each with the reason.
+MEANINGLESS = {
+    "scheduler_batch_attempts_total": "equal pods share work by class, not by batch",
+    "scheduler_batch_cache_flushed_total": "the same",
+    "scheduler_get_node_hint_duration_seconds": "the same",
+    "scheduler_store_schedule_results_duration_seconds": "the same",
+    "rest_client_transport_cache_entries": "transports are not cached, each lane has its own",
+    "rest_client_transport_create_calls_total": "the same",
+    "rest_client_transport_cert_rotation_gc_calls_total": "Go's garbage collector",
+    "rest_client_exec_plugin_certificate_rotation_age": "promtool refuses the name",
+    "authentication_token_cache_active_fetch_count": "the same",
+    "rest_client_exec_plugin_ttl_seconds": "certificates of exec plugins are read once",
+}
+#: Families that are looked up in a running scheduler (`host/figures.py`).
+LOOKED_UP = {
+    "scheduler_cache_size",
+    "scheduler_goroutines",
+    "scheduler_inflight_events",
+    "scheduler_pending_pods",
+}
+
+
+#: Families that the recorded cluster had no occasion for: type, labels, bounds as the source has
+#: them (pkg/scheduler/metrics/metrics.go, framework/plugins/volumebinding/metrics/metrics.go,
+#: component-base/metrics/prometheus/restclient/metrics.go).
+UNSEEN = {
+    "scheduler_resourceclaim_creates_total": ("counter", {"status"}, []),
+    "scheduler_dra_bindingconditions_allocations_total": (
+        "counter",
+        {"profile", "driver", "status"},
+        [],
+    ),
+    "scheduler_dra_bindingconditions_wait_duration_seconds": (
+        "histogram",
+        {"profile", "driver", "status"},
+        [0.1 * 2**n for n in range(14)],
+    ),
+    "scheduler_volume_scheduling_stage_error_total": ("counter", {"operation"}, []),
+    "scheduler_async_api_call_execution_total": ("counter", {"call_type", "result"}, []),
+    "scheduler_async_api_call_execution_duration_seconds": (
+        "histogram",
+        {"call_type", "result"},
+        [0.001 * 2**n for n in range(15)],
+    ),
+    "rest_client_request_retries_total": ("counter", {"code", "verb", "host"}, []),
+}
+
+
+def drive(metrics):
+    """One report of each kind."""
+    metrics.show_async_calls()
+    metrics.client.calls.ended("pod_binding", 0.1, is_done=True)
+    seen = metrics.scheduler
+    seen.attempt_ended("scheduled", "p", 0.002)
+    seen.algorithm_ran(0.001)
+    seen.pod_scheduled("p", 2, 0.5, was_flushed=True)
+    seen.point_ran("Filter", "p", "Success", 0.0002)
+    seen.points_passed("Permit", "p", "Success", 3)
+    seen.plugin_ran("NodeName", "Filter", "Success", 0.00001)
+    seen.evaluated("Filter", "p", ("NodeName", "NodePorts"), 7)
+    seen.permit_waited("Success", 1.5)
+    seen.fact_handled("NodeAdd", 0.0001)
+    seen.preemption_tried()
+    seen.preempting(3)
+    seen.preempted("success", 0.1)
+    seen.incoming("active", "NodeAdd")
+    seen.unschedulable("NodeName", "p", 1)
+    seen.hint_answered("NodeName", "NodeAdd", "Queue", 0.00002)
+    seen.gates_asked("p", 0.00002)
+    seen.device_awaited("p", "gpu.example.com", "success", 3.0)
+    seen.device_bound("p", "gpu.example.com", "success")
+    seen.volumes_failed("bind")
+    seen.pod_bound("ns/a", "n1", 5, 5)
+    seen.scheduling_failed("ns/a", "Unschedulable", "0/1 nodes are available")
+    seen.binding_failed("ns/a", "n1", "refused")
+    seen.plugin_raised("Mine", "schedule", ValueError("no"))
+    seen.complaint("odd")
+    metrics.client.requested(("POST", "host", "201", 0.01, 300, 700))
+    metrics.client.throttled("POST", "host", 0.0)
+    metrics.client.retried("500", "POST", "host")
+    metrics.own.extender_asked("http://x", "filter", "success", 0.01)
+    metrics.client.created_claim(is_created=True)
+    metrics.client.know_lanes(("binding",))
+    metrics.client.worked("binding", 0.1, 0.2, is_retry=False)
+    metrics.leader.leads("kube-scheduler", is_leader=True)
+    with metrics.access.fetching_token():
+        pass
+    metrics.access.looked_at_token(0.1, is_known=False)
+    metrics.tell_build(lambda: "0.1", {"A": ("BETA", True)})
+
+
+def families(page):
+    """name -> (type, label names, bucket bounds)."""
+    found = {}
+    for line in page.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            found[name] = (kind, set(), [])
+        elif not line.startswith("#"):
+            sample, labels = re.match(r"([a-zA-Z_:0-9]+)(?:\{(.*)\})? ", line).groups()
+            name = re.sub(r"_(bucket|sum|count)$", "", sample)
+            name = name if name in found else sample
+            pairs = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or ""))
+            bound = pairs.pop("le", None)
+            found[name][1].update(pairs)
+            if bound is not None and bound not in found[name][2]:
+                found[name][2].append(bound)
+    return found
+
+
+def wanted():
+    digest = json.loads(shared_path("outside/metrics/load.json").read_text())
+    return {
+        row["name"]: row
+        for row in digest
+        if row["name"].startswith(WANTED)
+        and row["name"] not in MEANINGLESS
+        and row["name"] not in LOOKED_UP
+    }
+
+
+def test_every_family_has_the_recorded_labels_and_buckets():
+    metrics = Metrics()
+    drive(metrics)
+
+    ours = families(metrics.render().decode())
+
+    for name, row in wanted().items():
+        kind, labels, bounds = ours[name]
+        assert kind == row["type"], name
+        assert labels == set(row["labels"]), name
+        theirs = [b for b in row.get("buckets", ()) if "$" not in b]
+        assert [float(b) for b in bounds if float(b) in map(float, theirs)] == [
+            float(b) for b in theirs
+        ], name
+        assert len(bounds) == len(row.get("buckets", ())), name
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_families_the_recording_lacks_are_as_the_source_has_them(name):
+    metrics = Metrics()
+    drive(metrics)
+
+    kind, labels, bounds = families(metrics.render().decode())[name]
+
+    finite = [float(bound) for bound in bounds if bound != "+Inf"]
+    assert (kind, labels) == UNSEEN[name][:2]
+    assert finite == pytest.approx(UNSEEN[name][2])
+
+
+def test_stability_is_told_as_recorded():
+    metrics = Metrics()
+    drive(metrics)
+    helps = dict(re.findall(r"# HELP (\S+) \[(\w+)\]", metrics.render().decode()))
+
+    assert {name: helps[name] for name in wanted()} == {
+        name: row["stability"] for name, row in wanted().items()
+    }
+
+
+def test_what_is_there_before_anything_happened_is_there_at_rest():
+    rest = json.loads(shared_path("outside/metrics/rest.json").read_text())
+    names = {
+        row["name"]
+        for row in rest
+        if row["name"].startswith("scheduler_") and row["name"] not in LOOKED_UP
+    } - {"scheduler_event_handling_duration_seconds"}  # the recording had seen nodes
+    metrics = Metrics()
+    metrics.scheduler.know_plugins([("NodeName", "Filter", "p")])
+
+    ours = {name for name in families(metrics.render().decode()) if name.startswith("scheduler_")}
+
+    assert ours == names
+
+
+def test_the_gated_families_are_missing_without_the_gate():
+    page = Metrics().render().decode()
+
+    assert "scheduler_async_api_call" not in page
+
+
+def test_the_start_of_a_stream_counts_as_a_request_and_has_neither_time_nor_sizes():
+    metrics = Metrics()
+    metrics.client.requested(("GET", "h", "200", None, None, None))
+    metrics.client.requested(("POST", "h", "<error>", 0.2, 64, None))
+
+    page = metrics.render().decode()
+
+    assert 'rest_client_requests_total{code="200",host="h",method="GET"} 1.0' in page
+    assert 'rest_client_request_duration_seconds_count{host="h",verb="GET"}' not in page
+    assert 'rest_client_request_size_bytes_bucket{host="h",le="64.0",verb="POST"} 1.0' in page
+    assert "rest_client_response_size_bytes_count" not in page
+
+
+def test_evaluations_are_unfolded_by_plugin():
+    metrics = Metrics()
+    metrics.scheduler.know_plugins([("NodePorts", "Filter", "p"), ("Idle", "Score", "p")])
+    metrics.scheduler.evaluated("Filter", "p", ("NodeName", "NodePorts"), 7)
+    metrics.scheduler.evaluated("Filter", "p", ("NodePorts",), 5)
+
+    page = metrics.render().decode()
+
+    line = 'scheduler_plugin_evaluation_total{{extension_point="{}",plugin="{}",profile="p"}} {}'
+    assert line.format("Filter", "NodeName", "7.0") in page
+    assert line.format("Filter", "NodePorts", "12.0") in page
+    assert line.format("Score", "Idle", "0.0") in page
+
+
+def test_a_reset_forgets_what_was_counted_and_keeps_states():
+    metrics = Metrics()
+    drive(metrics)
+
+    metrics.reset()
+
+    page = metrics.render().decode()
+    assert "scheduler_pod_scheduling_attempts_count 0.0" in page
+    assert "scheduler_schedule_attempts_total{" not in page
+    assert 'scheduler_unschedulable_pods{plugin="NodeName",profile="p"} 1.0' in page
+    metrics.scheduler.algorithm_ran(0.1)
+    after = metrics.render().decode()
+    assert "scheduler_scheduling_algorithm_duration_seconds_count 1.0" in after
+
+
+async def test_a_page_is_rendered_once_for_all_who_ask_at_the_same_time():
+    metrics = Metrics()
+
+    first, second = await metrics.page(), await metrics.page()
+
+    assert first is second
+
+
+def test_no_input_makes_the_page_grow_without_end():
+    metrics = Metrics()
+    for number in range(6_000):
+        metrics.scheduler.fact_handled(f"Strange{number}", 0.1)
+
+    children = metrics.scheduler.event_duration.children
+
+    assert len(children) == 5_001
+    assert sum(children["other",].counts) == 1_000
+
+
+def test_promtool_finds_nothing_to_say():
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
+    metrics = Metrics()
+    drive(metrics)
+
+    said = subprocess.run(
+        [promtool, "check", "metrics"], input=metrics.render(), capture_output=True, check=False
+    )
+
+    assert (said.returncode, said.stdout, said.stderr) == (0, b"", b"")
+
+
+def test_pod_groups_have_families_of_their_own_behind_their_gate_alone():
+    """Labels and buckets of kube-scheduler v1.36, pkg/scheduler/metrics/metrics.go."""
+    metrics = Metrics()
+    metrics.scheduler.group_attempt_ended("scheduled", "p", 0.5)
+    metrics.scheduler.group_algorithm_ran(0.5)
+    assert "podgroup" not in metrics.render().decode()
+
+    metrics.scheduler.know_groups()
+    metrics.scheduler.know_groups()  # a second time changes nothing
+    metrics.scheduler.group_attempt_ended("waiting_on_preemption", "p", 0.5)
+    metrics.scheduler.group_algorithm_ran(0.5)
+
+    page = metrics.render().decode()
+    labels = 'profile="p",result="waiting_on_preemption"'
+    assert f"scheduler_podgroup_schedule_attempts_total{{{labels}}} 1.0" in page
+    attempt = "scheduler_podgroup_scheduling_attempt_duration_seconds"
+    assert f"{attempt}_count{{{labels}}} 1.0" in page
+    algorithm = "scheduler_podgroup_scheduling_algorithm_duration_seconds"
+    assert f"{algorithm}_count 1.0" in page
+    bounds = re.findall(rf'^{algorithm}_bucket{{le="([^"]+)"}}', page, re.MULTILINE)
+    assert bounds[-1] == "+Inf"
+    assert [float(bound) for bound in bounds[:-1]] == [0.001 * 2**power for power in range(15)]

@@ -1,0 +1,250 @@
+"""Whom a page believes: the cluster's ConfigMap, and what flags say instead."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from asched.kube.errors import ConnectError
+from asched.kube.session import ConnectionOptions
+from asched.serve import access
+from asched.serve.access import CONFIG_MAP, Access
+from asched.serve.auth import ReviewError
+from asched.serve.identity import RequestHeaders
+from asched.serve.options import (
+    AccessOptions,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    CannotServeError,
+)
+from asched.serve.telemetry.metrics import Metrics
+from tests.kube.scripted import reply, scripted, status
+
+WORDS = {
+    "requestheader-allowed-names": ["front", "Back"],
+    "requestheader-username-headers": ["X-User"],
+    "requestheader-group-headers": ["X-Group", "x-more"],
+    "requestheader-uid-headers": ["X-Uid"],
+    "requestheader-extra-headers-prefix": ["X-Extra-"],
+}
+TOLD = {
+    "client-ca-file": "clients",
+    "requestheader-client-ca-file": "proxies",
+    **{key: json.dumps(words) for key, words in WORDS.items()},
+}
+RULES = RequestHeaders(
+    "proxies", ("front", "Back"), ("x-user",), ("x-group", "x-more"), ("x-uid",), ("x-extra-",)
+)
+
+
+@pytest.fixture
+async def server():
+    async with scripted(None) as made:
+        made.data, made.code = dict(TOLD), 200
+
+        async def answer(seen, _wire):
+            assert (seen.method, seen.path) == ("GET", CONFIG_MAP)
+            if made.code != 200:
+                return reply(made.code, status(made.code, "Forbidden", "no"))
+            return reply(200, {"data": made.data})
+
+        made.handler = answer
+        yield made
+
+
+@pytest.fixture
+def opened(server, tmp_path):
+    """Makes judges that look up what the server holds, or what flags say."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: k}}],"
+        f" clusters: [{{name: k, cluster: {{server: '{server.url}'}}}}]}}"
+    )
+
+    async def make(*, named=True, **flags):
+        path = str(kubeconfig) if named else ""
+        options = AccessOptions(
+            authentication=AuthenticationOptions(authentication_kubeconfig=path, **flags),
+            authorization=AuthorizationOptions(),
+        )
+        return await Access.open(options, Metrics().access, ConnectionOptions(master=server.url))
+
+    return make
+
+
+async def test_what_the_cluster_says_is_believed(opened, server):
+    made = await opened()
+    assert made.authenticator.client_authorities == "clients"
+    assert made.authenticator.proxy == RULES
+    assert made.authorities() == "clientsproxies"
+    await made.close()
+    assert len(server.seen) == 1
+
+
+async def test_what_flags_say_comes_before_what_the_cluster_says(opened, tmp_path):
+    for name in ("c", "p"):
+        (tmp_path / name).write_text(f"of the file {name}")
+    own = await opened(
+        client_ca_file=str(tmp_path / "c"),
+        requestheader_client_ca_file=str(tmp_path / "p"),
+        requestheader_allowed_names=("N",),
+        requestheader_username_headers=("U",),
+        requestheader_group_headers=("G",),
+        requestheader_uid_headers=("I",),
+        requestheader_extra_headers_prefix=("E",),
+    )
+    assert own.authenticator.client_authorities == "of the file c"
+    assert own.authenticator.proxy == RequestHeaders(
+        "of the file p", ("N",), ("u",), ("g",), ("i",), ("e",)
+    )
+    await own.close()
+    with pytest.raises(CannotServeError, match="cannot read the CA file /nonexistent: No such"):
+        await opened(client_ca_file="/nonexistent")
+
+
+@pytest.mark.parametrize("how", [{"named": False}, {"authentication_skip_lookup": True}])
+async def test_who_is_not_to_look_it_up_believes_no_certificate(opened, server, how):
+    made = await opened(**how)
+    assert (made.authorities(), made.authenticator.proxy) == ("", RequestHeaders())
+    assert server.seen == []
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"client-ca-file": "clients"}, {"requestheader-client-ca-file": "proxies"}]
+)
+async def test_what_the_cluster_does_not_say_is_not_believed(opened, server, data):
+    server.data = data
+    made = await opened()
+    assert made.authenticator.client_authorities == data.get("client-ca-file", "")
+    assert made.authenticator.proxy == RequestHeaders(data.get("requestheader-client-ca-file", ""))
+    await made.close()
+
+
+@pytest.mark.parametrize("tolerates", [True, False])
+@pytest.mark.parametrize("broken", ["refused", "no list", "numbers"])
+async def test_who_cannot_read_it_begins_without_it_if_that_is_tolerated(
+    opened, server, caplog, tolerates, broken
+):
+    if broken == "refused":
+        server.code = 403
+    else:
+        server.data["requestheader-allowed-names"] = '["front"' if broken == "no list" else "[7]"
+    asked = opened(authentication_tolerate_lookup_failure=tolerates)
+    if not tolerates:
+        with pytest.raises(ConnectError, match=r"the authentication ConfigMap cannot be read: "):
+            await asked
+        return
+    made = await asked
+    assert made.authenticator.proxy == RequestHeaders(), "no names would mean any name"
+    assert "Unable to get configmap/extension-apiserver-authentication" in caplog.text
+    await made.close()
+
+
+async def test_it_is_looked_at_again_and_what_makes_no_sense_changes_no_proxy(
+    opened, server, monkeypatch
+):
+    """Source: apiserver's requestheader_controller.go: what it cannot read leaves it as it was."""
+    made, trusted, looks, asleep = await opened(), [], asyncio.Queue(), asyncio.Event()
+
+    async def sleep(seconds):
+        assert seconds == access.LOOK_AGAIN_S
+        asleep.set()
+        await looks.get()
+
+    monkeypatch.setattr(access, "asyncio", SimpleNamespace(sleep=sleep))
+    following = asyncio.create_task(made.follow(SimpleNamespace(trust=trusted.append)))
+    for number, (changes, code) in enumerate(
+        [
+            ({"client-ca-file": "others"}, 200),
+            ({"requestheader-allowed-names": "{}"}, 200),
+            ({"requestheader-allowed-names": "null"}, 403),
+            ({}, 200),
+        ]
+    ):
+        server.data |= changes
+        server.code = code
+        await asleep.wait()
+        asleep.clear()
+        looks.put_nowait(None)
+        await asleep.wait()
+        assert made.authenticator.client_authorities == "others"
+        assert made.authenticator.proxy.allowed_names == (() if number == 3 else ("front", "Back"))
+    assert trusted == ["othersproxies"] * 2
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    await made.close()
+
+
+async def test_closing_ends_both_ways_to_the_server(opened, server):
+    made = await opened()
+    sessions = list(made._sessions)
+    for session in sessions:
+        await session.general.request("GET", CONFIG_MAP)
+    await made.close()
+    assert [session.general.connection_count for session in sessions] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"), [(b'{"status": {}}', {"status": {}}), (b"", {}), (b"[1]", {})]
+)
+async def test_a_review_is_posted_with_its_patience(server, body, answer):
+    async def review(_seen, _wire):
+        return reply(201, body)
+
+    server.handler = review
+    session = await access.connect(ConnectionOptions(master=server.url), handshake=False)
+    assert await access.poster(session)("/apis/x", {"spec": 1}) == (201, answer)
+    (seen,) = server.seen
+    assert (seen.method, seen.target, seen.json) == ("POST", "/apis/x?timeout=10s", {"spec": 1})
+    await session.close()
+
+
+async def test_a_review_that_says_nothing_is_none(server, unused_tcp_port):
+    async def senseless(_seen, _wire):
+        return reply(200, b"<html>")
+
+    server.handler = senseless
+    for url in (server.url, f"http://127.0.0.1:{unused_tcp_port}"):
+        session = await access.connect(ConnectionOptions(master=url), handshake=False)
+        with pytest.raises(ReviewError):
+            await access.poster(session)("/apis/x", {})
+        await session.close()
+
+
+async def test_each_judge_asks_where_it_is_told_to_or_where_the_scheduler_does(
+    opened, server, tmp_path
+):
+    (tmp_path / "ca").write_text("of the file")
+    made = await opened(authentication_skip_lookup=True, client_ca_file=str(tmp_path / "ca"))
+    assert made.authorities() == "of the file"
+    assert made.authorizer._post is not made.authenticator._post
+    await made.close()
+    named = AuthenticationOptions(authentication_kubeconfig=str(tmp_path / "kubeconfig"))
+    own = ConnectionOptions(master="http://127.0.0.1:1", qps=5.0, burst=7)
+    made = await Access.open(AccessOptions(authentication=named), Metrics().access, own)
+    asking, deciding = made._sessions
+    assert (asking.url, deciding.url) == (server.url, own.master)
+    assert (deciding.options.qps, deciding.options.burst) == (0.0, 0), "a review waits for nothing"
+    await made.close()
+
+
+async def test_a_configmap_without_anything_in_it_says_nothing(opened, server):
+    server.data = None
+    made = await opened()
+    assert made.authorities() == ""
+    await made.close()
+
+
+async def test_who_cannot_be_opened_leaves_nothing_open(opened, monkeypatch):
+    closed, close = [], Access.close
+
+    async def counted(made):
+        closed.append(len(made._sessions))
+        await close(made)
+
+    monkeypatch.setattr(Access, "close", counted)
+    with pytest.raises(CannotServeError):
+        await opened(client_ca_file="/nonexistent")
+    assert closed == [2]

@@ -1,0 +1,253 @@
+"""Who somebody is and what they may see: certificates, proxies, tokens, and what is remembered."""
+
+import ssl
+
+import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from asched.serve import auth
+from asched.serve.auth import (
+    ACCESS_REVIEWS,
+    Authenticator,
+    Authorizer,
+    Credentials,
+    ReviewError,
+    UnknownUserError,
+)
+from asched.serve.identity import ANONYMOUS, RequestHeaders, User
+from asched.serve.options import AccessOptions, AuthenticationOptions, AuthorizationOptions
+from asched.serve.telemetry.metrics import Metrics
+from tests.serve.authority import Authority
+from tests.serve.world import a_port, client_tls, review
+
+
+class Reviewer:
+    """Counts what it is asked; fails when told to."""
+
+    def __init__(self):
+        self.asked = []
+        self.answers = []
+
+    async def __call__(self, path, asked):
+        self.asked.append((path, asked))
+        if self.answers:
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        return await review(path, asked)
+
+
+@pytest.fixture
+def reviewer(monkeypatch):
+    monkeypatch.setattr(auth, "RETRY_S", 0.0)
+    return Reviewer()
+
+
+def an_authenticator(post, **flags):
+    options = AccessOptions(authentication=AuthenticationOptions(**flags))
+    return Authenticator(options, post, Metrics().access)
+
+
+def an_authorizer(post, **flags):
+    options = AccessOptions(authorization=AuthorizationOptions(**flags))
+    return Authorizer(options, post, Metrics().access)
+
+
+def bearer(token):
+    return Credentials([("authorization", f"Bearer {token}")])
+
+
+# --- certificates ---------------------------------------------------------------------------------
+
+
+async def test_a_client_certificate_names_user_and_groups():
+    authority = Authority()
+    judge = an_authenticator(None)
+    judge.client_authorities = authority.pem
+    certificate, _, _ = authority.issue("jane", groups=["ops", "system:masters"])
+
+    user = await judge.user(Credentials((), certificate))
+
+    assert user == User("jane", ("ops", "system:masters", "system:authenticated"))
+
+
+@pytest.mark.parametrize("flaw", ["expired", "another authority's", "for servers"])
+async def test_a_certificate_with_a_flaw_makes_nobody_known(flaw):
+    authority = Authority()
+    judge = an_authenticator(None)
+    judge.client_authorities = authority.pem
+    issuer = Authority() if flaw.startswith("another") else authority
+    usage = ExtendedKeyUsageOID.SERVER_AUTH if flaw == "for servers" else None
+    options = {"usage": usage} if usage else {}
+    days = -1 if flaw == "expired" else 1
+    certificate, _, _ = issuer.issue("jane", days=days, **options)
+
+    assert await judge.user(Credentials((), certificate)) == ANONYMOUS
+
+
+async def test_a_client_certificate_opens_pages_over_the_wire(tmp_path):
+    authority = Authority()
+    cert, key = authority.files(tmp_path, "jane", groups=["system:masters"])
+    async with a_port() as port:
+        port.server._authenticator.client_authorities = authority.pem
+        port.server.certificates.trust(authority.pem)
+        context = client_tls()
+        context.load_cert_chain(cert, key)
+        url = f"https://127.0.0.1:{port.server.port}/configz"
+
+        async with port.session.get(url, ssl=context) as answer:
+            assert answer.status == 200
+        assert isinstance(context, ssl.SSLContext)
+        answer, _ = await port.ask("/configz")
+        assert answer.status == 403
+
+
+async def test_a_proxy_speaks_for_its_users_if_its_certificate_allows_it():
+    authority = Authority()
+    judge = an_authenticator(None)
+    judge.proxy = RequestHeaders(
+        authority.pem, ("front",), ("x-remote-user",), ("x-remote-group",), (), ("x-remote-extra-",)
+    )
+    headers = [
+        ("x-remote-user", "jane"),
+        ("x-remote-group", "ops"),
+        ("x-remote-group", "dev"),
+        ("x-remote-extra-why%2Fnot", "so"),
+    ]
+    front, _, _ = authority.issue("front")
+    other, _, _ = authority.issue("other")
+    stranger, _, _ = Authority().issue("front")
+
+    user = await judge.user(Credentials(headers, front))
+
+    assert user.name == "jane"
+    assert user.groups == ("ops", "dev", "system:authenticated")
+    assert user.extra == {"why/not": ("so",)}
+    for certificate in (other, stranger, None):
+        assert await judge.user(Credentials(headers, certificate)) == ANONYMOUS
+
+
+# --- tokens ---------------------------------------------------------------------------------------
+
+
+async def test_a_token_is_reviewed_once_while_it_is_remembered(reviewer):
+    judge = an_authenticator(reviewer)
+
+    users = [await judge.user(bearer("admin")) for _ in range(3)]
+
+    assert {user.name for user in users} == {"admin"}
+    assert len(reviewer.asked) == 1
+    metrics = judge._metrics
+    assert metrics.token_requests.of("hit").value == 2
+    assert metrics.token_requests.of("miss").value == 1
+    assert metrics.token_fetches.of("ok").value == 1
+
+
+async def test_an_unknown_token_is_remembered_too(reviewer):
+    judge = an_authenticator(reviewer)
+    for _ in range(2):
+        with pytest.raises(UnknownUserError):
+            await judge.user(bearer("who-is-this"))
+
+    assert len(reviewer.asked) == 1
+
+
+async def test_nothing_is_remembered_for_no_time(reviewer):
+    judge = an_authenticator(reviewer, authentication_token_webhook_cache_ttl=0.0)
+    for _ in range(2):
+        await judge.user(bearer("admin"))
+
+    assert len(reviewer.asked) == 2
+
+
+async def test_a_review_that_fails_is_tried_again_and_never_remembered(reviewer):
+    judge = an_authenticator(reviewer)
+    reviewer.answers = [ReviewError("down"), (503, {}), ReviewError("down")]
+    with pytest.raises(UnknownUserError):
+        await judge.user(bearer("admin"))
+    assert judge._metrics.token_fetches.of("error").value == 1
+
+    assert (await judge.user(bearer("admin"))).name == "admin"
+
+
+async def test_without_anybody_to_ask_a_token_means_nothing():
+    assert await an_authenticator(None).user(bearer("admin")) == ANONYMOUS
+
+
+# --- rights ---------------------------------------------------------------------------------------
+
+
+async def test_the_review_tells_everything_known_of_the_user(reviewer):
+    judge = an_authorizer(reviewer)
+    user = User("jane", ("ops",), "u-1", {"scope": ("a", "b")})
+
+    assert not await judge.may(user, "get", "/configz")
+
+    (path, asked) = reviewer.asked[0]
+    assert path == ACCESS_REVIEWS
+    assert asked["spec"] == {
+        "nonResourceAttributes": {"path": "/configz", "verb": "get"},
+        "user": "jane",
+        "groups": ["ops"],
+        "uid": "u-1",
+        "extra": {"scope": ["a", "b"]},
+    }
+
+
+async def test_answers_are_remembered_by_user_verb_and_path(reviewer):
+    judge = an_authorizer(reviewer)
+    jane, john = User("jane", ("system:monitoring",)), User("john")
+
+    assert [await judge.may(jane, "get", "/metrics") for _ in range(2)] == [True, True]
+    assert not await judge.may(jane, "delete", "/metrics")
+    assert not await judge.may(john, "get", "/metrics")
+
+    assert len(reviewer.asked) == 3
+
+
+async def test_refusals_and_grants_are_remembered_for_times_of_their_own(reviewer):
+    judge = an_authorizer(reviewer, authorization_webhook_cache_unauthorized_ttl=0.0)
+    john = User("john")
+    for _ in range(2):
+        assert not await judge.may(john, "get", "/configz")
+
+    assert len(reviewer.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "is_open"),
+    [
+        ("/healthz", True),
+        ("/healthz/", False),
+        ("/healthz/ping", False),
+        ("/open", True),
+        ("/open/", True),
+        ("/opened", False),
+        ("/open/deep/below", True),
+    ],
+)
+async def test_open_paths_are_exact_unless_they_end_in_a_star(path, is_open):
+    judge = an_authorizer(None, authorization_always_allow_paths=("/healthz", "/open", "/open/*"))
+
+    assert await judge.may(ANONYMOUS, "get", path) is is_open
+
+
+async def test_nobody_to_ask_means_nothing_to_see():
+    assert not await an_authorizer(None).may(User("jane"), "get", "/metrics")
+
+
+async def test_masters_are_not_asked_about(reviewer):
+    assert await an_authorizer(reviewer).may(User("x", ("system:masters",)), "get", "/configz")
+    assert reviewer.asked == []
+
+
+async def test_when_nobody_can_say_the_page_says_so(reviewer, monkeypatch):
+    async with a_port() as port:
+        reviewer.answers = [ReviewError("no route")] * 3
+        monkeypatch.setattr(port.server._authorizer, "_post", reviewer)
+
+        answer, body = await port.ask("/metrics", "nobody")
+
+        assert answer.status == 500
+        assert b"no route" in body

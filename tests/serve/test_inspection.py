@@ -1,0 +1,240 @@
+"""What the pages see of the inside."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import orjson
+import pytest
+
+from asched.cli.explain import explanation
+from asched.core.config.defaults import configuration
+from asched.core.explain.changes import KINDS
+from asched.core.model.kinds import NODE
+from asched.core.state.audit import recount
+from asched.core.state.budget import SLICE_STEPS, TOO_MUCH
+from asched.core.state.facts import Gone, Seen
+from asched.serve import inspection
+from asched.serve.inspection import Inspection
+from asched.serve.view import slices
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.core.cycle.test_gang_plays import GANGS, a_member, room_for, seen_group
+
+NOBODY: Any = None
+T = TypeVar("T")
+
+
+def inspection_of(play: Play) -> Inspection:
+    scheduler = SimpleNamespace(machine=play.machine)
+    return Inspection(cast("Any", scheduler), configuration({}), lambda: True, NOBODY)
+
+
+def test_the_configuration_is_shown_without_private_keys() -> None:
+    tls = {"certData": "Y2VydA==", "keyData": "c2VjcmV0"}
+    made = configuration({"extenders": [{"urlPrefix": "https://e/", "tlsConfig": tls}]})
+    scheduler = SimpleNamespace(machine=SimpleNamespace(context=None))
+    shown = Inspection(cast("Any", scheduler), made, lambda: True, NOBODY).configuration()
+    assert shown["extenders"][0]["tlsConfig"]["certData"] == "Y2VydA=="
+    assert b"c2VjcmV0" not in orjson.dumps(shown)
+
+
+def told_of(play: Play, name: str, against: str = "") -> dict[str, Any]:
+    told = asyncio.run(inspection_of(play).explain("default", name, against))
+    assert told is not None
+    return dict(told)
+
+
+def test_a_pod_that_fits_nowhere_is_told_what_is_missing_and_what_would_help() -> None:
+    play = Play(
+        a_node("n1").allocatable(cpu="1"),
+        a_node("n2").allocatable(cpu="3"),
+        a_node("n3").allocatable(cpu="8").taints("team=a:NoSchedule"),
+    )
+    for name in ("web", "web2", "web3"):
+        play.see(a_pod(name).requests(cpu="4"))
+    told = told_of(play, "web")
+    assert (told["place"], told["alike"]) == ("unschedulable", 3)
+    assert told["missing"] == []
+    assert told["taints"] == [{"taint": "team=a:NoSchedule", "nodes": 1}]
+    misses = told["now"]["nearestMisses"]
+    assert [miss["node"] for miss in misses] == ["n3", "n2", "n1"]
+    assert misses[1]["missing"] == {"cpu": {"asked": "4", "free": "3"}}
+    assert misses[0]["taints"] == ["team=a:NoSchedule"]
+    assert {(one["kind"], one["node"]) for one in told["changes"]} == {
+        ("toleration", "n3"),
+        ("request", "n2"),
+    }
+
+
+def test_what_woke_a_pod_is_told_and_its_backoff_does_not_hide_it() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1"))
+    play.see(a_pod().requests(cpu="4"))
+    assert told_of(play, "web")["wokenBy"] == ""
+    play.turn(Seen(NODE, a_node("n2").allocatable(cpu="2").build()))
+    play.turn(Seen(NODE, a_node("n2").allocatable(cpu="3").build()))
+    play.turn(Seen(NODE, a_node("n3").allocatable(cpu="8").taints("a:NoSchedule").build()))
+    play.turn(after_s=30.0)
+    assert told_of(play, "web")["wokenBy"].startswith("Node")
+
+
+def test_a_change_tells_of_how_many_that_wait_for_the_same_it_helps() -> None:
+    play = Play(a_node("n1").allocatable(cpu="4", memory="4Gi", pods="9").taints("a:NoSchedule"))
+    for name in ("web", "web2", "web3"):
+        play.see(a_pod(name).requests(cpu="2"))
+    (change,) = [c for c in told_of(play, "web")["changes"] if c["kind"] == "toleration"]
+    assert (change["takes"], change["of"]) == (2, 3)
+    alone = Play(a_node("n1").allocatable(cpu="1"))
+    alone.see(a_pod("web").requests(cpu="2"))
+    assert all("takes" not in change for change in told_of(alone, "web")["changes"])
+
+
+def test_a_gang_is_told_what_helps_all_that_must_start_together() -> None:
+    play = Play(room_for(2), **GANGS)
+    seen_group(play, 3)
+    for name in ("a", "b", "c"):
+        play.see(a_member(name))
+    told = told_of(play, "a")
+    assert told["now"]["feasible"] == 1
+    assert told["together"] == 3
+    (change,) = [change for change in told["changes"] if change["kind"] == "node"]
+    assert (change["details"]["count"], change["takes"]) == (1, 3)
+    lines = list(explanation(told))
+    assert "any of these alone makes it and 2 others of its gang fit" in lines
+    assert "one more node like room-for-2  (with it 3 of 3 that wait)" in str(lines)
+
+
+def test_why_this_node_and_not_that_one() -> None:
+    play = Play(
+        a_node("small").allocatable(cpu="2"),
+        a_node("large").allocatable(cpu="32"),
+        a_node("tainted").taints("team=a:NoSchedule"),
+    )
+    web = a_pod().requests(cpu="1")
+    play.see(web)
+    play.see(web.on("large"))
+    told = told_of(play, "web", "small")["against"]
+    assert told["node"] == "small"
+    assert "refused" not in told
+    chosen = next(line for line in told_of(play, "web")["story"] if "scores" in line)
+    assert (chosen["node"], chosen["score"] > told["scored"]["score"]) == ("large", True)
+    told = told_of(play, "web", "tainted")["against"]
+    assert told["refused"].startswith("TaintToleration: ")
+    assert told["scored"] is None
+    assert told_of(play, "web", "gone")["against"] == {
+        "node": "gone",
+        "refused": "there is no such node now",
+    }
+
+
+def test_a_node_does_not_take_a_pod_whose_claim_is_gone() -> None:
+    play = Play(*(a_node(name).allocatable(cpu="2") for name in ("n1", "n2")))
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}
+    play.see(a_pod("web").requests(cpu="1").spec(volumes=[claim]).on("n1"))
+    told = told_of(play, "web", "n2")["against"]
+    assert told["refused"].endswith(': persistentvolumeclaim "gone" not found')
+
+
+def test_a_pod_is_judged_against_another_node_as_if_it_were_nowhere() -> None:
+    play = Play(a_node("n1").allocatable(cpu="2"), a_node("n2").allocatable(cpu="2"))
+    label = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "rack"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [label]}}
+    for name in ("n1", "n2"):
+        rack = a_node(name).allocatable(cpu="2").labels(rack="r")
+        play.turn(Seen(NODE, rack.build()))
+    play.see(a_pod().labels(app="web").spec(affinity=apart).requests(cpu="2").on("n1"))
+    assert "refused" not in told_of(play, "web", "n1")["against"]
+    assert "refused" not in told_of(play, "web", "n2")["against"]
+
+
+async def test_others_have_their_turn_between_two_kinds_of_changes() -> None:
+    """What is supposed of the cluster for a kind is over by then."""
+    play = Play(a_node("n1").allocatable(cpu="1"))
+    play.see(a_pod("web").requests(cpu="4"))
+    scheduler = SimpleNamespace(machine=play.machine)
+    inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True, NOBODY)
+    asked = asyncio.ensure_future(inspection.explain("default", "web"))
+    turns = 0
+    while not asked.done():
+        await asyncio.sleep(0)
+        play.see(a_pod(f"late{turns}").requests(cpu="8"))
+        assert recount(play.parts.cluster) == []
+        turns += 1
+
+    assert turns > len(KINDS)
+    assert (await asked or {})["changes"]
+
+
+async def turns_meanwhile(work: Coroutine[Any, Any, T]) -> tuple[T, int]:
+    """What comes of it, and how often others had their turn."""
+    task, turns = asyncio.create_task(work), 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    return await task, turns
+
+
+async def in_full(dump: AsyncIterator[tuple[str, list[Any]]]) -> dict[str, list[Any]]:
+    whole = dict[str, list[Any]]()
+    async for name, some in dump:
+        whole.setdefault(name, []).extend(some)
+    return whole
+
+
+async def test_dumps_leave_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICE", 2)
+    monkeypatch.setattr(inspection, "NODES_AT_ONCE", 2)
+    monkeypatch.setattr(inspection, "STEPS_AT_ONCE", 2)
+    play = Play(*(a_node(f"n{number}").allocatable(cpu="2") for number in range(7)))
+    for number in range(20):
+        play.see(a_pod(f"p{number}").requests(cpu="2"))
+    queue, turns = await turns_meanwhile(in_full(inspection_of(play).queue_dump()))
+    assert {name: len(pods) for name, pods in queue.items() if pods} == {"unschedulable": 13}
+    assert {name for name, pods in queue.items() if not pods} > {"active", "gated", "inFlight"}
+    assert turns > 6
+    cache, turns = await turns_meanwhile(in_full(inspection_of(play).cache_dump()))
+    assert [node["name"] for node in cache["nodes"]] == [f"n{number}" for number in range(7)]
+    assert cache["assumedPods"] == sorted(pod for node in cache["nodes"] for pod in node["pods"])
+    assert turns > 6
+
+
+async def test_a_dump_leaves_out_nodes_that_go_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection, "NODES_AT_ONCE", 1)
+    play = Play(a_node("n1"), a_node("n2"), a_node("n3"))
+    told = []
+    async for name, some in inspection_of(play).cache_dump():
+        told += [node["name"] for node in some if name == "nodes"]
+        if told == ["n1"]:
+            play.turn(Gone(NODE, a_node("n2").build()), Gone(NODE, a_node("n3").build()))
+    assert told == ["n1"]
+
+
+def with_terms(count: int) -> PodBuilder:
+    """Each is a step of the budget."""
+    terms = [
+        {"labelSelector": {"matchLabels": {"app": str(number)}}, "topologyKey": "zone"}
+        for number in range(count)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return a_pod("large").spec(affinity={"podAntiAffinity": required})
+
+
+async def test_what_nodes_say_of_a_pod_that_costs_much_is_told_in_slices() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1"), a_node("n2").allocatable(cpu="8"))
+    (runner,) = play.machine.context.runners.values()
+    info = runner.cluster.classes.info_of(with_terms(4 * SLICE_STEPS).requests(cpu="2").build())
+    told, turns = await turns_meanwhile(inspection._verdicts_now(info, runner))
+    assert (told["feasible"], told["nearestMisses"][0]["node"]) == (1, "n1")
+    assert turns > 3
+
+
+async def test_what_costs_too_much_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICES_MAX", 2)
+    play = Play(a_node("n1"))
+    (runner,) = play.machine.context.runners.values()
+    info = runner.cluster.classes.info_of(with_terms(4 * SLICE_STEPS).build())
+    told = await inspection._verdicts_now(info, runner)
+    assert told == {"nodes": 1, "error": TOO_MUCH}
+    lines = explanation({"pod": "default/large", "place": "active", "story": [], "now": told})
+    assert f"now: what the node says of it could not be told: {TOO_MUCH}" in list(lines)

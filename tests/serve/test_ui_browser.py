@@ -1,0 +1,380 @@
+"""The page /ui/ in a real browser: five thousand nodes, hostile names, keyboard, both schemes.
+
+With ASCHED_SCREENSHOTS=FOLDER pictures are left there, to be looked at.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asched.serve.view.pulse import COLUMNS
+from tests.serve.browser import Tab, a_tab
+from tests.serve.world import Port, a_port
+
+HOSTILE = '<img src=x onerror="window.struck=1"><svg onload=window.struck=1>"\'&amp;'
+RESOURCES = ["pods", "cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"]
+SIZES = [(390, False), (390, True), (1400, False), (1400, True)]
+
+#: Relative luminance and contrast as WCAG 2.2 defines them, for every element with text of its own.
+CONTRASTS = """
+(() => {
+  const channel = (c) => (c /= 255, c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const behind = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(at).backgroundColor);
+      if (a > 0) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const low = [];
+  for (const one of document.querySelectorAll("body *")) {
+    const own = [...one.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !one.checkVisibility() || one.closest("script, style, noscript, .skip")) continue;
+    const [a, b] = [luminance(parse(getComputedStyle(one).color)), luminance(behind(one))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) low.push(`${one.tagName} ${one.textContent.slice(0, 30)} ${ratio.toFixed(2)}`);
+  }
+  return low;
+})()
+"""
+
+
+def a_series(beats: int) -> dict[str, Any]:
+    made = {name: [float(at % 40) for at in range(beats)] for name in COLUMNS}
+    made["seq"] = list(range(1, beats + 1))
+    made["at"] = [1.7e9 + 2 * at for at in range(beats)]
+    made["waitP50"] = [None if at % 7 == 0 else at / 100 for at in range(beats)]
+    return made
+
+
+def a_view(nodes: int, **more: Any) -> dict[str, Any]:
+    reason = {"plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "nodes": 4000}
+    hostile = {"plugin": HOSTILE, "reason": HOSTILE, "nodes": 1}
+    group = {"oldestSeconds": 61.0, "otherReasons": 0}
+    told = {
+        "at": 1.7e9,
+        "startedAt": 1.0,
+        "version": "1.2.3",
+        "leads": True,
+        "synced": True,
+        "profiles": ["asched"],
+        "pods": 100_000,
+        "placed": 96_600,
+        "queues": {
+            "active": 12,
+            "backoff": 3,
+            "unschedulable": 3400,
+            "gated": 7,
+            "inFlight": 1,
+            "binding": 2,
+        },
+        "series": a_series(900),
+        "waiting": {
+            "pods": 3420,
+            "groups": [
+                {**group, "pods": 3300, "reasons": [reason], "examples": ["ml/train-0", "ml/x"]},
+                {**group, "pods": 100, "reasons": [hostile], "examples": [f"ml/{HOSTILE}"]},
+            ],
+            "otherGroups": 2,
+            "otherPods": 20,
+        },
+        "gangs": {
+            "count": 1,
+            "gangs": [
+                {"group": "ml/crew", "unplaced": 3, "placed": 1, "held": 1, "minCount": 4},
+            ],
+        },
+        "nodes": {
+            "generation": 5,
+            "count": nodes,
+            "names": [f"ip-10-0-{at // 250}-{at % 250}.internal" for at in range(nodes)],
+            "resources": RESOURCES,
+            "share": [at * 7 % 104 for at in range(nodes)],
+            "scarce": [(at // 3) % 5 for at in range(nodes)],
+            "flags": [int(at % 40 == 0) + 2 * int(at % 41 == 0) for at in range(nodes)],
+        },
+        "recent": [
+            {"pod": "shop/web-1", "at": 1.7e9, "what": "bound", "node": "ip-10-0-0-1.internal"},
+            {"pod": f"ml/{HOSTILE}", "at": 1.7e9, "what": "no node"},
+        ],
+    }
+    return {**told, **more}
+
+
+A_POD = {
+    "pod": "ml/train-0",
+    "place": "unschedulable",
+    "node": "",
+    "schedulerName": "asched",
+    "priority": 5,
+    "attempts": 3,
+    "alike": 3300,
+    "group": "ml/crew",
+    "wokenBy": "NodeAdd",
+    "story": [
+        {
+            "at": 1.7e9,
+            "attempt": 9,
+            "what": "no node",
+            "reasons": [{"plugin": "NodeResourcesFit", "reason": HOSTILE, "nodes": 4, "named": []}],
+        }
+    ],
+    "now": {
+        "nodes": 5000,
+        "lookedAt": 5000,
+        "feasible": 0,
+        "funnel": [{"plugin": "NodeResourcesFit", "refuses": 5000, "left": 0, "of": 5000}],
+        "nearestMisses": [
+            {
+                "node": "ip-10-0-0-0.internal",
+                "objections": [{"plugin": "NodeResourcesFit", "reason": "Insufficient cpu"}],
+                "missing": {"cpu": {"asked": "4", "free": "1"}},
+                "taints": [],
+            }
+        ],
+    },
+}
+CHANGES = [{"kind": "request", "text": "ask for 3 cpu less", "node": "n", "nodes": 2}]
+A_NODE = {
+    "node": "ip-10-0-0-0.internal",
+    "cordoned": True,
+    "taints": ["a=b:NoSchedule"],
+    "resources": [{"resource": "cpu", "offered": "4", "held": "3", "share": 75}],
+    "podCount": 700,
+    "pods": [{"pod": "shop/web-1", "priority": 0, "assumed": True}],
+}
+A_GANG = {
+    "group": "ml/crew",
+    "unplaced": 3,
+    "placed": 1,
+    "held": 1,
+    "minCount": 4,
+    "pods": [{"pod": "ml/train-0", "place": "unschedulable", "node": ""}],
+}
+
+
+@asynccontextmanager
+async def a_page(told: dict[str, Any]) -> AsyncIterator[tuple[Tab, Port, str]]:
+    async with a_port(allowed=("/*",)) as port, a_tab() as tab:
+        shown = port.inspector
+
+        async def view(names_of: int, since: int) -> dict[str, Any]:
+            port.inspector.asked.append((names_of, since))
+            return told
+
+        async def explain(namespace: str, name: str, _: str, *, tries_changes: bool) -> Any:
+            if (namespace, name) not in (("ml", "train-0"), ("ml", HOSTILE)):
+                return None
+            return {**A_POD, **({"changes": CHANGES} if tries_changes else {})}
+
+        shown.asked, shown.view, shown.explain = [], view, explain
+        shown.node = {A_NODE["node"]: A_NODE}.get
+        shown.gang = {"ml/crew": A_GANG}.get
+        url = f"https://127.0.0.1:{port.server.port}/ui/"
+        await tab.look(width=1400)
+        await tab.open(url)
+        if told["nodes"]["count"]:
+            await tab.until("document.querySelectorAll('#cells button').length > 0")
+        yield tab, port, url
+
+
+async def picture(tab: Tab, name: str, *, whole: bool = False) -> None:
+    folder = os.environ.get("ASCHED_SCREENSHOTS")
+    if folder:
+        await tab.picture(Path(folder) / f"{name}.png", whole=whole)
+
+
+async def text(tab: Tab, selector: str) -> str:
+    return str(await tab.eval(f"document.querySelector('{selector}').innerText"))
+
+
+async def test_five_thousand_nodes_are_readable_in_both_schemes_wide_and_narrow() -> None:
+    async with a_page(a_view(5000)) as (tab, port, url):
+        assert await tab.eval("document.querySelectorAll('#cells button').length") == 5000
+        backs = set()
+        for width, dark in SIZES:
+            await tab.look(width=width, dark=dark)
+            await tab.eval("document.body.offsetWidth")
+            assert await tab.eval("document.documentElement.scrollWidth") <= width
+            cells = "[...document.querySelectorAll('#cells button')]"
+            assert await tab.eval(f"Math.min(...{cells}.map((c) => c.offsetWidth))") >= 7
+            assert await tab.eval(CONTRASTS) == []
+            backs.add(await tab.eval("getComputedStyle(document.body).backgroundColor"))
+            await picture(tab, f"nodes-{width}-{'dark' if dark else 'light'}", whole=True)
+        assert len(backs) == 2
+        assert {one.split("?")[0] for one in tab.requests} == {
+            url,
+            url.replace("/ui/", "/debug/asched/view"),
+        }
+        assert tab.errors == []
+        assert port.inspector.asked[0] == (-1, 0)
+
+
+async def test_before_the_first_answer_nothing_is_said_of_pods_or_nodes() -> None:
+    async with a_page(a_view(5)) as (tab, port, url):
+        told, answered = a_view(5), asyncio.Event()
+
+        async def view(names_of: int, since: int) -> dict[str, Any]:
+            await answered.wait()
+            return told
+
+        port.inspector.view = view
+        await tab.open(url + "?again")
+        visible = "document.getElementById('frame').checkVisibility()"
+        assert await text(tab, "#state") == "asking the scheduler ..."
+        assert not await tab.eval(visible)
+        answered.set()
+        await tab.until(visible)
+
+
+async def test_the_hue_says_what_is_scarce_and_the_strength_how_full() -> None:
+    async with a_page(a_view(5)) as (tab, _port, _url):
+        told = await tab.eval(
+            "[...document.querySelectorAll('#cells button')].map((c) =>"
+            " [c.getAttribute('aria-label'), getComputedStyle(c).backgroundColor])"
+        )
+        labels = [label for label, _ in told]
+        assert labels[0] == "ip-10-0-0-0.internal: pods 0 %, cordoned"
+        assert labels[3] == "ip-10-0-0-3.internal: cpu 21 %"
+        assert len({colour for _, colour in told}) == 5
+        assert "pods: 3" in await text(tab, "#legend")
+        await tab.eval("document.querySelector('#legend button[data-resource=cpu]').click()")
+        dim = "document.querySelectorAll('#cells .dim').length"
+        assert await tab.eval(dim) == 3
+        await tab.eval("document.querySelector('#legend button[data-resource=cpu]').click()")
+        assert await tab.eval(dim) == 0
+        await tab.eval(
+            "const o = document.getElementById('order'); o.value = 'share';"
+            " o.dispatchEvent(new Event('change'))"
+        )
+        first = "document.querySelector('#cells button').getAttribute('aria-label')"
+        assert str(await tab.eval(first)).endswith("28 %")
+
+
+async def test_what_users_chose_is_text_and_never_markup() -> None:
+    async with a_page(a_view(3)) as (tab, _port, url):
+        assert HOSTILE in await text(tab, "#why")
+        assert HOSTILE in await text(tab, "#recent")
+        await tab.eval("document.querySelector('#recent li:nth-child(2) a').click()")
+        await tab.until("document.querySelector('#details-body h3')")
+        assert HOSTILE in await text(tab, "#details")
+        await tab.open(url + "#pod/%3Cimg%20src=x%3E/%E0%A4%A")  # no UTF-8: nothing is opened
+        await tab.until("document.querySelectorAll('#cells button').length > 0")
+        assert await tab.eval("document.getElementById('details').hidden")
+        made = "document.querySelectorAll('img, script').length"
+        assert await tab.eval(made) == 1  # its own script
+        assert await tab.eval("window.struck === undefined")
+        assert tab.errors == []
+
+
+async def test_the_keyboard_walks_the_nodes_opens_one_and_comes_back() -> None:
+    async with a_page(a_view(60)) as (tab, _port, _url):
+        active = "document.activeElement.getAttribute('aria-label') || document.activeElement.id"
+        await tab.eval("document.getElementById('order').focus()")
+        await tab.press("Tab")
+        assert str(await tab.eval(active)).startswith("ip-10-0-0-0.internal: ")
+        await tab.press("ArrowRight")
+        assert str(await tab.eval(active)).startswith("ip-10-0-0-1.internal: ")
+        await tab.press("End")
+        assert str(await tab.eval(active)).startswith("ip-10-0-0-9.internal: ")  # by name
+        await tab.press("Home")
+        await tab.press("Enter")
+        await tab.until("document.activeElement.id === 'details-title'")
+        await tab.until("document.querySelector('#details-body .bar')")
+        details = await text(tab, "#details")
+        assert "cpu 3 of 4 (75 %)" in details
+        assert "699 more" in details
+        await picture(tab, "node-details")
+        await tab.press("Escape")
+        assert await tab.eval("document.getElementById('details').hidden")
+        assert str(await tab.eval(active)).startswith("ip-10-0-0-0.internal: ")
+        await tab.press("Tab")  # one stop for all cells
+        assert await tab.eval("document.activeElement.tagName") == "SUMMARY"
+
+
+async def test_a_pod_and_its_gang_are_a_click_away_and_back_goes_back() -> None:
+    async with a_page(a_view(60)) as (tab, _port, _url):
+        await tab.eval("document.querySelector('#why a').click()")
+        await tab.until("document.querySelector('#details-body button')")
+        told = await text(tab, "#details")
+        for part in ("unschedulable", "3,300 equal pods", "0 of 5,000 nodes fit"):
+            assert part in told
+        assert "cpu: 1 free, 4 asked" in told
+        await tab.eval("document.querySelector('#details-body button').click()")
+        await tab.until("document.getElementById('details').innerText.includes('3 cpu less')")
+        await picture(tab, "pod-details")
+        await tab.eval("document.querySelector('#details-body a[href^=\"#gang\"]').click()")
+        await tab.until("document.getElementById('details').innerText.includes('1 of 4 pods')")
+        await tab.eval("history.back()")
+        await tab.until("document.getElementById('details-title').innerText === 'pod ml/train-0'")
+        await tab.eval(
+            "document.getElementById('wanted').value = 'ml/nobody';"
+            " document.querySelector('#search button').click()"
+        )
+        await tab.until("document.getElementById('details').innerText.includes('no such pod')")
+        assert [one for one in tab.errors if "404" not in one] == []
+
+
+async def test_a_reader_of_the_screen_finds_everything_named() -> None:
+    async with a_page(a_view(60)) as (tab, _port, _url):
+        tree = (await tab.call("Accessibility.getFullAXTree"))["nodes"]
+        named = [
+            (node["role"]["value"], node.get("name", {}).get("value", ""))
+            for node in tree
+            if not node.get("ignored")
+        ]
+        mute = [
+            role
+            for role, name in named
+            if not name and role in ("button", "link", "textbox", "combobox", "image", "img")
+        ]
+        assert mute == []
+        headings = [name for role, name in named if role == "heading"]
+        assert headings[:3] == ["asched", "Pods by queue", "Why pods wait"]
+        images = [name for role, name in named if role in ("image", "img")]
+        assert len(images) == 3
+        assert all("now: " in name for name in images)
+        roles = [role for role, _ in named]
+        assert {"main", "banner", "search", "status"} <= set(roles)
+
+
+async def test_a_scheduler_that_began_anew_is_not_mixed_with_the_one_before() -> None:
+    told = a_view(3)
+    async with a_page(told) as (tab, port, _url):
+        await tab.until("window.performance.now() > 0")
+        told.update(a_view(4, startedAt=2.0, series=a_series(2)))
+        await tab.until("document.querySelectorAll('#cells button').length === 4")
+        asked = port.inspector.asked
+        assert asked[0] == (-1, 0)
+        assert (5, 900) in asked  # what it had of the one before
+        assert (-1, 0) in asked[1:]  # and all anew
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(403, "not granted"), (401, "not known"), (500, "answered 500")]
+)
+async def test_a_refusal_is_told_and_what_was_shown_stays(status: int, said: str) -> None:
+    told = a_view(3)
+    async with a_page(told) as (tab, _port, _url):
+        await tab.eval(
+            f"window.fetch = () => Promise.resolve(new Response('', {{ status: {status} }}))"
+        )
+        await tab.until("document.getElementById('state').className === 'bad'")
+        assert said in await text(tab, "#state")
+        assert await tab.eval("document.querySelectorAll('#cells button').length") == 3
+
+
+async def test_an_empty_cluster_is_no_error() -> None:
+    empty = a_view(0, waiting={"pods": 0, "groups": [], "otherGroups": 0, "otherPods": 0})
+    empty |= {"recent": [], "gangs": {"count": 0, "gangs": []}, "series": a_series(0)}
+    async with a_page(empty) as (tab, _port, _url):
+        await tab.until("document.getElementById('state').innerText.includes('0 nodes')")
+        assert await text(tab, "#why-none") == "No pod waits."
+        assert tab.errors == []

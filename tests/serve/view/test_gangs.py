@@ -1,0 +1,74 @@
+"""A gang in full: what it lacks, what is held for it, and which of its pods nobody takes."""
+
+from asched.core.model.kinds import COSCHEDULING_GROUP
+from asched.core.state.facts import Seen
+from asched.serve.figures import Figures
+from asched.serve.view.gangs import one_gang
+from tests.core.cycle.test_coscheduling_plays import a_group, a_member, a_play, room, settled
+
+
+def test_what_is_held_for_pods_to_come_is_told_and_counted() -> None:
+    play = a_play(room("n1", 4))
+    group = a_group("pi", 1, minResources={"cpu": "3"})
+    play.turn(Seen(COSCHEDULING_GROUP, group))
+    play.see(a_member("driver", "pi"))
+    settled(play)
+    told = one_gang(play.machine.context, "default/pi")
+    assert told is not None
+    assert (told["group"], told["placed"], told["minCount"]) == (
+        *("scheduling.x-k8s.io:default/pi", 1, 1),
+    )
+    assert told["minResources"] == {"cpu": "3"}
+    assert told["reserved"]["places"] == [{"node": "n1", "cpu": "2"}]
+    assert 0 < told["reserved"]["seconds"] <= 300
+    figures = Figures.__new__(Figures)
+    figures._context = play.machine.context
+    assert figures.held() == {("cpu",): 2.0}
+
+
+def test_a_gang_without_pods_or_without_its_object_says_what_it_lacks() -> None:
+    play = a_play(room("n1", 4))
+    play.turn(Seen(COSCHEDULING_GROUP, a_group("crew", 3)))
+    told = one_gang(play.machine.context, "default/crew")
+    assert told is not None
+    assert (told["minCount"], told["pods"]) == (3, [])
+    play.see(a_member("a", "crew"))
+    told = one_gang(play.machine.context, "default/crew")
+    assert told is not None
+    assert "1 of minMember 3 pods exist" in told["lacks"]
+    play.see(a_member("b", "other"))
+    told = one_gang(play.machine.context, "default/other")
+    assert told is not None
+    assert "does not exist" in told["lacks"]
+    assert one_gang(play.machine.context, "default/none") is None
+
+
+def test_the_pod_that_no_node_takes_is_named() -> None:
+    play = a_play(room("n1", 4))
+    play.turn(Seen(COSCHEDULING_GROUP, a_group("crew", 2)))
+    play.see(a_member("a", "crew"))
+    play.see(a_member("large", "crew", cpu="8"))
+    told = one_gang(play.machine.context, "default/crew")
+    assert told is not None
+    assert told["rejected"] == "default/large", told
+
+
+def test_pods_are_told_by_where_they_are() -> None:
+    """Those without a place first: they are what somebody looks for."""
+    play = a_play(room("n1", 4))
+    play.turn(Seen(COSCHEDULING_GROUP, a_group("crew", 2)))
+    for name in "ab":
+        play.see(a_member(name, "crew", cpu="1"))
+    play.see(a_member("large", "crew", cpu="8"))
+    play.see(a_member("later", "crew").gated("later"))
+
+    told = one_gang(play.machine.context, "default/crew")
+    assert told is not None
+    assert (told["unplaced"], told["placed"], told["held"]) == (2, 2, 0)
+    places = [(one["pod"], one["place"], one["node"]) for one in told["pods"]]
+    assert sorted(places[:2]) == [
+        ("default/large", "unschedulable", ""),
+        ("default/later", "gated", ""),
+    ]
+    assert sorted(places[2:]) == [("default/a", "placed", "n1"), ("default/b", "placed", "n1")]
+    assert told["rejected"] == "default/large"
