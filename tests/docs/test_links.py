@@ -18,7 +18,7 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|yaml|json|lock|md|toml))(?:::\w+)?`")
 #: Where the pages read paths from.
 PACKAGE = ROOT / "asched"
-FOLDERS = [ROOT, PACKAGE, PACKAGE / "core", PACKAGE / "edge", PACKAGE / "hardware"]
+FOLDERS = [ROOT, PACKAGE, PACKAGE / "core", PACKAGE / "hardware", ROOT / "lab/asched_lab"]
 #: What a page has its reader make, and an annotation.
 NO_FILES = re.compile(r"team_nodes\.py$|^hami\.io/")
 
