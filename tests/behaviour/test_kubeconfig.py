@@ -18,7 +18,7 @@ def test_an_oidc_auth_provider_is_refused_and_the_exec_plugin_named(
         "  idp-issuer-url: 'https://issuer.example', client-id: c, refresh-token: r}}}}]\n"
     )
 
-    assert main(["dump", "--kubeconfig", str(file), "-"]) == 1
+    assert main(["snapshot", "--kubeconfig", str(file), "-"]) == 1
     why = "user 'u': auth-provider 'oidc' is not supported"
     cure = "use kubelogin (`kubectl oidc-login get-token`) as exec plugin"
-    assert capsys.readouterr().err.splitlines() == [f"asched dump: {why}; {cure}"]
+    assert capsys.readouterr().err.splitlines() == [f"asched snapshot: {why}; {cure}"]

@@ -94,11 +94,11 @@ class World:
         file.write_text(yaml.safe_dump(document), encoding="utf-8")
         return str(file)
 
-    async def dump(self, kubeconfig: str, **environment: str) -> tuple[int, str, str]:
-        """Exit status and output of `asched dump`."""
+    async def snapshot(self, kubeconfig: str, **environment: str) -> tuple[int, str, str]:
+        """Exit status and output of `asched snapshot`."""
         clean = {k: v for k, v in os.environ.items() if "PROXY" not in k.upper()}
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "asched", "dump", "--kubeconfig", kubeconfig, "-"),
+            *(sys.executable, "-m", "asched", "snapshot", "--kubeconfig", kubeconfig, "-"),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={**clean, **environment},
@@ -121,7 +121,9 @@ async def world(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
 async def test_the_proxy_of_the_environment_is_asked_for_a_tunnel(world: World) -> None:
     proxy = Proxy(world.port)
     async with proxy.serving() as port:
-        told = await world.dump(world.kubeconfig(), HTTPS_PROXY=f"http://{LOGIN}@127.0.0.1:{port}")
+        told = await world.snapshot(
+            world.kubeconfig(), HTTPS_PROXY=f"http://{LOGIN}@127.0.0.1:{port}"
+        )
 
     assert told[0] == 0, told[2]
     assert '"behind"' in told[1]
@@ -137,7 +139,7 @@ async def test_the_proxy_of_the_environment_is_asked_for_a_tunnel(world: World) 
 async def test_no_proxy_names_servers_that_are_reached_without_it(world: World) -> None:
     proxy = Proxy(world.port)
     async with proxy.serving() as port:
-        status, _, said = await world.dump(
+        status, _, said = await world.snapshot(
             world.kubeconfig(), HTTPS_PROXY=f"http://127.0.0.1:{port}", NO_PROXY="x,.invalid"
         )
 
@@ -150,10 +152,10 @@ async def test_a_proxy_may_speak_tls_itself(world: World) -> None:
     proxy, certificate, context = Proxy(world.port), *of_a_proxy()
     async with proxy.serving(context) as port:
         url = f"https://localhost:{port}"
-        status, _, said = await world.dump(world.kubeconfig(url))
+        status, _, said = await world.snapshot(world.kubeconfig(url))
         assert status == 1
         assert f"through the proxy localhost:{port}: its certificate is not trusted" in said
-        status, out, said = await world.dump(world.kubeconfig(url, certificate))
+        status, out, said = await world.snapshot(world.kubeconfig(url, certificate))
 
     assert (status, said) == (0, "")
     assert '"behind"' in out
@@ -178,7 +180,7 @@ async def test_a_proxy_that_opens_no_tunnel_is_named_in_one_line(
     world: World, answer: bytes, why: str
 ) -> None:
     async with Proxy(world.port, answer=answer).serving() as port:
-        status, out, said = await world.dump(
+        status, out, said = await world.snapshot(
             world.kubeconfig(f"http://jane:hidden@127.0.0.1:{port}")
         )
 
@@ -189,7 +191,7 @@ async def test_a_proxy_that_opens_no_tunnel_is_named_in_one_line(
 
 
 async def test_a_proxy_that_is_not_there_is_named(world: World, unused_tcp_port: int) -> None:
-    status, _, said = await world.dump(world.kubeconfig(f"http://127.0.0.1:{unused_tcp_port}"))
+    status, _, said = await world.snapshot(world.kubeconfig(f"http://127.0.0.1:{unused_tcp_port}"))
 
     assert status == 1
     assert f"through the proxy 127.0.0.1:{unused_tcp_port}: connection refused" in said
@@ -201,7 +203,7 @@ async def test_a_server_without_tls_is_asked_for_through_the_proxy_by_its_whole_
 ) -> None:
     proxy = Proxy(world.port)
     async with proxy.serving() as port:
-        status, out, said = await world.dump(
+        status, out, said = await world.snapshot(
             world.kubeconfig(), HTTP_PROXY=f"http://{LOGIN}@127.0.0.1:{port}"
         )
 
