@@ -27,13 +27,6 @@ def group_lines(told: Mapping[str, Any], *, is_wide: bool = False) -> Iterator[s
         yield f"  {told['lacks']}"
     if told.get("minResources"):
         yield f"  minResources {_amounts(told['minResources'])}"
-    if "reserved" in told:
-        reserved = told["reserved"]
-        left = f"for {reserved['seconds']} s more, unless pods of the group take it"
-        yield f"  room is held on {reserved['nodes']} nodes {left}"
-        for place in reserved["places"]:
-            amounts = {name: amount for name, amount in place.items() if name != "node"}
-            yield f"    {place['node']}: {_amounts(amounts)}"
     if told.get("start"):
         yield from start_lines(told["start"], "  ")
     if told.get("said"):

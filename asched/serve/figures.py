@@ -113,7 +113,7 @@ class Figures:
         read = self._by_runner(lambda runner: runner.cache.size)
         families.pulled("asched_class_states", "gauge", text, ("profile",), read)
 
-        text = "[ALPHA] Holds of room: one a pod group, one a place of a ProvisioningRequest."
+        text = "[ALPHA] Holds of room: one a place of a ProvisioningRequest."
         holds = self._context.cluster.holds
         families.pulled("asched_holds", "gauge", text, (), lambda: {(): len(holds)})
         text = "[ALPHA] Room held for pods to come, by resource in its own unit; cpu in cores."

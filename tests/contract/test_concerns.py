@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asched.core.framework.points import Hint, Registration
-from asched.core.gang.holding import Shortages
+from asched.core.gang.shortages import Shortages
 from asched.core.model.claim import ResourceClaim, ResourceClaimStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (

@@ -17,7 +17,7 @@ import yaml
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
 from asched_lab.apiserver.server import ApiServer
-from tests.e2e.control_plane import ControlPlane, refusal
+from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node
 from tests.e2e.outside import ROOT, Asched, a_process
 from tests.lab.apiserver.client import MERGE, Client
@@ -179,48 +179,12 @@ async def every_row(client: Client) -> None:
     assert (await rows["leader-first"].phase("stuck", "Pending")).get("running", 0) == 0
 
 
-async def two_spark_applications(client: Client) -> None:
-    """Each wants more than half of the cluster."""
-    row = Row(client, "spark-operator")
-    row.namespace = "spark-two"
-    row.pods_path = f"/api/v1/namespaces/{row.namespace}/pods"
-    await client.post("/api/v1/namespaces", {"metadata": {"name": row.namespace}})
-    group, driver, executor = row.documents
-    for app in ("one", "two"):
-        metadata = {"name": f"{app}-pg", "namespace": row.namespace}
-        spec = {"minMember": 1, "minResources": {"cpu": "22"}}
-        await row._made(GROUPS.format(row.namespace), {**group, "metadata": metadata, "spec": spec})
-    await row._made(row.pods_path, _of(driver, "one", "one-driver"))
-    await row.until(lambda pods: bool(_node_of(pods, "one-driver")))
-    await row._made(row.pods_path, _of(driver, "two", "two-driver"))
-    await row.until(lambda pods: any(refusal(pod) for pod in pods))
-    assert not _node_of(await row.pods(), "two-driver"), "room for one application: one driver"
-    await row._made(row.pods_path, _of(executor, "one", "one-exec-0"))
-    await row.until(lambda pods: bool(_node_of(pods, "one-exec-0")))
-    now = {"gracePeriodSeconds": 0}
-    for name in ("one-exec-0", "one-driver"):
-        await client.ask("DELETE", f"{row.pods_path}/{name}", now)
-    await row.until(lambda pods: bool(_node_of(pods, "two-driver")))
-    await client.ask("DELETE", f"{row.pods_path}/two-driver", now)  # and with it its hold
-
-
-def _of(document: Json, app: str, name: str) -> Json:
-    labels = {"scheduling.x-k8s.io/pod-group": f"{app}-pg"}
-    return {**document, "metadata": {"name": name, "namespace": "spark-two", "labels": labels}}
-
-
 async def test_every_operators_objects_go_on_or_are_told_why_not(tmp_path: Path) -> None:
     async with embedded(tmp_path) as client:
         await every_row(client)
 
 
-async def test_two_drivers_do_not_both_start_in_room_for_one(tmp_path: Path) -> None:
-    async with embedded(tmp_path) as client:
-        await two_spark_applications(client)
-
-
 @pytest.mark.real
 async def test_the_same_against_a_real_api_server(tmp_path: Path) -> None:
     async with real(tmp_path) as client:
-        await two_spark_applications(client)
         await every_row(client)

@@ -123,25 +123,26 @@ class DefaultPreemptionArgs(msgspec.Struct, frozen=True):
 
 
 class CoschedulingArgs(msgspec.Struct, frozen=True):
-    """As kubernetes-sigs/scheduler-plugins has them, and two of our own: how long what is left of a
-    group's minResources is held after the last of its pods was placed, and whether asched writes
+    """As kubernetes-sigs/scheduler-plugins has them, and one of our own: whether asched writes
     the status of PodGroups. `pod_group_reject_percentage` changes nothing: no pod waits at Permit.
     """
 
     permit_waiting_time_s: int = 60
     pod_group_backoff_s: int = 0
     pod_group_reject_percentage: int = 10
-    min_resources_hold_s: int = 300
     status_controller: bool = True
 
 
 class CheckAndHoldArgs(msgspec.Struct, frozen=True):
-    """Our own: which ProvisioningRequests are ours to answer, and for how long the places of one
-    that was accepted are held if it does not say.
+    """Our own: which ProvisioningRequests are ours to answer, for how long the places of one that
+    was accepted are held at most, which share of the cluster the requests of a namespace may hold,
+    and the priority of held places: pods above it may take them.
     """
 
     provisioning_class_name: str = "check-and-hold.asched.dev"
     hold_s: int = 600
+    max_namespace_percentage: int = 10
+    priority: int = 0
 
 
 class BackfillArgs(msgspec.Struct, frozen=True):

@@ -35,6 +35,7 @@ from asched.core.config.scalars import single, value_of
 from asched.core.config.schema import (
     INT_LIMITS,
     KINDS,
+    REMOVED_FIELDS,
     TYPE_META,
     ListOf,
     MapOf,
@@ -259,7 +260,7 @@ def _struct(
             faults.add(text, here, Severity.STRICT)
         seen.add(key)
         if key not in declared.fields:
-            hint = did_you_mean(key, list(declared.fields))
+            hint = REMOVED_FIELDS.get(key) or did_you_mean(key, list(declared.fields))
             faults.add(f"unknown field {quoted(path_text(here))}", here, Severity.STRICT, hint)
             continue
         kind = declared.fields[key]

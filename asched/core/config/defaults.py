@@ -264,6 +264,10 @@ def _check_and_hold(given: Document, _: Mapping[str, bool]) -> plugin_args.Check
             given, "provisioningClassName", default.provisioning_class_name
         ),
         hold_s=_of(given, "holdSeconds", default.hold_s),
+        max_namespace_percentage=_of(
+            given, "maxNamespacePercentage", default.max_namespace_percentage
+        ),
+        priority=_of(given, "priority", default.priority),
     )
 
 
@@ -275,7 +279,6 @@ def _coscheduling(given: Document, _: Mapping[str, bool]) -> plugin_args.Cosched
         pod_group_reject_percentage=_of(
             given, "podGroupRejectPercentage", default.pod_group_reject_percentage
         ),
-        min_resources_hold_s=_of(given, "minResourcesHoldSeconds", default.min_resources_hold_s),
         status_controller=_of(given, "statusController", default.status_controller),
     )
 

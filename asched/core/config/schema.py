@@ -226,6 +226,12 @@ _STRATEGY: Final = Struct(
     },
 )
 
+#: Fields that earlier versions read, and what has come of them.
+REMOVED_FIELDS: Final[Mapping[str, str]] = {
+    "minResourcesHoldSeconds": "removed, delete the line: minResources is checked before a group"
+    " starts, and no room is held afterwards"
+}
+
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
     names.BACKFILL: {
         "reservations": _I32,
@@ -238,12 +244,13 @@ _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
     names.CHECK_AND_HOLD: {
         "provisioningClassName": _S,
         "holdSeconds": _I64,
+        "maxNamespacePercentage": _I32,
+        "priority": _I32,
     },
     names.COSCHEDULING: {
         "permitWaitingTimeSeconds": _I64,
         "podGroupBackoffSeconds": _I64,
         "podGroupRejectPercentage": _I32,
-        "minResourcesHoldSeconds": _I64,
         "statusController": _B,
     },
     names.DEFAULT_PREEMPTION: {

@@ -154,11 +154,12 @@ def args_fields(args: Any) -> dict[str, Any]:
         case plugin_args.CheckAndHoldArgs():
             return {
                 "holdSeconds": args.hold_s,
+                "maxNamespacePercentage": args.max_namespace_percentage,
+                "priority": args.priority,
                 "provisioningClassName": args.provisioning_class_name,
             }
         case plugin_args.CoschedulingArgs():
             return {
-                "minResourcesHoldSeconds": args.min_resources_hold_s,
                 "permitWaitingTimeSeconds": args.permit_waiting_time_s,
                 "podGroupBackoffSeconds": args.pod_group_backoff_s,
                 "podGroupRejectPercentage": args.pod_group_reject_percentage,

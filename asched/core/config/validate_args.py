@@ -97,7 +97,6 @@ def coscheduling(args: plugin_args.CoschedulingArgs, path: Path, _: Gates) -> li
     seconds = {
         "permitWaitingTimeSeconds": args.permit_waiting_time_s,
         "podGroupBackoffSeconds": args.pod_group_backoff_s,
-        "minResourcesHoldSeconds": args.min_resources_hold_s,
     }
     faults = [
         invalid((*path, field), value, "must not be negative")
@@ -136,6 +135,10 @@ def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> 
     if not 1 <= args.hold_s <= HOLD_S_MAX:
         here = (*path, "holdSeconds")
         faults.append(invalid(here, args.hold_s, f"not in valid range [1, {HOLD_S_MAX}]"))
+    share = args.max_namespace_percentage
+    if not 1 <= share <= PERCENT_MAX:
+        here = (*path, "maxNamespacePercentage")
+        faults.append(invalid(here, share, f"not in valid range [1, {PERCENT_MAX}]"))
     return faults
 
 

@@ -1,15 +1,19 @@
-"""The place of a pod that consumes a ProvisioningRequest: one of those that are held for it.
+"""Places in held room: of pods that consume a ProvisioningRequest, and of more important ones.
 
 A slot is not counted while its pod is tried on it, on this one node, by all filters of the profile.
 Pods that are nominated there have no say: whoever was promised room there has it beside the slot.
 Where none of the slots fits the pod (it is larger than its template, or asks for other nodes), it
 goes where any pod may go.
 
-Bounds  TRIES_MAX slots a pod, each on another node.
+A pod that fits nowhere and is above the priority of a booking is tried on nodes with slots of it,
+which are not counted meanwhile. Where it fits it is placed; slots without room beside it are
+homeless then, and their request looks for other places.
+
+Bounds  TRIES_MAX nodes a pod. Amounts tell on which nodes it is worth while.
 """
 
 from collections.abc import Generator, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,16 +24,29 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask, Placement, is_within
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.runner import Decision
+from asched.core.model.requests import PODS
+from asched.core.state.cluster import Cluster
 from asched.core.state.consumers import request_of
 from asched.core.state.facts import Answer
+from asched.core.state.pods import PodInfo
 
 TRIES_MAX: Final = 8
+
+#: Steps of the budget for a slot whose amounts are added up.
+SLOT_STEPS: Final = 0.1
 
 Deciding = Generator[Effect, Answer, Decision | Rejection]
 
 
+class HeldRow(NamedTuple):
+    """A row, and slots on it that give way."""
+
+    row: int
+    slots: list[tuple[Booking, Slot]]
+
+
 def decide(context: SchedulerContext, attempt: Attempt, within: Mask | None = None) -> Deciding:
-    """As `Runner.schedule`, for whoever may have a place already. Raises as that does."""
+    """As `Runner.schedule`, in held room too if the pod may have it. Raises as that does."""
     key = request_of(attempt.pod) if attempt.company is None else ""
     if key:
         rejection = _stopped(context, attempt, within)
@@ -42,7 +59,61 @@ def decide(context: SchedulerContext, attempt: Attempt, within: Mask | None = No
             if found is not None:
                 return found
     seed = context.seed + attempt.id
-    return (yield from attempt.runner.schedule(attempt.info, seed, within))
+    result = yield from attempt.runner.schedule(attempt.info, seed, within)
+    if isinstance(result, Rejection) and attempt.company is None:
+        instead = yield from _where_slots_give_way(context, attempt, result, within)
+        return result if instead is None else instead
+    return result
+
+
+def where_slots_give_way(cluster: Cluster, info: PodInfo, rejection: Rejection) -> list[HeldRow]:
+    """Rows on which a rejected pod has room by its amounts without slots that give way to it, those
+    with the fewest slots first.
+    """
+    bookings = cluster.singleton(Bookings)
+    if not bookings.priorities.are_below(info.pod.priority):
+        return []
+    rows = cluster.holds.rows
+    found = []
+    for row in rejection.candidates.tolist():
+        slots = bookings.on(row, info.pod.priority) if row in rows else []
+        cluster.budget.note(SLOT_STEPS * len(slots))
+        if slots and _has_room(cluster, info, row, slots):
+            found.append(HeldRow(row, slots))
+    return sorted(found, key=lambda held: len(held.slots))
+
+
+def _has_room(cluster: Cluster, info: PodInfo, row: int, slots: list[tuple[Booking, Slot]]) -> bool:
+    read, nodes = cluster.nodes.columns.read, cluster.nodes
+    if read("pod_count")[row] - len(slots) >= read("allowed_pods")[row]:
+        return False
+    for name, amount in info.cls.accounted.items():
+        at = nodes.find_resource(name)
+        if at is None or not amount or name == PODS:
+            continue
+        held = sum(slot.what.cls.accounted.get(name, 0) for _, slot in slots)
+        if read("allocatable")[at, row] - read("requested")[at, row] + held < amount:
+            return False
+    return True
+
+
+def _where_slots_give_way(
+    context: SchedulerContext, attempt: Attempt, rejection: Rejection, within: Mask | None
+) -> Generator[Effect, Answer, Decision | None]:
+    """The slots stay open after a decision, as above."""
+    bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
+    tries = 0
+    for row, slots in where_slots_give_way(context.cluster, attempt.info, rejection):
+        if not is_within(row, within):
+            continue
+        if tries == TRIES_MAX:
+            break
+        tries += 1
+        found = yield from _on_open(context, attempt, row, slots)
+        if isinstance(found, Decision):
+            return found
+        bookings.close(uid)
+    return None
 
 
 def _stopped(context: SchedulerContext, attempt: Attempt, within: Mask | None) -> Rejection | None:
@@ -72,10 +143,8 @@ def _among_slots(
     for slot, row in list(_candidates(context, attempt, booking, within)):
         found: Decision | Rejection | None = None
         if attempt.consults:
-            only, seed = _only(row, context), context.seed + attempt.id
-            steps = attempt.runner.schedule(attempt.info, seed, only)
-            found = yield from _on_open(bookings, uid, booking, slot, steps)
-        elif bookings.open(uid, booking, slot):
+            found = yield from _on_open(context, attempt, row, [(booking, slot)])
+        elif bookings.open(uid, [(booking, slot)]):
             found = _on_row(context, attempt, row)
         if isinstance(found, Decision):
             return found
@@ -84,13 +153,16 @@ def _among_slots(
 
 
 def _on_open(
-    bookings: Bookings, uid: str, booking: Booking, slot: Slot, steps: Deciding
+    context: SchedulerContext, attempt: Attempt, row: int, slots: list[tuple[Booking, Slot]]
 ) -> Generator[Effect, Answer, Decision | Rejection | None]:
-    """Run an attempt without the slot; whenever others may have their turn, it counts. None if it
-    went meanwhile.
+    """Run an attempt on a row without these slots; whenever other pods may have their turn, they
+    count. None if one went meanwhile.
     """
-    answer = None
-    while bookings.open(uid, booking, slot):
+    bookings, uid = context.cluster.singleton(Bookings), attempt.pod.uid
+    steps = attempt.runner.schedule(attempt.info, context.seed + attempt.id, _only(row, context))
+    answer, is_open = None, False
+    while is_open or bookings.open(uid, slots):
+        is_open = True
         try:
             effect = steps.send(answer)  # type: ignore[arg-type]
         except StopIteration as end:
@@ -101,6 +173,7 @@ def _on_open(
             raise
         if effect.lets_others:
             bookings.close(uid)
+            is_open = False
         answer = yield effect
     steps.close()
     return None

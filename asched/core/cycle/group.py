@@ -15,6 +15,7 @@ from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
 from asched.core.cycle.history import Kept
+from asched.core.cycle.queue_steps import Freed
 from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.points import PostFilterResult
 from asched.core.framework.runner import Decision, Runner
@@ -50,8 +51,8 @@ class GroupAttempt(msgspec.Struct):
     is_coscheduled: bool = False
     #: whether others had their turn meanwhile, to whom its places were taken
     was_seen: bool = False
-    #: of the latter those that were given back, one for each class of pods and node
-    freed: dict[tuple[int, str], Pod] = msgspec.field(default_factory=dict)
+    #: of the latter those that were given back
+    freed: Freed = msgspec.field(default_factory=Freed)
     #: whether some that wait have still to be taken from the queue
     is_gathering: bool = False
     #: the newest trial; what it began is taken back if an exception ends the attempt

@@ -205,7 +205,7 @@ class GroupBoard:
         if budget.is_used_up:
             for _, attempt in self.placed:
                 node = attempt.info.node_name
-                self._group.freed[attempt.info.cls.number, node] = attempt.pod.on(node)
+                self._group.freed.add(attempt.info.cls.number, attempt.pod, node)
             before = self._version()
             yield Pause()
             self.was_moved |= self._version() != before

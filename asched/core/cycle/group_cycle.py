@@ -22,10 +22,10 @@ from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulab
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
 from asched.core.cycle.group_agreement import disagreement, is_of_1_36
 from asched.core.cycle.group_condition import condition_patch
-from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
+from asched.core.cycle.group_shortage import refuse_if_short
 from asched.core.cycle.group_trial import (
     TELL_STEPS,
     let_go,
@@ -62,25 +62,21 @@ def schedule_group(
     follows: Next = []
     try:
         yield from _settled(context, group, follows)
-    except MISTAKES as raised:  # its pods have heard: it is about what is held, or free again
+    except MISTAKES as raised:  # its pods have heard: it is about what is free again
         context.contain(raised, "groups", group.key)
-        context.cluster.holds.drop(group.key)
     return follows
 
 
 def _settled(
     context: SchedulerContext, group: GroupAttempt, follows: Next
 ) -> Generator[Effect, Answer, None]:
-    """... and what is held for it, or free again, is settled."""
+    """... and what is free again is settled."""
     promised: list[tuple[Attempt, str]] = []
     for attempt in group.attempts if context.nominator else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node:
             promised.append((attempt, node))
-    steps = seen(group, _contained(context, group, follows))
-    if group.is_coscheduled:
-        steps = on_lifted(context, group.key, steps)
-    yield from steps
+    yield from seen(group, _contained(context, group, follows))
     for attempt, node in promised:
         if node != _goes_to(context, attempt.pod.uid):
             room_is_free(context, attempt.pod, node)

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from asched.core.cycle import group_board, group_problem
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt
+from asched.core.cycle.request_book import Bookings
 from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.runner import Runner
 from asched.core.gang import bounds
@@ -74,8 +75,9 @@ class GangLooks:
         members, needed = cluster.pod_groups.get(key), max(count_missing(cluster, key), 1)
         if needed > len(members.unplaced) or not context.gang_search_steps:
             return False
-        if cluster.holds.of(key) is not None:
-            return False  # what is held for it counts as taken
+        most = max(pod.priority for pod in members.unplaced.values())
+        if cluster.singleton(Bookings).priorities.are_below(most):
+            return False  # held places may give way to it
         waiting = self._waiting(context, runner, key)
         nominator, above = context.nominator, waiting.most_important
         if waiting.is_beyond or (nominator and any(map(nominator.node_of, members.unplaced))):

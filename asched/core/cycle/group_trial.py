@@ -37,6 +37,7 @@ from asched.core.cycle.group import (
     Result,
     Tried,
 )
+from asched.core.cycle.queue_steps import telling
 from asched.core.cycle.scheduling import (
     failure_of,
     hold,
@@ -50,7 +51,6 @@ from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Decision
 from asched.core.framework.status import MISTAKES, SUCCESS
 from asched.core.state.budget import OutOfTurn
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer
 from asched.core.state.gang import count_missing
 
@@ -288,7 +288,7 @@ def let_go(
         yield from pause_if_due(context, LET_GO_STEPS)
         attempt, node = tried.attempt, tried.decision.node
         if group.was_seen:
-            group.freed[attempt.info.cls.number, node] = attempt.pod.on(node)
+            group.freed.add(attempt.info.cls.number, attempt.pod, node)
         yield from give_back(context, attempt, node)
         context.waiting.drop(attempt.pod.uid)
         tried.waiting = None
@@ -316,14 +316,11 @@ def release(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect,
 
 
 def tell_freed(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, None]:
-    """Tell those who wait what was given back. Only once the group's own pods rest again: in the
-    midst of their attempt it would count as something that they missed, and they would be tried
+    """Let the pods that wait hear of what was given back. Only once the group's own pods rest: in
+    the midst of their attempt it would count as something that they missed, and they would be tried
     again for it, and again.
     """
-    while group.freed:
-        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
-        pod = group.freed.popitem()[1]
-        context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)
+    yield from telling(context, group.freed)
 
 
 def undo(

@@ -16,8 +16,10 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from asched.core.cycle.consuming import where_slots_give_way
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group_look import GangLooks
+from asched.core.cycle.request_book import Bookings
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.points import PostFilterPlugin
@@ -167,6 +169,8 @@ class Looks:
             rejectors = _rejectors(runner, pod)
         if rejectors is None or _may_make_room(context, runner, pod):
             return None
+        if _may_have_held_room(context, runner, pod):
+            return None
         return Verdict(rejectors, is_of_class)
 
     def _known(self, runner: Runner, pod: PodInfo, judged: Hashable) -> frozenset[str] | None:
@@ -212,6 +216,13 @@ def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> b
     return any(p.may_make_room(pod, partial(_why, runner, pod), trial) for p in asked)
 
 
+def _may_have_held_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
+    cluster = context.cluster
+    if not cluster.singleton(Bookings).priorities.are_below(pod.pod.priority):
+        return False
+    return bool(where_slots_give_way(cluster, pod, _why(runner, pod)))
+
+
 def _why(runner: Runner, pod: PodInfo) -> Rejection:
     rejection = _rejection(runner, pod)
     assert rejection is not None
@@ -234,8 +245,9 @@ class _RoomLeft:
         self._context = context
         self._left = left
         self._wish_of = wish_of
-        # No 64 bits say what is left there.
-        self._row = None if row in nodes.pod_amounts.rows_beyond else row
+        # No 64 bits say what is left there, or held room may be left as well.
+        is_unknown = row in nodes.pod_amounts.rows_beyond or row in context.cluster.holds.rows
+        self._row = None if is_unknown else row
         self._free: dict[tuple[int, int], int] = {}  # by priority and place
 
     def __call__(self, queued: QueuedPod) -> bool:
@@ -323,6 +335,8 @@ def _has_room(
     """
     nodes = cluster.nodes
     if row in nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
+        return True
+    if row in cluster.holds.rows and cluster.singleton(Bookings).priorities.are_below(priority):
         return True
     lower: list[PodInfo] | None = None
     for at, amount in takes:

@@ -33,6 +33,7 @@ from asched.core.cycle import (
     group_cycle,
     group_waiting,
     quota_warnings,
+    request_book,
     request_cycle,
     start_keeping,
     start_recall,
@@ -44,7 +45,6 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.feature import Feature
 from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.group import GroupAttempt, gather
-from asched.core.cycle.holding import keep, put_off
 from asched.core.cycle.intake import Intake, Steps
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
@@ -160,9 +160,9 @@ class Machine:
         self._look_at_waits()
         may_decide = self._may_decide
         if may_decide:
-            keep(context)
+            request_book.keep(context)
         else:
-            put_off(context)
+            request_book.settle_consumers(context)
         self._follow_on()
         if may_decide:
             for feature in self._features:
@@ -194,7 +194,7 @@ class Machine:
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
 
     def _next_decisions_s(self) -> Iterator[float | None]:
-        yield self.context.cluster.holds.next_deadline_s
+        yield request_book.next_s(self.context.cluster)
         for feature in self._features:
             yield feature.next_s()
 
@@ -302,7 +302,7 @@ class Machine:
     def _run_cycles(self) -> None:
         context, had_paused = self.context, bool(self._paused)
         while len(self._on_wire) < self.bindings_max:
-            keep(context)
+            request_book.keep(context)
             attempt = self._next_attempt()
             if attempt is None:
                 self._has_more |= context.queue.looking.is_unfinished

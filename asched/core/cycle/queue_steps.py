@@ -1,6 +1,10 @@
 """What follows for the queue from what was seen: the steps of `event_handlers`, carried out."""
 
+from collections.abc import Generator, Iterator
+from typing import Final
+
 from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.effects import Effect, Pause
 from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
 from asched.core.state.changes import (
@@ -9,6 +13,37 @@ from asched.core.state.changes import (
     Action,
     Change,
 )
+from asched.core.state.facts import Answer
+
+#: Steps of the budget before a change of which the pods that wait hear.
+TELL_STEPS: Final = 5
+
+
+class Freed:
+    """Places that equal pods gave back, whatever their nodes: one change a class of pods."""
+
+    def __init__(self) -> None:
+        #: number of a class -> one of its pods, and nodes that had room for it
+        self.nodes: dict[int, tuple[Pod, set[str]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def add(self, class_number: int, pod: Pod, node: str) -> None:
+        self.nodes.setdefault(class_number, (pod, set()))[1].add(node)
+
+    def take_over(self, other: "Freed") -> None:
+        """Those of another as well, which has none then."""
+        for number, (pod, nodes) in other.nodes.items():
+            self.nodes.setdefault(number, (pod, set()))[1].update(nodes)
+        other.nodes.clear()
+
+    def take(self) -> Iterator[Change]:
+        """The changes, each once."""
+        while self.nodes:
+            pod, nodes = self.nodes.popitem()[1]
+            left = pod.on(min(nodes))
+            yield Change(ASSIGNED_POD_DELETE, left, is_of_many=len(nodes) > 1)
 
 
 def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
@@ -94,3 +129,16 @@ def _release(context: SchedulerContext, uid: str) -> None:
         held = info.pod.on(info.node_name)
         context.cluster.forget(info)
         context.queue.move(Change(ASSIGNED_POD_DELETE, held), context.now_s)
+
+
+def telling(context: SchedulerContext, freed: Freed) -> Generator[Effect, Answer, None]:
+    """Let the pods that wait hear of places that were given back; others have their turn between
+    two changes.
+    """
+    for change in freed.take():
+        if context.cluster.budget.is_used_up:
+            yield Pause()
+        while context.queue.sliced:
+            yield Pause()
+        context.cluster.budget.note(TELL_STEPS)
+        context.queue.move(change, context.now_s)

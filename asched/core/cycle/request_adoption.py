@@ -2,18 +2,22 @@
 
 A new process meets as many of them as the cluster has, so that whoever asks may stop after each.
 
-Others may write the status, too. What it says is held no longer than the request asks for, counted
-from when it was read, and only once: `request_cycle.py` knows which ones are over.
+Other clients may write the status, too. What it says is held no longer than the request asks for,
+counted from when it was read, only once, and within the share of its namespace: `request_cycle.py`
+knows which ones are over.
 
 Bounds  PODS_MAX places a request; nothing of what tells of more is believed.
 """
 
+from collections import Counter
 from collections.abc import Generator
 from typing import Final
 
-from asched.core.config.validate_args import HOLD_S_MAX
+from asched.core.config.args import CheckAndHoldArgs
+from asched.core.config.validate_args import HOLD_S_MAX, PERCENT_MAX
 from asched.core.cycle import request_pods, request_status
 from asched.core.cycle.request_book import PODS_MAX, Bookings
+from asched.core.cycle.request_share import beyond_share
 from asched.core.model.provisioning import ProvisioningRequest
 from asched.core.state.cluster import Cluster
 
@@ -21,11 +25,13 @@ LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")
 TIME_IS_UP: Final = (request_status.TIME_IS_UP, "Capacity reservation time is expired")
 
 
-def hold_promised(
-    cluster: Cluster, request: ProvisioningRequest, hold_s: float = HOLD_S_MAX
-) -> tuple[str, str] | None:
-    """As `holding_promised`, in one go."""
-    steps = holding_promised(cluster, request, hold_s)
+#: What is believed where another process's promise is only looked at.
+ANY_TERMS: Final = CheckAndHoldArgs(hold_s=HOLD_S_MAX, max_namespace_percentage=PERCENT_MAX)
+
+
+def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, str] | None:
+    """As `holding_promised`, in one go and on any terms."""
+    steps = holding_promised(cluster, request, ANY_TERMS)
     while True:
         try:
             next(steps)
@@ -35,10 +41,10 @@ def hold_promised(
 
 
 def holding_promised(
-    cluster: Cluster, request: ProvisioningRequest, hold_s: float
+    cluster: Cluster, request: ProvisioningRequest, args: CheckAndHoldArgs
 ) -> Generator[None, None, tuple[str, str] | None]:
-    """Hold the places that an accepted request tells of, for `hold_s` at most; or (reason, message)
-    why there are none any more. Stops after each place.
+    """Hold the places that an accepted request tells of; or (reason, message) why there are none
+    any more. Stops after each place.
     """
     bookings = cluster.singleton(Bookings)
     promised = request_status.read(request.status.provisioning_class_details)
@@ -48,15 +54,24 @@ def holding_promised(
     if until_s <= cluster.wall_clock_s:
         return TIME_IS_UP
     try:
+        hold_s = request_pods.terms_of(request, args).hold_s
         likes = [info for info, _ in request_pods.examples(cluster, request)]
     except request_pods.UnusableRequestError:
-        likes = []
+        return LOST_PLACES
     if any(not 0 <= place.pod_set < len(likes) for place in places):
         return LOST_PLACES
     if sum(place.times for place in places) > PODS_MAX:
         return LOST_PLACES
+    sizes = Counter[int]()
+    for place in places:
+        sizes[place.pod_set] += place.times
+    by_set = [(likes[pod_set], size) for pod_set, size in sizes.items()]
+    over = beyond_share(cluster, request.metadata.namespace, by_set, args)
+    if over:
+        return request_status.LOST, over
     until_s = min(until_s, cluster.wall_clock_s + hold_s)
-    booking = bookings.begin(request.metadata.key, request.metadata.uid, until_s)
+    key, uid = request.metadata.key, request.metadata.uid
+    booking = bookings.begin(key, uid, until_s, args.priority)
     for place in places:
         for _ in range(place.times):
             number = len(booking.slots)

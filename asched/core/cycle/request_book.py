@@ -2,7 +2,8 @@
 
     booked ─> a slot in the ledger, counted as its pod would be
                  │ open: a pod is being tried for it ─> not tried any more: held again
-                 └ taken: a pod has its place there ─> the pod loses it: held again
+                 │ taken: a pod has its place there ─> the pod loses it: held again
+                 └ over: given back part by part (`giving_back`), which is one change for the queue
 
 Where a slot is has been told (`request_status.py`), so it stays there, counted, until it is told
 otherwise or its time is up. A pod of the request that has its place elsewhere leaves the slots as
@@ -13,26 +14,38 @@ takes its place costs one slot and not the request. Who has a slot is read off t
 cluster counts: nothing is noted that a new process would not come to as well.
 
 A slot whose node went, or on whose node others lie, is *homeless*: it counts nowhere, and its
-request has to look for another place (`request_cycle.py`).
+request has to look for another place (`request_cycle.py`). A slot leaves the pods that are
+nominated to its node their room, and gives way to pods above the priority of its booking, which an
+administrator sets (`consuming.py`).
 
 Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that has one.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from asched.core.cycle.context import SchedulerContext
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
+from asched.core.cycle.queue_steps import Freed, telling
+from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.status import MISTAKES
+from asched.core.model.requests import PODS
 from asched.core.state.cluster import Cluster
+from asched.core.state.consumers import request_of
+from asched.core.state.facts import Answer
 from asched.core.state.holds import HeldPlace
+from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
+from asched.core.state.usage import Priorities
 
 #: Before the first colon of an owner in the ledger.
 OWNERS: Final = "ProvisioningRequest"
 #: A request for more is refused. A guess: the largest jobs have some thousands of pods.
 PODS_MAX: Final = 5_000
+#: Steps of the budget to give a slot back.
+GIVE_BACK_STEPS: Final = 3
 
 
 class Slot(msgspec.Struct, eq=False):
@@ -46,21 +59,30 @@ class Slot(msgspec.Struct, eq=False):
 
 
 class Booking(msgspec.Struct, eq=False):
-    """All slots of a request, held until `until_s` (since 1970)."""
+    """All slots of a request, held until `until_s` (since 1970). Pods above `priority` may have
+    them.
+    """
 
     key: str
     uid: str
     until_s: float
+    priority: int = 0
+    number: int = 0
     slots: dict[str, Slot] = msgspec.field(default_factory=dict)  # by owner
     #: pod set -> owner -> slot that nobody has; the same by (pod set, node)
     free: dict[int, dict[str, Slot]] = msgspec.field(default_factory=dict)
     free_on: dict[tuple[int, str], dict[str, Slot]] = msgspec.field(default_factory=dict)
     #: others lie on its room, or its node went
     homeless: dict[str, Slot] = msgspec.field(default_factory=dict)
-    #: pod set -> one of its pods to come
+    #: pod set -> one of its pods to come, and how many slots there are
     likes: dict[int, PodInfo] = msgspec.field(default_factory=dict)
-    #: uid -> a pod that has its place where the request has none
-    elsewhere: dict[str, PodInfo] = msgspec.field(default_factory=dict)
+    sizes: Counter[int] = msgspec.field(default_factory=Counter)
+    #: how many pods have their place where the request has none, by the pod sets that suit them
+    elsewhere: Counter[tuple[int, ...]] = msgspec.field(default_factory=Counter)
+
+    @property
+    def namespace(self) -> str:
+        return self.key.partition("/")[0]
 
     def put_free(self, slot: Slot) -> None:
         """Nobody has it, on its node."""
@@ -81,12 +103,14 @@ class Booking(msgspec.Struct, eq=False):
         left = {s: len(slots) for s, slots in self.free.items()}
         for slot in self.homeless.values():
             left[slot.pod_set] = left.get(slot.pod_set, 0) + 1
-        if sum(left.values()) > len(self.elsewhere):
+        if sum(left.values()) > self.elsewhere.total():
             return False
-        for info in self.elsewhere.values():
-            pod_set = next((s for s in self.sets_for(info) if left.get(s)), None)
-            if pod_set is not None:
-                left[pod_set] -= 1
+        for sets, count in self.elsewhere.items():
+            pods = count
+            for pod_set in sets:
+                taken = min(pods, left.get(pod_set, 0))
+                left[pod_set] = left.get(pod_set, 0) - taken
+                pods -= taken
         return not any(left.values())
 
     def sets_for(self, info: PodInfo) -> list[int]:
@@ -106,13 +130,21 @@ class Bookings:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._nominator = cluster.singleton(Nominator.of)
         self._bookings: dict[str, Booking] = {}
-        #: owner, or uid of who has it; None for a pod that has its place elsewhere
-        self._slot_of: dict[str, tuple[Booking, Slot | None]] = {}
+        self._begun = 0
+        self._first_end_s: float | None = None
+        #: by owner, or uid of the pod that has it: a slot, or the pod sets of a pod elsewhere
+        self._slot_of: dict[str, tuple[Booking, Slot | tuple[int, ...]]] = {}
         #: slots that are not counted while a pod is tried for them, by its uid
-        self._open: dict[str, tuple[Booking, Slot]] = {}
-        #: whoever is to be looked at: a slot of theirs became homeless, or was taken
+        self._open: dict[str, list[tuple[Booking, Slot]]] = {}
+        #: requests to be looked at: a slot of theirs became homeless, or was taken
         self.moved: dict[str, None] = {}
+        #: how many bookings have which priority
+        self.priorities = Priorities()
+        #: slots of bookings that are over, still counted
+        self.over: dict[str, Slot] = {}
+        self.is_giving_back = False
 
     def __len__(self) -> int:
         return len(self._bookings)
@@ -130,18 +162,22 @@ class Bookings:
 
     # --- for the requests' cycle -----------------------------------------------------------------
 
-    def begin(self, key: str, uid: str, until_s: float) -> Booking:
+    def begin(self, key: str, uid: str, until_s: float, priority: int) -> Booking:
         """A booking without slots; one that was there before has been ended."""
-        booking = self._bookings[key] = Booking(key, uid, until_s)
+        self._begun += 1
+        booking = self._bookings[key] = Booking(key, uid, until_s, priority, self._begun)
+        self.priorities[priority] += 1
+        self._first_end_s = None
         return booking
 
     def add(self, booking: Booking, pod_set: int, what: PodInfo, node: str) -> Slot:
         """One more slot. It is not held before `house`."""
-        owner = f"{OWNERS}:{booking.key}#{len(booking.slots)}"
+        owner = f"{OWNERS}:{booking.key}#{booking.number}.{len(booking.slots)}"
         slot = booking.slots[owner] = Slot(owner, pod_set, what, node)
         self._slot_of[owner] = (booking, slot)
         booking.put_free(slot)
         booking.likes.setdefault(pod_set, what)
+        booking.sizes[pod_set] += 1
         return slot
 
     def adopt(self, booking: Booking) -> Iterator[None]:
@@ -152,6 +188,23 @@ class Bookings:
                 self.house(booking, slot, slot.node)
             yield
 
+    def held_by(self, namespace: str) -> Counter[str]:
+        """What the slots of a namespace amount to, pods among it: those that pods have as well,
+        since they are held again once these go.
+        """
+        found = Counter[str]()
+        for booking in self._bookings.values():
+            for pod_set, size in booking.sizes.items() if booking.namespace == namespace else ():
+                found.update(times(booking.likes[pod_set], size))
+        return found
+
+    @property
+    def first_end_s(self) -> float | None:
+        """When the first of them is over, since 1970."""
+        if self._first_end_s is None and self._bookings:
+            self._first_end_s = min(one.until_s for one in self._bookings.values())
+        return self._first_end_s
+
     def house(self, booking: Booking, slot: Slot, node: str) -> bool:
         """Hold a slot on a node if that has room for it; whether it has."""
         cluster = self._cluster
@@ -160,8 +213,8 @@ class Bookings:
             if slot.node != node:
                 booking.drop_free(slot)
                 slot.node = node
-            self._hold(booking, slot)
-            if not cluster.holds.is_over(row):
+            cluster.holds.put(slot.owner, [HeldPlace(slot.what, slot.node)])
+            if self._has_room(booking, row, node):
                 booking.homeless.pop(slot.owner, None)
                 booking.put_free(slot)
                 return True
@@ -175,63 +228,76 @@ class Bookings:
     def match(self, booking: Booking) -> None:
         """Pods may have come before the booking."""
         for info in self._cluster.consumers.of(booking.key).values():
-            self._take(info, None)
+            self._take(info, ())
 
-    def end(self, key: str) -> list[HeldPlace]:
-        """Nothing is held for the request any more; what was."""
+    def end(self, key: str) -> None:
+        """Nothing is to be held for the request any more: its slots are given back by and by."""
         booking = self._bookings.pop(key, None)
-        freed: list[HeldPlace] = []
-        for uid in booking.elsewhere if booking is not None else ():
+        self.moved.pop(key, None)
+        if booking is None:
+            return
+        self.priorities.down(booking.priority)
+        self._first_end_s = None
+        for uid in self._cluster.consumers.of(key):
             self._slot_of.pop(uid, None)
-        for slot in booking.slots.values() if booking is not None else ():
-            freed += self._cluster.holds.drop(slot.owner)
+        for slot in booking.slots.values():
             self._slot_of.pop(slot.owner, None)
             self._slot_of.pop(slot.taken_by, None)
-        if booking is not None:
-            self._open = {uid: it for uid, it in self._open.items() if it[0] is not booking}
-        self.moved.pop(key, None)
-        return freed
+            if slot.node and not slot.taken_by:
+                self.over[slot.owner] = slot
+        for uid, opened in tuple(self._open.items()):
+            left = [one for one in opened if one[0] is not booking]
+            if left:
+                self._open[uid] = left
+            else:
+                del self._open[uid]
 
     # --- for pods that consume -------------------------------------------------------------------
 
-    def open(self, uid: str, booking: Booking, slot: Slot) -> bool:
-        """Do not count a free slot while a pod is tried for it; whether it is still free."""
-        if self._bookings.get(booking.key) is not booking or slot.taken_by or not slot.node:
-            return False
-        if slot.owner not in booking.free.get(slot.pod_set, {}):
-            return False
-        self._open[uid] = (booking, slot)
+    def open(self, uid: str, slots: Iterable[tuple[Booking, Slot]]) -> bool:
+        """Do not count free slots while a pod is tried on their node; whether all are still
+        free.
+        """
         self._cluster.consumers.moved[uid] = None
-        return self._cluster.holds.lift(slot.owner)
+        opened = self._open.setdefault(uid, [])
+        for booking, slot in slots:
+            is_free = slot.owner in booking.free.get(slot.pod_set, {})
+            if self._bookings.get(booking.key) is not booking or not is_free:
+                return False
+            if not self._cluster.holds.lift(slot.owner):
+                return False
+            opened.append((booking, slot))
+        return True
 
     def close(self, uid: str) -> None:
-        """The pod is not tried for its slot any more, or others have their turn."""
-        opened = self._open.pop(uid, None)
-        if opened is not None:
-            self._cluster.holds.restore(opened[1].owner)
+        """The pod is not tried for its slots any more, or others have their turn."""
+        for _, slot in self._open.pop(uid, ()):
+            self._cluster.holds.restore(slot.owner)
 
     def settle(self) -> None:
         """Pods came to slots, or left them."""
         consumers, placed = self._cluster.consumers, self._cluster.placed
         for uid in (*consumers.moved, *self._open):
-            opened = self._open.pop(uid, None)
+            opened = self._open.pop(uid, [])
             info = placed.get(uid)
             if uid in self._slot_of and info is None:
                 self._leave(uid)
             elif info is not None and uid not in self._slot_of:
-                self._take(info, opened[1] if opened is not None else None)
-            if opened is not None and opened[1].taken_by != uid:
-                self._cluster.holds.restore(opened[1].owner)
+                self._take(info, opened)
+            for _, slot in opened:
+                if slot.taken_by != uid:
+                    self._cluster.holds.restore(slot.owner)
+                    self.disturbed(slot.owner)
         consumers.moved.clear()
 
     def disturbed(self, owner: str) -> None:
         """The room of a slot was disturbed: if others lie there, it is homeless."""
         found = self._slot_of.get(owner)
         self._cluster.holds.touched.pop(owner, None)
-        if found is None or found[1] is None:
-            self._cluster.holds.drop(owner)
+        if found is None:
             return
-        booking, slot = found[0], found[1]
+        booking, slot = found
+        assert isinstance(slot, Slot)
         row = self._cluster.nodes.row_of.get(slot.node)
         hold = self._cluster.holds.of(owner)
         if slot.taken_by or hold is None or hold.is_lifted:
@@ -239,13 +305,41 @@ class Bookings:
         if row is None or not hold.places or self._cluster.holds.is_over(row):
             self._evict(booking, slot)
 
+    def on(self, row: int, below: int) -> list[tuple[Booking, Slot]]:
+        """Slots on a row of bookings below a priority."""
+        found = []
+        for owner in self._cluster.holds.owners_on(row):
+            booking, slot = self._slot_of.get(owner, (None, None))
+            if booking is not None and booking.priority < below and isinstance(slot, Slot):
+                found.append((booking, slot))
+        return found
+
     # --- inside ----------------------------------------------------------------------------------
 
-    def _hold(self, booking: Booking, slot: Slot) -> None:
-        until_s = booking.until_s - self._cluster.wall_ahead_s
-        self._cluster.holds.put(slot.owner, [HeldPlace(slot.what, slot.node)], until_s)
+    def _has_room(self, booking: Booking, row: int, node: str) -> bool:
+        """Whether all that is counted on a row has room there, beside pods that are nominated to
+        its node.
+        """
+        cluster = self._cluster
+        nominated = [
+            cluster.classes.class_of(pod).accounted
+            for pod in self._nominator.on(node).values()
+            if request_of(pod) != booking.key
+        ]
+        if not nominated:
+            return not cluster.holds.is_over(row)
+        read, asked = cluster.nodes.columns.read, Counter[str]()
+        for amounts in nominated:
+            asked.update(amounts)
+        if read("pod_count")[row] + len(nominated) > read("allowed_pods")[row]:
+            return False
+        left = read("allocatable")[:, row] - read("requested")[:, row]
+        places = {cluster.nodes.find_resource(name): amount for name, amount in asked.items()}
+        return bool((left >= 0).all()) and all(
+            at is None or left[at] >= amount for at, amount in places.items()
+        )
 
-    def _take(self, info: PodInfo, opened: Slot | None) -> None:
+    def _take(self, info: PodInfo, opened: Iterable[tuple[Booking, Slot]]) -> None:
         """A pod of a request has its place: it has the slot that it was tried for, or one of its
         node, or none.
         """
@@ -253,21 +347,25 @@ class Bookings:
         booking = self._bookings.get(self._cluster.consumers.request_of(uid))
         if booking is None or uid in self._slot_of:
             return
-        slot = opened if opened is not None and opened.node == info.node_name else None
-        slot = slot or _slot_at(booking, info)
-        self._slot_of[uid] = (booking, slot)
+        tried = (s for b, s in opened if b is booking and s.node == info.node_name)
+        slot = next(tried, None) or _slot_at(booking, info)
         self.moved[booking.key] = None
         if slot is None:
-            booking.elsewhere[uid] = info
+            suits = tuple(booking.sets_for(info))
+            self._slot_of[uid] = (booking, suits)
+            booking.elsewhere[suits] += 1
             return
+        self._slot_of[uid] = (booking, slot)
         slot.taken_by = uid
         booking.drop_free(slot)
         self._cluster.holds.drop(slot.owner)
 
     def _leave(self, uid: str) -> None:
         booking, slot = self._slot_of.pop(uid)
-        if slot is None:
-            booking.elsewhere.pop(uid, None)
+        if not isinstance(slot, Slot):
+            booking.elsewhere[slot] -= 1
+            if not booking.elsewhere[slot]:
+                del booking.elsewhere[slot]
             return
         slot.taken_by = ""
         self.house(booking, slot, slot.node)
@@ -288,29 +386,66 @@ def _slot_at(booking: Booking, info: PodInfo) -> Slot | None:
     return None
 
 
-def settle(context: SchedulerContext, owner: str) -> None:
-    """As a keeper: look at the owner of a slot."""
-    bookings, holds = context.cluster.singleton(Bookings), context.cluster.holds
-    booking = bookings.get(owner.removeprefix(f"{OWNERS}:").rpartition("#")[0])
-    if booking is not None and booking.until_s <= context.cluster.wall_clock_s:
-        free(context, bookings.end(booking.key))
-        bookings.moved[booking.key] = None
-        return
-    hold = holds.of(owner)
-    if booking is not None and hold is not None and hold.until_s <= context.now_s:
-        # The wall clock was set back meanwhile.
-        holds.put(owner, hold.places, booking.until_s - context.cluster.wall_ahead_s)
-    bookings.disturbed(owner)
+def times(like: PodInfo, count: int) -> dict[str, int]:
+    """What so many equal pods amount to, pods among it."""
+    return {PODS: count, **{name: count * a for name, a in like.cls.accounted.items()}}
+
+
+def keep(context: SchedulerContext) -> None:
+    """Bring bookings in line with time and with what came to lie on their room. To be called before
+    any pod is decided for, and not sooner: where half of the cluster is known, there is no room.
+    """
+    settle_consumers(context)
+    cluster = context.cluster
+    bookings = cluster.singleton(Bookings)
+    first_end_s = bookings.first_end_s
+    if first_end_s is not None and first_end_s <= cluster.wall_clock_s:
+        for booking in bookings.all():
+            if booking.until_s <= cluster.wall_clock_s:
+                bookings.end(booking.key)
+                bookings.moved[booking.key] = None
+    for owner in tuple(cluster.holds.touched):
+        try:
+            bookings.disturbed(owner)
+        except MISTAKES as raised:  # nothing is held for it until something of it moves again
+            context.contain(raised, "requests", owner)
+            cluster.holds.drop(owner)
+
+
+def next_s(cluster: Cluster) -> float | None:
+    """When `keep` has something to do next, by the time that turns are told."""
+    first_end_s = cluster.singleton(Bookings).first_end_s
+    return None if first_end_s is None else first_end_s - cluster.wall_ahead_s
 
 
 def settle_consumers(context: SchedulerContext) -> None:
-    """Bring slots in line with the pods that have them, before anybody is decided for."""
-    if context.cluster.consumers.moved:
+    """Bring slots in line with the pods that have them."""
+    if not context.cluster.consumers.moved:
+        return
+    try:
         context.cluster.singleton(Bookings).settle()
+    except MISTAKES as raised:  # their slots are held until these pods move again
+        context.contain(raised, "requests")
+        context.cluster.consumers.moved.clear()
 
 
-def free(context: SchedulerContext, places: list[HeldPlace]) -> None:
-    """Tell those who wait what became free."""
-    for what, node in places:
-        assert isinstance(what, PodInfo)
-        context.queue.move(Change(ASSIGNED_POD_DELETE, what.pod.on(node)), context.now_s)
+def giving_back(context: SchedulerContext) -> Generator[Effect, Answer, None]:
+    """Give back the slots of bookings that are over, and let the pods that wait hear of it: once
+    for all slots of equal pods. Other pods are decided for in between.
+    """
+    cluster, budget = context.cluster, context.cluster.budget
+    bookings, freed = cluster.singleton(Bookings), Freed()
+    bookings.is_giving_back = True
+    try:
+        while bookings.over:
+            budget.note(GIVE_BACK_STEPS)
+            owner, slot = bookings.over.popitem()
+            if budget.is_used_up:
+                yield Pause()
+            if cluster.holds.drop(owner):
+                freed.add(slot.what.cls.number, slot.what.pod, slot.node)
+        yield from telling(context, freed)
+    except MISTAKES as raised:  # what is left is given back in another go
+        context.contain(raised, "requests")
+    finally:
+        bookings.is_giving_back = False

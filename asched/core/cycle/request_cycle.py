@@ -13,11 +13,16 @@ A place that is lost (its node went, others lie there) is looked for elsewhere, 
 where; if there is none, the booking is over and Kueue may ask again. CapacityRevoked is for people
 to write: Kueue would give the job up for good.
 
+Namespaces have their turns one after the other, each with one request at a time. Requests that
+found no place before come after those that were not tried yet, but for one in NEW_IN_A_ROW.
+
 Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pauses from PAUSE_S,
-        doubled up to PAUSE_S_MAX; one entry per request without an end.
+        doubled up to PAUSE_S_MAX; OPEN_MAX requests a namespace are without an end, others fail;
+        one entry per request without an end.
 """
 
 import math
+from collections import Counter, OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -25,10 +30,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle import request_pods, request_status, request_trial
+from asched.core.cycle import request_status, request_trial
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.request_adoption import TIME_IS_UP, holding_promised
-from asched.core.cycle.request_book import Bookings, free
+from asched.core.cycle.request_book import Bookings, giving_back
 from asched.core.cycle.request_status import Wanted, patch_of, says
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
@@ -39,6 +44,10 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Done
 
 WRITES_MAX: Final = 32
+#: Requests of one namespace that have no end yet.
+OPEN_MAX: Final = 500
+#: Requests that are tried for the first time before one has its turn that found no place before.
+NEW_IN_A_ROW: Final = 4
 #: Steps of the budget for a request that is looked at, and twice for a place that is held again.
 CONSIDER_STEPS: Final = 1
 PLACE_STEPS: Final = 1.25
@@ -65,6 +74,9 @@ class Tracked(msgspec.Struct, eq=False):
     uid: str
     pause_s: float = PAUSE_S
     try_s: float | None = None
+    #: its time to be tried has come; it found no place before
+    is_due: bool = False
+    is_vain: bool = False
     write_s: float | None = None
     write_pause_s: float = WRITE_PAUSE_S
     wanted: Wanted | None = None
@@ -91,11 +103,32 @@ class Requests:
         self._cursor = -2
         self._served: Mapping[str, CheckAndHoldArgs] = {}
         self._tries: list[tuple[float, int, str]] = []
+        #: those whose time has come, new ones and those tried in vain, by namespace
+        self._new: OrderedDict[str, dict[str, None]] = OrderedDict()
+        self._vain: OrderedDict[str, dict[str, None]] = OrderedDict()
+        self._new_in_a_row = 0
+        self._open = Counter[str]()  # by namespace
         self._writes: list[tuple[float, int, str]] = []
         self._order = 0
         #: the key of the one that is being tried
         self.trying = ""
         self.writes = 0
+
+    def begin(self, key: str, uid: str) -> Tracked:
+        """Track one more."""
+        self._open[_namespace(key)] += 1
+        tracked = self.tracked[key] = Tracked(key, uid)
+        return tracked
+
+    def has_too_many(self, key: str) -> bool:
+        return self._open[_namespace(key)] > OPEN_MAX
+
+    def drop(self, key: str) -> None:
+        if self.tracked.pop(key, None) is not None:
+            namespace = _namespace(key)
+            self._open[namespace] -= 1
+            if not self._open[namespace]:
+                del self._open[namespace]
 
     def try_at(self, tracked: Tracked, at_s: float) -> None:
         tracked.try_s = at_s
@@ -109,13 +142,31 @@ class Requests:
 
     def to_try(self, now_s: float) -> Tracked | None:
         """The next one whose time has come, if none is being tried."""
-        while not self.trying and self._tries and self._tries[0][0] <= now_s:
+        while self._tries and self._tries[0][0] <= now_s:
             at_s, _, key = heappop(self._tries)
             tracked = self.tracked.get(key)
             if tracked is not None and tracked.try_s == at_s:
-                tracked.try_s, self.trying = None, key
+                tracked.try_s, tracked.is_due = None, True
+                lane = self._vain if tracked.is_vain else self._new
+                lane.setdefault(_namespace(key), {})[key] = None
+        while not self.trying and (self._new or self._vain):
+            tracked = self.tracked.get(self._next_key())
+            if tracked is not None and tracked.is_due:
+                tracked.is_due, self.trying = False, tracked.key
                 return tracked
         return None
+
+    def _next_key(self) -> str:
+        """The namespace that waits for longest is next, and goes to the end."""
+        is_new = bool(self._new) and (self._new_in_a_row < NEW_IN_A_ROW or not self._vain)
+        self._new_in_a_row = self._new_in_a_row + 1 if is_new and self._vain else 0
+        lane = self._new if is_new else self._vain
+        namespace, keys = lane.popitem(last=False)
+        key = next(iter(keys))
+        del keys[key]
+        if keys:
+            lane[namespace] = keys
+        return key
 
     def to_write(self, now_s: float) -> Tracked | None:
         """The same for writes, of which there may be several."""
@@ -129,6 +180,8 @@ class Requests:
         return None
 
     def next_s(self) -> float | None:
+        if (self._new or self._vain) and not self.trying:
+            return 0.0
         heads = [] if self.trying else self._tries[:1]
         heads += self._writes[:1] if self.writes < WRITES_MAX else []
         return min((at_s for at_s, _, _ in heads), default=None)
@@ -154,6 +207,10 @@ class Requests:
         return list(found)
 
 
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]
+
+
 def _both(cluster: Cluster) -> tuple[Requests, Bookings]:
     return cluster.singleton(Requests), cluster.singleton(Bookings)
 
@@ -176,7 +233,7 @@ def due(context: SchedulerContext) -> Iterator[Work]:
     """What is to be begun now. To be asked while we lead and know everything."""
     requests, bookings = _both(context.cluster)
     classes = served(context)
-    if not classes and not requests.tracked:
+    if not classes and not requests.tracked and not bookings.over:
         return
     if changed := requests.changed(classes):
         context.queue.sliced.do(_considering(context, classes, changed))
@@ -189,6 +246,8 @@ def due(context: SchedulerContext) -> Iterator[Work]:
         except MISTAKES as raised:
             context.contain(raised, "requests", key)
             _forget(context, key)
+    if bookings.over and not bookings.is_giving_back:
+        yield Work(giving_back(context), decides=True)
     tracked = requests.to_try(context.now_s)
     if tracked is not None:
         yield Work(_try(context, tracked), decides=True)
@@ -245,8 +304,11 @@ def _consider(
     if tracked is None and is_over:
         return
     if tracked is None:
-        tracked = requests.tracked[key] = Tracked(key, request.metadata.uid)
-        if stage is Stage.UNDECIDED:
+        tracked = requests.begin(key, request.metadata.uid)
+        if stage is Stage.UNDECIDED and requests.has_too_many(key):
+            why = f"more than {OPEN_MAX} requests of its namespace have no end yet"
+            _say(context, tracked, request_status.failed(why))
+        elif stage is Stage.UNDECIDED:
             _try_at(context, tracked, context.now_s)
     elif tracked.lacks and context.cluster.told(POD_TEMPLATE, tracked.lacks) is not None:
         tracked.lacks = ""
@@ -262,20 +324,12 @@ def adopt(
     context: SchedulerContext, tracked: Tracked, request: ProvisioningRequest
 ) -> Iterator[None]:
     """Hold what a process before us promised, or what we did and did not hear of."""
-    tracked.try_s = None
-    over = yield from holding_promised(context.cluster, request, _hold_s(context, request))
-    if over is not None:
-        _end(context, tracked, *over)
-
-
-def _hold_s(context: SchedulerContext, request: ProvisioningRequest) -> float:
-    """How long it may hold places."""
+    tracked.try_s, tracked.is_due = None, False
     name = request.spec.provisioning_class_name
     args = next(a for a in served(context).values() if a.provisioning_class_name == name)
-    try:
-        return request_pods.terms_of(request, args).hold_s
-    except request_pods.UnusableRequestError:
-        return args.hold_s
+    over = yield from holding_promised(context.cluster, request, args)
+    if over is not None:
+        _end(context, tracked, *over)
 
 
 def _end(context: SchedulerContext, tracked: Tracked, reason: str, message: str) -> None:
@@ -292,7 +346,7 @@ def _look_at_booking(context: SchedulerContext, key: str) -> None:
     requests, bookings = _both(cluster)
     tracked, booking = requests.tracked.get(key), bookings.get(key)
     if tracked is None:
-        free(context, bookings.end(key))
+        bookings.end(key)
         return
     request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, key)
     if booking is None:
@@ -309,8 +363,8 @@ def _look_at_booking(context: SchedulerContext, key: str) -> None:
 
 def _forget(context: SchedulerContext, key: str) -> None:
     requests, bookings = _both(context.cluster)
-    requests.tracked.pop(key, None)
-    free(context, bookings.end(key))
+    requests.drop(key)
+    bookings.end(key)
 
 
 # --- attempts ------------------------------------------------------------------------------------
@@ -334,17 +388,17 @@ def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
             return
         found = yield from request_trial.answer(context, request, served(context))
         if requests.tracked.get(tracked.key) is not tracked:
-            free(context, bookings.end(tracked.key))
+            bookings.end(tracked.key)
             return
         tracked.lacks, tracked.seen = found.lacks, _now(cluster)
-        tracked.valid_until_s = found.valid_until_s
+        tracked.valid_until_s, tracked.is_vain = found.valid_until_s, found.is_tried_again
         if found.is_tried_again:
             _pause(context, tracked)
         if not says(request, found.wanted):
             _say(context, tracked, found.wanted)
     except MISTAKES as raised:  # it holds no place, and is tried again after a pause
         context.contain(raised, "requests", tracked.key)
-        free(context, bookings.end(tracked.key))
+        bookings.end(tracked.key)
         _pause(context, tracked)
     finally:
         requests.trying = ""

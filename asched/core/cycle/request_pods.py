@@ -1,7 +1,8 @@
 """The pods that a ProvisioningRequest is for, as they would be: made of their templates.
 
-They are pods only to the rules: no group counts them, and nobody who asks the API finds them. What
-cannot be held by counting a pod on its node is refused by name.
+They are pods only to the rules: no group counts them, and no client of the API finds them. What
+cannot be held by counting a pod on its node is refused by name; so is what keeps pods of other
+namespaces out beyond amounts, since a PodTemplate goes through no admission that pods go through.
 
 Bounds  PODS_MAX pods a request.
 """
@@ -21,14 +22,13 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
 from asched.core.state.pods import PodInfo
 
-#: Only a pod's admission looks up its priority. Until then it respects every nomination, as the
-#: least important do.
+#: What a template says of a priority no admission has checked: supposed pods respect every
+#: nomination, as the least important do.
 LEAST: Final = -(1 << 31)
 HOLD_SECONDS: Final = "holdSeconds"
 NO_RETRY: Final = "noRetry"
 VALID_UNTIL_SECONDS: Final = "ValidUntilSeconds"
 PARAMETERS: Final = (HOLD_SECONDS, NO_RETRY, VALID_UNTIL_SECONDS)
-HOLD_S_MAX: Final = 86_400
 #: Of a parameter that counts seconds.
 DIGITS_MAX: Final = 10
 #: As long as cluster-autoscaler tries.
@@ -60,7 +60,7 @@ def terms_of(request: ProvisioningRequest, args: CheckAndHoldArgs) -> Terms:
         raise UnusableRequestError(
             f"unknown parameter {unknown[0]!r}: this class knows {', '.join(PARAMETERS)}"
         )
-    hold_s = _seconds(given, HOLD_SECONDS, args.hold_s, HOLD_S_MAX)
+    hold_s = _seconds(given, HOLD_SECONDS, args.hold_s, args.hold_s)
     valid_s = _seconds(given, VALID_UNTIL_SECONDS, VALID_S, VALID_S)
     retry = given.get(NO_RETRY, "false")
     if retry not in ("true", "false"):
@@ -93,8 +93,13 @@ def examples(cluster: Cluster, request: ProvisioningRequest) -> list[tuple[PodIn
             raise UnusableRequestError(
                 f'podtemplates "{name}" not found', lacks=f"{namespace}/{name}"
             )
-        made = _pod(request, template, index)
-        found.append((cluster.classes.info_of(made), pod_set.count))
+        info = cluster.classes.info_of(_pod(request, template, index))
+        if info.cls.host_ports:
+            raise UnusableRequestError(
+                f'podtemplates "{name}" has host ports, which are not held: only the admission of'
+                " a pod tells whether it may have them"
+            )
+        found.append((info, pod_set.count))
     schedulers = {info.pod.spec.scheduler_name for info, _ in found}
     if len(schedulers) > 1:
         raise UnusableRequestError(
@@ -115,7 +120,6 @@ def _pod(request: ProvisioningRequest, template: PodTemplate, index: int) -> Pod
     spec, said = template.template.spec, template.template.metadata
     _refuse(template.metadata.name, spec)
     labels = {k: v for k, v in (said.labels or {}).items() if k != COSCHEDULING_LABEL}
-    priority = LEAST if spec.priority is None else spec.priority
     return Pod(
         ObjectMeta(
             name=f"{request.metadata.name}-{index}",
@@ -127,7 +131,7 @@ def _pod(request: ProvisioningRequest, template: PodTemplate, index: int) -> Pod
         msgspec.structs.replace(
             spec,
             node_name="",
-            priority=priority,
+            priority=LEAST,
             scheduling_gates=None,
             scheduling_group=None,
             scheduler_name=spec.scheduler_name or "default-scheduler",
@@ -138,6 +142,13 @@ def _pod(request: ProvisioningRequest, template: PodTemplate, index: int) -> Pod
 def _refuse(name: str, spec: PodSpec) -> None:
     if spec.node_name:
         raise UnusableRequestError(f'podtemplates "{name}" names a node: there is no choice left')
+    anti = spec.affinity.pod_anti_affinity if spec.affinity is not None else None
+    terms = anti.required if anti is not None else None
+    if any(one.namespaces or one.namespace_selector is not None for one in terms or ()):
+        raise UnusableRequestError(
+            f'podtemplates "{name}" keeps pods of other namespaces away (podAntiAffinity with'
+            " namespaces or namespaceSelector), which cannot be held"
+        )
     if spec.resource_claims:
         raise UnusableRequestError(
             f'podtemplates "{name}" claims devices (resourceClaims), which cannot be held'

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle import request_book, request_status
+from asched.core.cycle import request_status
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -36,6 +36,7 @@ from asched.core.cycle.request_pods import (
     numbered,
     terms_of,
 )
+from asched.core.cycle.request_share import beyond_share
 from asched.core.cycle.request_status import Wanted, Where
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
@@ -77,6 +78,9 @@ def answer(
     if context.cluster.wall_clock_s >= until_s:
         why = f"no place was found within {terms.valid_s:.0f} s ({VALID_UNTIL_SECONDS})"
         return Found(request_status.failed(why, request_status.EXPIRED))
+    over = beyond_share(context.cluster, request.metadata.namespace, by_set, args)
+    if over:
+        return _not_found(over, terms, until_s)
     if any(runner.consults(info) for info, _ in by_set):
         why = "an extender has a say in its pods' places, and cannot be asked about supposed pods"
         return Found(request_status.failed(why, request_status.NO_PODS))
@@ -91,11 +95,18 @@ def answer(
     group = _supposed(context, request.metadata.key, infos, runner)
     outcome = yield from _trial(context, group)
     if isinstance(outcome, str):
-        if terms.is_tried_again:
-            wanted = request_status.not_found(outcome)
-            return Found(wanted, is_tried_again=True, valid_until_s=until_s)
-        return Found(request_status.failed(outcome))
-    return (yield from _book(context, request, outcome, pod_set_of, terms))
+        return _not_found(outcome, terms, until_s)
+    until_s = context.cluster.wall_clock_s + terms.hold_s
+    bookings = context.cluster.singleton(Bookings)
+    booking = bookings.begin(request.metadata.key, request.metadata.uid, until_s, args.priority)
+    return (yield from _book(context, booking, outcome, pod_set_of))
+
+
+def _not_found(why: str, terms: Terms, until_s: float) -> Found:
+    if terms.is_tried_again:
+        wanted = request_status.not_found(why)
+        return Found(wanted, is_tried_again=True, valid_until_s=until_s)
+    return Found(request_status.failed(why))
 
 
 def rehouse(context: SchedulerContext, booking: Booking) -> Generator[Effect, Answer, Wanted]:
@@ -184,14 +195,11 @@ def _sought(
 
 def _book(
     context: SchedulerContext,
-    request: ProvisioningRequest,
+    booking: Booking,
     outcome: Outcome,
     pod_set_of: Mapping[str, int],
-    terms: Terms,
 ) -> Generator[Effect, Answer, Found]:
-    bookings = context.cluster.singleton(Bookings)
-    key, uid = request.metadata.key, request.metadata.uid
-    booking = bookings.begin(key, uid, context.cluster.wall_clock_s + terms.hold_s)
+    bookings, key = context.cluster.singleton(Bookings), booking.key
     for tried in outcome.tried:
         yield from pause_if_due(context, LET_GO_STEPS)
         assert tried.decision is not None
@@ -201,7 +209,8 @@ def _book(
             slot = bookings.add(booking, pod_set_of[info.pod.uid], info, node)
             bookings.house(booking, slot, node)
     if bookings.get(key) is not booking or booking.homeless:
-        request_book.free(context, bookings.end(key))
+        if bookings.get(key) is booking:
+            bookings.end(key)
         why = "nodes went, or others took room on them, while it was tried"
         return Found(request_status.not_found(why), is_tried_again=True)
     bookings.match(booking)

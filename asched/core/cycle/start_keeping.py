@@ -17,9 +17,10 @@ import msgspec
 
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.queue_steps import Freed
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.state.changes import ASSIGNED_POD_DELETE, RESERVATION_MOVED, Change
+from asched.core.state.changes import RESERVATION_MOVED, Change
 from asched.core.state.cluster import Cluster
 from asched.core.state.ends import Ends
 from asched.core.state.gang import gang_of
@@ -67,7 +68,7 @@ class StartTimes(msgspec.Struct):
     #: and that pods which were only tried have left their nodes. At once would be in the midst of
     #: an attempt at the very pods, which would be tried again for it.
     has_moved: bool = False
-    freed: list[Pod] = msgspec.field(default_factory=list)
+    freed: Freed = msgspec.field(default_factory=Freed)
     #: whose start is being looked for, and whether its pods lie on nodes on trial just now: then
     #: nothing is to be concluded
     searching: str = ""
@@ -177,9 +178,8 @@ def _may_go_on(kept: StartTimes, ledger: Reservations) -> bool:
 
 
 def _tell(context: SchedulerContext, kept: StartTimes) -> None:
-    freed, kept.freed = kept.freed, []
-    for pod in freed:
-        context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)
+    for change in kept.freed.take():
+        context.queue.move(change, context.now_s)
     if kept.has_moved:
         kept.has_moved = False
         context.queue.move(Change(RESERVATION_MOVED), context.now_s)

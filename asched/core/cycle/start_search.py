@@ -312,7 +312,7 @@ def _try_at(
             if place.node_name in cluster.nodes.row_of:
                 yield MOVE_STEPS
                 owner = f"{HOLDER}/{place.node_name}"
-                cluster.holds.put(owner, (place,), inf)
+                cluster.holds.put(owner, (place,))
                 suppose.also(partial(cluster.holds.drop, owner))
 
     outcome = yield from without(cluster, ended, steps, promises)
@@ -324,8 +324,7 @@ def _try_at(
             total.update(tried.attempt.info.cls.accounted)
             needs[tried.decision.node] = Need(dict(total), before.pods + 1)
     yield from seen(group, let_go(context, group, outcome))
-    cluster.singleton(StartTimes.of).freed += group.freed.values()
-    group.freed.clear()
+    cluster.singleton(StartTimes.of).freed.take_over(group.freed)
     if not needs:
         return None
     row_of = cluster.nodes.row_of

@@ -1,8 +1,8 @@
 """Coscheduling: pods of a PodGroup of scheduling.x-k8s.io start together, or not at all.
 
 A pod belongs to the PodGroup that its label names; minMember says how many have to start together,
-and minResources what has to be free for the whole group before the first of them starts. What of
-that its pods do not take at once is held for them (`core/cycle/group_hold.py`).
+and minResources what has to be free for the whole group before the first of them starts
+(`core/cycle/group_shortage.py`).
 
 Rejects   a pod before it enters the queue, while its PodGroup or minMember of its pods are missing
           (gated and terminating ones do not count); a group while minResources are not free.
@@ -12,8 +12,8 @@ Waits     a pod that has its place, within the cycle of its group, until minMemb
 Retry     a pod of the same group appears, or the group appears or changes; for minResources, a pod
           goes or a node comes, if the free amounts then suffice.
 Cost      two look-ups; for minResources a sum over the nodes after each change.
-Source    kubernetes-sigs/scheduler-plugins pkg/coscheduling; that it plans a group as a whole and
-          holds minResources is our own
+Source    kubernetes-sigs/scheduler-plugins pkg/coscheduling; that it plans a group as a whole is
+          our own
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from asched import names
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.points import Concerns, Hint, QueueSortPlugin, Registration
 from asched.core.framework.status import Code, Status, unresolvable
-from asched.core.gang.holding import Shortages
+from asched.core.gang.shortages import Shortages
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup

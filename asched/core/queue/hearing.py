@@ -144,8 +144,10 @@ class Hearing:
 
 
 def _left(change: Change) -> str:
-    """The node that a pod left; "" if the change is another one, or more than that."""
+    """The node that a pod left; "" if the change is another one, or of more than that node."""
     gone = change.old
     if change.trigger != ASSIGNED_POD_DELETE or change.only_if_fits or not isinstance(gone, Pod):
+        return ""
+    if change.is_of_many:
         return ""
     return gone.spec.node_name if change.priority_at_most is None else ""

@@ -124,8 +124,10 @@ class Round:
 
     @property
     def left(self) -> str:
-        """The node that the departed pod left; "" if it only had one promised."""
-        return "" if self.departed is None else self.departed.spec.node_name
+        """The node that the departed pod left; "" if it had one promised, or more was left."""
+        if self.departed is None or self.change.is_of_many:
+            return ""
+        return self.departed.spec.node_name
 
     def expect(self, expecting: Expecting) -> None:
         self.expecting = expecting

@@ -150,7 +150,7 @@ def _hold_again(twin: Cluster, owner: str, places: Iterable[HeldPlace]) -> None:
         HeldPlace(twin.classes.info_of(what.pod) if isinstance(what, PodInfo) else what, node_name)
         for what, node_name in places
     ]
-    twin.holds.put(owner, again, 0.0)
+    twin.holds.put(owner, again)
 
 
 def _differences(cluster: Cluster, twin: Cluster) -> Iterator[str]:

@@ -121,6 +121,8 @@ class Change(Struct, frozen=True, gc=False):
     priority_at_most: int | None = None
     #: Upstream makes no such change: nobody follows it who does not fit at that moment.
     only_if_fits: bool = False
+    #: `old` is one of several equal pods that left: not only its own node has room now.
+    is_of_many: bool = False
 
 
 def node_actions(old: Node, new: Node) -> list[Action]:

@@ -76,7 +76,7 @@ class Cluster(Objects):
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self.priorities = Priorities()  # how many of those on known nodes have which
-        self.usage = Usage(self.placed)
+        self.usage = Usage(self.placed, self.holds.pods)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
         #: move with pods that count beyond their row's amounts; settled: not only on trial there
@@ -423,6 +423,7 @@ class Cluster(Objects):
                 self.nodes.columns.write["pod_count"][row] += sign * what.pods
             else:
                 self._count_unlisted(what, row, sign)
+                self.usage.move(what, sign)
             self.nodes.log.add(row, PODS_MOVED)
         except Exception as e:
             raise self._half_done(f"row {row} counts what is held there wholly or not", e) from e

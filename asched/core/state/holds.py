@@ -4,30 +4,26 @@
               │  ^
              lift restore        while its owner's own pods are tried
 
-A hold belongs to an object that was promised room: what a pod group's `minResources` name beyond
-its pods, the pods of an accepted request for capacity. It counts in the same columns as pods placed
-and assumed do, so that nobody is decided for without it; it is no pod, so that nobody evicts it. A
-held place is either amounts (`HeldAmounts`) or a pod to come (a `PodInfo`), which then counts in
-everything that pods count in: ports, volumes, topology.
+A hold belongs to an object that was promised room: a place of an accepted request for capacity. It
+counts in the same columns as pods placed and assumed do, so that no pod is decided for without it;
+it is no pod, so that it cannot be evicted. A held place is either amounts (`HeldAmounts`) or a pod
+to come (a `PodInfo`), which then counts in everything that pods count in: volumes, topology, what
+its namespace uses.
 
-Who keeps a hold decides what becomes of it. The ledger only notes which owners have to be looked
-at: their node went, or others came to lie on their room (`touched`), or their time is up
-(`expired`). Nothing expires by itself.
+The book of requests (`cycle/request_book.py`) decides what becomes of a hold. The ledger only notes
+which owners have to be looked at: their node went, or others came to lie on their room (`touched`).
+Nothing expires by itself.
 
 Bounds  one hold per owner, one place per owner, node and pod or set of amounts.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
-
-#: Deadlines that are nobody's any more are swept out beyond so many.
-SWEEP_FROM: Final = 64
 
 
 class HeldAmounts(NamedTuple):
@@ -48,11 +44,10 @@ class HeldPlace(NamedTuple):
 
 
 class Hold(msgspec.Struct):
-    """`places` that an owner holds until `until_s`, by the time that turns are told."""
+    """`places` that are held for an owner."""
 
     owner: str
     places: tuple[HeldPlace, ...]
-    until_s: float
     is_lifted: bool = False
 
 
@@ -68,8 +63,7 @@ class Holds:
         self._count = count
         self._holds: dict[str, Hold] = {}
         self._owners_on: dict[int, dict[str, int]] = {}  # row -> owner -> places of it
-        self._deadlines: list[tuple[float, str]] = []
-        #: Owners that their keeper has to look at; the keeper takes them out.
+        #: Owners that the book has to look at; it takes them out.
         self.touched: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -85,6 +79,18 @@ class Holds:
     def of(self, owner: str) -> Hold | None:
         return self._holds.get(owner)
 
+    def pods(self) -> Iterator[PodInfo]:
+        """Pods to come that are counted."""
+        for hold in self._holds.values():
+            for what, _ in () if hold.is_lifted else hold.places:
+                if isinstance(what, PodInfo):
+                    yield what
+
+    @property
+    def rows(self) -> KeysView[int]:
+        """Rows on which something is counted."""
+        return self._owners_on.keys()
+
     def owners_on(self, row: int) -> Iterable[str]:
         """Lifted holds are on no row."""
         return self._owners_on.get(row, ())
@@ -96,12 +102,12 @@ class Holds:
             return True
         return bool((read("requested")[:, row] > read("allocatable")[:, row]).any())
 
-    # --- for keepers -----------------------------------------------------------------------------
+    # --- for the book ----------------------------------------------------------------------------
 
-    def put(self, owner: str, places: Iterable[HeldPlace], until_s: float) -> None:
+    def put(self, owner: str, places: Iterable[HeldPlace]) -> None:
         """Hold just these from now on, all of them counted. Places on unknown nodes are refused."""
         before = self._holds.get(owner)
-        hold = Hold(owner, tuple(places), until_s)
+        hold = Hold(owner, tuple(places))
         for place in hold.places:
             if place.node_name not in self._nodes.row_of:
                 raise KeyError(place.node_name)
@@ -111,8 +117,6 @@ class Holds:
         self._holds[owner] = hold
         if is_moved:
             self._move(hold, 1)
-        if before is None or before.until_s != until_s:
-            self._note_deadline(hold)
 
     def drop(self, owner: str) -> tuple[HeldPlace, ...]:
         """Nothing is held for the owner any more; what was."""
@@ -143,20 +147,6 @@ class Holds:
             self.touched[owner] = None
         hold.places, hold.is_lifted = known, False
         self._move(hold, 1)
-
-    def expired(self, now_s: float) -> Iterator[str]:
-        """Owners whose time is up, each once."""
-        while self._deadlines and self._deadlines[0][0] <= now_s:
-            until_s, owner = heappop(self._deadlines)
-            hold = self._holds.get(owner)
-            if hold is not None and hold.until_s == until_s:
-                yield owner
-
-    @property
-    def next_deadline_s(self) -> float | None:
-        while self._deadlines and not self._is_due(*self._deadlines[0]):
-            heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
 
     # --- for the cluster -------------------------------------------------------------------------
 
@@ -190,13 +180,3 @@ class Holds:
                 del owners[hold.owner]
                 if not owners:
                     del self._owners_on[row]
-
-    def _note_deadline(self, hold: Hold) -> None:
-        if len(self._deadlines) > SWEEP_FROM + 2 * len(self._holds):
-            self._deadlines = [entry for entry in self._deadlines if self._is_due(*entry)]
-            heapify(self._deadlines)
-        heappush(self._deadlines, (hold.until_s, hold.owner))
-
-    def _is_due(self, until_s: float, owner: str) -> bool:
-        hold = self._holds.get(owner)
-        return hold is not None and hold.until_s == until_s

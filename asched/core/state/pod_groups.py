@@ -154,8 +154,6 @@ class PodGroups:
         #: by uid of a pod: the group in which it was seen, which asks for no key
         self._of: dict[str, GroupPods] = {}
         self.gangs: dict[str, Gang | None] = {}
-        #: coscheduled groups of which pods came, went or moved, for whoever keeps their holds
-        self.moved: dict[str, None] = {}
 
     def get(self, key: str) -> GroupPods:
         """The pods of a group, none if nobody knows it."""
@@ -188,8 +186,6 @@ class PodGroups:
             group = self._groups[key] = GroupPods()
         self._of[uid] = group
         group.put(pod, placed=is_placed or uid in group.placed)
-        if is_placed:
-            self._note(key)
 
     def lose(self, pod: Pod) -> None:
         """A pod is gone."""
@@ -197,7 +193,6 @@ class PodGroups:
             return
         group.drop(pod.uid)
         self._of.pop(pod.uid, None)
-        self._note(key)
         if not group.count:
             del self._groups[key]
 
@@ -207,15 +202,12 @@ class PodGroups:
         group = self._of.get(uid)
         if group is not None and (known := group.unplaced.get(uid)) is not None:
             group.put(known, placed=True)
-            if known.spec.scheduling_group is None:
-                self._note(group_key(known))
 
     def displace(self, pod: Pod) -> None:
         """A pod gave its place back."""
         group = self._of.get(pod.uid)
         if group is not None and (known := group.placed.get(pod.uid)) is not None:
             group.put(known, placed=False)
-            self._note(group_key(known))
 
     def hold(self, pod: Pod) -> None:
         """A pod with a place waits for the others."""
@@ -246,12 +238,6 @@ class PodGroups:
             self.gangs.pop(key, None)
         else:
             self.gangs[key] = gang_in(group)
-        if key in self._groups:
-            self._note(key)
-
-    def _note(self, key: str) -> None:
-        if key.startswith(COSCHEDULED):
-            self.moved[key] = None
 
 
 def by_age(listed: Mapping[str, Pod]) -> Iterator[tuple[str, Pod] | None]:

@@ -1,10 +1,12 @@
-"""What placed pods ask for, by namespace; and how many of them have which priority.
+"""What placed pods ask for, and pods to come whose places are held, by namespace; and how many
+placed ones have which priority.
 
 Bounds  an entry for each namespace with placed pods, and for each resource that they name.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -28,8 +30,13 @@ class Priorities(Counter[int]):
 class Usage:
     """Amounts as in `PodClass.accounted`, of pods by uid; kept from when somebody first asks."""
 
-    def __init__(self, placed: Mapping[str, PodInfo]) -> None:
+    def __init__(
+        self,
+        placed: Mapping[str, PodInfo],
+        held: Callable[[], Iterable[PodInfo]] = tuple,
+    ) -> None:
         self._placed = placed
+        self._held = held
         self._is_kept = False
         self._by_namespace: dict[str, Counter[str]] = {}
         self._counted: set[str] = set()
@@ -40,7 +47,7 @@ class Usage:
         """Itself, kept from now on."""
         if not self._is_kept:
             self._is_kept = True
-            for info in self._placed.values():
+            for info in chain(self._placed.values(), self._held()):
                 self.move(info, 1)
         return self
 

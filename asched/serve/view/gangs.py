@@ -1,7 +1,7 @@
-"""Gangs: which of them wait, and one in full: what it lacks, what is held for it, and its pods.
+"""Gangs: which of them wait, and one in full: what it lacks, and its pods.
 
-Bounds  GANGS_MAX gangs, MEMBERS_MAX pods of one are told, with how many there are, and PLACES_MAX
-        places that are held. Linear in the groups, in slices.
+Bounds  GANGS_MAX gangs, MEMBERS_MAX pods of one are told, with how many there are. Linear in the
+        groups, in slices.
 """
 
 from collections.abc import Mapping
@@ -12,18 +12,16 @@ from asched import names
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group_waiting import why_incomplete
 from asched.core.cycle.history import Step
-from asched.core.gang.holding import amounts_of
+from asched.core.gang.shortages import amounts_of
 from asched.core.model.pod import Pod
 from asched.core.model.requests import written
 from asched.core.state.gang import gang_of, kind_of, object_of
-from asched.core.state.holds import HeldAmounts
 from asched.core.state.pod_groups import GroupPods, coscheduled_key
 from asched.serve.view.slices import in_slices
 from asched.serve.view.starts import start_of
 
 GANGS_MAX: Final = 50
 MEMBERS_MAX: Final = 500
-PLACES_MAX: Final = 20
 
 
 async def waiting_gangs(context: SchedulerContext) -> dict[str, Any]:
@@ -83,24 +81,12 @@ def _rejection(context: SchedulerContext, group: GroupPods) -> dict[str, str]:
 
 
 def _promised(context: SchedulerContext, key: str) -> dict[str, Any]:
-    """Its minResources, and what is held for those of its pods that are not there yet."""
-    cluster, told = context.cluster, dict[str, Any]()
-    gang, hold = gang_of(cluster, key), cluster.holds.of(key)
+    """Its minResources, and when it is promised to start."""
+    gang, told = gang_of(context.cluster, key), dict[str, Any]()
     if gang is not None and gang.min_resources:
         told["minResources"] = _written(amounts_of(gang.min_resources))
     if (start := start_of(context, key)) is not None:
         told["start"] = start
-    if hold is not None:
-        places = [
-            {"node": place.node_name, **_written(place.what.accounted)}
-            for place in hold.places
-            if isinstance(place.what, HeldAmounts)
-        ]
-        told["reserved"] = {
-            "seconds": max(round(hold.until_s - context.now_s), 0),
-            "nodes": len(places),
-            "places": places[:PLACES_MAX],
-        }
     return told
 
 

@@ -45,10 +45,10 @@ def test_weights_of_pod_affinity_are_per_cent() -> None:
 
 def test_times_of_coscheduling_are_not_negative_and_its_share_is_one() -> None:
     assert texts("Coscheduling", {"podGroupRejectPercentage": 100}) == []
-    wrong = {"permitWaitingTimeSeconds": -1, "minResourcesHoldSeconds": -2}
+    wrong = {"permitWaitingTimeSeconds": -1, "podGroupBackoffSeconds": -2}
     assert texts("Coscheduling", {**wrong, "podGroupRejectPercentage": 101}) == [
         "permitWaitingTimeSeconds: Invalid value: -1: must not be negative",
-        "minResourcesHoldSeconds: Invalid value: -2: must not be negative",
+        "podGroupBackoffSeconds: Invalid value: -2: must not be negative",
         "podGroupRejectPercentage: Invalid value: 101: not in valid range [0, 100]",
     ]
 
@@ -283,9 +283,9 @@ def spread(skew: int) -> dict[str, Any]:
         ("InterPodAffinity", "hardPodAffinityWeight", 0, 100),
         ("Coscheduling", "permitWaitingTimeSeconds", 0, None),
         ("Coscheduling", "podGroupBackoffSeconds", 0, None),
-        ("Coscheduling", "minResourcesHoldSeconds", 0, None),
         ("Coscheduling", "podGroupRejectPercentage", 0, 100),
         ("CheckAndHold", "holdSeconds", 1, 24 * 60 * 60),
+        ("CheckAndHold", "maxNamespacePercentage", 1, 100),
         ("Backfill", "reservations", 1, 64),
         ("Backfill", "horizonSeconds", 1, 31 * 24 * 60 * 60),
         ("PodTopologySpread", spread, 1, None),

@@ -152,9 +152,9 @@ def test_only_so_many_slots_are_tried(monkeypatch: Any) -> None:
     bookings = play.parts.cluster.singleton(Bookings)
     real = bookings.open
 
-    def noted(uid: str, booking: Any, slot: Any) -> bool:
-        tried.append(slot.node)
-        real(uid, booking, slot)
+    def noted(uid: str, slots: Any) -> bool:
+        tried.extend(slot.node for _, slot in slots)
+        real(uid, slots)
         return False
 
     monkeypatch.setattr(bookings, "open", noted)

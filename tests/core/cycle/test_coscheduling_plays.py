@@ -5,19 +5,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.framework.effects import Bind, DeletePod, EmitEvent
+from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import PodCondition
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
-from asched.core.state.audit import recount
-from asched.core.state.facts import Bound, Gone, Refused, Seen, WallClock
+from asched.core.state.facts import Bound, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
 LABEL = "scheduling.x-k8s.io/pod-group"
-OWNER = "scheduling.x-k8s.io:default/"
 
 
 def a_play(*nodes: NodeBuilder, args: dict[str, Any] | None = None, **profile: Any) -> Play:
@@ -65,14 +63,6 @@ def settled(play: Play) -> set[str]:
             status = replace(pod.status, conditions=(told,))
             play.turn(Bound(bind.id), Seen(POD, replace(pod, status=status)))
     return names
-
-
-def held(play: Play, group: str = "crew") -> int:
-    """Milli-CPU that are held for a group."""
-    hold = play.parts.cluster.holds.of(OWNER + group)
-    if hold is None:
-        return 0
-    return sum(place.what.accounted.get("cpu", 0) for place in hold.places)
 
 
 # --- gangs ---------------------------------------------------------------------------------------
@@ -236,101 +226,6 @@ def test_after_a_failure_a_group_pauses_for_the_backoff_that_its_args_name() -> 
 # --- minResources --------------------------------------------------------------------------------
 
 
-def test_two_spark_drivers_in_room_for_one_application_do_not_both_start() -> None:
-    """Each application: a driver of one CPU, executors of six; minMember 1."""
-    play = a_play(room("n1", 4), room("n2", 4))
-    for app in ("first", "second"):
-        group_seen(play, app, 1, minResources={"cpu": "7", "memory": "8Gi"})
-        play.see(a_member(f"{app}-driver", app))
-        if app == "first":
-            assert settled(play) == {"first-driver"}
-            assert held(play, "first") == 6000
-
-    assert not play.of(Bind)
-    (note,) = play.notes()
-    assert note == (
-        "FailedScheduling: pod group is unschedulable, minResources of the PodGroup (cpu 7, memory"
-        " 8Gi) are not free: beside the pods that fit, cpu 6 found no room"
-    )
-    assert held(play, "second") == 0
-
-
-def test_nobody_takes_the_room_of_executors_that_are_still_to_come() -> None:
-    play = a_play(room("n1", 4), room("n2", 4))
-    group_seen(play, "app", 1, minResources={"cpu": "7"})
-    play.see(a_member("driver", "app"))
-    settled(play)
-
-    play.see(a_pod("stranger").requests(cpu="2"))
-    assert not play.of(Bind)
-    play.see(a_pod("small").requests(cpu="1"))
-    assert bound(play) == {"small"}
-    settled(play)
-
-    for number in range(3):
-        play.see(a_member(f"executor-{number}", "app", cpu="2"))
-        assert settled(play) == {f"executor-{number}"}
-    assert held(play, "app") == 0
-    assert recount(play.parts.cluster) == []
-
-
-def test_a_pod_of_high_priority_evicts_nobody_for_room_that_is_held() -> None:
-    play = a_play(room("n1", 4))
-    group_seen(play, "app", 1, minResources={"cpu": "4"})
-    play.see(a_member("driver", "app"))
-    settled(play)
-
-    play.see(a_pod("urgent").requests(cpu="2").priority(100))
-
-    assert not play.of(Bind)
-    assert not play.of(DeletePod)
-
-
-def test_what_was_held_is_free_once_the_time_is_up_and_whoever_waited_for_it_goes() -> None:
-    play = a_play(room("n1", 4), args={"minResourcesHoldSeconds": 120})
-    group_seen(play, "app", 1, minResources={"cpu": "4"}, scheduleTimeoutSeconds=30)
-    play.see(a_member("driver", "app"))
-    settled(play)
-    play.see(a_pod("stranger").requests(cpu="3"))
-
-    deadline_s = play.machine.next_deadline_s()
-    assert deadline_s is not None
-    play.turn(after_s=119)
-    assert held(play, "app") == 3000
-    assert not play.of(Bind)
-    play.turn(after_s=1)
-
-    assert held(play, "app") == 0
-    assert bound(play) == {"stranger"}
-
-
-def test_the_groups_own_timeout_counts_where_it_is_longer() -> None:
-    play = a_play(room("n1", 4), args={"minResourcesHoldSeconds": 10})
-    group_seen(play, "app", 1, minResources={"cpu": "4"}, scheduleTimeoutSeconds=100)
-    play.see(a_member("driver", "app"))
-    settled(play)
-
-    play.turn(after_s=99)
-    assert held(play, "app") == 3000
-    play.turn(after_s=2)
-    assert held(play, "app") == 0
-
-
-def test_room_is_free_again_when_the_driver_goes() -> None:
-    play = a_play(room("n1", 4), room("n2", 4))
-    group_seen(play, "app", 1, minResources={"cpu": "8"})
-    play.see(a_member("driver", "app"))
-    settled(play)
-    play.see(a_pod("stranger").requests(cpu="4"))
-    assert not play.of(Bind)
-
-    gone_from = play.node_of("uid-driver")
-    play.lose(a_member("driver", "app").on(gone_from))
-
-    assert play.node_of("uid-stranger")
-    assert recount(play.parts.cluster) == []
-
-
 def test_the_second_application_follows_as_soon_as_the_first_has_gone() -> None:
     play = a_play(room("n1", 4))
     for app in ("first", "second"):
@@ -356,64 +251,6 @@ def test_a_larger_node_is_what_a_group_short_of_its_minimum_waits_for() -> None:
     play.turn(Seen(NODE, room("n3", 1).build()))
 
     assert settled(play) == {"driver"}
-    assert held(play, "app") == 5000
-
-
-def test_a_new_process_holds_what_the_old_one_held() -> None:
-    play = a_play(room("n1", 4), args={"minResourcesHoldSeconds": 300})
-    wall_s = 1_800_000_000.0
-    play.turn(WallClock(wall_s - play.now_s))
-    bound_at = rfc3339(wall_s - 100)
-    driver = a_member("driver", "app").on("n1")
-    driver.status(
-        conditions=[{"type": "PodScheduled", "status": "True", "lastTransitionTime": bound_at}]
-    )
-
-    group_seen(play, "app", 1, minResources={"cpu": "4"})
-    play.see(driver)
-    assert held(play, "app") == 3000
-    play.turn(after_s=199)
-    assert held(play, "app") == 3000
-    play.turn(after_s=2)
-
-    assert held(play, "app") == 0
-
-
-def test_a_hold_moves_when_its_node_goes_and_when_a_stranger_lies_on_it() -> None:
-    play = a_play(room("n1", 4), room("n2", 8))
-    group_seen(play, "app", 1, minResources={"cpu": "3"})
-    play.see(a_member("driver", "app"))
-    settled(play)
-    hold = play.parts.cluster.holds.of(OWNER + "app")
-    assert hold is not None
-    (first,) = {place.node_name for place in hold.places}
-    other = {"n1": "n2", "n2": "n1"}[first]
-    size = {"n1": "4", "n2": "8"}[first]
-
-    play.see(a_pod("foreign").spec(schedulerName="another").requests(cpu=size).on(first))
-
-    assert [place.node_name for place in play.parts.cluster.holds.of(OWNER + "app").places] == [
-        other
-    ]
-    assert held(play, "app") == 2000
-    assert recount(play.parts.cluster) == []
-
-
-def test_a_binding_that_fails_gives_its_part_back_to_the_hold() -> None:
-    play = a_play(room("n1", 4))
-    group_seen(play, "app", 1, minResources={"cpu": "4"})
-    play.see(a_member("driver", "app"))
-    settled(play)
-    play.see(a_member("executor", "app", cpu="3"))
-    assert held(play, "app") == 0
-
-    play.turn(Refused(play.the(Bind).id, 500, "no"))
-
-    assert held(play, "app") == 3000
-    play.see(a_pod("stranger").requests(cpu="1"))
-    assert not play.of(Bind)
-    play.turn(after_s=5)
-    assert bound(play) == {"executor"}
 
 
 def test_a_group_whose_resources_no_node_offers_says_which() -> None:
@@ -423,45 +260,3 @@ def test_a_group_whose_resources_no_node_offers_says_which() -> None:
     play.see(a_member("driver", "app"))
 
     assert "nvidia.com/gpu 8 found no room" in play.notes()[0]
-
-
-def test_a_gang_takes_its_resources_itself_and_nothing_is_held() -> None:
-    """As Trainer, MPI and training-operator write it: all pods and all that they ask for."""
-    play = a_play(room("n1", 3))
-    group_seen(play, "crew", 3, minResources={"cpu": "3", "memory": "0"})
-
-    for name in "abc":
-        play.see(a_member(name))
-
-    assert bound(play) == {"a", "b", "c"}
-    assert not play.parts.cluster.holds
-
-
-def test_executors_that_may_not_use_the_held_nodes_draw_the_hold_to_theirs() -> None:
-    """The driver runs on one kind of nodes, the executors on another."""
-    fast = room("fast", 9).labels(kind="fast")
-    play = a_play(room("cheap-1", 4).labels(kind="cheap"), room("cheap-2", 4).labels(kind="cheap"))
-    play.turn(Seen(NODE, fast.build()))
-    group_seen(play, "app", 1, minResources={"cpu": "5"})
-    play.see(a_member("driver", "app").selects(kind="cheap"))
-    settled(play)
-
-    play.see(a_member("executor-0", "app", cpu="2").selects(kind="fast"))
-    settled(play)
-
-    assert play.node_of("uid-executor-0") == "fast"
-    assert held(play, "app") == 2000
-    assert recount(play.parts.cluster) == []
-
-
-def test_the_object_that_goes_ends_the_hold() -> None:
-    play = a_play(room("n1", 4))
-    group_seen(play, "app", 1, minResources={"cpu": "4"})
-    play.see(a_member("driver", "app"))
-    settled(play)
-
-    play.turn(Gone(COSCHEDULING_GROUP, a_group("app", 1)))
-
-    assert held(play, "app") == 0
-    play.see(a_pod("stranger").requests(cpu="3"))
-    assert bound(play) == {"stranger"}

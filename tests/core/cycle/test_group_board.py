@@ -301,8 +301,8 @@ def test_it_pauses_once_the_slice_is_used_up_and_others_see_what_is_taken() -> N
     scene = Scene(*members(1))
     assert paused(scene) is None
     assert not scene.board.was_moved
-    (pod,) = scene.board._group.freed.values()
-    assert (pod.metadata.name, pod.spec.node_name) == ("p0", "n0")
+    (change,) = scene.board._group.freed.take()
+    assert (change.old.metadata.name, change.old.spec.node_name) == ("p0", "n0")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import configuration
-from asched.core.cycle import machine, parked, request_cycle
+from asched.core.cycle import parked, request_cycle
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.group_trial import TRY_STEPS
 from asched.core.cycle.request_cycle import Work
@@ -183,9 +183,8 @@ def steps_of_two_slices(budget: Budget) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("by", ["time", "holds"])
 def test_nobody_is_tried_before_all_have_heard_of_what_a_turn_began_with(
-    by: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     play = Play(a_node("n1"))
     queue = play.machine.context.queue
@@ -194,7 +193,7 @@ def test_nobody_is_tried_before_all_have_heard_of_what_a_turn_began_with(
         if not queue.sliced:
             queue.sliced.do(steps_of_two_slices(queue.sliced.budget))
 
-    monkeypatch.setattr(*((queue, "tick") if by == "time" else (machine, "keep")), tell)
+    monkeypatch.setattr(queue, "tick", tell)
     play.see(a_pod("web"))
     monkeypatch.undo()
     assert queue.sliced

@@ -2,8 +2,7 @@
 
 import pytest
 
-from asched.core.cycle import request_adoption
-from asched.core.cycle.request_adoption import LOST_PLACES, TIME_IS_UP, hold_promised
+from asched.core.cycle.request_adoption import TIME_IS_UP
 from asched.core.model.kinds import POD, PROVISIONING_REQUEST
 from asched.core.state.budget import Budget
 from asched.core.state.facts import Gone, Seen
@@ -29,31 +28,6 @@ def test_a_new_process_holds_many_places_over_several_turns_and_decides_after_th
         turns += 1
     assert turns > 4
     assert (other.held(), other.binds()) == ({"n1": 12}, [])
-
-
-@pytest.mark.parametrize(
-    ("places", "until", "expected"),
-    [
-        ("0/n1*2", "2099-01-01T00:00:00.000000Z", None),
-        ("0/n1*2", "1970-01-01T00:00:00.000000Z", TIME_IS_UP),
-        ("0/n1*3", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
-        ("1/n1", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
-        ("0/n1*-1,0/n1*3", "2099-01-01T00:00:00.000000Z", LOST_PLACES),
-    ],
-)
-def test_what_was_told_is_held_in_one_go_where_nobody_waits(
-    monkeypatch: pytest.MonkeyPatch, places: str, until: str, expected: tuple[str, str] | None
-) -> None:
-    monkeypatch.setattr(request_adoption, "PODS_MAX", 2)
-    play = held_play(room("n1", 2))
-    other = again(play, room("n1", 2))
-    other.template()
-    play.stored["job"]["status"]["provisioningClassDetails"] = {
-        "heldUntil": until,
-        "places-0": places,
-    }
-    assert hold_promised(other.parts.cluster, other.record("job")) == expected
-    assert other.held() == ({"n1": 2} if expected is None else {})
 
 
 def written(play: RequestPlay, until: str) -> None:

@@ -23,7 +23,7 @@ HOLD_S = 600
 
 def a_play(*nodes: NodeBuilder, args: dict[str, Any] | None = None) -> "RequestPlay":
     plugins = {"multiPoint": {"enabled": [{"name": "CheckAndHold"}]}}
-    config = [{"name": "CheckAndHold", "args": args or {}}]
+    config = [{"name": "CheckAndHold", "args": {"maxNamespacePercentage": 100, **(args or {})}}]
     own = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": config}
     return RequestPlay(*nodes, profiles=[own])
 
@@ -53,10 +53,12 @@ class RequestPlay(Play):
     def binds(self) -> list[Bind]:
         return [effect for effect in self.open.values() if isinstance(effect, Bind)]
 
-    def template(self, name: str = "worker", cpu: str = "1", **spec: Any) -> None:
+    def template(
+        self, name: str = "worker", cpu: str = "1", namespace: str = "default", **spec: Any
+    ) -> None:
         container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
         made = {
-            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+            "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"},
             "template": {
                 "metadata": {"labels": {"app": name}},
                 "spec": {"schedulerName": "default-scheduler", "containers": [container], **spec},
@@ -64,13 +66,19 @@ class RequestPlay(Play):
         }
         self.turn(Seen(POD_TEMPLATE, decode(PodTemplate, made)))
 
-    def ask(self, name: str = "job", sets: dict[str, int] | None = None, **more: Any) -> None:
+    def ask(
+        self,
+        name: str = "job",
+        sets: dict[str, int] | None = None,
+        namespace: str = "default",
+        **more: Any,
+    ) -> None:
         pod_sets = [
             {"podTemplateRef": {"name": template}, "count": count}
             for template, count in (sets or {"worker": 2}).items()
         ]
         spec = {"provisioningClassName": CLASS, "podSets": pod_sets, **more}
-        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "generation": 1}
+        metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "generation": 1}
         self.stored[name] = {"metadata": metadata, "spec": spec, "status": {}}
         self.show(name)
 
@@ -189,13 +197,6 @@ def test_what_fits_is_held_and_told() -> None:
     assert play.held() == {"n1": 1, "n2": 1}
     assert play.details()["places-0"] in ("0/n1,0/n2", "0/n2,0/n1")
     play.audited()
-
-
-def test_nobody_else_gets_the_places_whatever_its_priority() -> None:
-    play = held_play(room("n1", 1), room("n2", 1))
-    play.see(a_pod("stranger").requests(cpu="1").priority(1_000_000))
-
-    assert play.bindings() == {}
 
 
 @pytest.mark.parametrize("key", [CONSUMES, OLD])

@@ -103,7 +103,7 @@ def test_of_several_causes_the_one_is_named_that_explains_the_others() -> None:
     late = a_pod("late").requests(cpu="1").on("n1")
     scene = Scene(late)
     one = scene.reserve(awaited=(("default/late", "uid-late"),), there=frozenset({"uid-late"}))
-    scene.cluster.holds.put("x", [HeldPlace(HeldAmounts({"cpu": 1}), "n1")], 1e9)
+    scene.cluster.holds.put("x", [HeldPlace(HeldAmounts({"cpu": 1}), "n1")])
     scene.apply(Seen(POD, a_pod("new").on("n1").build()))
     scene.reserve("default/first", since_s=0.0)
     scene.apply(Seen(NODE, room("n1").cordoned().build()))
@@ -187,7 +187,7 @@ def test_who_left_it_enough_when_he_came_is_not_blamed_for_who_took_the_rest() -
 def test_room_that_is_held_for_others() -> None:
     scene = Scene()
     one = scene.reserve()
-    scene.cluster.holds.put("x", [HeldPlace(HeldAmounts({"cpu": 1}), "n1")], 1e9)
+    scene.cluster.holds.put("x", [HeldPlace(HeldAmounts({"cpu": 1}), "n1")])
     assert scene.why(one) == ("hold", "room is held for others on node n1")
 
 

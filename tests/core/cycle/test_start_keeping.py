@@ -206,13 +206,13 @@ def test_what_is_promised_no_more_is_told_once_in_the_next_turn() -> None:
         return 0
 
     scene.context.queue.move = move  # type: ignore[method-assign]
-    scene.kept.freed.append(a_pod("tried").on("n1").build())
+    scene.kept.freed.add(1, a_pod("tried").build(), "n1")
     scene.after(1)
     assert labels == ["AssignedPodDelete", "ReservationDelete"]
     scene.after(1)
     assert len(labels) == 2
     assert next_s(scene.cluster) is None
-    scene.kept.freed.append(a_pod("tried").on("n1").build())
+    scene.kept.freed.add(1, a_pod("tried").build(), "n1")
     assert next_s(scene.cluster) == 0.0
 
 

@@ -265,10 +265,10 @@ def test_places_that_others_saw_taken_by_a_trial_are_told_to_them(
     scene.runs("short", "n1", seconds=100)
     kept = scene.cluster.singleton(StartTimes.of)
     assert scene.found(wants("2", "a"), wants("2", "b")) is not None
-    assert kept.freed == []
+    assert not kept.freed
     monkeypatch.setattr(Budget, "open", lambda budget: setattr(budget, "left", 5))
     assert scene.found(wants("2", "a"), wants("2", "b")) is not None
-    assert [pod.spec.node_name for pod in kept.freed] == ["n1"]  # equals need it said once
+    assert [change.old.spec.node_name for change in kept.freed.take()] == ["n1"]
 
 
 def test_it_pays_for_a_look_at_everybody_who_is_placed() -> None:

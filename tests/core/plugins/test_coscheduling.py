@@ -5,7 +5,7 @@ import pytest
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
-from asched.core.gang.holding import Shortages
+from asched.core.gang.shortages import Shortages
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import Pod

@@ -97,7 +97,7 @@ def test_a_row_that_drifted_is_named_and_others_are_not() -> None:
 def test_room_held_on_a_row_counts_there() -> None:
     cluster = a_cluster(a_node("n1"), a_node("n2"))
     places = [HeldPlace(HeldAmounts({"cpu": 700}), name) for name in ("n1", "n2")]
-    cluster.holds.put("crew", places, 60.0)
+    cluster.holds.put("crew", places)
 
     assert [recount_row(cluster, row) for row in cluster.nodes.row_of.values()] == [[], []]
     cluster.holds._holds.clear()

@@ -84,7 +84,7 @@ def test_consumers_of_requests_are_known_while_they_have_places() -> None:
 
 
 def holding(cluster: Cluster, cpu: int = 1000) -> Any:
-    cluster.holds.put("owner", [HeldPlace(HeldAmounts({"cpu": cpu}, pods=2), "n1")], 100.0)
+    cluster.holds.put("owner", [HeldPlace(HeldAmounts({"cpu": cpu}, pods=2), "n1")])
     return cluster.nodes.columns.read
 
 
@@ -98,7 +98,7 @@ def test_what_is_held_counts_as_pods_do_and_is_logged() -> None:
     cluster.holds.drop("owner")
     assert (read("requested")[0, 1], read("pod_count")[1]) == (0, 0)
     pod = pending(cluster, a_pod("to-come").requests(cpu="3").host_port(80))
-    cluster.holds.put("owner", [HeldPlace(pod, "n1")], 100.0)
+    cluster.holds.put("owner", [HeldPlace(pod, "n1")])
     assert (read("requested")[0, 1], read("pod_count")[1]) == (3000, 1)
     assert cluster.occupancy.ports[("TCP", 80)] == {1: {"0.0.0.0": 1}}
     assert not cluster.pods_on(1)

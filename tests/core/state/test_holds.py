@@ -8,7 +8,7 @@ from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.holds import SWEEP_FROM, HeldAmounts, HeldPlace
+from asched.core.state.holds import HeldAmounts, HeldPlace
 from tests.builders import a_cluster, a_node, a_pod
 
 ONE_CPU = HeldAmounts({"cpu": 1000, "memory": 1 << 30}, pods=1)
@@ -24,7 +24,7 @@ def amounts_on(cluster: Cluster, node: str) -> tuple[int, int, int]:
 def test_held_room_counts_as_taken_until_it_is_dropped() -> None:
     cluster = a_cluster(a_node("n1"), a_node("n2"), pods=[a_pod().requests(cpu="2").on("n1")])
 
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")], until_s=10)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")])
 
     assert amounts_on(cluster, "n1") == (3000, 1 << 30, 2)
     assert amounts_on(cluster, "n2") == (1000, 1 << 30, 1)
@@ -48,7 +48,7 @@ def test_a_held_pod_counts_wherever_pods_count_but_is_nobody_to_evict() -> None:
     )
     counter = cluster.counter(everybody)
 
-    cluster.holds.put("a", [HeldPlace(cluster.classes.info_of(to_come.build()), "n1")], 10)
+    cluster.holds.put("a", [HeldPlace(cluster.classes.info_of(to_come.build()), "n1")])
 
     assert counter.total == 1
     assert cluster.occupancy.ports
@@ -61,7 +61,7 @@ def test_a_held_pod_counts_wherever_pods_count_but_is_nobody_to_evict() -> None:
 
 def test_a_lifted_hold_counts_nowhere_until_it_is_restored() -> None:
     cluster = a_cluster(a_node("n1"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
     changed_up_to = cluster.nodes.log.end
 
     assert cluster.holds.lift("a")
@@ -78,7 +78,7 @@ def test_a_lifted_hold_counts_nowhere_until_it_is_restored() -> None:
 def test_a_node_takes_its_places_along_and_the_owner_is_looked_at() -> None:
     n1, n2 = a_node("n1"), a_node("n2")
     cluster = a_cluster(n1, n2)
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")], 10)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")])
 
     cluster.apply(Gone(NODE, n1.build()))
 
@@ -92,7 +92,7 @@ def test_a_node_takes_its_places_along_and_the_owner_is_looked_at() -> None:
 def test_a_node_that_goes_while_its_places_are_lifted_is_missed_at_their_return() -> None:
     n1 = a_node("n1")
     cluster = a_cluster(n1, a_node("n2"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")], 10)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")])
     cluster.holds.lift("a")
 
     cluster.apply(Gone(NODE, n1.build()))
@@ -110,7 +110,7 @@ def test_a_node_that_goes_while_its_places_are_lifted_is_missed_at_their_return(
 )
 def test_an_owner_is_looked_at_when_somebody_lies_on_its_room(cpu: str, touched: list) -> None:
     cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
 
     cluster.apply(Seen(POD, a_pod("stranger").requests(cpu=cpu).on("n1").build()))
 
@@ -119,7 +119,7 @@ def test_an_owner_is_looked_at_when_somebody_lies_on_its_room(cpu: str, touched:
 
 def test_an_owner_is_looked_at_when_there_are_too_many_pods_for_its_place() -> None:
     cluster = a_cluster(a_node("n1").allocatable(pods="2"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
 
     cluster.apply(Seen(POD, a_pod("first").on("n1").build()))
     assert list(cluster.holds.touched) == []
@@ -133,82 +133,20 @@ def test_an_owner_is_looked_at_when_there_are_too_many_pods_for_its_place() -> N
 
 def test_an_owner_is_looked_at_when_its_node_shrinks() -> None:
     cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
 
     cluster.apply(Seen(NODE, a_node("n1").allocatable(cpu="500m").build()))
 
     assert list(cluster.holds.touched) == ["a"]
 
 
-def test_owners_expire_in_order_and_by_their_last_word() -> None:
-    cluster = a_cluster(a_node("n1"))
-    place = [HeldPlace(ONE_CPU, "n1")]
-    cluster.holds.put("late", place, until_s=30)
-    cluster.holds.put("early", place, until_s=10)
-    cluster.holds.put("gone", place, until_s=5)
-    cluster.holds.put("extended", place, until_s=6)
-    cluster.holds.put("extended", place, until_s=40)
-    cluster.holds.drop("gone")
-
-    assert cluster.holds.next_deadline_s == 10
-    assert list(cluster.holds.expired(9.9)) == []
-    assert list(cluster.holds.expired(30)) == ["early", "late"]
-    assert cluster.holds.next_deadline_s == 40
-
-
-def test_who_is_gone_or_has_more_time_does_not_expire_and_nobody_is_due_without_holds() -> None:
-    holds = a_cluster(a_node("n1")).holds
-    assert holds.next_deadline_s is None
-    assert list(holds.expired(1e9)) == []
-    for owner in ("gone", "extended", "due"):
-        holds.put(owner, [], until_s=5)
-    holds.put("extended", [], until_s=40)
-    holds.drop("gone")
-
-    assert list(holds.expired(30)) == ["due"]
-    assert [hold.owner for hold in holds.all()] == ["extended", "due"]
-    holds.drop("extended")
-    assert holds.next_deadline_s is None
-
-
 def test_places_on_a_node_that_nobody_knows_are_refused_and_change_nothing() -> None:
     cluster = a_cluster(a_node("n1"))
 
     with pytest.raises(KeyError):
-        cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n9")], 10)
+        cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n9")])
 
     assert amounts_on(cluster, "n1") == (0, 0, 0)
-
-
-def test_deadlines_of_owners_that_change_their_mind_do_not_pile_up() -> None:
-    cluster = a_cluster(a_node("n1"))
-    for at in range(10_000):
-        cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], until_s=at)
-    assert len(cluster.holds._deadlines) < 100
-    cluster.holds.put("b", [], until_s=7)
-    noted = len(cluster.holds._deadlines)
-    cluster.holds.put("b", [HeldPlace(ONE_CPU, "n1")], until_s=7)
-    assert len(cluster.holds._deadlines) == noted, "its time is known"
-
-
-def test_deadlines_are_swept_only_once_most_are_nobodys_and_stay_in_order() -> None:
-    holds = a_cluster(a_node("n1")).holds
-    for number in range(200):
-        holds.put(f"stays-{number}", [], until_s=(number * 37) % 101)
-    for number in range(0, 200, 3):
-        holds.put(f"stays-{number}", [], until_s=(number * 53) % 101)
-    kept, most = holds._deadlines, 0
-    for at in range(1_000, 2_000):
-        holds.put("restless", [], until_s=at)
-        most = max(most, len(holds._deadlines))
-        if at < 1_150:
-            assert holds._deadlines is kept, "sweeping each time would cost all, each time"
-    assert most == SWEEP_FROM + 2 * 201 + 1
-    until_s = {hold.owner: hold.until_s for hold in holds}
-    for now_s in range(101):
-        due = [owner for owner, at in until_s.items() if at == now_s]
-        assert sorted(holds.expired(now_s)) == sorted(due)
-        assert (holds.next_deadline_s or 0) > now_s
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -241,7 +179,7 @@ def test_any_history_counts_as_a_fresh_count_would(seed: int) -> None:
                 places = [
                     HeldPlace(rng.choice(whats), rng.choice(known_nodes)) for _ in range(count)
                 ]
-                cluster.holds.put(owner, places, until_s=step)
+                cluster.holds.put(owner, places)
     for owner in owners:
         cluster.holds.restore(owner)
     assert recount(cluster) == []

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP
+from asched.core.model.kinds import POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import (
     CoschedulingGroup,
@@ -204,13 +204,11 @@ def test_a_pod_takes_its_place_along_to_another_group() -> None:
     before, after = labelled("a", "crew"), labelled("a", "other")
     groups.see(before)
     groups.place(before)
-    groups.moved.clear()
 
     groups.see(after, before)
 
     assert list(groups) == ["scheduling.x-k8s.io:default/other"]
     assert groups.get("scheduling.x-k8s.io:default/other").staying == 1
-    assert len(groups.moved) == 2
 
 
 def test_a_pod_gets_its_place_in_the_group_in_which_it_was_seen_last() -> None:
@@ -219,40 +217,15 @@ def test_a_pod_gets_its_place_in_the_group_in_which_it_was_seen_last() -> None:
     before, after = labelled("a", "crew"), labelled("a", "other")
     groups.see(before)
     groups.see(after, before)
-    groups.moved.clear()
 
     groups.place(before)
 
     other = groups.get("scheduling.x-k8s.io:default/other")
     assert list(other.placed.values()) == [after]
-    assert list(groups.moved) == ["scheduling.x-k8s.io:default/other"]
     groups.hold(before)
     assert groups.holds(before)
     groups.displace(before)
     assert (list(other.unplaced.values()), groups.holds(after)) == ([after], False)
-
-
-def test_who_moved_is_noted_for_groups_told_by_the_label_alone() -> None:
-    groups = PodGroups()
-    for pod in (a_member("x"), labelled("a", "crew")):
-        groups.see(pod)
-        groups.place(pod)
-    assert list(groups.moved) == ["scheduling.x-k8s.io:default/crew"]
-    groups.moved.clear()
-    groups.object_moved(COSCHEDULING_GROUP, "default/nobody", CoschedulingGroup())
-    assert not groups.moved
-    for deed in (
-        lambda: groups.object_moved(COSCHEDULING_GROUP, "default/crew", CoschedulingGroup()),
-        lambda: groups.displace(labelled("a", "crew")),
-        lambda: groups.object_moved(COSCHEDULING_GROUP, "default/crew", None),
-        lambda: groups.lose(labelled("a", "crew")),
-    ):
-        deed()
-        assert list(groups.moved) == ["scheduling.x-k8s.io:default/crew"]
-        groups.moved.clear()
-    groups.displace(a_member("x"))
-    groups.object_moved(POD_GROUP, "default/crew", PodGroup())
-    assert not groups.moved
 
 
 def test_what_an_object_says_of_its_group_is_known_as_long_as_it_exists() -> None:

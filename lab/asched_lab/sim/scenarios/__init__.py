@@ -11,7 +11,6 @@ from asched_lab.sim.scenarios.burning_server import BurningServer, Inferno
 from asched_lab.sim.scenarios.busy_devices import BusyDevices
 from asched_lab.sim.scenarios.churn import Churn
 from asched_lab.sim.scenarios.contested import Contested
-from asched_lab.sim.scenarios.drivers import Drivers
 from asched_lab.sim.scenarios.dying_members import DyingMembers
 from asched_lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched_lab.sim.scenarios.even_spread import EvenSpread
@@ -63,7 +62,6 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     SlowVolumes,
     Budgets,
     EveryPhase,
-    Drivers,
     Gangs,
     GroupRoom,
     PromisedStarts,

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched_lab.sim.scenario import Scenario
-from asched_lab.sim.scenarios.drivers import GROUPS, Drivers, coscheduled, labelled
+from asched_lab.sim.scenarios.coscheduled import CONFIG, GROUPS, coscheduled, labelled
 from asched_lab.sim.scenarios.gangs import gang_of
 from asched_lab.sim.steps import AddNodes, Json, Step, Wait, end_pods
 from asched_lab.sim.world import World
@@ -29,7 +29,7 @@ class DyingMembers(Scenario):
         BrokenWatches(every_s=40),
         Restarts(every_s=90),
     )
-    config: ClassVar[Json] = Drivers.config
+    config: ClassVar[Json] = CONFIG
 
     def __init__(self) -> None:
         self._gangs: dict[str, tuple[int, int]] = {}  # minMember, size

@@ -9,7 +9,7 @@ from asched_lab.apiserver.resources import find
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched_lab.sim.process import Process
 from asched_lab.sim.scenario import Scenario
-from asched_lab.sim.scenarios.drivers import GROUPS, Drivers, coscheduled, labelled
+from asched_lab.sim.scenarios.coscheduled import CONFIG, GROUPS, coscheduled, labelled
 from asched_lab.sim.scenarios.gangs import gang_of
 from asched_lab.sim.steps import AddNodes, Json, Step, Wait
 from asched_lab.sim.world import World
@@ -36,7 +36,7 @@ class LeaderFirst(Scenario):
         BrokenWatches(every_s=40),
         Restarts(every_s=200),
     )
-    config: ClassVar[Json] = Drivers.config
+    config: ClassVar[Json] = CONFIG
 
     def __init__(self) -> None:
         self._followers: dict[str, int] = {}

@@ -7,7 +7,7 @@ from asched.core.framework.effects import Bind
 from asched.core.state.pod_groups import coscheduled_key
 from asched_lab.apiserver.resources import find
 from asched_lab.sim.checker import EndState
-from asched_lab.sim.scenarios.drivers import GROUPS, Drivers, coscheduled, labelled
+from asched_lab.sim.scenarios.coscheduled import CONFIG, GROUPS, coscheduled, labelled
 from asched_lab.sim.scenarios.gangs import Gangs, gang_of, room_for
 from asched_lab.sim.steps import AddPods, Json, Step, Wait, is_through
 from asched_lab.sim.world import World
@@ -25,7 +25,7 @@ class ResizedGangs(Gangs):
     for which the new one is enough does not wait for the old one.
     """
 
-    config: ClassVar[Json] = Drivers.config
+    config: ClassVar[Json] = CONFIG
 
     def __init__(self) -> None:
         super().__init__()
