@@ -22,8 +22,6 @@ Json = dict[str, Any]
 
 DAY_S: Final = 120.0
 NODES: Final = 4
-#: Kinds without a namespace of their own day.
-WIDE: Final = ("resourceslices", "deviceclasses", "storageclasses", "persistentvolumes")
 
 
 def config(day: int) -> Json:

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from asched.core.leader.election import Rules
-from asched.core.model.kinds import NODE
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.clock import Clock, counter_s
 from asched.host.configuration.file import load_config
@@ -235,23 +234,3 @@ async def test_with_a_delayed_cache_a_standby_lists_nothing_until_it_leads(serve
 
             server.create("pods", a_pod("web"))
             await until(lambda: bound(server) == {"web"})
-
-
-async def test_a_free_lease_is_watched_while_listing_and_taken_at_once_after_it(server, tmp_path):
-    """Not before: whoever cannot list must not keep others from leading. The next look would be a
-    minute away.
-    """
-    rules = {"lease_s": 300.0, "renew_s": 200.0, "retry_s": 60.0}
-    server.faults.add(Fault("black_hole", path="/api/v1/nodes"))
-    async with a_replica("a", tmp_path, **rules) as replica:
-        election = replica.campaign.campaign.election
-        await until(lambda: election._is_offered)
-        assert not server.list("leases")
-        assert not replica.scheduler.is_synced
-
-        server.faults.clear()
-        await replica.scheduler.list_again([NODE])
-        server.create("pods", a_pod("web"))
-        await until(lambda: bound(server) == {"web"})
-
-        assert holder(server) == "a"

@@ -3,13 +3,10 @@
 import asyncio
 import os
 import signal
-from types import SimpleNamespace
 
 import pytest
 
-from asched.host import process
 from asched.host.ending import AskedToEndError, Ending
-from asched.host.hearing import StartOverError
 from tests.patience import HANG_S
 
 
@@ -75,29 +72,3 @@ async def test_what_comes_to_its_end_is_as_if_nobody_had_listened():
     assert await Ending().unless_asked(result()) == 7
     with pytest.raises(ValueError):
         await Ending().unless_asked(error())
-
-
-@pytest.mark.parametrize("when", ["between", "while the next one connects"])
-async def test_a_process_that_begins_anew_does_not_miss_its_end(monkeypatch, when):
-    lives = []
-
-    async def live(_plan, ending):
-        lives.append(len(lives) + 1)
-        if len(lives) == 1:
-            ending.listen(lambda: None)  # the scheduler of this life, which has gone by then
-            if when == "between":
-                await signalled()
-            raise StartOverError("the cluster is another one")
-        later = asyncio.ensure_future(signalled())
-        try:
-            await ending.unless_asked(asyncio.Event().wait())
-        except AskedToEndError:
-            return 0
-        finally:
-            await later
-
-    monkeypatch.setattr(process, "_live", live)
-
-    async with asyncio.timeout(HANG_S):
-        assert await process.schedule(SimpleNamespace(shadow=None)) == 0
-    assert lives == ([1] if when == "between" else [1, 2])

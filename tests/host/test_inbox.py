@@ -1,12 +1,10 @@
 """The inbox hands out a turn's share, in order, and folds sights of one object only."""
 
-import pytest
-
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Bound, Gone, Listed, Seen
+from asched.core.state.facts import Gone, Seen
 from asched.host.inbox import FACTS_FIRST, FACTS_PER_TURN, INTAKE_S, Inbox
-from tests.builders import a_node, a_pod
+from tests.builders import a_pod
 
 
 def a_version(name: str, version: int) -> Pod:
@@ -89,60 +87,3 @@ def test_after_a_silence_it_is_not_known_how_long_facts_take() -> None:
         inbox.put(Seen(POD, a_version(f"p{i}", 1)))
 
     assert len(versions(inbox)) == FACTS_FIRST
-
-
-def test_a_deletion_and_a_list_end_the_folding_of_what_they_are_about_alone() -> None:
-    inbox = Inbox(lambda: None)
-    node = a_node("n").build()
-    for fact in (
-        Seen(POD, a_version("p", 1)),
-        Seen(POD, a_version("q", 1)),
-        Seen(NODE, node),
-        Gone(POD, a_version("q", 2)),
-        Seen(POD, a_version("p", 2)),  # folded: only the other pod went
-        Listed(POD, (a_version("p", 3),)),
-        Seen(POD, a_version("p", 4)),  # not folded: it would come before the list
-        Seen(NODE, node),  # folded: only pods were listed
-    ):
-        inbox.put(fact)
-    handed_out = inbox.drain()
-    assert [(type(fact), getattr(fact, "kind", None)) for fact in handed_out] == [
-        (Seen, POD),
-        (Seen, POD),
-        (Seen, NODE),
-        (Gone, POD),
-        (Listed, POD),
-        (Seen, POD),
-    ]
-    seen = [fact.obj for fact in handed_out if isinstance(fact, Seen) and fact.kind is POD]
-    assert [pod.metadata.resource_version for pod in seen] == ["2", "1", "4"]
-
-
-def test_it_is_known_of_which_kinds_something_waits() -> None:
-    inbox = Inbox(lambda: None)
-    inbox.put(Bound(1))
-    assert not inbox.has_of(POD)
-    inbox.put(Seen(POD, a_version("p", 1)))
-    assert (inbox.has_of(POD), inbox.has_of(NODE)) == (True, False)
-    inbox.drain()
-    assert not inbox.has_of(POD)
-
-
-@pytest.mark.parametrize(("each_s", "then"), [(INTAKE_S / 8, 16), (INTAKE_S / 4, 4)])
-def test_a_share_grows_up_to_the_time_it_may_take_and_shrinks_beyond(
-    each_s: float, then: int
-) -> None:
-    inbox = Inbox(lambda: None)
-    for i in range(100):
-        inbox.put(Seen(POD, a_version(f"p{i}", 1)))
-    inbox.took(len(inbox.drain()) * each_s)
-    assert len(inbox.drain()) == then
-
-
-def test_a_turn_that_was_handed_nothing_says_nothing_of_how_long_facts_take() -> None:
-    inbox = Inbox(lambda: None)
-    inbox.drain()
-    inbox.took(100 * INTAKE_S)
-    for i in range(100):
-        inbox.put(Seen(POD, a_version(f"p{i}", 1)))
-    assert len(inbox.drain()) == FACTS_FIRST

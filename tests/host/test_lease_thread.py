@@ -1,18 +1,14 @@
 """The lease beside a loop that decides: kept through long turns, given back when it goes silent."""
 
 import asyncio
-import io
-import logging
 import threading
 import time
 
 import pytest
 
 from asched.core.leader.election import Rules
-from asched.host import lease_thread
 from asched.host.election import Stand
 from asched.host.lease_thread import LeaseThread
-from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, connect
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.faults import Fault
@@ -111,74 +107,6 @@ async def test_a_turn_longer_than_the_lease_does_not_lose_it(elsewhere, leads):
     assert after["renewTime"] > before["renewTime"]
 
 
-async def test_a_loop_that_went_silent_gives_the_lease_back_and_ends(
-    elsewhere, leads, monkeypatch, caplog
-):
-    """1. It leads and beats. 2. It stands still. 3. Nothing may leave, and the next one leads."""
-    monkeypatch.setattr(lease_thread, "SILENT_S", 3)
-    monkeypatch.setattr(lease_thread, "LOOK_S", 0.1)
-    ended, seen = threading.Event(), []
-    rules = {"lease_s": 60.0, "renew_s": 40.0}
-    me = leads("me", end=lambda: (seen.append(me.may_act()), ended.set()), rules=rules)
-    await within(HANG_S, me.is_leading.wait())
-    for _ in range(4):
-        me.beat()
-        await asyncio.sleep(0.1)
-    assert me.may_act()
-    with caplog.at_level(logging.ERROR):
-        assert ended.wait(20)  # this is where the loop stands
-
-    assert seen == [False]
-    assert elsewhere.lease()["holderIdentity"] == "me", "whoever follows is told that it died"
-    assert elsewhere.lease()["leaseDurationSeconds"] == 1
-    (line,) = [record for record in caplog.records if "has not turned" in record.message]
-    assert "assert ended.wait(20)" in line.getMessage()
-    other = leads("other", rules=rules)
-    await within(HANG_S, other.is_leading.wait())
-
-
-async def test_a_loop_that_stands_in_a_log_nobody_reads_is_given_up_all_the_same(
-    elsewhere, leads, monkeypatch
-):
-    monkeypatch.setattr(lease_thread, "SILENT_S", 1)
-    monkeypatch.setattr(lease_thread, "LOOK_S", 0.1)
-    monkeypatch.setattr(lease_thread, "TELLING_S", 0.1)
-    ended = threading.Event()
-    me = leads("me", end=ended.set, rules={"lease_s": 60.0, "renew_s": 40.0})
-    await within(HANG_S, me.is_leading.wait())
-    me.beat()
-    full = logging.StreamHandler(io.StringIO())
-    logging.getLogger("asched").addHandler(full)
-    try:
-        with full.lock:  # as a thread does that writes
-            assert ended.wait(20)
-    finally:
-        logging.getLogger("asched").removeHandler(full)
-    assert elsewhere.lease()["leaseDurationSeconds"] == 1
-
-
-async def test_a_standby_is_not_ended_for_its_silence(leads, monkeypatch):
-    """It holds nothing back; whoever probes it will find out."""
-    me = leads(rules={"lease_s": 60.0, "renew_s": 40.0})
-    await within(HANG_S, me.is_leading.wait())
-    monkeypatch.setattr(lease_thread, "SILENT_S", 0.2)
-    monkeypatch.setattr(lease_thread, "LOOK_S", 0.01)
-    ended = threading.Event()
-    other = leads("other", end=ended.set)
-
-    async def beat():
-        while True:
-            me.beat()
-            await asyncio.sleep(0.01)
-
-    beating = asyncio.ensure_future(beat())
-    await asyncio.sleep(0.5)
-    beating.cancel()
-
-    assert not ended.is_set()
-    assert not other.task.done()
-
-
 async def test_whoever_is_told_to_stop_leaves_no_request_and_no_thread(elsewhere, leads):
     me = leads()
     await within(HANG_S, me.is_leading.wait())
@@ -203,20 +131,3 @@ async def test_an_orderly_end_hands_on_over_the_connection_of_the_loop(elsewhere
 
     assert not me.may_act()
     assert elsewhere.lease()["holderIdentity"] == ""
-
-
-async def test_credentials_that_cannot_be_read_for_a_moment_are_read_again(leads, monkeypatch):
-    """An exec plugin may fail now and then; the loop that decides has its own already."""
-    tries = []
-
-    async def moody(options, **more):
-        tries.append(options)
-        if len(tries) < 3:
-            raise ConnectError("the plugin said no")
-        return await connect(options, **more)
-
-    monkeypatch.setattr(lease_thread, "connect", moody)
-    me = leads()
-
-    await within(HANG_S, me.is_leading.wait())
-    assert len(tries) == 3

@@ -175,28 +175,6 @@ async def test_evictions_under_way_are_counted_once_there_was_one() -> None:
         assert made.dispatcher.evicting == 0
 
 
-async def test_nothing_leaves_behind_the_fence() -> None:
-    """No loop in front of it that would look at the lease: the dispatcher looks by itself."""
-    seen: list[str] = []
-    leads = True
-
-    async def note(request: Any, wire: Any) -> bytes:
-        nonlocal leads
-        seen.append(request.path)
-        leads = False  # while the first one was under way
-        return await accept(request, wire)
-
-    async with bench(note, may_send=lambda: leads, qps=50.0, burst=1) as made:
-        made.dispatcher.submit(bind(1))
-        made.dispatcher.submit(bind(2))
-        await made.perform(bind(3))
-        made.dispatcher.submit(DeletePod(id=4, pod=pod()))
-        await asyncio.sleep(0.2)
-
-        assert seen == ["/api/v1/namespaces/t/pods/p1/binding"]
-        assert [answer.effect_id for answer in made._answers] == [1]
-
-
 class Asked:
     """Extenders that note who asks them."""
 

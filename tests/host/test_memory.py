@@ -132,44 +132,6 @@ def test_what_became_garbage_later_goes_too(looks: list[int]) -> None:
     assert looks == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize("at", range(1, YOUNG_LOOKS + 1))
-def test_no_pause_looks_through_many(at: int, looks: list[int], monkeypatch) -> None:
-    """A turn made more than that: they are taken out of sight, and go by their references."""
-    monkeypatch.setattr(memory, "PAUSE_CONTAINERS_MAX", 3_000)
-    clock = Clock()
-    collector = Collector(clock)
-    gc.disable()
-    collector.settle()
-    for _ in range(at - 1):
-        clock.look(collector)
-
-    made = [[number] for number in range(3_001)]
-    clock.look(collector)
-    assert len(looks) == at - 1
-    assert are_out_of_sight(made)
-
-    frozen = gc.get_freeze_count()
-    made.clear()
-    assert frozen - gc.get_freeze_count() >= 3_001
-    ring = a_ring()
-    clock.look(collector)
-    assert ring() is None
-
-
-def test_old_ones_count_when_it_is_their_turn(looks: list[int], monkeypatch) -> None:
-    monkeypatch.setattr(memory, "PAUSE_CONTAINERS_MAX", 3_000)
-    clock = Clock()
-    collector = Collector(clock)
-    gc.disable()
-    collector.settle()
-    made = []
-    for _ in range(YOUNG_LOOKS):
-        made.append([[number] for number in range(1_000)])
-        clock.look(collector)
-
-    assert looks == [0] * (YOUNG_LOOKS - 1)
-
-
 def test_a_pause_is_short_though_containers_are_given_back_meanwhile(looks: list[int]) -> None:
     """As many go as come: Python's own count of young ones stays where it is."""
     clock = Clock()

@@ -17,7 +17,6 @@ import pytest
 
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.gates import parse as parse_gates
-from asched.host import hearing
 from asched.host.configuration.file import load_config
 from asched.host.process import Plan, runner, schedule
 from asched.kube.session import ConnectionOptions
@@ -232,16 +231,6 @@ async def test_every_extension_point_of_a_plain_pod_is_timed(tmp_path):
         *("PreEnqueue", "PreFilter", "Filter", "PostFilter", "Reserve", "Permit"),
         *("PreBindPreFlight", "PreBind", "Bind", "PostBind"),
     }
-
-
-async def test_an_api_server_that_went_away_is_no_secret(tmp_path, monkeypatch):
-    monkeypatch.setattr(hearing, "DEAF_S", 1.0)
-    async with a_process(tmp_path, elects=False) as process:
-        await process.server.stop()
-
-        text = await process.until("/readyz?verbose", lambda status, _: status == 500, token="")
-        assert "[-]sched-handler-sync failed" in text
-        assert (await process.ask("/livez", token=""))[0] == 200
 
 
 async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):

@@ -1,7 +1,6 @@
 """A 200 that is no JSON, or another object than was asked for, ends no task: it is asked again."""
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,9 +9,6 @@ from asched.host.configuration.policy_configmap import fetch_policy
 from asched.host.election import Campaign, Stand
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, connect
-from asched.serve import access
-from asched.serve.access import Access
-from asched.serve.options import AccessOptions, AuthenticationOptions
 from asched.serve.telemetry.metrics import Metrics
 from tests.kube.scripted import reply, scripted
 
@@ -51,43 +47,6 @@ async def test_an_election_goes_on():
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await session.close()
-
-
-async def test_the_authorities_are_looked_up_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(access, "LOOK_AGAIN_S", 0.0)
-    config_map = {"data": {"client-ca-file": "first"}}
-
-    async def good(_seen, _wire):
-        return reply(200, config_map)
-
-    trusted = asyncio.Event()
-
-    def trust(authorities):
-        if authorities == "second":
-            trusted.set()
-
-    async with scripted(good) as server:
-        (tmp_path / "kubeconfig").write_text(
-            "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {}}],"
-            f" clusters: [{{name: k, cluster: {{server: '{server.url}'}}}}],"
-            " contexts: [{name: c, context: {cluster: k, user: u}}]}"
-        )
-        options = AccessOptions(
-            authentication=AuthenticationOptions(
-                authentication_kubeconfig=str(tmp_path / "kubeconfig")
-            )
-        )
-        opened = await Access.open(options, Metrics().access, ConnectionOptions(master=server.url))
-        server.handler = senseless()
-        following = asyncio.create_task(opened.follow(SimpleNamespace(trust=trust)))
-        await asked_again(server, following)
-        config_map["data"]["client-ca-file"] = "second"
-        server.handler = good
-        await trusted.wait()
-        assert not following.done()
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
-        await opened.close()
 
 
 @pytest.mark.parametrize("senseless_answer", SENSELESS[:3])

@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from asched.host import tasks
-from asched.host.tasks import Tasks, Unawaited, in_thread, tell_loop
+from asched.host.tasks import Tasks, in_thread, tell_loop
 from tests.patience import HANG_S
 
 
@@ -82,36 +81,6 @@ async def test_whoever_waits_no_more_is_not_told() -> None:
             await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert trouble == []
-
-
-async def test_an_executor_works_in_threads_that_hold_nobody_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tasks, "THREADS_MAX", 2)
-    executor, go, running = Unawaited(), threading.Event(), list[int]()
-
-    def work(number: int, *, twice: bool = False) -> int:
-        running.append(number)
-        assert threading.current_thread().daemon
-        go.wait(HANG_S)
-        return number * (2 if twice else 1)
-
-    made = [executor.submit(work, number, twice=number == 1) for number in range(4)]
-    async with asyncio.timeout(HANG_S):
-        while len(running) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-    late = next(made[n] for n in range(4) if n not in running)
-    assert late.cancel(), "it has not begun"
-    executor.shutdown()  # and is not waited for
-    go.set()
-    expected = {0: 0, 1: 2, 2: 2, 3: 3}
-    for number, one in enumerate(made):
-        if one is not late:
-            assert await asyncio.wrap_future(one) == expected[number]
-    assert late.cancelled()
-    failing = executor.submit(lambda: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
-        await asyncio.wrap_future(failing)
 
 
 async def test_a_loop_that_has_ended_hears_nothing_and_another_one_what_it_is_told() -> None:

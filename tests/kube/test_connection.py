@@ -4,18 +4,14 @@ import asyncio
 import gc
 import socket
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from asched.kube.connection import PIECES_BYTES_MAX
 from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, TransportError
-from asched.kube.session import ConnectionOptions, connect
 from asched.kube.sockets import KEEPALIVE_IDLE_S, set_keepalive
 from asched.kube.transport import ERROR_BYTES_MAX
 from tests.kube.conftest import session_with
 from tests.kube.scripted import reply, scripted, status
-from tests.kube.test_credentials import kubeconfig
 
 
 @pytest.fixture
@@ -110,38 +106,6 @@ async def test_an_error_without_end_is_read_to_its_bound(server, transport):
         assert await stream.read_all() == b"x" * ERROR_BYTES_MAX
 
 
-def open_sockets():
-    files = Path("/proc/self/fd").iterdir()
-    return sum(file.is_socket() for file in files)
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets as Linux shows them")
-async def test_a_stream_that_is_left_waits_for_no_farewell_of_a_silent_server(
-    certificates, tmp_path
-):
-    left = asyncio.Event()
-
-    async def silent(_seen, wire):
-        await wire.start_stream()
-        wire._writer.transport.pause_reading()  # it will not see that we go
-        left.set()
-        await asyncio.Event().wait()
-
-    async with scripted(silent, certificates.server_context()) as server:
-        cluster = {"certificate-authority": str(certificates.ca_file)}
-        path = kubeconfig(tmp_path / "config", server.url, cluster=cluster)
-        session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
-        transport = session.general
-        before = open_sockets()
-        async with transport.stream("/w", timeout_s=20):
-            await left.wait()
-            assert open_sockets() == before + 2  # both ends are here
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert open_sockets() <= before + 1
-        await session.close()
-
-
 async def test_after_a_deadline_no_idle_connection_is_trusted():
     """A box on the way that swallows one connection swallows the others, too."""
 
@@ -221,19 +185,6 @@ async def test_a_stream_over_a_connection_the_server_had_closed_is_asked_for_aga
     assert len(server.seen) == 3
 
 
-async def test_a_stream_that_never_begins_is_given_up(server, session, monkeypatch):
-    from asched.kube import fast
-
-    async def silent(_seen, _wire):
-        await asyncio.Event().wait()
-
-    server.handler = silent
-    monkeypatch.setattr(fast, "HEADER_TIMEOUT_S", 0.05)
-    with pytest.raises(DeadlineExceeded):
-        async with session.general.stream("/w", timeout_s=5):
-            pytest.fail("it has no head")
-
-
 async def test_a_stream_may_end_with_its_connection(server, session):
     async def unframed(_seen, wire):
         await wire.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall")
@@ -243,29 +194,6 @@ async def test_a_stream_may_end_with_its_connection(server, session):
     server.handler = unframed
     async with session.general.stream("/w", timeout_s=5) as stream:
         assert b"".join([piece async for piece in stream.chunks()]) == b"all of it"
-
-
-async def test_a_server_waits_for_who_reads_slowly(server, session):
-    """Else a burst would be held in memory, however large."""
-    sent, last = 0, asyncio.Event()
-
-    async def flood(_seen, wire):
-        nonlocal sent
-        await wire.start_stream()
-        for _ in range(400):
-            await wire.chunk(b"x" * 100_000)
-            sent += 100_000
-        await wire.end_stream()
-        last.set()
-
-    server.handler = flood
-    async with session.general.stream("/w", timeout_s=60) as stream:
-        for _ in range(1000):
-            await asyncio.sleep(0)
-        assert not last.is_set()
-        assert stream._reader.size <= 2 * PIECES_BYTES_MAX
-        assert sum([len(piece) async for piece in stream.chunks()]) == 40_000_000
-    assert sent == 40_000_000
 
 
 async def test_what_came_before_a_break_is_read_first(server, session):

@@ -2,16 +2,13 @@
 
 import asyncio
 import json
-import os
 import stat
 import sys
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from asched.kube import certificates as edge_certificates
 from asched.kube import credentials
-from asched.kube import kubeconfig as kubeconfigs
 from asched.kube.credentials import Source, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, connect
@@ -97,22 +94,6 @@ async def test_user_and_password_make_a_basic_header(tmp_path):
     assert (await load_credentials(Source(path))).authorization == "Basic dTpw"
 
 
-async def test_a_service_account_is_used_inside_a_pod(tmp_path, monkeypatch, certificates, clock):
-    token = tmp_path / "token"
-    token.write_text("first")
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
-    monkeypatch.setattr(kubeconfigs, "SERVICE_ACCOUNT", tmp_path)
-    (tmp_path / "ca.crt").write_bytes(certificates.ca_file.read_bytes())
-    found = await load_credentials(Source())
-    assert (found.url, found.is_tls) == ("https://[fd00::1]:6443", True)
-    assert found.authorization == "Bearer first"
-    token.write_text("second\n")
-    clock.now_s += credentials.TOKEN_CHECK_S
-    found.keep_fresh()
-    assert found.authorization == "Bearer second"
-
-
 async def test_a_token_file_is_read_again(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("old\n")
@@ -157,29 +138,6 @@ def exec_plugin(folder, expiry=""):
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(script)}}
-
-
-async def test_an_exec_plugin_runs_again_when_its_token_expires(tmp_path, clock):
-    user = exec_plugin(tmp_path, expiry="2001-01-01T00:00:00Z")
-    found = await load_credentials(Source(kubeconfig(tmp_path / "config", "http://a:1", user)))
-    assert found.authorization == "Bearer token-1"
-    clock.now_s += credentials.TOKEN_CHECK_S
-    found.keep_fresh()
-    assert found.authorization == "Bearer token-1"  # until the other is there
-    await found._renewal
-    assert found.authorization == "Bearer token-2"
-
-
-@pytest.mark.parametrize(("left_s", "runs_again"), [(None, False), (90, False), (50, True)])
-async def test_a_token_is_kept_until_a_minute_before_its_end(tmp_path, clock, left_s, runs_again):
-    ends = datetime.now(UTC) + timedelta(seconds=left_s or 0)
-    user = exec_plugin(tmp_path, ends.isoformat() if left_s else "")
-    path = kubeconfig(tmp_path / "config", "http://a:1", user)
-    found = await load_credentials(Source(path))
-    clock.now_s += credentials.TOKEN_CHECK_S
-    found.keep_fresh()
-    assert (found._renewal is not None) is runs_again
-    await found.close()
 
 
 async def test_the_namespace_that_is_meant_is_the_contexts_or_the_default_one(tmp_path):
@@ -258,38 +216,6 @@ async def test_the_tls_server_name_replaces_the_address(tmp_path, certificates):
                     with pytest.raises(Exception, match="not trusted"):
                         await transport.request("GET", "/")
             await session.close()
-
-
-async def test_a_client_certificate_is_shown_and_taken_anew_when_it_changes(
-    tmp_path, certificates, clock
-):
-    shown = []
-
-    async def who(_seen, wire):
-        peer = wire._writer.get_extra_info("peercert")
-        shown.append(dict(part[0] for part in peer["subject"])["commonName"])
-        return reply(200, b"{}")
-
-    first_crt, first_key = certificates.issue("first")
-    second_crt, second_key = certificates.issue("second")
-    crt, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    crt.write_bytes(first_crt.read_bytes())
-    key.write_bytes(first_key.read_bytes())
-    async with scripted(who, certificates.server_context(client_ca=True)) as server:
-        user = {"client-certificate": str(crt), "client-key": str(key)}
-        path = kubeconfig(tmp_path / "c", server.url, user, tls_cluster(certificates))
-        session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
-        pool = session.pool(1)
-        await pool.request("GET", "/")
-        crt.write_bytes(second_crt.read_bytes())
-        key.write_bytes(second_key.read_bytes())
-        os.utime(crt, ns=(1, 1))
-        clock.now_s += edge_certificates.FILES_CHECK_S
-        session.credentials.tls()  # as any new connection does
-        await pool.request("GET", "/")
-        await session.general.request("GET", "/")
-        await session.close()
-    assert shown == ["first", "second", "second"]
 
 
 ONE = "current-context: c\ncontexts: [{name: c, context: {cluster: k"

@@ -20,10 +20,7 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import NODE
 from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Bound, Done, ReadPlaced, Refused, Unknown
-from asched.kube import courtesy
-from asched.kube.courtesy import STATUSES_BUSY, limit_of
 from asched.kube.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
-from asched.kube.events import EventRecorder
 from asched.kube.lanes import QUEUE_MAX
 from tests.kube.conftest import session_with
 from tests.kube.scripted import reply, scripted, status
@@ -32,14 +29,6 @@ from tests.patience import HANG_S
 
 def pod(name="a"):
     return PodRef(namespace="t", name=name, uid=f"u-{name}")
-
-
-async def test_a_recorder_that_knows_no_event_yet_is_the_one_that_is_used():
-    recorder = EventRecorder("host", lambda: 7)
-    async with scripted(lambda *_: None) as server, session_with(server) as session:
-        made = Dispatcher(session, [].append, recorder=recorder)
-
-    assert made._recorder is recorder
 
 
 def bind(id_, name="a"):
@@ -232,56 +221,6 @@ async def test_no_lane_exceeds_its_bound_of_requests_in_flight():
     assert made.server.connection_count == 3
 
 
-async def test_courtesy_gives_way_to_bindings():
-    """1. One binding is under way. 2. Another waits behind it. 3. Courtesy has waited long."""
-    release = asyncio.Event()
-
-    async def held(seen, wire):
-        if seen.path.endswith("/binding"):
-            await release.wait()
-        return await accept(seen, wire)
-
-    few = {Lane.BINDING: 1, Lane.EVENT: 10, Lane.STATUS: 5}
-    async with bench(held, concurrency={**CONCURRENCY, **few}) as made:
-        dispatcher = made.dispatcher
-        events, statuses = (dispatcher._lanes[lane] for lane in (Lane.EVENT, Lane.STATUS))
-        now_s = asyncio.get_running_loop().time()
-
-        def limits(at_s):
-            return [limit_of(state, dispatcher._first, at_s) for state in (events, statuses)]
-
-        assert limits(now_s) == [10, 5]
-        made.submit(bind(1))
-        assert limits(now_s) == [0, STATUSES_BUSY]
-        made.submit(bind(2, "b"))
-        assert limits(now_s) == [0, 0]
-
-        made.submit(event("c"), patch(3, "c"))
-        ages_s = (0.5, 5.5, 7.5, 10.0, 11.0)
-        assert [limits(events.queue.oldest_s + age_s)[0] for age_s in ages_s] == [0, 1, 5, 10, 10]
-        assert [limits(statuses.queue.oldest_s + age_s)[1] for age_s in ages_s] == [0, 1, 3, 5, 5]
-        release.set()
-        await made.answered(3)
-    assert len(made.sent("/events")) == 1
-
-
-async def test_courtesy_behind_bindings_that_hang_is_sent_in_the_end(monkeypatch):
-    monkeypatch.setattr(courtesy, "SHARE_S", 0.05)
-    release = asyncio.Event()
-
-    async def held(seen, wire):
-        if seen.path.endswith("/binding"):
-            await release.wait()
-        return await accept(seen, wire)
-
-    async with bench(held) as made:
-        made.submit(bind(1), event("c"))
-        await made.server.has_seen(2)
-        assert len(made.sent("/events")) == 1
-        release.set()
-        await made.answered(1)
-
-
 async def test_newer_patches_of_a_pod_replace_waiting_ones():
     release = asyncio.Event()
 
@@ -411,15 +350,6 @@ async def test_a_rate_is_kept_when_one_is_set():
         made.submit(*(bind(n, f"p{n}") for n in range(1, 16)))
         await made.answered(15)
         assert loop.time() - started_s >= 10 / 50 * 0.9
-
-
-async def test_a_look_that_is_due_at_once_can_be_put_forward_and_back():
-    async with bench(accept) as made:
-        now_s = asyncio.get_running_loop().time()
-        for when_s in (now_s + 0.01, now_s - 1.0, now_s, now_s + 5.0):
-            made.dispatcher._pump_at(when_s)
-        made.submit(bind(1))
-        await made.answered(1)
 
 
 async def test_events_have_a_rate_of_their_own():

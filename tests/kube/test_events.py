@@ -170,15 +170,6 @@ def test_live_series_are_refreshed_and_quiet_ones_finished(recorder, clock):
     assert recorder.record(failed("series")).is_patch is False
 
 
-def test_memory_is_bounded(recorder, monkeypatch):
-    monkeypatch.setattr(events, "SERIES_MAX", 10)
-    for number in range(50):
-        recorder.record(failed(version=str(number)))
-    assert len(recorder) == 10
-    assert recorder.record(failed(version="0")).is_patch is False
-    assert recorder.record(failed(version="49")).is_patch is True
-
-
 @pytest.mark.parametrize(
     ("note", "length"), [("a" * 2000, 1024), ("é" * 600, 1024), ("x" + "é" * 600, 1023), ("", 0)]
 )

@@ -9,13 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from asched.kube import credentials, exec_plugin
+from asched.kube import exec_plugin
 from asched.kube.credentials import Source, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.exec_plugin import ExecPlugin, Printed, run
-from asched.kube.leases import LeaseClient
-from asched.kube.session import ConnectionOptions, connect
-from tests.kube.scripted import reply, status
 from tests.kube.test_credentials import kubeconfig
 
 V1 = "client.authentication.k8s.io/v1"
@@ -102,67 +99,6 @@ async def test_a_plugin_that_is_not_installed_says_how_to_get_it():
         await run(missing, {})
 
 
-HANGS = """
-child = os.fork()
-if child:
-    open(os.environ['PIDS'], 'w').write(f'{os.getpid()} {child}')
-time.sleep(1000)
-"""
-
-
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-async def test_a_plugin_that_hangs_is_ended_with_its_children(tmp_path, monkeypatch):
-    pids = tmp_path / "pids"
-    hanging = plugin(tmp_path, HANGS, env=[exec_plugin.Variable("PIDS", str(pids))])
-    running = asyncio.create_task(run(hanging, {}))
-    while not (pids.exists() and pids.read_text()):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    monkeypatch.setattr(exec_plugin, "EXEC_S_MAX", 0.05)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    for pid in pids.read_text().split():
-        while is_alive(pid):  # noqa: ASYNC110  # nobody tells when a process is gone
-            await asyncio.sleep(0.01)
-    with pytest.raises(ConnectError, match=r"has not answered within 0.05 s"):
-        await run(hanging, {})
-
-
-async def test_neither_a_request_nor_the_lease_waits_for_a_plugin(server, tmp_path, monkeypatch):
-    """The token is about to expire and the plugin hangs: all go on with the old one."""
-    now_s = 1000.0
-    monkeypatch.setattr(credentials, "monotonic", lambda: now_s)
-    count = tmp_path / "count"
-    said = (
-        f"{credential(token='old', expirationTimestamp='2001-01-01T00:00:00Z')}; sys.stdout.flush()"
-    )
-    plugin(
-        tmp_path,
-        f"if os.path.exists({str(count)!r}): time.sleep(1000)\nopen({str(count)!r}, 'w')\n{said}",
-    )
-    user = {"exec": {"command": str(tmp_path / "plugin"), "apiVersion": V1}}
-    path = kubeconfig(tmp_path / "config", server.url, user)
-    lease = {"metadata": {"resourceVersion": "1"}, "spec": {}}
-
-    async def stored(_seen, _wire):
-        return reply(200, lease)
-
-    server.handler = stored
-    session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
-    leases = LeaseClient(session, "kube-system", "asched", timeout_s=30.0)
-    now_s += credentials.TOKEN_CHECK_S
-    assert await leases.get() == lease
-    assert (await session.general.request("GET", "/")).status == 200
-    assert session.credentials._renewal is not None  # it hangs still
-    assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer old"}
-    await session.close()
-
-
 @pytest.mark.parametrize("turns", range(4))
 async def test_who_gives_up_while_a_plugin_is_being_started_leaves_no_process(tmp_path, turns):
     asked = plugin(tmp_path, "time.sleep(1000)")
@@ -174,28 +110,3 @@ async def test_who_gives_up_while_a_plugin_is_being_started_leaves_no_process(tm
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert children() == before
-
-
-async def test_a_refused_request_waits_for_a_plugin_within_its_own_time(
-    server, tmp_path, monkeypatch
-):
-    count = tmp_path / "count"
-    plugin(
-        tmp_path,
-        f"if os.path.exists({str(count)!r}): time.sleep(1000)\nopen({str(count)!r}, 'w')\n"
-        f"{credential(token='old')}",
-    )
-    user = {"exec": {"command": str(tmp_path / "plugin"), "apiVersion": V1}}
-    path = kubeconfig(tmp_path / "config", server.url, user)
-
-    async def refused(_seen, _wire):
-        return reply(401, status(401, "Unauthorized", "Unauthorized"))
-
-    server.handler = refused
-    session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
-    answer = await session.pool(1).request("GET", "/", timeout_s=0.2)
-    assert answer.status == 401
-    assert len(server.seen) == 1
-    (running,) = (session.credentials._renewal,)
-    await session.close()
-    assert running.cancelled()

@@ -4,7 +4,6 @@ import asyncio
 import json
 from contextlib import asynccontextmanager, suppress
 
-import aiohttp
 import pytest
 from msgspec.structs import replace
 
@@ -15,8 +14,6 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.timestamp import NS_PER_SECOND
 from asched.core.state.facts import Refused, Replied, Unknown
-from asched.kube import certificates as edge_certificates
-from asched.kube import extender_http
 from asched.kube.errors import ConnectError
 from asched.kube.extenders import Extenders, observe_nothing
 from asched.kube.originals import Originals
@@ -207,20 +204,6 @@ async def test_the_timeout_covers_the_whole_question(server):
     assert late == Unknown(3, f'Post "{server.url}/sched/bind": no answer within 0.05 s')
 
 
-@pytest.mark.parametrize(("given_s", "taken_s"), [(0, 5.0), (2, 2.0)])
-async def test_a_question_is_given_the_time_that_is_configured(monkeypatch, given_s, taken_s):
-    given = []
-
-    def post(_session, _url, *, timeout, **_):
-        given.append(timeout.total)
-        raise TimeoutError
-
-    monkeypatch.setattr(aiohttp.ClientSession, "post", post)
-    async with asking("http://x", http_timeout_ns=given_s * NS_PER_SECOND) as extenders:
-        assert isinstance(await extenders.ask(question()), Unknown)
-    assert given == [taken_s]
-
-
 @pytest.mark.parametrize(
     ("is_late", "why"),
     [
@@ -242,24 +225,6 @@ async def test_an_answer_that_breaks_off_is_told_otherwise_than_one_that_never_c
         answer = await extenders.ask(question("bind"))
     assert isinstance(answer, Unknown)
     assert answer.message.startswith(f'Post "{server.url}/sched/bind": {why}')
-
-
-@pytest.mark.parametrize(("over", "is_taken"), [(0, True), (1, False)])
-async def test_how_large_an_answer_may_be_grows_with_its_question(
-    server, monkeypatch, over, is_taken
-):
-    monkeypatch.setattr(extender_http, "ANSWER_BYTES_MAX", 10)
-    body = {"NodeNames": ["n"] * 100}
-    size = 10 + 4 * len(b'{"NodeNames":%s}' % json.dumps(["n"] * 100, separators=",:").encode())
-
-    async def answer(_seen, _wire):
-        return reply(200, b"{}" + b" " * (size - 2 + over))
-
-    server.handler = answer
-    async with asking(server) as extenders:
-        told = await extenders.ask(question(**body))
-    too_large = f"the answer of {server.url}/sched/filter is too large for its question"
-    assert told == (Replied(3, {}) if is_taken else Refused(3, 200, too_large))
 
 
 async def test_a_prefix_arrives_as_it_was_written(server):
@@ -440,12 +405,6 @@ async def test_of_one_that_is_configured_no_more_only_what_is_under_way_is_known
     assert said == [f"extender {prefix} does not answer prio"] * 3
 
 
-async def test_who_has_no_extenders_pays_for_none():
-    extenders = Extenders([])
-    assert extenders._http is None
-    await extenders.close()
-
-
 async def test_files_of_new_ones_that_cannot_be_used_leave_the_old_ones():
     config = ExtenderTLSConfig(ca_file="/nonexistent/ca")
 
@@ -482,34 +441,3 @@ def test_what_is_kept_whole_may_change_and_what_was_missed_must_be_listed():
     assert originals.want((POD, NODE), with_placed_pods=True) == (POD,)
     assert originals.want((POD,), with_placed_pods=True) == ()
     assert (originals.count(POD), originals.count(NODE)) == (1, 0)
-
-
-async def test_files_that_were_rotated_are_read_again(certificates, tmp_path, monkeypatch):
-    now_s = 0.0
-    monkeypatch.setattr(edge_certificates, "monotonic", lambda: now_s)
-    shown = []
-
-    async def who(_seen, wire):
-        shown.append(wire._writer.get_extra_info("peercert")["subject"][0][0][1])
-        return reply(200, {})
-
-    files = tmp_path / "tls.crt", tmp_path / "tls.key"
-
-    def rotate(name):
-        for file, issued in zip(files, certificates.issue(name), strict=True):
-            file.unlink(missing_ok=True)
-            file.write_bytes(issued.read_bytes())
-
-    rotate("first")
-    tls = ExtenderTLSConfig(
-        ca_file=str(certificates.ca_file), cert_file=str(files[0]), key_file=str(files[1])
-    )
-    async with (
-        scripted(who, certificates.server_context(client_ca=True)) as server,
-        asking(server, enable_https=True, tls_config=tls) as extenders,
-    ):
-        await extenders.ask(question())
-        rotate("second")
-        now_s += edge_certificates.FILES_CHECK_S
-        await extenders.ask(question())
-    assert shown == ["first", "second"]

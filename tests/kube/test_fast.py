@@ -4,11 +4,9 @@ import asyncio
 
 import pytest
 
-from asched.kube import fast
 from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.kube.fast import FastTransport
 from tests.kube.scripted import reply
-from tests.patience import HANG_S
 
 
 async def test_a_fast_pool_never_opens_more_than_its_limit(server, session):
@@ -28,43 +26,6 @@ async def test_a_fast_pool_never_opens_more_than_its_limit(server, session):
     assert {answer.status for answer in await asyncio.gather(*tasks)} == {200}
     assert server.connection_count == 3
     assert len(server.seen) == 10
-
-
-async def test_a_burst_opens_few_connections_at_a_time_and_uses_those(server, session, monkeypatch):
-    """A handshake costs as much as a request: what finds none free waits for who is faster."""
-    pool = session.pool(64)
-    monkeypatch.setattr(fast, "OPENING_MAX", 2)
-    opening, most = pool._connect, 0
-
-    async def counted(deadline_s):
-        nonlocal most
-        most = max(most, pool._opening + 1)
-        return await opening(deadline_s)
-
-    monkeypatch.setattr(pool, "_connect", counted)
-    tasks = [asyncio.ensure_future(pool.request("POST", "/", b"{}")) for _ in range(64)]
-    assert {answer.status for answer in await asyncio.gather(*tasks)} == {200}
-
-    assert most == 2
-    assert server.connection_count < 64
-
-
-async def test_streams_do_not_wait_for_each_others_connections(server, session, monkeypatch):
-    """Each keeps its own for minutes."""
-    monkeypatch.setattr(fast, "OPENING_MAX", 1)
-
-    async def held(_seen, _wire):
-        await asyncio.Event().wait()
-
-    server.handler = held
-    tasks = [asyncio.ensure_future(session.general.request("GET", "/")) for _ in range(5)]
-    assert session.general._opening == 0
-    await asyncio.sleep(0)
-    assert session.general._opening == 5
-    await server.has_seen(5)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_fast_pool_without_a_free_connection_sends_nothing(server, session):
@@ -127,14 +88,6 @@ async def test_a_connection_closed_while_idle_is_not_used_again(server, session)
         await asyncio.sleep(0)
     assert (await pool.request("POST", "/", b"{}")).status == 201
     assert server.connection_count == 2
-
-
-async def test_a_server_that_closes_at_once_has_been_sent_nothing(session, server, monkeypatch):
-    monkeypatch.setattr(fast.Connection, "is_open", property(lambda _self: False))
-    pool = session.pool(1)
-    with pytest.raises(ConnectFailed, match="closed the connection at once"):
-        await pool.request("POST", "/", b"{}")
-    assert server.seen == []
 
 
 async def test_closing_leaves_no_connection_behind(session, server):
@@ -304,36 +257,3 @@ async def test_a_connection_given_up_a_moment_ago_is_not_used_again(server, sess
     pool.distrust(pool.loop.time())
     assert (await pool.request("POST", "/", b"{}")).status == 200
     assert [seen.connection for seen in server.seen] == [1, 2]
-
-
-@pytest.mark.parametrize(("idle_s", "connections"), [(49.0, 1), (51.0, 2)])
-async def test_an_idle_connection_is_given_up_before_others_would_close_it(
-    server, session, idle_s, connections
-):
-    """Balancers do so after 60 s."""
-    pool = session.pool(1)
-    await pool.request("GET", "/")
-    pool._idle[0].idle_since_s -= idle_s
-    await pool.request("GET", "/")
-    assert server.connection_count == connections
-
-
-async def test_a_turn_that_came_too_late_is_passed_on(server, session):
-    """1. One is under way. 2. A second and a third wait. 3. The second gives up as it gets it."""
-    release = asyncio.Event()
-
-    async def held(_seen, _wire):
-        await release.wait()
-        return reply(200, b"")
-
-    server.handler = held
-    pool = session.pool(1)
-    first, second, third = (
-        asyncio.ensure_future(pool.request("GET", f"/{n}", timeout_s=HANG_S)) for n in range(3)
-    )
-    await server.has_seen(1)
-    turn = pool._waiters[0]
-    turn.add_done_callback(lambda _: second.cancel())
-    release.set()
-    assert [(await one).status for one in (first, third)] == [200, 200]
-    assert second.cancelled()

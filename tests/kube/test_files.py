@@ -12,12 +12,11 @@ import pytest
 from asched.cli.pages import PageError, own_token
 from asched.core.config.v1 import ExtenderTLSConfig
 from asched.host.configuration.file import UnreadableFileError, read_text
-from asched.kube import credentials, exec_plugin, extenders, files
+from asched.kube import credentials, exec_plugin, extenders
 from asched.kube.errors import ConnectError
 from asched.kube.exec_plugin import ExecPlugin, Printed
 from asched.kube.files import file_content, file_text
 from asched.kube.kubeconfig import Login, read_kubeconfigs
-from asched.serve import access
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates
 
@@ -60,10 +59,6 @@ def _serving(file: str) -> None:
     Certificates(ServingOptions(bind_address="127.0.0.1", secure_port=0, **files))
 
 
-def _client_ca(file: str) -> None:
-    access._file(file)
-
-
 def _kubeconfig(file: str) -> None:
     read_kubeconfigs([Path(file)])
 
@@ -90,19 +85,6 @@ def test_a_device_without_an_end_is_named_in_one_line(reads: Callable[[str], Non
     with pytest.raises(ERRORS, match=r"larger than \d+ bytes") as caught:
         reads(ENDLESS)
     assert ENDLESS in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("reads", READERS)
-def test_a_pipe_without_a_writer_is_named_in_one_line(
-    reads: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "PIPE_WAIT_S", 0.001)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with pytest.raises(ERRORS, match="a pipe to which nobody wrote") as caught:
-        reads(str(pipe))
-    assert str(pipe) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -7,7 +7,6 @@ import orjson
 import pytest
 
 from asched.core.model.kinds import NODE, POD, Kind
-from asched.kube import heads
 from asched.kube.errors import Expired, Forbidden, ProtocolBroken
 from asched.kube.heads import ACCEPT, Head, Heads
 from asched.kube.pace import ReflectorOptions
@@ -66,20 +65,6 @@ async def test_pages_hold_who_each_object_is_and_follow_the_server_to_the_last()
         {**limit, "continue": "two"},
         {**limit, "continue": "three"},
     ]
-
-
-async def test_there_is_a_rest_between_pages_and_none_after_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rests = []
-
-    async def sleep(seconds: float) -> None:
-        rests.append(seconds)
-
-    monkeypatch.setattr(heads.asyncio, "sleep", sleep)
-    server = Server(page(token="two"), page(token="three"), page())
-    found = [len(rests) async for _ in heads_of(server).pages(0.25)]
-    assert (found, rests) == ([0, 1, 2], [0.25, 0.25])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """Kubeconfigs: several read as one, whom we pretend to be, and what may not be written anywhere."""
 
-import base64
 import json
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from asched.kube.credentials import Source, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import read_kubeconfigs
 from asched.kube.session import ConnectionOptions, connect
-from tests.kube.scripted import reply, scripted
+from tests.kube.scripted import reply
 from tests.kube.test_credentials import kubeconfig
 
 
@@ -153,36 +151,6 @@ async def test_a_token_cannot_smuggle_a_header(tmp_path):
         await load_credentials(Source(path))
 
 
-async def test_embedded_certificates_need_no_file(tmp_path, certificates, monkeypatch):
-    def read_only(*_args, **_more):
-        raise OSError(30, "Read-only file system")
-
-    for name in ("mkstemp", "mkdtemp", "NamedTemporaryFile", "TemporaryFile"):
-        monkeypatch.setattr(tempfile, name, read_only)
-
-    def data(path):
-        return base64.b64encode(path.read_bytes()).decode()
-
-    shown = []
-
-    async def who(_seen, wire):
-        shown.append(wire._writer.get_extra_info("peercert")["subject"])
-        return reply(200, b"{}")
-
-    crt, key = certificates.issue("me")
-    async with scripted(who, certificates.server_context(client_ca=True)) as server:
-        path = kubeconfig(
-            tmp_path / "config",
-            server.url,
-            {"client-certificate-data": data(crt), "client-key-data": data(key)},
-            {"certificate-authority-data": data(certificates.ca_file)},
-        )
-        session = await connect(ConnectionOptions(kubeconfig=path))
-        await session.pool(1).request("GET", "/")
-        await session.close()
-    assert shown == [((("commonName", "me"),),)] * 2
-
-
 async def test_an_authority_beside_blind_trust_is_refused_as_kubectl_refuses_it(tmp_path):
     cluster = {"certificate-authority": "/ca", "insecure-skip-tls-verify": True}
     path = kubeconfig(tmp_path / "config", "https://a:1", cluster=cluster)
@@ -213,23 +181,6 @@ def test_what_has_no_end_is_refused_in_one_line(tmp_path):
             read_kubeconfigs([tmp_path / "k"])
     with pytest.raises(ConnectError, match="larger than"):
         read_kubeconfigs([Path("/dev/zero")])
-
-
-async def test_a_pipe_is_read_once_and_remembered(tmp_path, monkeypatch):
-    """As of `--kubeconfig <(...)`: it is read again whenever credentials are renewed."""
-    kubeconfig(tmp_path / "file", "http://127.0.0.1:1", {"token": "t"})
-    content = (tmp_path / "file").read_bytes()
-    read, written = os.pipe()
-    os.write(written, content)
-    os.close(written)
-    pipe = f"/dev/fd/{read}"
-    monkeypatch.setattr("asched.kube.kubeconfig._pipes", {})
-    try:
-        credentials = await load_credentials(Source(kubeconfig=pipe))
-        await credentials.renew()
-    finally:
-        os.close(read)
-    assert credentials.authorization == "Bearer t"
 
 
 async def test_a_device_without_an_end_is_no_kubeconfig():

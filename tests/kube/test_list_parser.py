@@ -5,12 +5,11 @@ import random
 
 import pytest
 
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import POD
 from asched.kube import list_parser
 from asched.kube.codec import KindCodec
 from asched.kube.errors import ProtocolBroken
 from asched.kube.list_parser import ListParser
-from asched.kube.originals import Originals
 
 #: What lies between two objects, where it does not separate any: in strings and inner arrays.
 SNARE = '"},{"metadata":{"name":"'
@@ -92,84 +91,6 @@ def test_objects_that_are_malformed_are_named_and_left_out():
     assert [one.metadata.name for one in found] == [f"p{i}" for i in range(40) if i != 11]
     assert told == ["t/p11"]
     assert early
-
-
-def test_whole_objects_are_kept_for_those_who_want_them():
-    originals = Originals([NODE])
-    codec = KindCodec(NODE, lambda *_: None, originals)
-    items = [{"metadata": {"name": f"n{i}", "uid": f"u{i}"}, "extra": i} for i in range(40)]
-    found, _, early = parsed(text_of(items), random.Random(3), codec=codec)
-    assert len(found) == 40
-    assert early
-    assert all(f"n{i}" in originals._kept[NODE.resource] for i in range(40))
-
-
-def fed(body, size=20, **parser):
-    """Byte by byte, as it were: a parser, and what it gave early."""
-    one, early = ListParser(KindCodec(POD, lambda *_: None)), []
-    for name, value in parser.items():
-        setattr(one, name, value)
-    kept = 0
-    for start in range(0, len(body), size):
-        early += one.feed(body[start : start + size])
-        kept = max(kept, len(one._kept))
-    return one, early, kept
-
-
-def test_one_object_that_is_larger_than_a_part_is_kept_until_it_ends():
-    items = [pod(0), pod(1, annotations={"a": "x" * 2000}), pod(2), *map(pod, range(3, 20))]
-    parser, early, _ = fed(text_of(items))
-    assert [one.metadata.name for one in (*early, *parser.end().objects)] == [
-        f"p{i}" for i in range(20)
-    ]
-    assert len(early) > 10
-
-
-def test_a_head_that_is_larger_than_a_part_is_kept_until_it_ends():
-    parser, early, _ = fed(text_of([pod(i) for i in range(20)], version="7" * 1000))
-    assert len(early) > 10
-    assert len(early) + len(parser.end().objects) == 20
-
-
-def test_no_more_than_a_part_and_an_object_is_kept():
-    body = text_of([pod(i) for i in range(100)])
-    _, early, kept = fed(body)
-    assert len(early) > 90
-    assert kept < 300 + 2 * len(json.dumps(pod(0))) + len(text_of([]))
-
-
-@pytest.mark.parametrize("spelled", ["as a server does", "otherwise", "with snares"])
-def test_how_often_it_is_looked_for_a_place_to_cut_grows_with_the_parts_of_the_list(
-    spelled, monkeypatch
-):
-    """Not with the pieces it comes in: to look costs as much as is kept, to decode as well."""
-    looks, decoded = [], []
-
-    class Kept(bytearray):
-        def find(self, what):
-            looks.append(what)
-            return super().find(what)
-
-        def rfind(self, what):
-            looks.append(what)
-            return super().rfind(what)
-
-    def array(self, text):
-        decoded.append(len(text))
-        return decode(self, text)
-
-    decode = KindCodec.array
-    monkeypatch.setattr(KindCodec, "array", array)
-    items = [pod(i) for i in range(60)]
-    for one in items if spelled == "with snares" else ():
-        one["spec"]["volumes"] = [{"metadata": {"name": f"v{k}"}} for k in range(9)]
-    body = text_of(items)
-    if spelled == "otherwise":
-        body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}).encode()
-    parser, _, _ = fed(body, _kept=Kept())
-    assert len(parser.end().objects) > 0
-    assert len(looks) <= 2 * (len(body) / 300 + 1)
-    assert sum(decoded) <= 2 * len(body)
 
 
 @pytest.mark.parametrize("cut", [100, 2000, -1])

@@ -7,7 +7,7 @@ import pytest
 
 from asched.kube.backoff import INITIAL_S
 from asched.kube.errors import ConnectionLost, TransportError, api_error
-from asched.kube.pace import Company, Pauses, ReflectorOptions, stream_s
+from asched.kube.pace import Company, Pauses, ReflectorOptions
 
 
 class Naps:
@@ -85,19 +85,3 @@ async def test_a_cancelled_pause_leaves_nothing():
     await a_few_rounds()
     assert len(asyncio.all_tasks()) == before - 2
     company.answered()
-
-
-def test_streams_are_asked_to_live_for_up_to_a_third_longer_and_while_in_doubt_shortly():
-    options = ReflectorOptions(rng=random.Random(1))
-    asked = [stream_s(options, is_probe=False) for _ in range(200)]
-    assert 15.0 <= min(asked) < 15.5
-    assert 19.5 < max(asked) <= 20.0
-    assert stream_s(options, is_probe=True) == 5.0
-
-
-async def test_nothing_is_kept_of_a_pause_that_is_over():
-    company = Company()
-    naps, pausing = await begun(company, ConnectionLost("reset"), failures=1)
-    naps.over.set()
-    await pausing
-    assert not company._pausing

@@ -99,25 +99,3 @@ def test_what_one_list_leaves_out_stays_for_a_while() -> None:
         known = past.with_it([told("n1", 2 + at)])
         assert {one.metadata.name for one in known} == {"n1", "n2"}
     assert {one.metadata.name for one in past.with_it([told("n1", 50)])} == {"n1"}
-
-
-async def test_pauses_are_stretched_by_up_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses_s: list[float] = []
-    async with polling([reply(200, {"metadata": {}, "items": []})]) as (poller, facts):
-
-        async def sleep(seconds: float) -> None:
-            pauses_s.append(seconds)
-            if len(pauses_s) == 50:
-                raise asyncio.CancelledError
-
-        async def once() -> None:
-            facts.append(Listed(poller.kind, ()))
-
-        monkeypatch.setattr(asyncio, "sleep", sleep)
-        monkeypatch.setattr(poller, "once", once)
-        with pytest.raises(asyncio.CancelledError):
-            await poller.run()
-        monkeypatch.undo()
-    assert len(facts) == 50
-    assert 0.01 <= min(pauses_s) < 0.0102
-    assert 0.0108 < max(pauses_s) <= 0.011

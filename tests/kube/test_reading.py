@@ -5,8 +5,7 @@ import random
 import pytest
 
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
-from asched.kube import reading
-from asched.kube.errors import ConnectFailed, Forbidden, NotFound, ProtocolBroken, Unauthorized
+from asched.kube.errors import ConnectFailed, Forbidden, NotFound, Unauthorized
 from asched.kube.reading import LineSplitter, explain_failure, runs_backwards
 
 
@@ -23,15 +22,6 @@ def test_any_cut_gives_the_same_lines(seed):
         wire = wire[cut:]
     assert found == lines
     assert splitter.feed(b"\n") == [b"unfinished"]
-
-
-def test_a_line_without_end_is_given_up_at_the_bound(monkeypatch):
-    monkeypatch.setattr(reading, "LINE_BYTES_MAX", 100)
-    splitter = LineSplitter()
-    assert splitter.feed(b"a" * 90 + b"\n" + b"b" * 90) == [b"a" * 90]
-    assert splitter.feed(b"b" * 10) == []
-    with pytest.raises(ProtocolBroken, match="no end within 100 B"):
-        splitter.feed(b"b")
 
 
 @pytest.mark.parametrize(

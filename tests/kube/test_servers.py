@@ -19,7 +19,7 @@ from asched.core.framework.effects import (
     PodRef,
     ReadPod,
 )
-from asched.core.model.kinds import KINDS, NAMESPACE, NODE, POD, POD_GROUP
+from asched.core.model.kinds import KINDS, NAMESPACE, POD, POD_GROUP
 from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import (
     Bound,
@@ -29,7 +29,6 @@ from asched.core.state.facts import (
     ReadGone,
     ReadPlaced,
     Refused,
-    Seen,
     Unknown,
 )
 from asched.kube.dispatch import Dispatcher
@@ -348,52 +347,4 @@ async def test_a_binding_whose_answer_is_lost_is_settled_by_reading(embedded):
         answer = await cluster.answer(dispatcher, Bind(id=1, pod=pod, node="n0"))
         assert isinstance(answer, Unknown)
         assert await cluster.answer(dispatcher, ReadPod(id=2, pod=pod)) == ReadPlaced(2, "n0")
-    await session.close()
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_under_faults_the_facts_end_as_the_store(embedded, seed):
-    """Watches are dropped and expired while nodes come, change and go."""
-    embedded.faults.add(Fault("drop_watch", path="/nodes", rate=0.2, count=12))
-    embedded.faults.add(Fault("expire_watch", path="/nodes", rate=0.1, count=4))
-    embedded.faults._random.seed(seed)
-    session = await connect(ConnectionOptions(kubeconfig=str(embedded.path)))
-    cluster = Cluster(session)
-    known = {}
-
-    def follow(fact):
-        match fact:
-            case Listed():
-                known.clear()
-                known.update({o.metadata.name: o.metadata.resource_version for o in fact.objects})
-            case Seen():
-                known[fact.obj.metadata.name] = fact.obj.metadata.resource_version
-            case Gone():
-                known.pop(fact.obj.metadata.name, None)
-        cluster.put(fact)
-
-    reflector = Reflector(NODE, session.general, follow)
-    task = asyncio.ensure_future(reflector.run())
-    await reflector.synced.wait()
-    for number in range(60):
-        name = f"n{number % 7}"
-        if embedded.get("nodes", "", name) is None:
-            embedded.create("nodes", {"metadata": {"name": name}})
-        elif number % 3:
-            body = json.dumps({"metadata": {"labels": {"at": str(number)}}}).encode()
-            await session.general.request(
-                "PATCH", f"/api/v1/nodes/{name}", body, content_type="application/merge-patch+json"
-            )
-        else:
-            await session.general.request("DELETE", f"/api/v1/nodes/{name}")
-    embedded.faults.clear()
-    embedded.create("nodes", {"metadata": {"name": "last"}})
-    await cluster.until(lambda: "last" in known)
-    stored = {
-        node["metadata"]["name"]: node["metadata"]["resourceVersion"]
-        for node in embedded.list("nodes")
-    }
-    assert known == stored
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
     await session.close()

@@ -1,7 +1,5 @@
 """Connecting, and what a user reads when it does not work."""
 
-import asyncio
-
 import pytest
 
 from asched.kube.errors import ConnectError, ConnectFailed, Forbidden, NotFound, ProtocolBroken
@@ -49,21 +47,6 @@ async def test_whoever_cannot_connect_leaves_nothing_open(server, unused_tcp_por
         with pytest.raises(ConnectError):
             await connect(ConnectionOptions(master=url))
     assert len(closed) == 2
-
-
-async def test_closing_ends_all_that_was_asked_for(server, unused_tcp_port):
-    session = await connect(ConnectionOptions(master=server.url))
-    pool, other = session.pool(1), session.pool(1)
-    await asyncio.gather(*(each.request("GET", "/") for each in (pool, other, session.general)))
-
-    async def without_end():
-        await asyncio.Event().wait()
-
-    session.credentials.renew = without_end
-    renewal = session.credentials._begin()
-    await session.close()
-    assert [each.connection_count for each in (pool, other, session.general)] == [0, 0, 0]
-    assert renewal.cancelled()
 
 
 async def test_pools_are_named_and_fenced(session, server):

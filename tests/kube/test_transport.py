@@ -263,32 +263,6 @@ async def test_an_endless_answer_is_given_up_at_the_bound(transport, server, mon
         await transport.request("GET", "/", timeout_s=20.0)
 
 
-async def test_a_request_that_was_not_let_in_is_repeated_as_it_was(
-    transport, server, session, monkeypatch
-):
-    async def guarded(seen, _wire):
-        return reply(200 if seen.headers.get("authorization") else 401, b"x" * 7)
-
-    async def reload(used, timeout_s):
-        assert used is None
-        assert 0.0 < timeout_s <= 9.0
-        session.credentials.authorization = "Bearer new"
-        return True
-
-    server.handler = guarded
-    monkeypatch.setattr(session.credentials, "reload", reload)
-    answer = await transport.request(
-        "PATCH", "/p?q=r", b"{}", content_type="a/1", accept="b/1", timeout_s=9.0
-    )
-    assert (answer.status, answer.body) == (200, b"x" * 7)
-    first, second = server.seen
-    for name in ("content-type", "accept", "content-length"):
-        assert first.headers[name] == second.headers[name]
-    assert (second.method, second.target, second.body) == ("PATCH", "/p?q=r", b"{}")
-    assert (second.headers["content-type"], second.headers["accept"]) == ("a/1", "b/1")
-    assert [(one.code, one.sent, one.received) for one in session.exchanges] == [("200", 2, 7)]
-
-
 def test_a_line_without_a_colon_is_no_header():
     answer = Reply(200, b"", b"HTTP/1.1 200 X\r\nlonely\r\nA-b:  c: d \r\na-b: e\r\n\r\n")
     names = ("lonely", "a-B", "", "HTTP/1.1 200 X")

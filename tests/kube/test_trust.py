@@ -1,6 +1,5 @@
 """Whom clients trust: as Go does, whoever is asked and whatever Python runs this."""
 
-import argparse
 import datetime as dt
 import ssl
 from pathlib import Path
@@ -11,12 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import asched
-from asched.cli import pages
-from asched.core.config.v1 import Extender, ExtenderTLSConfig
-from asched.kube import certificates as edge_certificates
-from asched.kube.certificates import client_context, load_pem, self_signed
+from asched.kube.certificates import client_context, load_pem
 from asched.kube.credentials import Source, load_credentials
-from asched.kube.extenders import Extenders
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates as ServingCertificates
 from tests.kube.conftest import Certificates
@@ -57,23 +52,6 @@ async def test_a_cluster_whose_authority_lacks_extensions_is_reached(strict_pyth
         session = await connect(ConnectionOptions(kubeconfig=path))
         assert (await session.pool(1).request("GET", "/")).status == 200
         await session.close()
-
-
-async def test_an_extender_whose_authority_lacks_extensions_is_reached(strict_python, old):
-    tls = ExtenderTLSConfig(ca_file=str(old.ca_file))
-    extender = Extender(url_prefix="https://127.0.0.1:1", enable_https=True, tls_config=tls)
-    asked = Extenders([extender])
-    context = asked._tls_arguments(extender)["ssl"]
-    await asked.close()
-    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
-    assert context.verify_mode is ssl.CERT_REQUIRED
-
-
-def test_a_page_whose_authority_lacks_extensions_is_reached(strict_python, old):
-    args = argparse.Namespace(ca_file=str(old.ca_file), insecure_skip_tls_verify=False)
-    context = pages._tls(args, "https://localhost", entrusts=True)
-    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
-    assert context.verify_mode is ssl.CERT_REQUIRED
 
 
 def test_nobody_makes_a_context_for_asking_otherwise():
@@ -185,33 +163,3 @@ def test_a_locked_key_is_refused_and_nobody_asked_for_its_passphrase():
     )
     with pytest.raises(ssl.SSLError):
         load_pem(client_context(), pem(certificate), locked)
-
-
-def test_changed_files_are_read_again_and_half_of_a_pair_is_waited_out(tmp_path, monkeypatch):
-    now_s = 0.0
-    monkeypatch.setattr(edge_certificates, "monotonic", lambda: now_s)
-    crt, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-
-    def write(file, content):
-        file.unlink(missing_ok=True)
-        file.write_bytes(content)
-
-    def make():
-        context = client_context()
-        load_pem(context, crt.read_bytes(), key.read_bytes())
-        return context
-
-    first, second = self_signed(["a"]), self_signed(["b"])
-    write(crt, first[0])
-    write(key, first[1])
-    rotating = edge_certificates.Rotating(make, [str(crt), str(key)])
-    one = rotating.context()
-    now_s += edge_certificates.FILES_CHECK_S
-    assert rotating.context() is one
-    write(crt, second[0])
-    assert rotating.context() is one
-    now_s += edge_certificates.FILES_CHECK_S
-    assert rotating.context() is one
-    write(key, second[1])
-    now_s += edge_certificates.FILES_CHECK_S
-    assert rotating.context() is not one

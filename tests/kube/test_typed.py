@@ -48,34 +48,6 @@ async def test_there_is_no_client_before_the_scheduler_has_connected() -> None:
             pass
 
 
-async def test_a_client_asks_where_and_as_the_scheduler_does_at_that_moment(
-    tmp_path: Any, server: Any
-) -> None:
-    token = tmp_path / "token"
-    token.write_text("old")
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
-        f"clusters: [{{name: k, cluster: {{server: '{server.url}/base', "
-        "proxy-url: 'http://p.example:3128', tls-server-name: n.example}}]\n"
-        "users: [{name: u, user: {tokenFile: token, as: them}}]\n"
-    )
-    access, credentials = ApiAccess(), await load_credentials(Source(str(kubeconfig)))
-    access.open(credentials)
-    async with access() as client:
-        configuration = client.configuration
-        assert configuration.host == f"{server.url}/base"
-        assert configuration.proxy == "http://p.example:3128"
-        assert configuration.tls_server_name == "n.example"
-        for written in ("old", "new"):
-            token.write_text(written)
-            credentials._due_s = 0.0  # it is looked at now and then
-            headers: dict[str, str] = {}
-            await client.update_params_for_auth(headers, {}, [])
-            assert headers == {"Authorization": f"Bearer {written}", "Impersonate-User": "them"}
-    await access.close()
-
-
 async def test_another_client_follows_where_the_credentials_change(
     tmp_path: Any, server: Any
 ) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from asched.core.model.kinds import NODE, POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1, Kind
+from asched.core.model.kinds import NODE, POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Listed
-from asched.kube import pace, watch
-from asched.kube.errors import ConnectionLost
+from asched.kube import pace
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.transport import Reply
@@ -147,28 +146,6 @@ async def test_a_kind_that_appears_after_the_start_is_found_in_its_version() -> 
         world.create("crew", ALPHA)
         await world.until(lambda: world.known == {"crew"})
         assert world.lists[-1] == (ALPHA, ["crew"])
-
-
-async def test_a_connection_that_breaks_while_an_absent_kind_is_asked_about_ends_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = 0
-
-    async def breaking(transport: Any, kind: Kind) -> Kind | None:
-        nonlocal asked
-        asked += 1
-        if asked % 2:
-            raise ConnectionLost("the connection broke")
-        return await served_version(transport, kind)
-
-    async with following() as world:
-        monkeypatch.setattr(watch, "served_version", breaking)
-        await world.until(lambda: asked > 4)
-
-        world.server.ctx.alpha.add(ALPHA)
-        world.create("crew", ALPHA)
-
-        await world.until(lambda: world.known == {"crew"})
 
 
 async def test_both_spellings_of_the_disruption_mode_are_understood() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.facts import Gone, Listed, Seen
-from asched.kube import lists as listing
 from asched.kube import reading, watch
 from asched.kube.backoff import INITIAL_S
 from asched.kube.errors import Forbidden, NotFound
@@ -82,58 +81,6 @@ async def test_changes_among_the_initial_events_count():
         assert world.facts[0].objects[0].metadata.resource_version == "4"
 
 
-def pod(name, version, node_name="n1"):
-    return {**node(name, version), "spec": {"nodeName": node_name}}
-
-
-#: Two parts and a rest, of two servers.
-IN_PARTS = {
-    "streamed": [initial(*(pod(f"p{i}", i) for i in range(5)), version=9)],
-    "in pages": [
-        answers(400, "BadRequest"),
-        lists(*(pod(f"p{i}", i) for i in range(2)), version=9, token="more"),
-        lists(*(pod(f"p{i}", i) for i in range(2, 4)), version=9, token="yet more"),
-        lists(pod("p4", 4), version=9),
-    ],
-}
-
-
-@pytest.mark.parametrize("way", IN_PARTS)
-async def test_the_first_list_of_pods_is_handed_over_as_it_comes(way, monkeypatch):
-    monkeypatch.setattr(listing, "PART", 2)
-    again = streams(("ERROR", status(410, "Expired", "too old")))
-    world = World(*IN_PARTS[way], again, initial(*(pod(f"p{i}", i) for i in range(4)), version=12))
-    async with living(world, kind=POD) as reflector:
-        *parts, whole = [fact for fact in world.facts if isinstance(fact, Listed)]
-        assert reflector.list_count == 2
-    assert [(len(one.objects), one.part, one.has_more) for one in parts] == [
-        (2, 0, True),
-        (2, 1, True),
-        (1, 2, False),
-    ]
-    names = [obj.metadata.name for one in parts for obj in one.objects]
-    assert names == [f"p{i}" for i in range(5)]
-    assert (len(whole.objects), whole.part, whole.has_more) == (4, 0, False)
-
-
-async def test_a_list_that_breaks_off_begins_again_with_its_first_part(monkeypatch):
-    monkeypatch.setattr(listing, "PART", 2)
-    broken = streams(*(("ADDED", pod(f"p{i}", i)) for i in range(3)))
-    world = World(broken, lists(*(pod(f"p{i}", i) for i in range(3)), version=9))
-    async with living(world, kind=POD):
-        parts = [(fact.part, fact.has_more) for fact in world.facts if isinstance(fact, Listed)]
-    assert parts == [(0, True), (0, True), (1, False)]
-
-
-async def test_a_pod_that_went_after_its_part_was_handed_over_begins_a_new_list(monkeypatch):
-    monkeypatch.setattr(listing, "PART", 2)
-    events = [("ADDED", pod(f"p{i}", i)) for i in range(2)] + [("DELETED", pod("p0", 5))]
-    world = World(streams(*events), initial(pod("p1", 1), version=9))
-    async with living(world, kind=POD):
-        parts = [(f.part, f.has_more) for f in world.facts if isinstance(f, Listed)]
-    assert parts == [(0, True), (0, False)]
-
-
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -153,19 +100,6 @@ async def test_a_server_that_does_not_stream_lists_is_asked_for_pages(refusal):
     assert (world.queries[1]["limit"], world.queries[1]["resourceVersion"]) == ("500", "0")
     assert world.queries[2]["resourceVersion"] == "7"
     assert world.failures == []
-
-
-async def test_a_server_that_never_ends_its_initial_events_is_asked_for_pages(monkeypatch):
-    monkeypatch.setattr(listing, "INITIAL_SILENCE_S", 0.05)
-
-    async def endless(_seen, wire):
-        await wire.start_stream()
-        await wire.event("ADDED", node("a", 1))
-        await asyncio.Event().wait()
-
-    world = World(endless, lists(node("a", 1)))
-    async with living(world):
-        assert world.told == [("a",)]
 
 
 async def test_pages_are_put_together():
@@ -487,17 +421,6 @@ async def test_a_resource_that_was_there_is_never_emptied(kind, caplog):
     assert [type(error) for _, error in world.failures] == [NotFound] * 4
     assert max(world.waits_s) < 2 * RETRY_S_MAX
     assert "what is known of them stays in use" in caplog.text
-
-
-@pytest.mark.parametrize("refusal", [(401, "Unauthorized"), (403, "Forbidden"), (503, "Down")])
-async def test_a_refused_stream_is_opened_again_from_its_version(refusal):
-    refused = [answers(*refusal)] * 3
-    world = World(initial(node("a", 1)), *refused, streams(("ADDED", node("b", 11))))
-    async with living(world) as reflector:
-        assert world.told == [("a",), "+b@11"]
-        assert reflector.list_count == 1
-    assert {query.get("resourceVersion") for query in world.queries[1:5]} == {"10"}
-    assert 1 < len(world.waits_s) <= 3  # credentials are read anew before a 401 is believed
 
 
 async def test_an_unreachable_server_keeps_the_gate_shut():

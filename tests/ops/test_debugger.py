@@ -1,6 +1,5 @@
 """What SIGUSR2 finds: objects the API server has otherwise, and counts that have drifted."""
 
-import asyncio
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from asched.core.state.cluster import Cluster
-from asched.ops import debugger
 from asched.ops.debugger import Debugger
 from tests.builders import a_cluster, a_node, a_pod
 
@@ -48,28 +46,3 @@ async def test_a_count_that_drifted_is_named(cluster: Cluster, said: Any) -> Non
     assert finding[0] == "Count mismatch"
     assert finding[1]["found"] == "node n1, requested, cpu: kept 501, counted 500"
     assert end[1]["mismatches"] == 1
-
-
-async def test_columns_on_trial_are_waited_for(
-    cluster: Cluster, said: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(debugger, "LOOK_S", 0.001)
-    guest = cluster.classes.info_of(a_pod("guest").requests(cpu="1").build())
-    with cluster.supposing().there([guest], 0):
-        counting = asyncio.create_task(a_debugger(cluster).count_again())
-        await asyncio.sleep(0.01)
-        assert said() == []
-    await counting
-
-    assert [message for message, _ in said()] == ["recount finished"]
-
-
-async def test_columns_that_stay_on_trial_are_left_alone(
-    cluster: Cluster, said: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(debugger, "TRIAL_S", 0.01)
-    guest = cluster.classes.info_of(a_pod("guest").requests(cpu="1").build())
-    with cluster.supposing().there([guest], 0):
-        await a_debugger(cluster).count_again()
-
-    assert [message for message, _ in said()] == ["Nothing was recounted: columns are on trial"]

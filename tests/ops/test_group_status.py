@@ -7,15 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP
 from asched.core.state.facts import Fact
-from asched.kube import lists
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import Reflector
-from asched.ops import group_status
 from asched.ops.group_status import GroupStatus
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
@@ -146,30 +142,6 @@ async def test_a_group_is_told_its_phases_from_the_first_pod_to_the_last() -> No
         assert world.status("crew").get("running", 0) == 0
 
 
-async def test_what_was_written_counts_although_its_watch_is_late() -> None:
-    """A group that has finished stays so, also if its pods go at once."""
-    async with a_world() as world:
-        world.group("crew", 2)
-        for name in ("a", "b"):
-            world.pod(name, "crew")
-            await world.tell(name, "Running")
-        await world.phase("crew", "Running")
-        world.late = []
-        await world.tell("a", "Succeeded")
-        await world.until(lambda: world.status("crew").get("succeeded") == 1)
-        await world.tell("b", "Succeeded")
-        await world.phase("crew", "Finished")
-        for name in ("a", "b"):
-            await world.delete(name)
-        await world.until(lambda: not world.controller._members)
-        late, world.late = world.late, None
-        for fact in late:
-            world.hear(fact)
-            await asyncio.sleep(0.05)
-        assert world.status("crew")["phase"] == "Finished"
-        assert (world.status("crew").get("running", 0), world.status("crew")["succeeded"]) == (0, 2)
-
-
 async def test_a_failed_pod_that_no_other_watch_shows_fails_its_group() -> None:
     async with a_world() as world:
         world.group("crew", 1)
@@ -178,19 +150,6 @@ async def test_a_failed_pod_that_no_other_watch_shows_fails_its_group() -> None:
         await world.phase("crew", "Running")
         await world.tell("a", "Failed")
         await world.phase("crew", "Failed")
-
-
-async def test_a_list_in_parts_is_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that starts beside many pods that run."""
-    monkeypatch.setattr(lists, "PART", 2)
-    async with a_world(follows=False) as world:
-        world.group("crew", 5)
-        for at in range(5):
-            world.pod(f"p{at}", "crew")
-            await world.tell(f"p{at}", "Running")
-        world.follow()
-        await world.phase("crew", "Running")
-        assert world.status("crew")["running"] == 5
 
 
 async def test_pods_of_other_namespaces_do_not_count() -> None:
@@ -213,28 +172,6 @@ async def test_pods_that_go_bring_the_group_back() -> None:
         await world.phase("crew", "Pending")
 
 
-async def test_a_standby_writes_nothing_and_makes_up_for_it_as_a_leader(monkeypatch) -> None:
-    monkeypatch.setattr(group_status, "LOOK_S", 0.01)
-    async with a_world() as world:
-        world.may_act = False
-        world.group("crew", 1)
-        await asyncio.sleep(0.2)
-        assert not world.written
-        world.may_act = True
-        await world.phase("crew", "Pending")
-
-
-async def test_switched_off_it_writes_nothing(monkeypatch) -> None:
-    monkeypatch.setattr(group_status, "LOOK_S", 0.01)
-    async with a_world() as world:
-        world.args = CoschedulingArgs(status_controller=False)
-        await asyncio.sleep(0.05)
-        world.group("crew", 1)
-        await asyncio.sleep(0.2)
-        assert not world.written
-        assert not world.status("crew")
-
-
 async def test_nothing_is_written_twice_while_the_watch_is_behind() -> None:
     async with a_world() as world:
         for number in range(20):
@@ -242,26 +179,3 @@ async def test_nothing_is_written_twice_while_the_watch_is_behind() -> None:
         await world.until(lambda: world.written["Pending"] >= 20)
         await asyncio.sleep(0.1)
         assert world.written == {"Pending": 20}
-
-
-async def test_one_that_cannot_be_written_holds_up_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_status, "RETRY_S", 10 * HANG_S)
-    monkeypatch.setattr(group_status, "LOOK_S", 0.01)
-    async with a_world() as world:
-        request = world.session.general.request
-
-        async def failing(method: str, path: str, *args: Any, **more: Any) -> Any:
-            reply = await request(method, path, *args, **more)
-            return type(reply)(503, b"{}") if path.endswith("/theirs/status") else reply
-
-        monkeypatch.setattr(world.session.general, "request", failing)
-        world.may_act = False
-        world.group("theirs", 1)
-        world.group("ours", 1)
-        await world.until(lambda: len(world.controller._groups) == 2)
-        world.may_act = True
-
-        await world.phase("ours", "Pending")
-        assert world.written["error"] == 1

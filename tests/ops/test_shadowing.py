@@ -1,7 +1,6 @@
 """`asched run --shadow` as a whole: beside another scheduler, with read rights, to its report."""
 
 import asyncio
-import json
 import os
 import signal
 from pathlib import Path
@@ -92,36 +91,6 @@ async def beside(tmp_path: Path) -> Any:
 
 def theirs(name: str, cpu: str = "100m") -> Json:
     return a_pod(name, cpu, schedulerName=THEIRS)
-
-
-async def test_with_read_rights_alone_it_counts_and_writes_nothing(
-    beside: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(
-        "asched.serve.telemetry.client_metrics.ClientMetrics.requested",
-        lambda _, made: asked.append(f"{made.method} {made.code}"),
-    )
-    report = beside.folder / "report.json"
-    caplog.set_level("INFO")
-    plan = run.plan_of(beside.options(f"--shadow-report={report}"))
-    running = asyncio.ensure_future(schedule(plan))
-    await until(lambda: "synced" in caplog.messages)
-    await beside.their_decisions(*(theirs(f"web-{n}") for n in range(20)), theirs("big", "64"))
-    assert plan.shadow is not None
-    counts = plan.shadow.tally.decisions
-    await until(lambda: sum(counts.values()) >= 21)
-    events = [e for e in beside.server.list("events") if "asched" in str(e.get("source"))]
-    os.kill(os.getpid(), signal.SIGTERM)
-    assert await running == 0
-    assert {one.split()[0] for one in asked} == {"GET"}
-    assert not [one for one in asked if one.endswith(" 403")]
-    assert events == []
-    assert beside.server.list("leases") == []
-    found = json.loads(report.read_text())["profiles"][THEIRS]
-    assert set(found["placed"]["outcomes"]) <= {"same", "tie", "lag"}
-    assert sum(found["placed"]["outcomes"].values()) == 20
-    assert found["unschedulable"]["outcomes"] == {"same": 1}
 
 
 async def test_the_report_goes_to_standard_output_if_no_file_is_named(

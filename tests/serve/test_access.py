@@ -1,8 +1,6 @@
 """Whom a page believes: the cluster's ConfigMap, and what flags say instead."""
 
-import asyncio
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -142,50 +140,6 @@ async def test_who_cannot_read_it_begins_without_it_if_that_is_tolerated(
     await made.close()
 
 
-async def test_it_is_looked_at_again_and_what_makes_no_sense_changes_no_proxy(
-    opened, server, monkeypatch
-):
-    """Source: apiserver's requestheader_controller.go: what it cannot read leaves it as it was."""
-    made, trusted, looks, asleep = await opened(), [], asyncio.Queue(), asyncio.Event()
-
-    async def sleep(seconds):
-        assert seconds == access.LOOK_AGAIN_S
-        asleep.set()
-        await looks.get()
-
-    monkeypatch.setattr(access, "asyncio", SimpleNamespace(sleep=sleep))
-    following = asyncio.create_task(made.follow(SimpleNamespace(trust=trusted.append)))
-    for number, (changes, code) in enumerate(
-        [
-            ({"client-ca-file": "others"}, 200),
-            ({"requestheader-allowed-names": "{}"}, 200),
-            ({"requestheader-allowed-names": "null"}, 403),
-            ({}, 200),
-        ]
-    ):
-        server.data |= changes
-        server.code = code
-        await asleep.wait()
-        asleep.clear()
-        looks.put_nowait(None)
-        await asleep.wait()
-        assert made.authenticator.client_authorities == "others"
-        assert made.authenticator.proxy.allowed_names == (() if number == 3 else ("front", "Back"))
-    assert trusted == ["othersproxies"] * 2
-    following.cancel()
-    await asyncio.gather(following, return_exceptions=True)
-    await made.close()
-
-
-async def test_closing_ends_both_ways_to_the_server(opened, server):
-    made = await opened()
-    sessions = list(made._sessions)
-    for session in sessions:
-        await session.general.request("GET", CONFIG_MAP)
-    await made.close()
-    assert [session.general.connection_count for session in sessions] == [0, 0]
-
-
 @pytest.mark.parametrize(
     ("body", "answer"), [(b'{"status": {}}', {"status": {}}), (b"", {}), (b"[1]", {})]
 )
@@ -213,38 +167,8 @@ async def test_a_review_that_says_nothing_is_none(server, unused_tcp_port):
         await session.close()
 
 
-async def test_each_judge_asks_where_it_is_told_to_or_where_the_scheduler_does(
-    opened, server, tmp_path
-):
-    (tmp_path / "ca").write_text("of the file")
-    made = await opened(authentication_skip_lookup=True, client_ca_file=str(tmp_path / "ca"))
-    assert made.authorities() == "of the file"
-    assert made.authorizer._post is not made.authenticator._post
-    await made.close()
-    named = AuthenticationOptions(authentication_kubeconfig=str(tmp_path / "kubeconfig"))
-    own = ConnectionOptions(master="http://127.0.0.1:1", qps=5.0, burst=7)
-    made = await Access.open(AccessOptions(authentication=named), Metrics().access, own)
-    asking, deciding = made._sessions
-    assert (asking.url, deciding.url) == (server.url, own.master)
-    assert (deciding.options.qps, deciding.options.burst) == (0.0, 0), "a review waits for nothing"
-    await made.close()
-
-
 async def test_a_configmap_without_anything_in_it_says_nothing(opened, server):
     server.data = None
     made = await opened()
     assert made.authorities() == ""
     await made.close()
-
-
-async def test_who_cannot_be_opened_leaves_nothing_open(opened, monkeypatch):
-    closed, close = [], Access.close
-
-    async def counted(made):
-        closed.append(len(made._sessions))
-        await close(made)
-
-    monkeypatch.setattr(Access, "close", counted)
-    with pytest.raises(CannotServeError):
-        await opened(client_ca_file="/nonexistent")
-    assert closed == [2]

@@ -1,17 +1,12 @@
 """Every recorded page of kube-scheduler 1.36.2, asked of us by the same people."""
 
-import asyncio
 import json
 import re
-import threading
 
 import pytest
 import yaml
 
-from asched.serve import profiling
 from asched.serve.options import ALWAYS_ALLOWED
-from asched.serve.pages import Asked
-from tests.patience import HANG_S
 from tests.serve.world import TOKENS, a_port
 from tests.shared import shared_path
 
@@ -222,16 +217,3 @@ async def test_a_body_without_end_is_refused():
     async with a_port() as port:
         answer, _ = await port.ask("/debug/flags/v", "admin", method="PUT", data=b"1" * 200_000)
         assert answer.status == 413
-
-
-async def test_a_profile_ends_with_whoever_asked_for_it(monkeypatch):
-    """Else each question that is broken off would leave a thread that samples for two minutes."""
-    ended = threading.Event()
-    monkeypatch.setattr(profiling, "sample", lambda seconds, over: (over.wait(), ended.set())[0])
-    asked = Asked("GET", "/debug/pprof/profile", {"seconds": ("120",)})
-    page = asyncio.ensure_future(profiling.Profiling().page(asked))
-    await asyncio.sleep(0.01)
-    page.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await page
-    assert await asyncio.to_thread(ended.wait, HANG_S)

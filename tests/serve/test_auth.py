@@ -1,7 +1,5 @@
 """Who somebody is and what they may see: certificates, proxies, tokens, and what is remembered."""
 
-import ssl
-
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -11,14 +9,13 @@ from asched.serve.auth import (
     Authenticator,
     Authorizer,
     Credentials,
-    ReviewError,
     UnknownUserError,
 )
 from asched.serve.identity import ANONYMOUS, RequestHeaders, User
 from asched.serve.options import AccessOptions, AuthenticationOptions, AuthorizationOptions
 from asched.serve.telemetry.metrics import Metrics
 from tests.serve.authority import Authority
-from tests.serve.world import a_port, client_tls, review
+from tests.serve.world import review
 
 
 class Reviewer:
@@ -86,23 +83,6 @@ async def test_a_certificate_with_a_flaw_makes_nobody_known(flaw):
     assert await judge.user(Credentials((), certificate)) == ANONYMOUS
 
 
-async def test_a_client_certificate_opens_pages_over_the_wire(tmp_path):
-    authority = Authority()
-    cert, key = authority.files(tmp_path, "jane", groups=["system:masters"])
-    async with a_port() as port:
-        port.server._authenticator.client_authorities = authority.pem
-        port.server.certificates.trust(authority.pem)
-        context = client_tls()
-        context.load_cert_chain(cert, key)
-        url = f"https://127.0.0.1:{port.server.port}/configz"
-
-        async with port.session.get(url, ssl=context) as answer:
-            assert answer.status == 200
-        assert isinstance(context, ssl.SSLContext)
-        answer, _ = await port.ask("/configz")
-        assert answer.status == 403
-
-
 async def test_a_proxy_speaks_for_its_users_if_its_certificate_allows_it():
     authority = Authority()
     judge = an_authenticator(None)
@@ -131,19 +111,6 @@ async def test_a_proxy_speaks_for_its_users_if_its_certificate_allows_it():
 # --- tokens ---------------------------------------------------------------------------------------
 
 
-async def test_a_token_is_reviewed_once_while_it_is_remembered(reviewer):
-    judge = an_authenticator(reviewer)
-
-    users = [await judge.user(bearer("admin")) for _ in range(3)]
-
-    assert {user.name for user in users} == {"admin"}
-    assert len(reviewer.asked) == 1
-    metrics = judge._metrics
-    assert metrics.token_requests.of("hit").value == 2
-    assert metrics.token_requests.of("miss").value == 1
-    assert metrics.token_fetches.of("ok").value == 1
-
-
 async def test_an_unknown_token_is_remembered_too(reviewer):
     judge = an_authenticator(reviewer)
     for _ in range(2):
@@ -159,16 +126,6 @@ async def test_nothing_is_remembered_for_no_time(reviewer):
         await judge.user(bearer("admin"))
 
     assert len(reviewer.asked) == 2
-
-
-async def test_a_review_that_fails_is_tried_again_and_never_remembered(reviewer):
-    judge = an_authenticator(reviewer)
-    reviewer.answers = [ReviewError("down"), (503, {}), ReviewError("down")]
-    with pytest.raises(UnknownUserError):
-        await judge.user(bearer("admin"))
-    assert judge._metrics.token_fetches.of("error").value == 1
-
-    assert (await judge.user(bearer("admin"))).name == "admin"
 
 
 async def test_without_anybody_to_ask_a_token_means_nothing():
@@ -240,14 +197,3 @@ async def test_nobody_to_ask_means_nothing_to_see():
 async def test_masters_are_not_asked_about(reviewer):
     assert await an_authorizer(reviewer).may(User("x", ("system:masters",)), "get", "/configz")
     assert reviewer.asked == []
-
-
-async def test_when_nobody_can_say_the_page_says_so(reviewer, monkeypatch):
-    async with a_port() as port:
-        reviewer.answers = [ReviewError("no route")] * 3
-        monkeypatch.setattr(port.server._authorizer, "_post", reviewer)
-
-        answer, body = await port.ask("/metrics", "nobody")
-
-        assert answer.status == 500
-        assert b"no route" in body

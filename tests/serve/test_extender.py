@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from asched.serve import extender
 from asched.serve.door import Door
 from asched.serve.extender import Opinion, SchedulerContext
 from asched.serve.listening import listen
@@ -67,11 +66,3 @@ async def test_all_questions_at_once_have_the_same_length_together():
             writer.close()
             if status.startswith(b"HTTP/1.1 400"):  # once the first is forgotten
                 break
-
-
-async def test_a_question_that_does_not_come_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(extender, "BODY_S", 0.1)
-    async with a_desk() as port:
-        reader, writer = await begin(port, b"", 10)
-        assert (await reader.readline()).startswith(b"HTTP/1.1 408")
-        writer.close()

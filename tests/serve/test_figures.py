@@ -34,11 +34,3 @@ def test_bindings_evictions_and_questions_for_priorities_are_operations() -> Non
         ("DefaultPreemption",): 2,
         ("prioritizing_extender",): 0,
     }
-
-
-def test_looks_are_counted_by_what_became_of_the_pod() -> None:
-    made, _ = figures(0, None, None)
-    looking = SimpleNamespace(tried=2, left=5)
-    made._context = SimpleNamespace(queue=SimpleNamespace(looking=looking))
-
-    assert made.looks() == {("tried",): 2, ("left",): 5}

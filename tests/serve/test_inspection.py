@@ -1,29 +1,23 @@
 """What the pages see of the inside."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import orjson
-import pytest
 
 from asched.cli.explain import explanation
 from asched.core.config.defaults import configuration
 from asched.core.explain.changes import KINDS
 from asched.core.model.kinds import NODE
 from asched.core.state.audit import recount
-from asched.core.state.budget import SLICE_STEPS, TOO_MUCH
-from asched.core.state.facts import Gone, Seen
-from asched.serve import inspection
+from asched.core.state.facts import Seen
 from asched.serve.inspection import Inspection
-from asched.serve.view import slices
-from tests.builders import PodBuilder, a_node, a_pod
+from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_gang_plays import GANGS, a_member, room_for, seen_group
 
 NOBODY: Any = None
-T = TypeVar("T")
 
 
 def inspection_of(play: Play) -> Inspection:
@@ -164,77 +158,3 @@ async def test_others_have_their_turn_between_two_kinds_of_changes() -> None:
 
     assert turns > len(KINDS)
     assert (await asked or {})["changes"]
-
-
-async def turns_meanwhile(work: Coroutine[Any, Any, T]) -> tuple[T, int]:
-    """What comes of it, and how often others had their turn."""
-    task, turns = asyncio.create_task(work), 0
-    while not task.done():
-        await asyncio.sleep(0)
-        turns += 1
-    return await task, turns
-
-
-async def in_full(dump: AsyncIterator[tuple[str, list[Any]]]) -> dict[str, list[Any]]:
-    whole = dict[str, list[Any]]()
-    async for name, some in dump:
-        whole.setdefault(name, []).extend(some)
-    return whole
-
-
-async def test_dumps_leave_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICE", 2)
-    monkeypatch.setattr(inspection, "NODES_AT_ONCE", 2)
-    monkeypatch.setattr(inspection, "STEPS_AT_ONCE", 2)
-    play = Play(*(a_node(f"n{number}").allocatable(cpu="2") for number in range(7)))
-    for number in range(20):
-        play.see(a_pod(f"p{number}").requests(cpu="2"))
-    queue, turns = await turns_meanwhile(in_full(inspection_of(play).queue_dump()))
-    assert {name: len(pods) for name, pods in queue.items() if pods} == {"unschedulable": 13}
-    assert {name for name, pods in queue.items() if not pods} > {"active", "gated", "inFlight"}
-    assert turns > 6
-    cache, turns = await turns_meanwhile(in_full(inspection_of(play).cache_dump()))
-    assert [node["name"] for node in cache["nodes"]] == [f"n{number}" for number in range(7)]
-    assert cache["assumedPods"] == sorted(pod for node in cache["nodes"] for pod in node["pods"])
-    assert turns > 6
-
-
-async def test_a_dump_leaves_out_nodes_that_go_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspection, "NODES_AT_ONCE", 1)
-    play = Play(a_node("n1"), a_node("n2"), a_node("n3"))
-    told = []
-    async for name, some in inspection_of(play).cache_dump():
-        told += [node["name"] for node in some if name == "nodes"]
-        if told == ["n1"]:
-            play.turn(Gone(NODE, a_node("n2").build()), Gone(NODE, a_node("n3").build()))
-    assert told == ["n1"]
-
-
-def with_terms(count: int) -> PodBuilder:
-    """Each is a step of the budget."""
-    terms = [
-        {"labelSelector": {"matchLabels": {"app": str(number)}}, "topologyKey": "zone"}
-        for number in range(count)
-    ]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-    return a_pod("large").spec(affinity={"podAntiAffinity": required})
-
-
-async def test_what_nodes_say_of_a_pod_that_costs_much_is_told_in_slices() -> None:
-    play = Play(a_node("n1").allocatable(cpu="1"), a_node("n2").allocatable(cpu="8"))
-    (runner,) = play.machine.context.runners.values()
-    info = runner.cluster.classes.info_of(with_terms(4 * SLICE_STEPS).requests(cpu="2").build())
-    told, turns = await turns_meanwhile(inspection._verdicts_now(info, runner))
-    assert (told["feasible"], told["nearestMisses"][0]["node"]) == (1, "n1")
-    assert turns > 3
-
-
-async def test_what_costs_too_much_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICES_MAX", 2)
-    play = Play(a_node("n1"))
-    (runner,) = play.machine.context.runners.values()
-    info = runner.cluster.classes.info_of(with_terms(4 * SLICE_STEPS).build())
-    told = await inspection._verdicts_now(info, runner)
-    assert told == {"nodes": 1, "error": TOO_MUCH}
-    lines = explanation({"pod": "default/large", "place": "active", "story": [], "now": told})
-    assert f"now: what the node says of it could not be told: {TOO_MUCH}" in list(lines)

@@ -8,10 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from asched.core.config.defaults import default_configuration
-from asched.serve import opening as pages
 from asched.serve.opening import Pages
 from asched.serve.options import CannotServeError, ServingOptions, ServingPlan
-from tests.patience import HANG_S
 
 CONFIGURATION = default_configuration("asched")
 
@@ -47,28 +45,6 @@ async def world(monkeypatch):
     yield SimpleNamespace(pages=made, serving=serving, scheduler=scheduler, stopped=stopped)
     with suppress(CannotServeError):
         await made.close()
-
-
-async def test_they_open_when_the_first_decisions_are_out(world, monkeypatch):
-    monkeypatch.setattr(pages, "OPEN_S", 2 * HANG_S)
-    opening = asyncio.ensure_future(world.pages.open(CONFIGURATION))
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-    assert not world.serving.opened.is_set()
-
-    world.scheduler.begun.set()
-    await opening
-
-    assert world.serving.opened.is_set()
-    await world.pages.close()
-    assert world.serving.closed
-
-
-async def test_a_standby_opens_them_too(world, monkeypatch):
-    monkeypatch.setattr(pages, "OPEN_S", 0.01)
-    await world.pages.open(CONFIGURATION)
-    assert world.serving.opened.is_set()
-    assert world.stopped == []
 
 
 async def test_what_keeps_them_from_opening_stops_the_scheduler_and_is_told_at_the_end(world):

@@ -1,6 +1,5 @@
 """What another node came to at a decision: told later as it was seen then."""
 
-import asyncio
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -13,12 +12,9 @@ from asched.core.framework.effects import Bind
 from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
 from asched.core.model.kinds import NODE
-from asched.core.state import journal
 from asched.core.state.facts import Gone, Seen
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.serve import past
-from asched.serve.past import FORGOTTEN, Past
-from asched.serve.view import slices
+from asched.serve.past import Past
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
@@ -134,35 +130,6 @@ async def test_what_is_told_is_what_the_decision_saw() -> None:
     assert differing > 20
 
 
-async def test_what_moves_while_it_is_read_changes_nothing(monkeypatch: Any) -> None:
-    monkeypatch.setattr(slices, "SLICE", 2)
-    monkeypatch.setattr(past, "SLICE", 2)
-    worlds, told_while_moving = [World(seed) for seed in (5, 6)], 0
-    for one in worlds:
-        one.live(40)
-    decisions = [(one, *kept) for one in worlds for kept in one.kept()]
-    for world, pod, chosen in decisions:
-        name = pod.json["metadata"]["name"]
-        if (truth := world.truth.get(f"default/{name}")) is None:
-            continue
-        node = world.rng.choice(world.nodes)
-        if (seen := world.play.parts.cluster.pods_seen.get(f"default/{name}")) is None:
-            continue
-        asked = Past(world.play.machine.context).against(
-            configuration({}), Catalogue(), seen, node, chosen
-        )
-        task, end = asyncio.create_task(asked), world.play.parts.cluster.journal.end
-        while not task.done():
-            await asyncio.sleep(0)
-            if world.rng.random() < 0.2:
-                world.shake()
-        told, moved = await task, world.play.parts.cluster.journal.end - end
-        assert told["exact"], (name, told)
-        assert told.get("score") == truth.get(node)
-        told_while_moving += moved > 0
-    assert told_while_moving > 10
-
-
 async def test_suppositions_leave_nothing_in_the_journal() -> None:
     world = World(1)
     world.live(20)
@@ -178,15 +145,6 @@ async def test_suppositions_leave_nothing_in_the_journal() -> None:
     assert list(cluster.journal.since(0)) == steps
 
 
-async def test_what_is_forgotten_is_not_made_up(monkeypatch: Any) -> None:
-    monkeypatch.setattr(journal, "STEPS_MAX", 8)
-    world = World(2)
-    world.play.parts.cluster.journal._steps_max = 8
-    world.live(30)
-    pod, chosen = next(iter(world.kept()))
-    assert await world.against(pod, "n1", chosen) == {"unknown": FORGOTTEN}
-
-
 async def test_a_decision_in_which_something_else_played_a_part_is_not_called_exact() -> None:
     world = World(3)
     world.live(30)
@@ -194,14 +152,3 @@ async def test_a_decision_in_which_something_else_played_a_part_is_not_called_ex
     told = await world.against(pod, "n1", {**chosen, "score": chosen["score"] + 1})
     assert told["exact"] is False
     assert "another score" in told["why"]
-
-
-def test_the_journal_holds_so_many_bytes_and_no_more(monkeypatch: Any) -> None:
-    monkeypatch.setattr(journal, "BYTES_MAX", 2_000)
-    kept = journal.Journal()
-    node = a_node("n").labels(pad="x" * 500).build()
-    for number in range(20):
-        kept.note(NODE, f"n{number}", node)
-    assert len(list(kept.since(0))) < 5
-    assert kept.remembers(kept.end)
-    assert not kept.remembers(10)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import ssl
-import tempfile
 
 import pytest
 from cryptography import x509
@@ -34,21 +33,6 @@ def options(**given):
 
 
 async def test_without_files_a_certificate_is_made():
-    async with a_port() as port:
-        assert await shown(port) == "localhost"
-
-
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs files without a folder")
-async def test_a_made_certificate_needs_no_folder_that_can_be_written(monkeypatch):
-    """As in a container whose root is read-only and that mounts nothing."""
-
-    def refuse(*_, **__):
-        raise FileNotFoundError("No usable temporary directory found")
-
-    monkeypatch.setattr(tempfile, "gettempdir", refuse)
-    monkeypatch.setattr(tempfile, "_get_default_tempdir", refuse)
-    monkeypatch.setattr(tempfile, "tempdir", None)
-
     async with a_port() as port:
         assert await shown(port) == "localhost"
 

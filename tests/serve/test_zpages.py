@@ -1,14 +1,11 @@
 """What runs here: text for people, structured forms for those that name version, group and kind."""
 
-import itertools
-
 import orjson
 import pytest
 import yaml
 
-from asched.serve import zpages
 from asched.serve.pages import Asked
-from asched.serve.zpages import accepted, flagz, statusz
+from asched.serve.zpages import accepted, flagz
 
 
 def of_kind(kind: str, media_type: str = "application/json", version: str = "v1beta1") -> str:
@@ -64,17 +61,3 @@ def test_who_asks_for_anything_else_is_told_what_there_is(accept: str, status: i
 def test_what_is_accepted_is_read_in_order() -> None:
     assert accepted("a/B; x=1;y=2=3, c/d") == [("a/b", {"x": "1", "y": "2=3"}), ("c/d", {})]
     assert accepted("") == [("text/plain", {})]
-
-
-def test_how_long_it_runs_is_told_in_hours_minutes_and_seconds(monkeypatch) -> None:
-    now = itertools.chain([5.0], itertools.repeat(5.9 + 2 * 3600 + 3 * 60 + 4))
-    monkeypatch.setattr(zpages, "monotonic", lambda: next(now))
-    monkeypatch.setattr(zpages, "time", lambda: 1_767_225_600.0)
-    page = statusz()
-    lines = page.page(Asked("GET", "/statusz")).body.decode().splitlines()
-    assert "Started: Thu Jan  1 00:00:00 UTC 2026" in lines
-    assert "Up: 2 hr 03 min 04 sec" in lines
-    told = orjson.loads(page.page(Asked("GET", "/statusz", {}, of_kind("Statusz"))).body)
-    assert told["startTime"] == "2026-01-01T00:00:00Z"
-    assert told["uptimeSeconds"] == 2 * 3600 + 3 * 60 + 4
-    assert told["binaryVersion"].startswith(told["emulationVersion"] + ".")

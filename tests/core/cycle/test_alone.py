@@ -80,12 +80,3 @@ def test_it_goes_on_again_after_its_end() -> None:
         scene.turn()
         assert not scene.sliced
     assert scene.answers == [Done(0), Done(1)]
-
-
-def test_what_was_spent_before_it_is_not_its_own() -> None:
-    scene = Scene(1, SLICE_STEPS / 2)
-    scene.turn()
-    scene.budget.note(10 * SLICE_STEPS)
-    scene.alone.pause(0)
-    scene.turn()
-    assert not scene.sliced.budget.is_used_up

@@ -171,22 +171,6 @@ def test_a_binding_is_sent_so_often_and_then_its_place_is_held() -> None:
     assert course.asked.count(Bind) == SENDS_MAX
 
 
-@pytest.mark.parametrize("sent", [1, 2])
-def test_nothing_is_sent_once_more_to_a_node_that_takes_the_pod_no_longer(sent: int) -> None:
-    """Its place is held all the same: what was sent may still be carried out."""
-    course = Course(a_cluster()).hear(*(LOST, PENDING) * (sent - 1), LOST)
-    course.still_fits = False
-    course.hear(PENDING)
-    if sent > 1:
-        assert isinstance(course.effect, WaitFor)
-        course._go(TimedOut(0))
-    assert isinstance(course.effect, WaitFor)
-    assert course.effect.timeout_s == LANDS_WITHIN_S
-    assert course.asked.count(Bind) == sent
-    course.hear(PENDING)
-    assert isinstance(course.result, Refused)
-
-
 def test_nothing_is_sent_once_more_for_somebody_else() -> None:
     course = Course(a_cluster(), sent_by_us=False)
     assert course.told == ["the plugin took too long"]

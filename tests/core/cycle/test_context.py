@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.context import Attempt, SchedulerContext, blame
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.history import Choice, Histories, Step
-from asched.core.framework.effects import ref_of
-from asched.core.framework.points import FilterPlugin, PermitPlugin
+from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import PluginError, PointError
 from asched.core.model.kinds import POD
 from asched.core.queue.queued import QueuedPod
@@ -60,25 +59,10 @@ class Clumsy(FilterPlugin):
         raise ZeroDivisionError("oops")
 
 
-class Asking(PermitPlugin):
-    """Calls another plugin in its own point."""
-
-    name = "Asking"
-
-    def permit(self, pod: Any, node: Any) -> Any:
-        return Clumsy().filter(pod, node, None)
-
-
 def raised_by(call: Any, *args: Any) -> Exception:
     with pytest.raises(Exception) as caught:
         call(*args)
     return caught.value
-
-
-def test_the_innermost_plugin_is_to_blame_at_its_point() -> None:
-    assert blame(raised_by(Clumsy().filter, None, None, None)) == ("Clumsy", "filter")
-    assert blame(raised_by(Asking().permit, None, None)) == ("Clumsy", "filter")
-    assert blame(raised_by(int, "x")) == ("", "")
 
 
 class Ear:
@@ -102,31 +86,6 @@ def test_what_a_plugin_raised_is_reported_and_told_in_one_line() -> None:
     )
     assert context.contain(PointError("a point failed"), "schedule") == "a point failed"
     assert ear.heard == [("Clumsy", "filter", "oops"), ("Odd", "score", "what it answered")]
-
-
-def test_a_reference_names_this_very_version_of_the_pod() -> None:
-    pod = a_pod("web").metadata(resourceVersion="5").build()
-    ref = ref_of(pod)
-    assert (ref.key, ref.uid, ref.resource_version) == ("default/web", "uid-web", "5")
-    about = POD.reference(pod.metadata)
-    assert (about.kind, about.name, about.uid, about.resource_version) == (
-        "Pod",
-        "web",
-        "uid-web",
-        "5",
-    )
-
-
-def test_an_event_speaks_for_the_attempt_s_profile() -> None:
-    _, attempt = a_context()
-    event = attempt.emit("Normal", "Scheduled", "Binding", "there")
-    assert (event.reporting_controller, event.regarding.uid) == ("default-scheduler", "uid-web")
-    assert (event.type, event.reason, event.action, event.note) == (
-        "Normal",
-        "Scheduled",
-        "Binding",
-        "there",
-    )
 
 
 def test_a_story_is_told_under_the_attempt_s_number() -> None:

@@ -1,6 +1,5 @@
 """What is kept of decisions, read back."""
 
-from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ from asched.core.cycle.decided import (
     BEST_EVERY,
     BEST_MAX,
     NAMED_MAX,
-    Chosen,
     Refused,
     chosen,
     read,
 )
-from asched.core.cycle.history import Histories, Kept, Step
+from asched.core.cycle.history import Step
 from asched.core.framework.effects import Bind
 from asched.core.framework.runner import run_alone
 from asched.core.model.kinds import NODE
@@ -154,34 +152,3 @@ def test_a_choice_among_part_of_the_nodes_names_no_best() -> None:
     context.now_s += 2 * BEST_APART_S
     kept = chosen(context, attempt, one)
     assert kept.best is not None
-
-
-def test_what_a_choice_takes_is_counted_for_the_most_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what CPython says of each object that only it holds."""
-    sizes = [
-        a_node(f"n{n}").allocatable(cpu="64", memory=f"{n + 1}Gi", pods="50") for n in range(8)
-    ]
-    play = Play(*sizes)
-    histories, counted = play.machine.context.histories, list[Chosen]()
-
-    def add(line: Kept) -> None:
-        if isinstance(line, Chosen):
-            counted.append(line)
-        Histories.add(histories, line)
-
-    monkeypatch.setattr(histories, "add", add)
-    for number in range(20):
-        play.see(a_pod(f"p{number}").requests(cpu=f"{100 + number}m"))
-    assert len(counted) == 20
-    seen_best: set[int] = set()
-    for kept in counted:
-        size, own = kept.size_bytes, [kept, kept.numbers, *kept.numbers]
-        best = kept.best
-        if best is not None and id(best) not in seen_best:
-            seen_best.add(id(best))
-            own += [best, best[2], *best[2]]
-            own += [part for one in best[2] for part in (one[1], one[2], *one[2])]
-        taken = sum(map(getsizeof, {id(one): one for one in own}.values()))
-        assert taken <= 1.5 * size
-        assert size <= 3 * taken
-    assert seen_best

@@ -2,21 +2,14 @@
 
 import pytest
 
-from asched.core.cycle import foreign_gangs
-from asched.core.cycle.foreign_gangs import Foreign, Told
 from asched.core.framework.effects import Bind, EmitEvent
-from asched.core.state.cluster import Cluster
-from tests.builders import PodBuilder, a_node, a_pod
+from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_coscheduling_plays import a_member, a_play, group_seen
 
 
 def told(play: Play) -> list[str]:
     return [e.note for e in play.of(EmitEvent) if e.reason == "GangNotFollowed"]
-
-
-def annotated(name: str, **annotations: str) -> PodBuilder:
-    return a_pod(name).metadata(annotations=annotations)
 
 
 MARKS = [
@@ -65,21 +58,3 @@ def test_a_gang_that_is_followed_and_a_pod_without_one_say_nothing() -> None:
     assert not told(play)
     play.see(a_pod("b").labels(app="x").metadata(annotations={"note": "y"}))
     assert not told(play)
-
-
-def test_only_the_first_attempt_of_a_pod_asks() -> None:
-    play = Play(a_node("n1").allocatable(cpu="1"))
-    pod = a_pod("a").requests(cpu="2").metadata(annotations={"pod-group-name": "crew"})
-    play.see(pod)
-    assert told(play)
-    play.parts.cluster.singleton(Told)._groups.clear()
-    play.turn(after_s=400)
-    assert play.of(EmitEvent)
-    assert not told(play)
-
-
-def test_memory_of_what_was_told_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(foreign_gangs, "TOLD_MAX", 2)
-    memory = Told(Cluster())
-    said = [memory.is_new(Foreign("KAI", name, "")) for name in "abcac"]
-    assert said == [True, True, True, True, False]

@@ -6,21 +6,14 @@ import pytest
 
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Step
-from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Bind, DeletePod, EmitEvent, Patch, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
-from asched.core.framework.waiting import Stage
-from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, POD_GROUP
+from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.facts import Done, Gone, Refused, Seen
 from asched.core.state.pods import PodInfo
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.recording import Recorder
-from tests.core.cycle.test_coscheduling_plays import a_group as a_coscheduling_group
-from tests.core.cycle.test_coscheduling_plays import a_member as a_coscheduled
-from tests.core.cycle.test_coscheduling_plays import a_play as a_coscheduling_play
-from tests.core.cycle.test_coscheduling_plays import room
 from tests.core.cycle.test_gang_plays import (
     GANGS,
     a_group,
@@ -403,45 +396,3 @@ def test_what_is_kept_of_a_member_is_how_things_were_when_its_place_was_chosen()
         assert one["score"] == sum(score["weighted"] for score in one["scores"])
     best = told["a"]["best"][0]
     assert (best["node"], best["score"]) == ("n1", told["a"]["score"])
-
-
-def test_members_that_are_bound_can_be_rejected_no_more() -> None:
-    play = a_play(room_for(3))
-    for name in ("a", "b", "c"):
-        play.see(a_member(name))
-    play.machine.limit = CountedLimit(0)
-    seen_group(play)
-    assert len(bound(play)) == 1, "the others are begun in later turns"
-    context = play.machine.context
-    assert len(context.queue.in_flight) == 0, "they hear of nothing any more"
-    assert {waiting.stage for waiting in context.waiting} == {Stage.BINDING}
-
-
-def test_those_who_have_to_go_for_a_group_are_counted_once_the_group_fits_without_them() -> None:
-    play = a_play(room_for(3))
-    play.see(a_pod("low").requests(cpu="1").priority(-1).on("room-for-3"))
-    play.machine.context.observer = ear = Recorder()
-    for name in ("a", "b", "c"):
-        play.see(a_member(name).priority(5))
-    assert ear.of("preempting") == []
-    seen_group(play)
-    assert ear.of("preempting") == [(1,)]
-
-
-@pytest.mark.parametrize(("lacks", "asked"), [("pods", True), ("minResources", False)])
-def test_a_start_is_promised_only_for_what_can_be_supposed(lacks: str, asked: bool) -> None:
-    spec = {"minResources": {"cpu": "9"}} if lacks == "minResources" else {}
-    play = a_coscheduling_play(room("n1", 2))
-    told: list[int] = []
-
-    def promise(_: Any, attempts: Any) -> Any:
-        told.append(len(attempts))
-        return " soon"
-        yield
-
-    play.machine.context.promise = promise
-    minimum = 3 if lacks == "pods" else 1
-    play.turn(Seen(COSCHEDULING_GROUP, a_coscheduling_group(minimum=minimum, **spec)))
-    play.turn(*(Seen(POD, a_coscheduled(f"p{n}").build()) for n in range(minimum)))
-    assert bound(play) == set()
-    assert told == ([minimum] if asked else [])

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import pytest
-
-from asched.core.cycle import group_look
 from asched.core.cycle.group_look import GangLooks
 from asched.core.model.kinds import NODE, POD
 from asched.core.queue.queued import QueuedPod
@@ -132,16 +129,3 @@ def test_a_pod_that_came_or_went_is_read_anew() -> None:
     scene.cluster.apply(Gone(POD, scene.cluster.pods_seen["default/p1"]))
     scene.waits(a_member("p1", cpu="2"))
     assert scene.is_in_vain()
-
-
-def test_so_many_pods_of_gangs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_look, "PODS_MAX", 3 + group_look.GANG_PODS)
-    scene = a_scene()
-    scene.waits(a_member("other", group="other"))
-    scene.is_in_vain()
-    scene.is_in_vain("default/other")
-    assert list(scene.looks._known) == ["default/other"]
-    scene.waits(a_member("another", group="other"))
-    scene.is_in_vain("default/other")
-    kept = scene.looks._known["default/other"]
-    assert (len(kept.pods), scene.looks._pods) == (2, 2 + group_look.GANG_PODS)

@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-import pytest
 
 from asched.core.framework.effects import Patch
 from asched.core.framework.placements import (
@@ -13,9 +12,8 @@ from asched.core.framework.placements import (
     PlacementScorePlugin,
 )
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NODE, POD, POD_GROUP
+from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.workload import PodGroup
-from asched.core.state.budget import Budget
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -224,22 +222,3 @@ def test_what_a_generator_raises_costs_the_group_an_attempt_and_no_more() -> Non
     assert condition(play)["reason"] == "SchedulerError"
     play.see(a_pod("other"))
     assert bound(play) == {"other"}
-
-
-def test_nodes_that_come_while_a_gang_is_tried_in_its_zone_upset_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Rows were chosen before; an autoscaler's nodes make more of them."""
-    play = a_play(in_zone("a1", "a", 5), in_zone("b1", "b", 2), in_zone("b2", "b", 4))
-    monkeypatch.setattr(Budget.open, "__defaults__", (5,))
-    meet(play, "abcdef", 6)
-    turns = 0
-    found = bound(play)
-    while not found:
-        turns += 1
-        assert turns < 40
-        joining = [in_zone(f"more-{turns}-{n}", "c", 1).build() for n in range(9)]
-        play.turn(*(Seen(NODE, node) for node in joining))
-        found = bound(play)
-    assert turns > 3
-    assert {play.node_of(uid_of(name)) for name in "abcdef"} == {"b1", "b2"}

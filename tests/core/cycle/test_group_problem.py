@@ -2,19 +2,16 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from asched.core.cycle import group_problem
 from asched.core.cycle.group_board import GroupBoard
-from asched.core.cycle.group_problem import CLASSES_MIN, RULES_MAX, Description, described
+from asched.core.cycle.group_problem import Description, described
 from asched.core.gang.domains import Rule
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NAMESPACE, NODE
+from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace
-from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import HostPort
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
+from asched.core.state.facts import Seen
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members
 from tests.core.cycle.test_gang_plays import a_member
 
@@ -67,27 +64,6 @@ def test_amounts_that_cannot_be_summed_are_not_written_down() -> None:
     assert maybe(*pods, nodes=(node,)) is None
 
 
-def test_what_a_class_does_not_ask_for_it_needs_none_of() -> None:
-    node = room("n0").allocatable({"example.com/gpu": "8"})
-    found = of(
-        a_member("a").requests({"example.com/gpu": "2"}),
-        a_member("b").requests(memory="1Gi"),
-        nodes=(node,),
-    )
-    needs = dict(zip(found.resources, found.problem.needs.T.tolist(), strict=True))
-    assert needs == {"memory": [0, 1 << 30], "example.com/gpu": [2, 0], "pods": [1, 1]}
-
-
-def test_where_nothing_is_counted_there_is_nothing_to_be_summed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As in a profile without the filters that count."""
-    monkeypatch.setattr(GroupBoard, "takes", lambda _, c: {})
-    found = of(*members(2), a_member("large", cpu="3"))
-    assert (found.problem.needs.shape, found.problem.free.shape) == ((2, 0), (0, 2))
-    assert found.resources == []
-
-
 @pytest.mark.parametrize(
     ("first", "second", "caps", "clash"),
     [
@@ -105,12 +81,6 @@ def test_pods_with_one_port_do_not_stand_on_one_row(
     found = of(a_member("a").host_port(*first), a_member("b", cpu="2").host_port(*second)).problem
     assert found.caps == caps
     assert found.apart.tolist() == [[False, clash], [clash, False]]
-
-
-@pytest.mark.parametrize("address", ["", "10.0.0.1"])
-def test_of_a_class_with_a_port_a_row_takes_one(address: str) -> None:
-    found = of(*(a_member(name).host_port(80, "", address) for name in "ab")).problem
-    assert (found.counts, found.caps, found.apart.tolist()) == ((2,), (1,), [[False]])
 
 
 def test_without_ports_a_row_takes_as_many_as_there_are() -> None:
@@ -239,94 +209,3 @@ def test_a_class_that_fits_nowhere_just_now_is_hoped_for_where_it_may_ever_go() 
     assert found.problem.rows[0].tolist() == [True, True, True]
     tainted = (room("n0", zone="a").taints("a=b:NoSchedule"), *ZONES[1:])
     assert of(near, web("w"), nodes=tainted).problem.rows[0].tolist() == [False, True, True]
-
-
-def test_what_may_change_while_nothing_leaves_is_hoped_for_but_not_believed() -> None:
-    """The affinity of one has somebody in zone a by now, and may have others elsewhere then."""
-    near = a_member("near").spec(affinity=affine("podAffinity", "web"))
-    placed = (a_pod("there").labels(app="web").on("n0"),)
-    found = of(near, a_member("w", cpu="2"), nodes=ZONES, placed=placed)
-    assert found.hopeful.rows.tolist() == [[True, True, False], [True] * 3]
-    assert found.problem.rows.tolist() == [[True] * 3, [True] * 3]
-
-
-@pytest.mark.parametrize("affinity", [{}, affine("podAffinity", "web")])
-def test_nobody_goes_where_there_is_no_node_or_none_that_may_be_used(affinity: Any) -> None:
-    """Be it a class that is judged by things that never relent, or one that waits for somebody."""
-    scene = GroupScene(*ZONES, room("n3", zone="b"))
-    group = scene.group(a_member("a").spec(affinity=affinity))
-    scene.cluster.apply(Gone(NODE, ZONES[1].build()))
-    within = np.array([True, True, True, False])
-    found = described(GroupBoard(scene.context, group, 1, within, 10_000))
-    assert found is not None
-    assert (
-        found.problem.rows.tolist() == found.hopeful.rows.tolist() == [[True, False, True, False]]
-    )
-
-
-def test_a_class_that_is_rejected_for_good_is_believed_to_go_nowhere() -> None:
-    """No node has two names."""
-    names = term(fields=["metadata.name In n0", "metadata.name In n1"])
-    lost = a_member("lost").requires_nodes(names)
-    found = of(lost, a_member("w", cpu="2"), nodes=ZONES).problem
-    assert found.rows.tolist() == [[False] * 3, [True] * 3]
-
-
-def test_thousands_of_ports_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two pods with 5,000 ports each: not every port of the one with every port of the other."""
-    looks = 0
-    whole = HostPort.__getattribute__
-
-    def counted(self: HostPort, name: str) -> object:
-        nonlocal looks
-        looks += name in HostPort._fields
-        return whole(self, name)
-
-    monkeypatch.setattr(HostPort, "__getattribute__", counted)
-    pods = (a_member("a"), a_member("b", cpu="2"))
-    for at, pod in enumerate(pods):
-        for port in range(500):
-            pod.host_port(1 + 500 * at + port, "", "")
-    found = maybe(*pods)
-    assert found is not None
-    assert not found.problem.apart.any()
-    assert looks < 60 * 1_000
-
-
-def test_of_more_rules_than_plans_can_use_the_first_are_told() -> None:
-    selector = {"matchLabels": {"app": "web"}}
-    many = [
-        {"topologyKey": f"k{at}", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
-        | {"labelSelector": selector}
-        for at in range(RULES_MAX + 5)
-    ]
-    assert len(rules(web("a", topologySpreadConstraints=many))) == RULES_MAX
-    wide = {"matchExpressions": [{"key": f"x{at}", "operator": "DoesNotExist"} for at in range(9)]}
-    long = spread() + [{**one, "labelSelector": wide} for one in many]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(group_problem, "LOOKS_MAX", 25)
-        assert len(rules(web("a", topologySpreadConstraints=long))) == 3
-
-
-def test_each_class_and_each_set_of_labels_is_asked_about_each_requirement() -> None:
-    """And once for itself: with one requirement, these are two looks for each of them."""
-    placed = tuple(a_pod(f"x{n}").labels(app=f"x{n}").on("n0") for n in range(3))
-    even = web("a", topologySpreadConstraints=spread())
-    near = [web(name, affinity=affine("podAffinity", "web")) for name in "ab"]
-    for pods, looks in (((even,), (1 + 3) * 2), (near, 1 * 2)):
-        for allowed, count in ((looks - 1, 0), (looks, 1)):
-            with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(group_problem, "LOOKS_MAX", allowed)
-                assert len(rules(*pods, placed=placed)) == count
-
-
-def test_more_kinds_of_pods_than_can_be_counted_at_once_are_not_written_down() -> None:
-    pods = [a_member(f"p{at}", cpu=f"{at + 1}m") for at in range(CLASSES_MIN + 1)]
-    assert maybe(*pods) is not None
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(group_problem, "CELLS_MAX", 2 * CLASSES_MIN)
-        assert maybe(*pods) is None, "two rows, and more kinds than eight"
-        assert maybe(*pods[:CLASSES_MIN]) is not None
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(group_problem, "CLASSES_MAX", CLASSES_MIN)
-        assert maybe(*pods) is None

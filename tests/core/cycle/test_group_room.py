@@ -6,17 +6,13 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle import group_room, supposed
 from asched.core.framework.effects import (
     DeletePod,
-    Effect,
     EmitEvent,
     MarkVictim,
 )
-from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
-from asched.core.preemption import pods_by_priority, sparing
-from asched.core.state.budget import SLICE_STEPS
-from asched.core.state.facts import Gone, Seen
+from asched.core.model.kinds import NODE, POD_DISRUPTION_BUDGET, POD_GROUP
+from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_pod
 from tests.core.cycle.group_stage import Stage, cpus, low, member
 from tests.core.preemption.group_stage import a_budget, a_group
@@ -404,44 +400,6 @@ def test_after_a_trial_everybody_is_where_he_was() -> None:
     assert stage.bound() == {"one", "two"}
 
 
-def test_a_trial_that_pauses_shows_nobody_a_cluster_without_its_victims(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A thousand turns may pass between two pods of a large group: others see who is there."""
-    stage = Stage(cpus("n1", 30))
-    stage.show(*(low(f"low-{i:02}") for i in range(30)))
-    cluster = stage.play.parts.cluster
-    paused: list[int] = []
-    turn = stage.play.machine.handle
-
-    def watched(facts: Any, now_s: float) -> list[Effect]:
-        effects = turn(facts, now_s)
-        paused.append(len(cluster.pods_on(0)))
-        return effects
-
-    monkeypatch.setattr(stage.play.machine, "handle", watched)
-    monkeypatch.setattr(cluster.budget.__class__.open, "__defaults__", (20,))
-    stage.crew(*(f"m{i:02}" for i in range(30)), min_count=30)
-
-    assert len(paused) > 20
-    assert min(paused) == 30
-    assert max(paused) > 30, "of the group, beside those who are still there"
-    assert len(stage.evict()) == 30
-
-
-def test_putting_everybody_in_line_pauses_and_the_group_gets_its_room_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Many rows take several turns, and a group is no attempt that could begin anew."""
-    monkeypatch.setattr(pods_by_priority, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(pods_by_priority, "ROW_STEPS", SLICE_STEPS)
-    stage = Stage(*(cpus(f"n{i}", 1) for i in range(4)))
-    stage.show(*(low(f"low-{i}", f"n{i}") for i in range(4)))
-    stage.crew(*(f"m{i}" for i in range(4)), min_count=4)
-
-    assert len(stage.evict()) == 4
-
-
 def test_a_pod_of_a_gang_that_is_supposed_gone_waits_for_its_gang_again() -> None:
     stage = Stage(cpus("n1", 3))
     cluster = stage.play.parts.cluster
@@ -453,83 +411,6 @@ def test_a_pod_of_a_gang_that_is_supposed_gone_waits_for_its_gang_again() -> Non
         assert not cluster.pod_groups.holds(info.pod)
 
     assert cluster.pod_groups.holds(info.pod)
-
-
-def test_after_a_long_search_in_vain_a_group_is_told_the_same_for_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And it comes back by itself, since what it slept through might have helped."""
-    monkeypatch.setattr(group_room, "REST_S_MIN", 0.0)
-    monkeypatch.setattr(group_room, "REST_FACTOR", 1e6)
-    stage = Stage(cpus("n1", 3))
-    stage.show(low("low-0"), low("big", priority=500))
-    stage.crew("a", "b", "c", min_count=3)
-    said = stage.condition()
-    monkeypatch.setattr(sparing, "victims_for", None)
-    stage.said.clear()
-    stage.go(Gone(POD, stage.shown.pop("big").build()), after_s=3)
-
-    assert said == "pod group is unschedulable, pod group is unschedulable"
-    assert stage.notes()
-    assert not stage.of(MarkVictim)
-    monkeypatch.undo()
-    for _ in range(3):
-        stage.go(after_s=300_000)
-    assert stage.evict() == ["low-0"]
-    assert stage.bound() == {"a", "b", "c"}
-
-
-def test_what_others_took_while_a_trial_paused_is_seen_before_anybody_goes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The first pod of the group has its place on trial when somebody else comes to lie on it."""
-    stage = Stage(cpus("n1", 1), cpus("n2", 1))
-    stage.show(low("low-1", "n1"), low("low-2", "n2"))
-    stage.show(*(member(name) for name in "ab"))
-    stage.said.clear()
-    budget = stage.play.parts.cluster.budget.__class__.open
-    monkeypatch.setattr(budget, "__defaults__", (5,))
-    monkeypatch.setattr(supposed, "SLICE_STEPS", 5)
-    handle, cluster = stage.play.machine.handle, stage.play.parts.cluster
-    shown = []
-
-    def meanwhile(facts: Any, now_s: float) -> list[Effect]:
-        trial = [i.node_name for i in cluster.placed.values() if i.pod.metadata.name in "ab"]
-        if len(trial) == 1 and len(cluster.placed) == 3 and not shown:
-            shown.append(low("big", trial[0], priority=500).build())
-            facts = [*facts, Seen(POD, shown[0])]
-        return handle(facts, now_s)
-
-    monkeypatch.setattr(stage.play.machine, "handle", meanwhile)
-    stage.group(priority=100, min_count=2)
-
-    assert shown
-    assert refusal(stage) == "pod group is unschedulable, pod group is unschedulable"
-
-
-def test_in_a_large_cluster_only_those_go_who_are_in_the_way_where_the_group_fits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Amounts propose the least important pods, beside which it must not run."""
-    monkeypatch.setattr(sparing, "LINE_MAX", 2)
-    stage = Stage(*(cpus(f"n{i}", 4).labels(host=f"n{i}") for i in range(6)))
-    for i in range(6):
-        for j in range(3):
-            stage.show(low(f"low-{i}-{j}", f"n{i}", priority=i))
-        web = low(f"web-{i}", f"n{i}", priority=900)
-        stage.show(web.labels(app="web") if i < 2 else web)
-    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "host"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    stage.show(*(member(name, cpu="2").spec(affinity=apart) for name in "ab"))
-    stage.said.clear()
-    stage.group(priority=100, min_count=2)
-
-    gone = stage.evict()
-
-    assert len(gone) == 4
-    assert len({name.rsplit("-", 1)[0] for name in gone}) == 2, "two on each of two nodes"
-    assert not {name for name in gone if name.startswith(("low-0", "low-1"))}
-    assert stage.bound() == {"a", "b"}
 
 
 def test_a_group_that_is_refused_later_on_loses_the_room_that_it_was_promised() -> None:

@@ -7,8 +7,6 @@ import pytest
 
 from asched.core.framework.effects import Bind, DeletePod, Effect, Lane
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
-from asched.core.preemption import sparing
-from asched.core.preemption.room import Room
 from asched.core.state.facts import Done, Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -193,31 +191,3 @@ def test_no_more_important_pods_go_for_a_group_of_different_pods(seed: int) -> N
     wanted = [name for name in expected or [] if name not in leaving]
     assert expected is None or first_difference(line, gone, wanted) in ("", "theirs")
     assert len(bound) >= world.needed
-
-
-@pytest.mark.parametrize("seed", range(2000, 2040))
-def test_trials_alone_come_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the amounts' proposals: doubling and halving find the same victims."""
-    monkeypatch.setattr(Room, "is_enough", property(lambda _: True))
-    test_the_same_pods_go_for_a_group_of_equals(seed)
-
-
-@pytest.mark.parametrize("seed", range(3000, 3060))
-def test_in_a_large_cluster_a_group_gets_in_whenever_it_would_in_a_small_one(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where nobody is searched for one by one: those who go have made room, and were in the way."""
-    monkeypatch.setattr(sparing, "LINE_MAX", 0)
-    world = World(seed, alike=True)
-    priority = world.rng.randint(1, 13)
-    line, expected = expectation(world, priority)
-
-    gone, bound = world.settle(world.arrive(priority))
-
-    if expected is None:
-        assert not gone
-        return
-    assert len(bound) >= world.needed
-    less = {r.name for unit in line for r in unit}
-    assert set(gone) <= less
-    assert (len(gone) > 0) == (len([n for n in expected if n in less]) > 0)

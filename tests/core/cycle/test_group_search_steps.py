@@ -1,35 +1,26 @@
 """The search for the places of a gang, step by step: for whom, what is asked when, what is left."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from asched.core.cycle import group_search
-from asched.core.cycle.company import Company
-from asched.core.cycle.group import GroupAttempt, Outcome, Result
-from asched.core.cycle.group_board import GroupBoard
+from asched.core.cycle.group import Outcome, Result
 from asched.core.cycle.group_search import (
     KNOWN_MAX,
     STEPS_MIN,
-    TOO_LARGE,
     Searches,
     missing,
-    search_if_due,
     search_places,
 )
-from asched.core.cycle.group_trial import try_group
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import PermitPlugin
-from asched.core.framework.status import SUCCESS, PointError, Status, unschedulable
+from asched.core.framework.status import SUCCESS, Status, unschedulable
 from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.gang.search import MOVED, SPENT
 from asched.core.model.decode import decode
-from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, POD_GROUP
+from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD_GROUP
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.state.audit import recount
-from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Seen
 from asched.core.state.pod_groups import COSCHEDULING_LABEL, coscheduled_key
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
@@ -63,11 +54,6 @@ def places(found: Any) -> dict[str, list[str]]:
     return where
 
 
-def unplanned(*_: Any) -> Iterator[Any]:
-    """Instead of `planned`: none comes out even."""
-    return iter(())
-
-
 # --- what it may cost ----------------------------------------------------------------------------
 
 
@@ -89,21 +75,6 @@ def test_of_many_groups_whose_search_was_in_vain_the_longest_ago_is_forgotten() 
     searches.ended("more", SPENT)
     kept = {key: searches.steps(key, 100_000) for key in ("0", "1", "2", "more")}
     assert kept == {"0": 25_000, "1": 100_000, "2": 50_000, "more": 50_000}
-
-
-def test_the_bounds_cost_by_the_cells_of_classes_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    charged: list[float] = []
-    whole = GroupBoard.charge
-
-    def charge(self: GroupBoard, steps: float) -> Any:
-        charged.append(steps)
-        return whole(self, steps)
-
-    monkeypatch.setattr(GroupBoard, "charge", charge)
-    monkeypatch.setattr(group_search, "CELLS_A_STEP", 2)
-    scene = a_scene(4, 4, 4, minimum=2)
-    places(run(search_places(scene.context, scene.group(*sizes(1, 2)))))
-    assert charged[0] == 1 + 3 * 2 // 2
 
 
 # --- for whom ------------------------------------------------------------------------------------
@@ -132,35 +103,6 @@ def test_as_many_pods_must_get_places_as_the_gang_lacks(
     for attempt in group.attempts[:2]:
         scene.cluster.assume(attempt.info, "n0")
     assert missing(scene.context, group) == needed, "places that are held count for nothing"
-
-
-def test_there_is_nothing_to_be_searched_for_without_a_group_or_steps_or_beside_extenders(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    without = GroupScene(room("n0"))
-    group = without.group(*members(2))
-    assert missing(without.context, group) == 0
-    found = run(search_places(without.context, group))
-    assert found == Unknown("it is not a gang that can be completed")
-    assert not without.cluster.placed
-    scene = a_scene(4, minimum=2)
-    group = scene.group(*members(2))
-    scene.context.gang_search_steps = 0
-    assert missing(scene.context, group) == 0
-    scene.context.gang_search_steps = 1_000
-    assert missing(scene.context, group) == 2
-    monkeypatch.setattr(GroupAttempt, "consults", True)
-    assert missing(scene.context, group) == 0
-
-
-def test_all_of_a_company_must_get_places_without_a_gang(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = GroupScene(room("n0"))
-    group = scene.group(*members(2))
-    company = Company(scene.cluster, 2)
-    group.attempts = [replace(attempt, company=company) for attempt in group.attempts]
-    assert missing(scene.context, group) == 2
-    monkeypatch.setattr(GroupAttempt, "consults", True)
-    assert missing(scene.context, group) == 0
 
 
 def test_pods_that_leave_count_for_a_gang_and_not_for_coscheduling() -> None:
@@ -195,20 +137,6 @@ def test_every_pod_goes_where_the_plan_has_it() -> None:
     assert sorted(sorted(names) for names in found.values()) == [["p0", "p1"], ["p2", "p3", "p4"]]
 
 
-def test_where_no_plan_comes_out_even_all_orders_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of so many pods at most: more are planned only."""
-    monkeypatch.setattr(group_search, "planned", unplanned)
-    monkeypatch.setattr(group_search, "PODS_MAX", 5)
-    scene = a_scene(6, 6, minimum=5)
-    group = scene.group(*sizes(3, 3, 2, 2, 2))
-    found = places(run(search_places(scene.context, group)))
-    assert sorted(sorted(names) for names in found.values()) == [["p0", "p1"], ["p2", "p3", "p4"]]
-    larger = a_scene(6, 6, minimum=5)
-    group = larger.group(*sizes(3, 3, 2, 2, 2, 2))
-    assert run(search_places(larger.context, group)) is TOO_LARGE
-    assert not larger.cluster.placed
-
-
 def test_prices_refute_what_counting_and_flow_do_not() -> None:
     """8 CPUs for 8, but where a large one is, the small one has no room any more."""
     scene = a_scene(4, 4, minimum=3)
@@ -216,48 +144,6 @@ def test_prices_refute_what_counting_and_flow_do_not() -> None:
     assert isinstance(found, Infeasible)
     assert "weighed" in found.why
     assert not scene.cluster.placed
-
-
-def test_before_plans_prices_are_asked_for_a_proof_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And of one class not even that: its count has been exact."""
-    asked, whole = [], group_search.by_prices
-
-    def by_prices(problem: Any, *, only_proof: bool = False) -> Any:
-        asked.append((problem.counts, only_proof))
-        return whole(problem, only_proof=only_proof)
-
-    monkeypatch.setattr(group_search, "by_prices", by_prices)
-    for cpus in ((1, 1, 1), (1, 2), (1, 1, 2)):
-        scene = a_scene(4, 4, minimum=len(cpus))
-        places(run(search_places(scene.context, scene.group(*sizes(*cpus)))))
-    assert asked == [((1, 1), True), ((2, 1), True)]
-
-
-@pytest.mark.parametrize("what", ["planned", "by_prices"])
-def test_nothing_is_looked_at_that_the_budget_does_not_allow(
-    what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def dear(*_: Any, **__: Any) -> Iterator[float]:
-        yield 1
-        yield 1e9
-        raise AssertionError("it goes on")
-
-    monkeypatch.setattr(group_search, what, dear)
-    scene = a_scene(4, 4, minimum=2)
-    assert run(search_places(scene.context, scene.group(*sizes(1, 2)))) is SPENT
-    most = scene.context.gang_search_steps
-    assert scene.cluster.singleton(Searches).steps(KEY, most) == max(most // 2, STEPS_MIN) < most
-
-
-def test_it_is_described_in_as_many_turns_as_the_budget_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def out_of_turn(_: GroupBoard) -> Any:
-        raise OutOfTurn
-
-    monkeypatch.setattr(group_search, "described", out_of_turn)
-    scene = a_scene(4, 4, minimum=2)
-    assert run(search_places(scene.context, scene.group(*sizes(1, 2)))) is SPENT
 
 
 class Refusing(PermitPlugin):
@@ -273,71 +159,6 @@ def test_what_permit_refuses_was_not_found() -> None:
     assert found == Unknown("what was found was refused at Reserve or Permit")
     assert not scene.cluster.placed
     assert recount(scene.cluster) == []
-
-
-def test_a_plugin_s_mistake_ends_it_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_search, "planned", unplanned)
-    whole, puts = GroupBoard.put, iter((False, True))
-
-    def put(self: GroupBoard, *asked: Any) -> bool:
-        if next(puts):
-            raise PointError("boom")
-        return whole(self, *asked)
-
-    monkeypatch.setattr(GroupBoard, "put", put)
-    scene = a_scene(4, 4, minimum=2)
-    assert run(search_places(scene.context, scene.group(*sizes(1, 2)))) == Unknown("boom")
-    assert not scene.cluster.placed
-
-
-def test_places_that_were_found_and_those_of_no_gang_are_not_searched_for() -> None:
-    alone = GroupScene(room("n0"))
-    group = alone.group(*sizes(5))
-    outcome = run(try_group(alone.context, group))
-    assert run(search_if_due(alone.context, group, outcome)) is outcome
-    assert outcome.proof == ""
-    scene = a_scene(4, 4, minimum=2)
-    group = scene.group(*sizes(1, 2))
-    outcome = run(try_group(scene.context, group))
-    assert outcome.result is Result.SCHEDULED
-    assert run(search_if_due(scene.context, group, outcome)) is outcome
-    assert len(scene.cluster.placed) == 2
-
-
-@pytest.mark.parametrize(
-    ("cpu", "said"),
-    [
-        (5, "there is no place for it: the nodes have places for 0 of 1 pods like p2"),
-        (4, "no place was found for it: the budget of work for the gang is used up"),
-    ],
-)
-def test_what_came_of_it_is_told(cpu: int, said: str) -> None:
-    """Bounds have their say even if they took all there was."""
-    scene = a_scene(4, 4, minimum=3)
-    scene.context.gang_search_steps = 1
-    group = scene.group(*sizes(1, 1, cpu))
-    outcome = run(try_group(scene.context, group))
-    assert run(search_if_due(scene.context, group, outcome)) is outcome
-    assert (outcome.proof, scene.cluster.placed) == (said, {})
-
-
-def test_room_that_was_to_be_made_is_not_needed_any_more_where_places_are_found() -> None:
-    """The one to whom it had been promised before has it again."""
-    weak = a_pod("weak").requests(cpu="1").priority(-10).on("n0")
-    scene = a_scene(4, 4, minimum=2, placed=(weak,))
-    waiting = a_pod("waiting").requests(cpu="1").priority(-5).build()
-    scene.play.turn(Seen(POD, waiting))
-    nominator = scene.context.nominator
-    nominator.add(waiting, "n0")
-    group = scene.group(a_member("a"), a_member("c", cpu="4"))
-    outcome = run(try_group(scene.context, group))
-    assert outcome.result is Result.WAITING_ON_PREEMPTION
-    assert nominator.node_of(waiting.uid) is None
-
-    found = run(search_if_due(scene.context, group, outcome))
-
-    assert places(found) == {"n0": ["a"], "n1": ["c"]}
-    assert nominator.node_of(waiting.uid) == "n0"
 
 
 # --- while others have their turn ----------------------------------------------------------------

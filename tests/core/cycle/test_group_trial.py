@@ -1,21 +1,15 @@
 """The trial of a group: pods one after the other, places held, and everything given back."""
 
 from collections.abc import Callable
-from itertools import count
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from asched.core.cycle import group_trial, scheduling
-from asched.core.cycle.company import Company
-from asched.core.cycle.failure import Failure
-from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
+from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_trial import (
     LET_GO_STEPS,
     ROOM_STEPS,
-    TRY_STEPS,
     let_go,
     pause_if_due,
     seen,
@@ -25,10 +19,8 @@ from asched.core.cycle.group_trial import (
     undo,
 )
 from asched.core.framework.effects import Pause
-from asched.core.framework.points import PostFilterResult
-from asched.core.framework.status import SUCCESS, PluginError
 from asched.core.state.audit import recount
-from asched.core.state.budget import SLICE_STEPS, Budget, OutOfTurn
+from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.cluster import CannotAssumeError
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members, run
@@ -242,151 +234,3 @@ def test_it_pauses_between_two_pods_once_the_slice_is_used_up() -> None:
     (pause,) = pause_if_due(scene.context, 1)
     assert isinstance(pause, Pause)
     assert budget.spent >= 4
-
-
-def test_all_that_want_to_be_near_a_later_one_are_tried_again_and_where_they_were() -> None:
-    scene = Scene(room("n0", 9), room("n1", 9), minimum=3)
-    near_ones = near("a"), near("c")
-    _, outcome = scene.tried(*near_ones, a_member("b").labels(app="db"), within=scene.mask("n1"))
-    assert outcome.result is Result.SCHEDULED
-    assert scene.places() == dict.fromkeys("abc", "n1")
-
-
-def test_of_supposed_pods_nobody_is_tried_after_one_without_a_place() -> None:
-    """All of them are needed. Those with a plan may go elsewhere in the end."""
-    numbers = []
-    for plan in ({}, {"uid-p0": "n0"}):
-        scene = Scene(room("n0", 2), minimum=4)
-        group = scene.group(*members(4))
-        for attempt in group.attempts:
-            attempt.company = Company(scene.cluster, 4)
-        masks = {uid: scene.mask(node) for uid, node in plan.items()}
-        numbers.append(len(run(try_group(scene.context, group, plan=masks)).tried))
-    assert numbers == [3, 4]
-
-
-def test_a_slice_is_for_so_many_pods_as_it_has_steps_for() -> None:
-    scene = Scene(room("n0", 9), minimum=5)
-    group, budget = scene.group(*members(5)), scene.cluster.budget
-    run(try_group(scene.context, scene.group(a_member("first"))))  # what is made once
-    spent = budget.spent
-    budget.open(2 * TRY_STEPS)
-    steps, tried = try_group(scene.context, group), []
-    for effect in steps:
-        assert isinstance(effect, Pause)
-        tried.append(len(scene.places()) - 1)
-        budget.open(TRY_STEPS + 1)
-    assert tried == [2, 4]
-    assert budget.spent - spent == 5 * TRY_STEPS
-
-
-@pytest.mark.parametrize("what", ["near", "plan"])
-def test_another_try_takes_steps_like_the_first(what: str) -> None:
-    scene = Scene(room("n0", 9), room("n1", 1), minimum=2)
-    budget = scene.cluster.budget
-    if what == "near":
-        group = scene.group(near("a"), a_member("b").labels(app="db"))
-        steps = try_group(scene.context, group)
-    else:
-        group = scene.group(*members(2))
-        plan = {f"uid-p{n}": scene.mask("n1") for n in range(2)}
-        steps = try_plan(scene.context, group, plan, None)
-    spent, pauses = budget.spent, 0
-    budget.open(2 * TRY_STEPS)
-    for _ in steps:
-        pauses += 1
-        budget.open(1)
-    assert (pauses > 0, len(scene.places())) == (True, 2)
-    sought = ROOM_STEPS if what == "near" else 0  # with a plan nobody is to leave
-    assert budget.spent - spent == 3 * TRY_STEPS + sought
-
-
-def test_who_was_rejected_for_where_pods_are_may_profit_from_the_others() -> None:
-    scene = Scene()
-    attempt = scene.attempt(a_member("a"))
-
-    def profits(*rejectors: str, **more: Any) -> bool:
-        failure = Failure("no", "", frozenset(rejectors))
-        return group_trial._may_profit(Tried(attempt, failure=failure, **more))
-
-    assert profits("NodeResourcesFit", "InterPodAffinity")
-    assert not profits("NodeResourcesFit")
-    assert not profits("nobody-knows-it")
-    assert not profits("InterPodAffinity", room=PostFilterResult(SUCCESS, background=iter(())))
-    assert not profits("InterPodAffinity", room=PostFilterResult(SUCCESS, withdraw=list))
-    assert not profits("InterPodAffinity", decision=SimpleNamespace())
-    assert not group_trial._may_profit(Tried(attempt))
-
-
-def test_how_long_a_pod_took_is_told_and_how_long_its_search() -> None:
-    scene = Scene()
-    clock, told = count(5.0), list[float]()
-    scene.context.counter_s = lambda: next(clock)
-    scene.context.observer.algorithm_ran = told.append  # type: ignore[method-assign]
-    _, outcome = scene.tried(*members(2))
-    first, second = (tried.attempt.started_s for tried in outcome.tried)
-    assert second > first > 0.0
-    assert told == [1.0, 1.0]
-    assert all(1.0 < tried.duration_s < 9.0 for tried in outcome.tried)
-
-
-def test_what_was_promised_to_a_pod_itself_is_where_it_is_tried_first() -> None:
-    for node in ("n0", "n1", "n2", "n3"):
-        scene = Scene(*(room(f"n{at}", 1) for at in range(4)), minimum=2)
-        group = scene.group(*members(2), a_member("large", cpu="9"))
-        for attempt, promised in zip(group.attempts[1:], (node, "n3"), strict=True):
-            scene.context.nominator.add(attempt.pod, promised)
-        outcome = run(try_group(scene.context, group))
-        assert outcome.result is Result.SCHEDULED
-        if scene.places()["p0"] != node:
-            assert scene.places()["p1"] == node
-        assert len(scene.context.nominator) == 0, "who found no place has lost the other one"
-
-
-def test_a_plugin_that_fails_once_the_place_is_counted_leaves_nothing_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    real = group_trial.hold
-
-    def hold(context: Any, attempt: Any, decision: Any) -> Any:
-        held = yield from real(context, attempt, decision)
-        if attempt.pod.metadata.name == "p1":
-            raise PluginError("too late", "Some", "permit")
-        return held
-
-    monkeypatch.setattr(group_trial, "hold", hold)
-    scene = Scene()
-    _, outcome = scene.tried(*members(3))
-    assert outcome.result is Result.ERROR
-    assert list(scene.places()) == ["p0"]
-    assert recount(scene.cluster) == []
-
-
-def test_a_pod_that_takes_too_many_slices_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "SLICES_MAX", 3)
-    monkeypatch.setattr(Budget, "open", lambda _: None)
-
-    def decide(*_: Any) -> Any:
-        raise OutOfTurn
-
-    monkeypatch.setattr(group_trial, "decide", decide)
-    scene = Scene()
-    group = scene.group(*members(2))
-    steps = try_group(scene.context, group)
-    assert [type(next(steps)) for _ in range(2)] == [Pause, Pause]
-    assert run(steps).result is Result.ERROR
-
-
-def test_evictions_that_were_noted_are_taken_back() -> None:
-    scene = Scene(placed=(low(),))
-    group, outcome = scene.tried(*members(3))
-    evicting = next(tried for tried in outcome.tried if tried.needs_room)
-    withdrawn: list[str] = []
-    steps: Any = (number for number in range(3))
-    next(steps)
-    noted = PostFilterResult(SUCCESS, background=steps, withdraw=lambda: withdrawn.append(""))
-    evicting.room = noted
-    run(undo(scene.context, group, outcome))
-    assert withdrawn == [""]
-    assert list(steps) == [], "it goes on no more"
-    assert scene.places() == {"low": "n0"}

@@ -2,12 +2,10 @@
 
 from asched.core.cycle import group_waiting
 from asched.core.framework.effects import Bind, EmitEvent
-from asched.core.model.kinds import COSCHEDULING_GROUP
-from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.core.cycle import test_gang_plays as upstream
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_coscheduling_plays import a_group, a_member, a_play, group_seen, room
+from tests.core.cycle.test_coscheduling_plays import a_member, a_play, group_seen, room
 
 
 def said(play: Play) -> dict[str, str]:
@@ -96,22 +94,6 @@ def test_a_gang_that_does_not_fit_is_not_called_incomplete() -> None:
     play.see(a_member("b"))
     notes = waited(play, 120)
     assert not [note for note in notes.values() if "incomplete" in note]
-
-
-def test_many_groups_are_looked_at_in_parts(monkeypatch) -> None:
-    monkeypatch.setattr(group_waiting, "GROUPS_AT_ONCE", 3)
-    monkeypatch.setattr(group_waiting, "EVENTS_AT_ONCE", 2)
-    play = a_play(a_node("n1"))
-    for number in range(8):
-        play.turn(Seen(COSCHEDULING_GROUP, a_group(f"g{number}", 2)))
-        play.see(a_pod(f"p{number}").labels({"scheduling.x-k8s.io/pod-group": f"g{number}"}))
-    told: set[str] = set()
-    for _ in range(400):
-        play.turn(after_s=0.2)
-        events = [e for e in play.of(EmitEvent) if e.regarding.kind == "PodGroup"]
-        assert len(events) <= 2
-        told |= {e.regarding.name for e in events}
-    assert told == {f"g{number}" for number in range(8)}
 
 
 def test_nobody_is_woken_for_it_while_there_are_no_groups() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from asched.core.cycle.history import (
     LINKED_MAX,
-    NEWEST_WITHIN,
     TOLD_MAX,
     Choice,
     Histories,
@@ -93,63 +92,3 @@ def test_whoever_reads_at_any_time_is_told_the_same(lines_max: int) -> None:
             assert [line.attempt for line in histories.of(asked)] == wanted[-TOLD_MAX:]
             newest = histories.newest(asked, (Step.BOUND,))
             assert (newest.attempt if newest else None) == (wanted[-1] if wanted else None)
-
-
-def test_the_newest_of_a_kind_is_looked_for_among_the_last_few() -> None:
-    histories = Histories()
-    histories.tell("default/web", 1.0, 1, Step.BOUND, "n1")
-    for number in range(NEWEST_WITHIN - 1):
-        histories.tell("default/web", 2.0, number, Step.ERROR)
-        histories.tell("default/other", 2.0, number, Step.NODE)
-    found = histories.newest("default/web", (Step.BOUND, Step.REJECTED))
-    assert found is not None
-    assert found.details == "n1"
-    assert histories.newest("default/web", (Step.NODE,)) is None, "that was another pod"
-    histories.tell("default/web", 3.0, 9, Step.ERROR)
-    assert histories.newest("default/web", (Step.BOUND,)) is None
-    assert histories.newest("default/nobody", (Step.BOUND,)) is None
-
-
-def test_the_latest_come_newest_first_and_no_more_than_are_kept() -> None:
-    histories = Histories(lines_max=4)
-    assert list(histories.latest(3)) == []
-    for number in range(6):
-        histories.tell(f"default/p{number}", 0.0, number, Step.ERROR)
-    told = [(key, line.attempt) for key, line in histories.latest(3)]
-    assert told == [("default/p5", 5), ("default/p4", 4), ("default/p3", 3)]
-    assert len(list(histories.latest(9))) == 4
-
-
-def test_of_one_pod_no_more_is_told_than_that_and_the_newest_of_it() -> None:
-    histories = Histories()
-    for number in range(TOLD_MAX + 5):
-        histories.tell("default/web", 0.0, number, Step.ERROR)
-    told = histories.of("default/web")
-    assert (len(told), told[0].attempt, told[-1].attempt) == (TOLD_MAX, 5, TOLD_MAX + 4)
-
-
-def test_lines_are_linked_so_many_at_a_time_and_it_is_told_whether_more_are_left() -> None:
-    histories = Histories()
-    for number in range(2 * LINKED_MAX):
-        histories.tell("default/web", 0.0, number, Step.ERROR)
-    assert [histories.link() for _ in range(3)] == [True, False, False]
-
-
-def test_what_is_forgotten_of_a_pod_is_forgotten_wholly() -> None:
-    """Who reads now and then keeps no names of pods whose lines have gone."""
-    histories = Histories(lines_max=10)
-    for number in range(1_000):
-        histories.tell(f"default/p{number}", 0.0, number, Step.ERROR)
-        histories.link()
-    assert len(histories._last) == 10
-
-
-def test_the_size_of_what_went_is_given_back() -> None:
-    histories = Histories(lines_max=2, bytes_max=1_000)
-    for number in range(50):
-        histories.tell("default/web", 0.0, number, Step.ERROR, "x", 300)
-    assert len(histories.of("default/web")) == 2
-    unbounded = Histories()
-    for number in range(9):
-        unbounded.tell("default/web", 0.0, number, Step.ERROR, "x", 1_000_000)
-    assert len(unbounded.of("default/web")) == 9, "as much as there is room for by default"

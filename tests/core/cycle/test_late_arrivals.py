@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.core.cycle import intake
 from asched.core.cycle.standing import fault_of
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import POD, POD_GROUP
@@ -97,25 +96,6 @@ def test_a_gang_hears_of_a_member_once_it_is_there() -> None:
     play.turn(Seen(POD, vast(a_member("second")).build()), Seen(POD, a_pod("other").build()))
     assert bound(play) == {"other"}
     assert rest(play) == {"first", "second"}
-
-
-def test_nobody_looks_for_them_before_the_first_nor_long_after_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looked: list[str] = []
-
-    def is_vast(pod: Pod) -> bool:
-        looked.append(pod.metadata.name)
-        return False
-
-    monkeypatch.setattr(intake, "is_vast", is_vast)
-    play = Play(a_node("n1").allocatable(cpu="64", memory="8Gi", pods="110"))
-    for name in ("early", "first", "second"):
-        pod = a_pod(name) if name == "early" else vast(name)
-        play.turn(Seen(POD, pod.build()))
-    play.turn(Seen(POD, a_pod("soon").build()), after_s=intake.LOOK_OUT_S - 1)
-    play.turn(Seen(POD, a_pod("later").build()), after_s=2)
-    assert looked == ["second", "soon"]
 
 
 def test_who_does_not_lead_puts_nothing_off() -> None:

@@ -280,23 +280,6 @@ class Disks(PreBindPlugin):
         return failure("no disk")
 
 
-def test_pods_that_wait_in_pre_bind_hold_nobody_up() -> None:
-    """More of them than requests of bindings may be open: those who need no disk are bound."""
-    play = Play(a_node("n1"), plugins=[Disks])
-    play.machine.bindings_max = 2
-    play.turn(*(Seen(POD, a_pod(f"disk{i}").build()) for i in range(20)))
-    assert play.machine.bindings == 20
-    play.see(a_pod("web"))
-    assert play.the(Bind).pod.name == "web"
-    asked = play.machine._waits.asked
-    play.turn(Seen(NODE, a_node("n2").build()))
-    assert play.machine._waits.asked == asked, "none of them looks at nodes"
-    play.turn(after_s=601)
-    assert [e.note for e in play.of(EmitEvent)].count(
-        'running PreBind plugin "Disks": no disk'
-    ) == 20
-
-
 def test_a_pod_that_is_deleted_in_pre_bind_is_not_waited_for() -> None:
     play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"), plugins=[Disks])
     first = a_pod("disk").requests(cpu="800m")
@@ -362,39 +345,6 @@ def test_a_failed_binding_unreserves(exclusive: type[Exclusive]) -> None:
     play.see(a_pod("web"))
     play.answer(Refused(play.the(Bind).id, 403, "no", ""))
     assert exclusive.log == ["reserve web", "unreserve web"]
-
-
-@pytest.mark.parametrize("at", ["reserve", "permit", "bind"])
-def test_what_was_reserved_is_given_back_in_reverse_order(at: str) -> None:
-    log: list[str] = []
-
-    def a_plugin(name: str, answer: Status) -> type[ReservePlugin]:
-        def reserve(self, pod, node, data):
-            log.append(f"reserve {name}")
-            return answer
-
-        methods = {
-            "name": name,
-            "reserve": reserve,
-            "unreserve": lambda self, pod, node: log.append(f"unreserve {name}"),
-        }
-        return type(name, (ReservePlugin,), methods)
-
-    class Doorkeeper(PermitPlugin):
-        name = "Doorkeeper"
-
-        def permit(self, pod, node):
-            return (unschedulable("no") if at == "permit" else SUCCESS), 0.0
-
-    third = a_plugin("Third", unschedulable("taken") if at == "reserve" else SUCCESS)
-    kept = [a_plugin("First", SUCCESS), a_plugin("Second", SUCCESS), third]
-    play = Play(a_node("n1"), plugins=[*kept, Doorkeeper])
-    play.see(a_pod("web"))
-    if at == "bind":
-        play.answer(Refused(play.the(Bind).id, 403, "no", ""))
-    order = ["First", "Second", "Third"]
-    undone = [f"unreserve {name}" for name in reversed(order)]
-    assert log == [f"reserve {name}" for name in order] + undone
 
 
 def test_a_refusal_of_reserve_speaks_of_one_node(exclusive: type[Exclusive]) -> None:

@@ -234,51 +234,6 @@ def test_a_less_important_nominated_pod_loses_its_promise() -> None:
     assert world.play.parts.nominator.node_of("uid-middle") is None
 
 
-def test_an_equally_important_nominated_pod_keeps_its_promise() -> None:
-    world = full_world(1, per_node=4)
-    world.goes_at_once = False
-    world.add(a_high("first", cpu="1", priority=100).build())
-    world.run()
-    world.add(a_high("second", cpu="1", priority=100).build())
-    world.run()
-    assert world.count(DeletePod) == 2, "each of them has made room for itself"
-    nominated = world.play.parts.nominator.nodes()["n0"]
-    assert {pod.metadata.name for pod in nominated.values()} == {"first", "second"}
-    assert world.pods["default/first"].status.nominated_node_name == "n0"
-
-
-def ending(pod: Pod) -> Pod:
-    """The same pod, once somebody has deleted it."""
-    stamp = "2026-01-01T00:30:00Z"
-    metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=stamp, resource_version="9")
-    return msgspec.structs.replace(pod, metadata=metadata)
-
-
-def test_a_victim_that_is_on_its_way_out_is_not_deleted_again() -> None:
-    world = full_world(1, per_node=4)
-    world.add(ending(world.pods["default/low-0-0"]))
-    world.add(a_high("pre", cpu="4").build())
-    world.run()
-    deleted = {e.pod.name for e in world.log if isinstance(e, DeletePod)}
-    assert deleted == {"low-0-1", "low-0-2", "low-0-3"}
-    assert {e.pod.name for e in world.log if isinstance(e, MarkVictim)} == deleted
-
-
-def test_a_victim_that_somebody_deletes_meanwhile_is_not_deleted_again() -> None:
-    """1. The others are evicted first. 2. Meanwhile a user deletes the last one."""
-    world = full_world(1, per_node=4)
-    world.add(a_high("pre", cpu="4").build())
-    first = {mark.pod.name for mark in world.play.of(MarkVictim)}
-    (last,) = {f"low-0-{j}" for j in range(4)} - first
-    marks = world.play.of(MarkVictim)
-    world.pods[f"default/{last}"] = ending(world.pods[f"default/{last}"])
-    world.play.turn(Seen(POD, world.pods[f"default/{last}"]))
-    world.play.turn(*(fact for mark in marks for fact in world.answers(mark)))
-    world.run()
-    assert {e.pod.name for e in world.log if isinstance(e, DeletePod)} == first
-    assert last not in {e.pod.name for e in world.log if isinstance(e, MarkVictim)}
-
-
 def test_a_victim_that_went_while_the_others_were_evicted_holds_nobody_back() -> None:
     """1. The last victim goes by itself while the preemptor is held back. 2. So it hears nothing
     of it. 3. Once the others are through it is tried all the same.

@@ -3,31 +3,9 @@
 import pytest
 
 from asched.core.cycle.request_adoption import TIME_IS_UP
-from asched.core.model.kinds import POD, PROVISIONING_REQUEST
-from asched.core.state.budget import Budget
-from asched.core.state.facts import Gone, Seen
-from tests.builders import a_pod
-from tests.core.cycle.test_request_cycle import again
-from tests.core.cycle.test_request_plays import HOLD_S, RequestPlay, held_play, room
-
-
-def test_a_new_process_holds_many_places_over_several_turns_and_decides_after_that(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    play = held_play(room("n1", 12), count=12)
-    other = again(play, room("n1", 12))
-    other.template()
-    monkeypatch.setattr(Budget.open, "__defaults__", (5,))
-    greedy = a_pod("greedy").requests(cpu="1").build()
-    sliced = other.machine.context.queue.sliced
-    other.turn(Seen(PROVISIONING_REQUEST, other.record("job")), Seen(POD, greedy))
-    turns = 1
-    while sliced:
-        assert other.machine.next_deadline_s() == 0.0
-        other.turn()
-        turns += 1
-    assert turns > 4
-    assert (other.held(), other.binds()) == ({"n1": 12}, [])
+from asched.core.model.kinds import PROVISIONING_REQUEST
+from asched.core.state.facts import Gone
+from tests.core.cycle.test_request_plays import HOLD_S, RequestPlay, again, held_play, room
 
 
 def written(play: RequestPlay, until: str) -> None:

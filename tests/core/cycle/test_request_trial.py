@@ -1,24 +1,18 @@
 """The trial of a request: its pods as a gang that is only supposed, then slots in their places."""
 
-from collections.abc import Callable, Generator, Iterator
-from itertools import count
 from typing import Any
 
 import pytest
 
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle import request_trial
-from asched.core.cycle.group_trial import LET_GO_STEPS
-from asched.core.cycle.request_book import Bookings, giving_back, keep
+from asched.core.cycle.request_book import Bookings, keep
 from asched.core.cycle.request_cycle import served
 from asched.core.cycle.request_trial import Found, answer, rehouse
-from asched.core.framework.status import PointError
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount
-from asched.core.state.changes import Change
 from asched.core.state.facts import Gone, Seen
-from tests.builders import NodeBuilder, a_pod
+from tests.builders import NodeBuilder
 from tests.core.cycle.attempts import run
 from tests.core.cycle.test_request_plays import (
     CLASS,
@@ -151,125 +145,6 @@ def test_pods_that_have_places_already_have_them_of_the_request() -> None:
     assert play.held() == {"n1": 1}
 
 
-def test_many_pods_are_paid_for_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_trial(_context: Any, group: Any) -> Iterator[Any]:
-        uids = {attempt.pod.uid for attempt in group.attempts}
-        assert len(uids) == len(group.attempts) == 1_100
-        yield from ()
-        return "no"
-
-    monkeypatch.setattr(request_trial, "_trial", no_trial)
-    play = a_scene()
-    play.template("other", cpu="2")
-    spent = play.parts.cluster.budget.spent
-    answered(play, sets={"worker": 1_000, "other": 100})
-    assert play.parts.cluster.budget.spent - spent == 2 * 100 * LET_GO_STEPS
-
-
-def test_no_search_is_begun_where_one_pod_after_the_other_found_its_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nor where a plugin failed: that is no lack of room."""
-    searched: list[str] = []
-    real = request_trial.search_places
-
-    def search_places(*about: Any) -> Any:
-        searched.append("")
-        return real(*about)
-
-    monkeypatch.setattr(request_trial, "search_places", search_places)
-    play = a_scene()
-    assert told(answered(play, sets={"worker": 3}))["Provisioned"][0] == "True"
-    assert not searched
-    play = a_scene()
-    answered(play, sets={"worker": 4})
-    assert searched
-    searched.clear()
-    play = a_scene()
-    state_of = play.machine.context.runners["default-scheduler"].cache.state_of
-
-    def fails(pod: Any) -> Any:
-        raise PointError("broken")
-
-    play.machine.context.runners["default-scheduler"].cache.state_of = fails  # type: ignore[method-assign]
-    found = answered(play, sets={"worker": 1})
-    assert "broken" in why(found)
-    assert not searched
-    assert state_of is not fails
-
-
-def meanwhile(
-    play: RequestPlay, steps: Generator[Any, Any, Any], deed: Callable[[], None], at: int
-) -> Any:
-    """What steps come to if they pause whenever they may, and this is done at one of the pauses."""
-    budget = play.parts.cluster.budget
-    try:
-        for number in count(1):
-            budget.open(0)
-            next(steps)
-            if number == at:
-                deed()
-    except StopIteration as end:
-        budget.close()
-        return end.value
-
-
-def asked(play: RequestPlay, count: int) -> Generator[Any, Any, Found]:
-    play.ask(sets={"worker": count})
-    context = play.machine.context
-    return answer(context, play.record("job"), served(context))
-
-
-def pauses(play: RequestPlay, steps: Generator[Any, Any, Any]) -> int:
-    seen: list[str] = []
-    budget = play.parts.cluster.budget
-    budget.open(0)
-    for _ in steps:
-        seen.append("")
-        budget.open(0)
-    budget.close()
-    return len(seen)
-
-
-def test_who_saw_room_taken_by_a_trial_in_vain_hears_that_it_is_free() -> None:
-    play = a_scene()
-    told_of: list[str] = []
-
-    def move(change: Change, _now_s: float, **_: Any) -> int:
-        told_of.append(change.old.spec.node_name)
-        return 0
-
-    steps = asked(play, 4)
-    play.machine.context.queue.move = move  # type: ignore[method-assign]
-    assert pauses(play, steps) > 0
-    assert told_of == ["n1"], "of equal pods one, whatever their nodes"
-
-
-@pytest.mark.parametrize("what", ["taken", "ended"])
-def test_places_that_are_lost_while_they_are_written_down_are_looked_for_again(what: str) -> None:
-    """At its last pause half of them are held, and the others supposed."""
-    last = pauses(play := a_scene(), asked(play, 3))
-    play = a_scene()
-    bookings = play.parts.cluster.singleton(Bookings)
-
-    def deed() -> None:
-        assert bookings.get("default/job") is not None
-        if what == "ended":
-            bookings.end("default/job")
-        else:
-            large = a_pod("large").requests(cpu="2").spec(schedulerName="another")
-            for node in ("n1", "n2"):
-                play.turn(Seen(POD, large.on(node).build()))
-
-    found = meanwhile(play, asked(play, 3), deed, last)
-    assert told(found)["Provisioned"] == ("False", "CapacityIsNotFound")
-    assert found.is_tried_again
-    run(giving_back(play.machine.context))
-    assert (play.held(), bookings.get("default/job")) == ({}, None)
-    assert not any("job" in uid for uid in play.parts.cluster.placed)
-    assert recount(play.parts.cluster) == []
-
-
 # --- slots that lost their places ----------------------------------------------------------------
 
 
@@ -308,15 +183,3 @@ def test_with_a_profile_that_went_it_is_over_too() -> None:
     play.machine.context.runners = {}
     wanted = run(rehouse(play.machine.context, booking))
     assert wanted.conditions[0].reason == "CapacityIsLost"
-
-
-def test_a_booking_that_ends_while_others_have_their_turn_gets_no_other_places() -> None:
-    play, booking = lost(room("n2", 1))
-    context, bookings = play.machine.context, play.parts.cluster.singleton(Bookings)
-    last = pauses(play, rehouse(context, booking))
-    assert play.held() == {"n2": 1}
-    play, booking = lost(room("n2", 1))
-    context, bookings = play.machine.context, play.parts.cluster.singleton(Bookings)
-    meanwhile(play, rehouse(context, booking), lambda: bookings.end(booking.key) and None, last)
-    assert play.held() == {}
-    assert not play.parts.cluster.placed

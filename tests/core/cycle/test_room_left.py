@@ -5,16 +5,11 @@ from typing import Any
 import pytest
 
 from asched.core.cycle.look import Looks
-from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD
-from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.round import Looks as ChangeLooks
-from asched.core.state.facts import Gone, Seen
+from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.test_look import Leaving, wants
-from tests.core.cycle.test_preemption_flow import full_world
-from tests.core.preemption.stage import a_high
 
 OPEN = a_node("n1").allocatable(cpu="4", pods="3")
 
@@ -92,29 +87,3 @@ def test_of_what_nobody_knows_nothing_is_told() -> None:
     vast.place("a", cpu=str(2**62))
     vast.place("b", cpu=str(2**62))
     assert may_fit(vast, wants("2")), "64 bits do not say what is left"
-
-
-@pytest.mark.parametrize("count", [4, 12])
-def test_room_that_is_made_for_many_costs_them_no_looks_at_each_others_nodes(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each of a class of its own, as replicas with a claim each are; their victims take their time.
-    Looks would be as many as classes times departures.
-    """
-    looks = []
-    look = ChangeLooks.worth_to_its_like
-    monkeypatch.setattr(
-        ChangeLooks, "worth_to_its_like", lambda self, one: looks.append(one) or look(self, one)
-    )
-    world = full_world(count, per_node=4)
-    world.goes_at_once = False
-    world.add(*(a_high(f"pre{i}", cpu=f"{3001 + i}m").build() for i in range(count)))
-    world.run()
-    leaving: list[Pod] = world.leaving
-    assert len(leaving) == 4 * count
-    for pod in leaving:
-        world.play.turn(Gone(POD, world.pods.pop(pod.key)), after_s=0.01)
-        world.leaving = []
-        world.run()
-    assert world.count(Bind) == count
-    assert looks == []

@@ -1,12 +1,7 @@
 """What others have after each slice of an attempt that paused, by whose it was."""
 
-import pytest
-
-from asched.core.cycle import request_cycle
 from asched.core.cycle.group_trial import TRY_STEPS
-from asched.core.cycle.request_cycle import Work
 from asched.core.cycle.turn_limit import OTHERS_SHARE, OTHERS_SHARE_OF_MANY, CountedLimit
-from asched.core.framework.effects import Pause
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.facts import Seen
@@ -48,9 +43,3 @@ def test_a_gangs_attempt_is_that_of_many() -> None:
     shares = lived(play, Seen(POD_GROUP, a_group(min_count=count)), *pods)
     assert shares
     assert set(shares) == {OTHERS_SHARE_OF_MANY}
-
-
-def test_a_requests_trial_is_that_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    play, works = a_play(), [[Work((step for step in (Pause(), Pause())), decides=True)]]
-    monkeypatch.setattr(request_cycle, "due", lambda _context: works.pop() if works else [])
-    assert lived(play) == [OTHERS_SHARE_OF_MANY] * 2

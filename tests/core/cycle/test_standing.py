@@ -1,8 +1,6 @@
 """Where a pod stands is right while the machine works; each way to be wrong has its name."""
 
-import msgspec
-
-from asched.core.cycle.standing import Fault, fault_of, fault_of_count
+from asched.core.cycle.standing import fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Seen
@@ -46,27 +44,3 @@ def test_pods_of_others_and_those_on_their_way_out_need_no_queue() -> None:
     play.turn(Seen(POD, theirs))
 
     assert fault_of(play.machine.context, theirs.key) is None
-
-
-def test_each_fault_has_its_name() -> None:
-    play, web, huge = a_play()
-    context = play.machine.context
-    queue, cluster = context.queue, context.cluster
-
-    queue.delete(huge)
-    assert fault_of(context, huge.key) is Fault.UNQUEUED
-    queue.add(msgspec.structs.replace(huge, metadata=_older(huge)), play.now_s)
-    assert fault_of(context, huge.key) is Fault.OUTDATED
-    queue.add(a_pod("ghost").build(), play.now_s)
-    assert fault_of(context, "default/ghost") is Fault.QUEUED
-    queue.add(web, play.now_s)
-    assert fault_of(context, web.key) is Fault.QUEUED
-    cluster._unplace(cluster.placed[web.uid])
-    assert fault_of(context, web.key) is Fault.MISCOUNTED
-    cluster.apply(Seen(POD, web))
-    del cluster.pods_seen[web.key]
-    assert fault_of_count(context, web.uid) is Fault.COUNTED
-
-
-def _older(pod: Pod) -> object:
-    return msgspec.structs.replace(pod.metadata, resource_version="0")

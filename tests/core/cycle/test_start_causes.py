@@ -99,27 +99,6 @@ def test_somebody_who_ends_in_time_is_no_cause_before_the_start_has_come() -> No
     assert scene.why(one) == ("overrun", words.format("default/late"))
 
 
-def test_of_several_causes_the_one_is_named_that_explains_the_others() -> None:
-    late = a_pod("late").requests(cpu="1").on("n1")
-    scene = Scene(late)
-    one = scene.reserve(awaited=(("default/late", "uid-late"),), there=frozenset({"uid-late"}))
-    scene.cluster.holds.put("x", [HeldPlace(HeldAmounts({"cpu": 1}), "n1")])
-    scene.apply(Seen(POD, a_pod("new").on("n1").build()))
-    scene.reserve("default/first", since_s=0.0)
-    scene.apply(Seen(NODE, room("n1").cordoned().build()))
-    kinds = [scene.why(one)[0]]
-    scene.apply(Seen(NODE, room("n1").build()))
-    kinds.append(scene.why(one)[0])
-    scene.apply(Gone(POD, late.build()))
-    kinds.append(scene.why(one)[0])
-    scene.ledger.drop("default/first")
-    kinds.append(scene.why(one)[0])
-    scene.apply(Gone(POD, a_pod("new").on("n1").build()))
-    kinds.append(scene.why(one)[0])
-    scene.cluster.holds.drop("x")
-    assert (*kinds, scene.why(one)[0]) == ("node", "overrun", "order", "arrival", "hold", "rules")
-
-
 def test_somebody_who_goes_before_and_was_moved_there() -> None:
     scene = Scene()
     one = scene.reserve(made_s=5.0)

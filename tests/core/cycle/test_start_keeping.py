@@ -1,18 +1,10 @@
 """Promises of starts, turn by turn: kept, looked at again, given up, and passed on."""
 
-from math import inf
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from msgspec.structs import replace
 
-from asched.core.config.args import BackfillArgs
 from asched.core.cycle.start_keeping import (
     GIVE_UP_S,
-    LOST,
     REPLAN_S,
-    WAITING_MAX,
     StartTimes,
     drop,
     is_due,
@@ -21,12 +13,10 @@ from asched.core.cycle.start_keeping import (
     owner_of,
     started,
 )
-from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
-from asched.core.model.timestamp import rfc3339
+from asched.core.model.kinds import NODE, POD
 from asched.core.state.changes import Change
-from asched.core.state.ends import START_S, Ends
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.reservations import CLONE, POD_OWNER, Order
+from asched.core.state.reservations import Order
 from tests.builders import a_node, a_pod
 from tests.core.cycle.batch_stage import EPOCH_S, LABEL, Promises
 
@@ -60,31 +50,6 @@ def test_a_promise_that_is_broken_is_looked_at_at_once() -> None:
     assert scene.after(1) == ["web"]
 
 
-def test_room_comes_when_somebody_ends_and_no_other_change_of_the_row_is_taken_for_it() -> None:
-    scene = Promises()
-    ended = [a_pod(name).on("n1").build() for name in ("other", "clone")]
-    ended[1] = replace(ended[1], metadata=replace(ended[1].metadata, uid="uid-x" + CLONE))
-    stays = a_pod("stays").on("n1").build()
-    for pod in (*ended, stays):
-        scene.cluster.apply(Seen(POD, pod))
-        scene.after(1)
-    scene.cluster.apply(Gone(POD, ended[1]))
-    scene.after(1)
-    assert scene.kept.ended_early_s == -inf, "who was only tried there, for a start, ends as well"
-    scene.cluster.apply(Gone(POD, ended[0]))
-    scene.after(1)
-    ended_s = scene.kept.ended_early_s
-    assert ended_s == scene.cluster.wall_clock_s
-    scene.cluster.apply(Gone(NODE, scene.cluster.node_of("n1")))
-    scene.after(1)
-    scene.cluster.apply(Gone(POD, stays))
-    scene.cluster.apply(Seen(NODE, a_node("n2").build()))
-    scene.after(1)
-    scene.cluster.apply(Seen(POD, a_pod("next").on("n2").build()))
-    scene.after(1)
-    assert scene.kept.ended_early_s == ended_s, "the room went with the node"
-
-
 def test_room_that_came_is_worth_another_look_after_a_while() -> None:
     scene = Promises()
     other = a_pod("other").requests(cpu="1").on("n1").build()
@@ -94,30 +59,6 @@ def test_room_that_came_is_worth_another_look_after_a_while() -> None:
     assert scene.after(5) == []
     assert scene.kept.ended_early_s == scene.cluster.wall_clock_s
     assert scene.after(REPLAN_S) == ["web"]
-
-
-@pytest.mark.parametrize(("learns", "ends"), [(True, 40.0), (False, None)])
-def test_how_long_pods_took_that_went_is_learnt_where_it_is_to_be(
-    learns: bool, ends: float | None
-) -> None:
-    scene = Promises(learnDurations=learns)
-    began = rfc3339(scene.cluster.wall_clock_s)
-    ran = [a_pod(f"ran{n}").on("n1").status(startTime=began).build() for n in range(5)]
-    for pod in ran:
-        scene.cluster.apply(Seen(POD, pod))
-    scene.after(40)
-    for pod in ran:
-        scene.cluster.apply(Gone(POD, pod))
-    scene.after(0)
-    like = scene.cluster.classes.info_of(a_pod("like").build())
-    end = scene.cluster.singleton(Ends).of(like, 0.0)
-    assert (end and end.at_s - START_S) == ends
-
-
-def test_when_room_came_it_is_looked_at_again_by_itself() -> None:
-    scene = Promises()
-    scene.kept.ended_early_s = scene.one.made_s + 1
-    assert next_s(scene.cluster) == scene.one.made_s + REPLAN_S - scene.cluster.wall_ahead_s
 
 
 def test_whoever_was_woken_is_left_alone_for_a_while_whatever_came() -> None:
@@ -166,19 +107,6 @@ def test_a_promise_ends_with_who_waits_for_it(version: str) -> None:
         scene.cluster.apply(Seen(POD, pod.build()))
     scene.after(1)
     assert len(scene.ledger) == 0
-
-
-def test_a_promise_to_a_gang_ends_with_the_gang_though_its_pods_wait() -> None:
-    scene = Promises()
-    members = [a_pod(f"m{at}").spec(schedulerName="default-scheduler") for at in range(2)]
-    scene.play.gang("crew", *members)
-    owner = "scheduling.x-k8s.io:default/crew"
-    scene.ledger.put(replace(scene.one, owner=owner))
-    assert scene.after(3600)[1:] == ["m0"], "one of them stands for all"
-    group = scene.cluster.told(COSCHEDULING_GROUP, "default/crew")
-    scene.cluster.apply(Gone(COSCHEDULING_GROUP, group))
-    scene.after(1)
-    assert scene.ledger.of(owner) is None
 
 
 @pytest.mark.parametrize(("late_s", "outcome"), [(0, "kept"), (REPLAN_S, "kept"), (31, "late")])
@@ -260,53 +188,3 @@ def test_profiles_that_promise_nothing_any_more_end_what_they_promised() -> None
     keep(scene.context)
     assert (scene.ledger.is_on, len(scene.ledger)) == (False, 0)
     assert keep(scene.context) is False
-
-
-def runner_with(args: BackfillArgs) -> Any:
-    plugins = {"Backfill": SimpleNamespace(args=args)}
-    return SimpleNamespace(profile=SimpleNamespace(plugins=plugins))
-
-
-def test_of_several_profiles_the_most_promises_count_and_one_that_learns_is_enough() -> None:
-    scene = Promises()
-    args = {"a": BackfillArgs(1, learn_durations=True), "b": BackfillArgs(3), "c": BackfillArgs(2)}
-    scene.context.runners = {name: runner_with(one) for name, one in args.items()}
-    keep(scene.context)
-    assert scene.kept.reservations_max == 3
-    assert scene.cluster.singleton(Ends).learns
-
-
-def test_there_is_something_to_recall_until_that_is_done() -> None:
-    scene = Promises()
-    scene.kept.has_recalled = False
-    assert keep(scene.context) is True
-    scene.kept.has_recalled = True
-    assert keep(scene.context) is False
-
-
-def test_time_alone_lets_a_promise_bind_who_would_have_ended_before() -> None:
-    """Then what is kept of them is to be looked at again: counts have moved."""
-    scene = Promises(at_s=3600)
-    short = a_pod("short").requests(cpu="1").spec(activeDeadlineSeconds=600, schedulerName="x")
-    info = scene.cluster.classes.info_of(short.build())
-    assert scene.ledger.binding(info) == []
-    counts = scene.cluster.counts
-    scene.after(2900)
-    assert scene.cluster.counts == counts
-    scene.after(90)
-    assert scene.cluster.counts != counts
-    assert scene.ledger.binding(info) == [scene.one]
-
-
-def test_causes_are_remembered_of_so_many_who_lost_a_promise_the_last_to_lose_it() -> None:
-    scene = Promises()
-    names = [f"w{at}" for at in range(WAITING_MAX)]
-    for name in [*names, "w0", "one-more"]:
-        one = scene.reserve(name, 3600)
-        one.first_s -= 1000
-        drop(scene.context, one.owner, "displaced")
-    owners = [POD_OWNER + f"uid-{name}" for name in [*names[2:], "w0", "one-more"]]
-    assert list(scene.kept.lost) == owners
-    assert scene.kept.lost[owners[-1]] == (scene.one.start_s - 1000, LOST["displaced"])
-    drop(scene.context, scene.one.owner, "kept")
-    assert list(scene.kept.lost) == owners, "that is no loss"

@@ -1,20 +1,16 @@
 """Promises of an earlier process: read from what pods were told, and kept by the next one."""
 
-from math import inf
-
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cycle import start_recall
 from asched.core.cycle.start_keeping import StartTimes
-from asched.core.cycle.start_recall import RECALLED_MAX, STARTED_ANEW, Recalled, read, recall
+from asched.core.cycle.start_recall import RECALLED_MAX, STARTED_ANEW, Recalled, read
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
 from asched.core.state.facts import Seen, WallClock
-from asched.core.state.reservations import Order
 from tests.builders import NodeBuilder, PodBuilder, a_pod
-from tests.core.cycle.batch_stage import EPOCH_S, Batch, Promises, lasting, room, two_full_nodes
+from tests.core.cycle.batch_stage import EPOCH_S, Batch, lasting, room, two_full_nodes
 
 TOLD = "; expected to start by 2026-03-01T12:00:00Z (hard)"
 AT_S = microseconds("2026-03-01T12:00:00Z") / 1e6
@@ -116,38 +112,3 @@ def test_only_so_many_are_recalled() -> None:
     play.go(*(Seen(POD, pod.build()) for pod in many))
 
     assert len(play.parts.cluster.singleton(StartTimes.of).recalled) == RECALLED_MAX
-
-
-def test_who_waits_for_a_profile_that_promises_is_recalled_and_goes_first_by_start() -> None:
-    scene = Promises()
-    messages = {"late": TOLD.replace("T12", "T13"), "early": TOLD, "placed": TOLD, "strange": TOLD}
-    pods = {name: told(scene.waits(name), f"no{text}") for name, text in messages.items()}
-    pods["placed"].on("n1")
-    pods["strange"].spec(schedulerName="another")
-    pods["early"].priority(7)
-    for pod in pods.values():
-        scene.cluster.apply(Seen(POD, pod.build()))
-    scene.kept.has_recalled, scene.kept.numbers = False, 40
-
-    recall(scene.context)
-
-    assert scene.kept.has_recalled
-    assert scene.kept.recalled == {"pod:uid-late", "pod:uid-early"}
-    assert scene.kept.lost == {
-        "pod:uid-early": (AT_S, STARTED_ANEW),
-        "pod:uid-late": (AT_S + 3600, STARTED_ANEW),
-    }
-    assert scene.kept.waiting == {
-        "pod:uid-early": (Order(-7, -inf, 41), "default/early"),
-        "pod:uid-late": (Order(0, -inf, 42), "default/late"),
-    }
-
-
-def test_a_later_start_is_told_with_the_first_one_if_there_is_a_cause() -> None:
-    one = Promises().one
-    one.start_s, one.first_s, one.cause = AT_S - 1, AT_S - 3601, "node n1 went"
-    assert start_recall.told(one) == TOLD + ", not by 2026-03-01T11:00:00Z: node n1 went"
-    assert start_recall.told(replace(one, cause="")) == TOLD
-    assert start_recall.told(replace(one, first_s=one.start_s)) == TOLD
-    assert start_recall.told(replace(one, is_hard=False)).startswith(TOLD.replace("hard", "soft"))
-    assert start_recall.told(None) == ""

@@ -1,33 +1,25 @@
 """The search for a start: at which moment pods fit that fit nowhere now, and where."""
 
-import itertools
 from collections.abc import Generator
-from math import inf
 from typing import Any
 
 import pytest
 
-from asched.core.cycle import start_search
 from asched.core.cycle.context import Attempt
-from asched.core.cycle.start_keeping import StartTimes
 from asched.core.cycle.start_search import (
     END_STEPS,
-    PODS_AT_ONCE,
     TRIALS_MAX,
     Found,
-    NodesMovedError,
     is_beyond,
     search,
 )
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
-from asched.core.state import reservations
 from asched.core.state.audit import recount
-from asched.core.state.budget import SLICE_STEPS, Budget
 from asched.core.state.consumers import CONSUMES
-from asched.core.state.ends import DURATION, GRACE_S, START_S
-from asched.core.state.facts import Gone, Seen
+from asched.core.state.ends import DURATION, GRACE_S
+from asched.core.state.facts import Seen
 from asched.core.state.reservations import Need, Order, Reservation, Reservations
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, all_rows
 from tests.core.cycle.attempts import run
@@ -191,24 +183,6 @@ def test_after_so_many_trials_in_vain_no_start_is_known() -> None:
     assert scene.found(pod) is None
 
 
-def test_a_second_trial_has_so_many_rows_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    def started() -> Found | None:
-        scene, pod = shunned(2, room("last"))
-        scene.runs("p", "last", seconds=200)
-        return scene.found(pod)
-
-    assert started() is not None
-    monkeypatch.setattr(start_search, "TRIAL_ROWS_MAX", 2)
-    assert started() is None
-    monkeypatch.setattr(start_search, "TRIAL_ROWS_MAX", 3)
-    assert started() is not None
-    scene = Scene(room("n1"), room("n2"))
-    scene.runs("a", "n1", seconds=100)
-    scene.runs("b", "n2", seconds=100)
-    monkeypatch.setattr(start_search, "TRIAL_ROWS_MAX", 1)
-    assert scene.found(wants(name="a"), wants(name="b")) is not None, "the first has what it needs"
-
-
 def test_it_is_as_sure_as_the_least_sure_end_on_its_nodes() -> None:
     scene = Scene(room("n1"), room("n2"))
     scene.runs("endless", "n2")
@@ -227,50 +201,6 @@ def test_it_is_as_sure_as_the_least_sure_end_on_its_nodes() -> None:
     assert (list(other.needs), other.is_hard) == (["n1"], True)
 
 
-def test_nodes_that_come_while_it_searches_end_it_or_are_looked_at_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What was counted by row means something else; a trial that is under way is ended in peace."""
-    monkeypatch.setattr(Budget.open, "__defaults__", (5,))
-    monkeypatch.setattr(Budget, "open", lambda budget: setattr(budget, "left", 5))
-    came = set()
-    for pause in range(1, 24):
-        scene, pod = shunned(2, room("last", 8))
-        scene.runs("p", "last", "8", seconds=300)
-        steps = scene.steps(pod)
-        scene.cluster.budget.open()
-        found = None
-        try:
-            for number in itertools.count(1):
-                next(steps)
-                if number == pause:
-                    for more in range(70):
-                        scene.cluster.apply(Seen(NODE, room(f"more-{more}", 1).build()))
-                scene.cluster.budget.open()
-        except NodesMovedError:
-            came.add("ended")
-        except StopIteration as end:
-            found = end.value
-        if found is not None:
-            came.add("found")
-            assert set(found.needs) == {"last"}
-        assert recount(scene.cluster) == []
-    assert came == {"ended", "found"}
-
-
-def test_places_that_others_saw_taken_by_a_trial_are_told_to_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scene = Scene()
-    scene.runs("short", "n1", seconds=100)
-    kept = scene.cluster.singleton(StartTimes.of)
-    assert scene.found(wants("2", "a"), wants("2", "b")) is not None
-    assert not kept.freed
-    monkeypatch.setattr(Budget, "open", lambda budget: setattr(budget, "left", 5))
-    assert scene.found(wants("2", "a"), wants("2", "b")) is not None
-    assert [change.old.spec.node_name for change in kept.freed.take()] == ["n1"]
-
-
 def test_it_pays_for_a_look_at_everybody_who_is_placed() -> None:
     scene = Scene(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="999"))
     scene.runs("short", "n1", seconds=100)
@@ -286,48 +216,6 @@ def test_it_pays_for_a_look_at_everybody_who_is_placed() -> None:
     assert many == pytest.approx(few + 2 * 400 * END_STEPS)
 
 
-def test_whoever_leaves_the_same_is_written_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each deadline there is a class; what they have is not read class by class in one go."""
-    read: list[Any] = []
-    vector = start_search.vector
-
-    def counted(*about: Any) -> Any:
-        read.append(about[1])
-        return vector(*about)
-
-    monkeypatch.setattr(start_search, "vector", counted)
-    scene = Scene(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="999"))
-    for number in range(40):
-        scene.runs(f"short-{number}", "n1", "100m", seconds=100 + number)
-
-    assert scene.after_s(scene.found(wants("2"))) == 119 + GRACE_S
-    assert len(read) == 2  # what the one asks for, what the others have
-
-
-def test_what_ends_give_back_is_written_down_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though no two of those who end are alike."""
-    scene, count = Scene(a_node("n1").allocatable(cpu="9999", memory="8Gi", pods="9k")), 2500
-    for number in range(count):
-        scene.runs(f"long-{number}", "n1", f"{number + 1}m", seconds=100)
-    asked: list[str] = []
-
-    def vector(*of: Any) -> Any:
-        asked.append("")
-        return reservations.vector(*of)
-
-    monkeypatch.setattr(start_search, "vector", vector)
-    counts, budget = [0], scene.cluster.budget
-    budget.open()
-    for _ in scene.steps(wants("9998")):
-        counts.append(len(asked))
-        budget.open()  # as the machine does for every turn
-    assert len(asked) >= count
-    most = SLICE_STEPS / END_STEPS + PODS_AT_ONCE
-    assert (
-        max(after - before for before, after in itertools.pairwise([*counts, len(asked)])) <= most
-    )
-
-
 def test_who_is_too_large_for_every_node_is_told_so_without_a_look_at_anybody() -> None:
     scene = Scene()
     assert scene.found(wants("5")) is None
@@ -339,33 +227,6 @@ def test_who_is_too_large_for_every_node_is_told_so_without_a_look_at_anybody() 
     spent = scene.cluster.budget.spent
     assert scene.found(wants("5")) is None
     assert scene.cluster.budget.spent - spent == few
-
-
-def test_others_have_their_turn_while_it_asks_when_everybody_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nobody ever leaves enough, so that nothing is tried. What comes and goes meanwhile is not
-    taken for room.
-    """
-    monkeypatch.setattr(Budget.open, "__defaults__", (50,))
-    scene = Scene(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="999"))
-    scene.runs("forever", "n1", "2")
-    scene.runs("short", "n1", "1", seconds=100)
-    for number in range(600):
-        scene.runs(f"idle-{number}", "n1", "0", seconds=200)
-    steps, took = scene.steps(wants("3")), list[float]()
-    scene.cluster.budget.open()
-    spent = scene.cluster.budget.spent
-    while next(steps, None) is not None:
-        took.append(scene.cluster.budget.spent - spent)
-        if len(took) == 2:
-            scene.cluster.apply(Gone(POD, scene.cluster.pods_seen["default/short"]))
-            scene.runs("next", "n1", "1")
-        scene.cluster.budget.open()
-        spent = scene.cluster.budget.spent
-    assert not scene.cluster.singleton(Reservations).all()
-    assert len(took) == 600 * END_STEPS // (50 + PODS_AT_ONCE * END_STEPS)
-    assert max(took) <= 50 + PODS_AT_ONCE * END_STEPS
 
 
 def test_rules_beyond_amounts_have_their_say() -> None:
@@ -385,20 +246,6 @@ def test_what_is_promised_to_others_is_theirs() -> None:
     found = scene.found(wants(), respected=[theirs])
     assert found is not None
     assert (scene.after_s(found), list(found.needs)) == (500 + GRACE_S, ["n1"])
-
-
-def test_pods_of_two_kinds_share_what_the_others_leave() -> None:
-    scene = Scene(room("n1", 8), room("n2"))
-    scene.runs("short", "n1", "8", seconds=100)
-    scene.runs("long", "n2", seconds=500)
-    theirs = scene.promised("n1")
-    beside = scene.found(wants("4", "one"), respected=[theirs])
-    assert beside is not None
-    assert (scene.after_s(beside), list(beside.needs)) == (100 + GRACE_S, ["n1"])
-    found = scene.found(wants("4", "a"), wants("3", "b"), respected=[theirs])
-    assert found is not None
-    assert (scene.after_s(found), set(found.needs)) == (500 + GRACE_S, {"n1", "n2"})
-    assert scene.after_s(scene.found(wants("4", "c"), wants("3", "d"))) == 100 + GRACE_S
 
 
 def test_pods_are_promised_as_well_as_amounts() -> None:
@@ -425,19 +272,6 @@ def test_promises_that_are_not_to_be_respected_stop_no_trial() -> None:
         scene.info(late), all_rows(scene.cluster)
     )
     assert kept_off.tolist() == [1], "and binds the pod as before, now that nobody tries it"
-
-
-def test_how_long_it_is_promised_is_how_long_the_longest_of_them_lasts() -> None:
-    scene = Scene(room("n1", 8))
-    scene.runs("short", "n1", "8", seconds=100)
-    brief = wants("2", "brief").spec(activeDeadlineSeconds=60)
-    longer = wants("2", "longer").spec(activeDeadlineSeconds=600)
-    found = scene.found(brief, longer)
-    assert found is not None
-    assert found.end_s - found.start_s == START_S + 600 + GRACE_S
-    endless = scene.found(wants("2", "endless"), brief)
-    assert endless is not None
-    assert endless.end_s == inf
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,9 @@
 """Starts that are promised, played through the machine: who is told what, and whom it keeps off."""
 
-from typing import Any
-
-import pytest
-
-from asched.core.cycle import start_search, start_times
 from asched.core.cycle.start_keeping import WAITING_MAX, StartTimes
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount
-from asched.core.state.budget import Budget
 from asched.core.state.ends import GRACE_S, START_S
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import Reservations
@@ -320,32 +314,3 @@ def test_who_gave_way_is_told_so_with_the_next_promise() -> None:
     assert one.start_s > first_s
     assert one.first_s == first_s
     assert one.cause == "others who are more important were promised a start in its place"
-
-
-def test_one_start_is_looked_for_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search knows an end of every pod and pauses: a thousand of them would fill the memory."""
-    play = Batch(*(room(f"n{at}") for at in range(3)), args={"reservations": 3})
-    play.show(*(lasting(f"a{at}", 100 + at, cpu=4) for at in range(3)))
-    open_, most, looked_for = set[str](), 0, []
-
-    def counting(context: Any, first: Any, *others: Any) -> Any:
-        nonlocal most
-        open_.add(first.pod.metadata.name)
-        looked_for.append(first.pod.metadata.name)
-        most = max(most, len(open_))
-        try:
-            return (yield from start_search.search(context, first, *others))
-        finally:
-            open_.remove(first.pod.metadata.name)
-
-    monkeypatch.setattr(start_times, "search", counting)
-    monkeypatch.setattr(Budget.open, "__defaults__", (2,))
-    names = ["w0", "w1", "w2"]
-    play.show(*(lasting(name, 50, cpu=4) for name in names))
-    play.pass_time(20)
-    assert most == 1
-    assert set(looked_for) == set(names)
-    kept = play.parts.cluster.singleton(StartTimes.of)
-    assert (kept.searching, kept.waiting) == ("", {})
-    ledger = play.parts.cluster.singleton(Reservations)
-    assert {one.likes[0].pod.metadata.name for one in ledger.all()} == set(names)

@@ -52,19 +52,6 @@ def test_none_granted_is_one_cycle() -> None:
     assert [e.pod.name for e in play.turn() if isinstance(e, Bind)] == ["p1"]
 
 
-def test_a_turn_lasts_so_long_and_each_begins_anew() -> None:
-    now = [100.0]
-    limit = TimeLimit(lambda: now[0])
-    for _ in range(2):
-        limit.begin()
-        now[0] += TURN_S * 0.9
-        assert not limit.is_over()
-        assert not limit.is_over()
-        now[0] += TURN_S * 0.2
-        assert limit.is_over()
-        assert limit.went_on == 2
-
-
 def test_who_paused_goes_on_once_others_had_their_share_since() -> None:
     now = [100.0]
     limit = TimeLimit(lambda: now[0])
@@ -81,13 +68,3 @@ def test_who_paused_goes_on_once_others_had_their_share_since() -> None:
     assert limit.resumed
     limit.begin()
     assert not limit.resumed, "that was the turn before"
-
-
-def test_a_counted_turn_goes_on_as_often_as_granted_and_resumes_as_told() -> None:
-    limit = CountedLimit(2, resumed=True)
-    for _ in range(2):
-        limit.begin()
-        assert [limit.is_over() for _ in range(4)] == [False, False, True, True]
-        assert limit.went_on == 2
-    assert limit.may_resume()
-    assert not CountedLimit(2).may_resume()

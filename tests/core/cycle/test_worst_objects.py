@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -194,17 +193,6 @@ def test_work_is_linear_in_what_one_object_holds(name: str) -> None:
     a_life(worst, 10)  # imports and the like
     one, two = a_life(worst, FEW), a_life(worst, 2 * FEW)
     assert two <= one * GROWTH_MAX, f"{one} calls for {FEW}, {two} for {2 * FEW}"
-
-
-def test_what_no_node_carries_is_looked_at_once() -> None:
-    """Two thousand keys that no node has decide the matter with the first of them."""
-    play = Play(*(a_node(f"n{i}") for i in range(3)))
-    pod: Pod = spreading("ScheduleAnyway", "k{}")(a_pod("p"), 2000).build()
-    play.see(pod)
-    while play.machine.next_deadline_s() == 0.0:
-        play.turn()
-    assert play.node_of(pod.uid)
-    assert not play.parts.cluster.topology._counters
 
 
 def test_ports_that_are_freed_are_looked_up_by_those_who_wait() -> None:

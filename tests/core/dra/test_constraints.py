@@ -1,14 +1,9 @@
 """Constraints: what is compared, and that a refusal leaves no trace."""
 
-import random
-
-import pytest
-
 from asched.core.dra.constraints import AllocationConstraint, build
 from asched.core.dra.devices import ReadyDevice
 from asched.core.dra.pools import ReadySlice
-from asched.core.dra.selector_answers import SelectorAnswers
-from asched.core.model.claim import Device, DeviceAttribute, DeviceConstraint
+from asched.core.model.claim import DeviceConstraint
 from tests.core.dra.worlds import DRIVER, a_device, a_slice
 
 
@@ -104,72 +99,3 @@ def test_each_type_is_its_own() -> None:
             assert constraint.add("r", "", values[0])
             alike = type(first) is type(second) and first == second
             assert constraint.add("r", "", values[1]) is alike
-
-
-#: One value of each type; 1 and true are equal in Python alone.
-VALUES = (
-    DeviceAttribute(string_value="1"),
-    DeviceAttribute(int_value=1),
-    DeviceAttribute(bool_value=True),
-    DeviceAttribute(bool_value=False),
-    DeviceAttribute(version_value="1"),
-    DeviceAttribute(version_value="1.0.0"),
-    DeviceAttribute(int_value=0),
-    DeviceAttribute(string_value=""),
-)
-
-
-def of_value(value: DeviceAttribute) -> ReadyDevice:
-    record = Device(name="d", attributes={"x": value})
-    return ReadyDevice(a_slice(), record, SelectorAnswers())
-
-
-def test_values_are_equal_if_they_are_of_one_type() -> None:
-    for first in VALUES:
-        for second in VALUES:
-            for distinct in (False, True):
-                constraint = a_constraint(distinct=distinct)
-                assert constraint.add("r", "", of_value(first))
-                expected = (first is second) is not distinct
-                assert constraint.add("q", "", of_value(second)) is expected
-
-
-def test_a_value_of_a_later_type_meets_no_constraint() -> None:
-    for distinct in (False, True):
-        constraint = a_constraint(distinct=distinct)
-        assert not constraint.add("r", "", of_value(DeviceAttribute()))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_trials_that_are_taken_back_leave_what_was_before(seed: int) -> None:
-    """Against a list of who was added, as upstream reads it: all of them for what has to be equal,
-    the last of each request for what has to be distinct.
-    """
-    rng = random.Random(seed)
-    names = rng.choice([(), ("r",), ("r", "q/s"), ("q",)])
-    for distinct in (False, True):
-        constraint = a_constraint(*names, distinct=distinct)
-        added: list[tuple[str, str, bool]] = []
-        values: list[int] = []
-        last: dict[str, int] = {}
-        for _ in range(30):
-            if added and rng.random() < 0.4:
-                request, parent, is_meant = added.pop()
-                constraint.remove(request, parent)
-                if is_meant:
-                    values.pop()
-                    last.pop(parent or request, None)
-                continue
-            request, parent = rng.choice([("r", ""), ("s", "q"), ("t", "q"), ("r", "p")])
-            value = rng.randrange(3)
-            full = f"{parent}/{request}" if parent else request
-            is_meant = not names or full in names or (parent or request) in names
-            expected = not is_meant or (
-                value not in last.values() if distinct else set(values) <= {value}
-            )
-            assert constraint.add(request, parent, ready(x=value)) is expected
-            if expected:
-                added.append((request, parent, is_meant))
-                if is_meant:
-                    values.append(value)
-                    last[parent or request] = value

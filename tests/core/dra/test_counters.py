@@ -65,19 +65,6 @@ def test_an_overdrawn_counter_keeps_all_devices_of_the_pool_away() -> None:
     assert world.devices(a_claim(asks())) is None
 
 
-def test_one_of_several_counters_below_zero_is_enough() -> None:
-    world = partitioned(a_device("a", **uses(x=2, y=1)), a_device("b", **uses(y=1)), x=1, y=9)
-    world.taken.put("one", held("a"))
-    assert world.devices(a_claim(asks())) is None
-
-
-def test_all_of_several_counters_must_last() -> None:
-    one, two = a_device("a", **uses(x=2, y=1)), a_device("b", **uses(x=1, y=2))
-    for x, y, expected in ((3, 3, True), (2, 3, False), (3, 2, False)):
-        found = partitioned(one, two, x=x, y=y).devices(a_claim(asks(count=2)))
-        assert (found is not None) is expected
-
-
 def test_counters_come_back_when_the_search_turns_round() -> None:
     """The whole device is tried first, leaves nothing for the second claim, and is given back."""
     world = partitioned(WHOLE, *HALVES, mem=40)

@@ -73,12 +73,6 @@ def test_a_resource_that_nobody_offers_is_not_to_be_had() -> None:
     assert of_devices(idle).served(node()) == {GPU}
 
 
-def test_what_no_device_may_stand_for_is_no_matter_of_devices() -> None:
-    """Whether there is enough of it is for another plugin to say."""
-    assert of_devices().served(a_node("n1").offering_only().build()) == {GPU}
-    assert of_devices().served(Node()) == {GPU}
-
-
 def test_plans_are_those_of_the_claims_and_of_what_devices_serve() -> None:
     claim = a_claim(asks())
     assert [p.claim for p in demand(claim).plans(frozenset())] == [claim]

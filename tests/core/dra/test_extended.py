@@ -1,6 +1,5 @@
 """Extended resources: the class that stands for one, and the requests a pod's containers make."""
 
-import random
 from typing import Any
 
 import pytest
@@ -73,14 +72,6 @@ def test_init_containers_before_many_others_name_few_of_them_and_count_all() -> 
     assert len(mappings) < 300 * 40  # not 300 * 300: no such claim is ever allocated
 
 
-@pytest.mark.parametrize(("wanted", "own"), [(36, None), (40, None), (41, 1), (50, 10)])
-def test_of_many_others_all_count_though_few_are_named(wanted: int, own: int | None) -> None:
-    sidecars: dict[str, Any] = {f"s{i}": ("1", "sidecar") for i in range(40)}
-    counts, mappings = made(a_pod(i=(str(wanted), "init"), **sidecars))
-    assert counts.get("container-0-request-1") == own
-    assert len([1 for name, _ in mappings if name == "i"]) == 32 + (own is not None)
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -114,96 +105,4 @@ def test_of_several_classes_the_newest_then_the_first_by_name_stands_for_a_resou
         assert classes_by_resource(order)[GPU].metadata.name == "y"
 
 
-def test_a_class_without_a_date_is_the_oldest() -> None:
-    undated = a_class("u", extendedResourceName=GPU)
-    for order in ((undated, dated("old", "2020-01-01")), (dated("old", "2020-01-01"), undated)):
-        assert classes_by_resource(order)[GPU].metadata.name == "old"
-    assert "deviceclass.resource.kubernetes.io/u" in classes_by_resource((undated,))
-    assert classes_by_resource((a_class("plain"),)).keys() == {
-        "deviceclass.resource.kubernetes.io/plain"
-    }
-
-
-def test_a_pod_without_requests_makes_none() -> None:
-    bare = decode(Pod, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}})
-    assert made(bare) == ({}, [])
-    inits = [{"name": "i", "resources": {"requests": {GPU: "2"}}}]
-    only = {"metadata": {"name": "p"}, "spec": {"initContainers": inits}}
-    assert made(decode(Pod, only)) == (
-        {"container-0-request-0": 2},
-        [("i", "container-0-request-0")],
-    )
-
-
 NIC, CPU = "example.com/nic", "cpu"
-RESOURCES = (GPU, NIC)
-
-
-def by_rule(
-    containers: list[tuple[str, str, dict[str, int]]],
-) -> tuple[dict[str, tuple[str, int]], list[tuple[str, str, str]]]:
-    """createRequestsAndMappings, with (name, kind, requests) of each container, inits first:
-    requests by name, of a class and a count; and mappings, in order.
-    """
-    requests, mappings = {}, []
-    for resource in sorted(RESOURCES):
-        lasting: dict[int, int] = {}  # container -> what it asks for itself
-        told: list[list[Any]] = []  # [container, index of the one that serves it]
-        passing: dict[int, int] = {}
-        for at, (name, kind, wanted) in enumerate(containers):
-            if kind != "init" and wanted.get(resource):
-                lasting[at] = wanted[resource]
-                told.append([name, at])
-        for at, (name, kind, wanted) in enumerate(containers):
-            if kind != "init" or not wanted.get(resource):
-                continue
-            missing = wanted[resource]
-            for later, count in lasting.items():
-                if later > at and missing > 0:
-                    told.append([name, later])
-                    missing -= count
-            if missing > 0:
-                passing[at] = missing
-                told.append([name, at])
-        # Init containers run one after the other: the first of the largest serves them all.
-        largest = min(passing, key=lambda at: (-passing[at], at), default=-1)
-
-        def name_of(at: int, resource: str = resource) -> str:
-            return f"container-{at}-request-{sorted(containers[at][2]).index(resource)}"
-
-        kept = lasting | ({largest: passing[largest]} if passing else {})
-        requests |= {name_of(at): (resource, count) for at, count in kept.items()}
-        for name, at in told:
-            mappings.append((name, resource, name_of(largest if at in passing else at)))
-    return requests, mappings
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_requests_and_mappings_are_those_of_the_rule(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(20):
-        containers, given = [], []
-        inits, apps = rng.randrange(6), rng.randrange(1, 4)
-        for at in range(inits + apps):
-            kind = rng.choice(("init", "sidecar")) if at < inits else "app"
-            wanted = {
-                resource: rng.randrange(5) for resource in (*RESOURCES, CPU) if rng.random() < 0.7
-            }
-            containers.append((f"c{at}", kind, wanted))
-            asked = {name: str(count) for name, count in wanted.items()}
-            container = {"name": f"c{at}", "resources": {"requests": asked}}
-            # Of an app container it means nothing.
-            if kind == "sidecar" or (kind == "app" and rng.random() < 0.2):
-                container["restartPolicy"] = "Always"
-            given.append(container)
-        spec = {"initContainers": given[:inits], "containers": given[inits:]}
-        pod = decode(Pod, {"metadata": {"name": "p"}, "spec": spec})
-
-        found = device_requests(pod, {NIC: a_class(NIC), GPU: a_class(GPU)})
-
-        requests, mappings = by_rule(containers)
-        assert [
-            (one.name, one.exactly and (one.exactly.device_class_name, one.exactly.count))
-            for one in found.requests
-        ] == sorted(requests.items())
-        assert [tuple(one) for one in found.mappings] == mappings

@@ -1,14 +1,10 @@
 """Pools as nodes see them: order, visibility, completeness, and what a change touches."""
 
-import random
 from typing import Any
 
 import pytest
 
-from asched.core.dra import inventory as module
-from asched.core.dra.devices import DevicePlace
 from asched.core.dra.inventory import Inventory
-from asched.core.state import change_log
 from tests.core.dra.worlds import DRIVER, a_device, a_slice
 
 ZONE_A = {
@@ -156,131 +152,3 @@ def test_nodes_of_a_pool() -> None:
     assert inventory.nodes_of((DRIVER, "n1")) == {"n1"}
     assert inventory.nodes_of((DRIVER, "w")) is None
     assert inventory.nodes_of((DRIVER, "gone")) == set()
-
-
-def test_pools_and_nodes_that_went_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SPARE", 0)
-    inventory = Inventory()
-    for number in range(100):
-        node, record = f"n{number}", a_slice("a", pool=f"p{number}", nodeName=f"n{number}")
-        inventory.put(record)
-        assert seen(inventory, node) == [f"p{number}: a"]
-        inventory.remove(record.metadata.name)
-        assert seen(inventory, node) == []
-        inventory.forget_nodes({node}, 1)
-    for table in ("_versions", "_slices", "_pools", "_local", "_wide", "_built", "_interned"):
-        assert len(getattr(inventory, table)) <= 2, table
-    assert len(inventory._views) <= 3
-    assert len(inventory._places) <= 2
-
-
-def test_a_node_keeps_its_other_pools_when_one_goes() -> None:
-    inventory = Inventory([a_slice("a", pool="p"), a_slice("b", pool="q"), a_slice("c", pool="r")])
-    inventory.remove("q")
-    assert set(inventory.have_own() or ()) == {"n1"}
-    assert seen(inventory) == ["p: a", "r: c"]
-    inventory.remove("p")
-    inventory.remove("r")
-    assert list(inventory.have_own() or ()) == []
-    inventory.put(a_slice("w", pool="w", allNodes=True))
-    assert inventory.have_own() is None, "any may see it"
-
-
-def test_which_nodes_may_see_something_else_since_then() -> None:
-    inventory = Inventory([a_slice("a"), a_slice("b", pool="q", name="2", nodeName="n2")])
-    then = inventory.generation
-    assert inventory.nodes_since(then) == set()
-    inventory.put(a_slice("c", pool="q", name="2", nodeName="n3"))
-    inventory.put(a_slice("d", pool="q", name="3", nodeName="n4"))
-    assert inventory.nodes_since(then) == {"n2", "n3", "n4"}, "also who had it before"
-    last = inventory.generation
-    inventory.remove("3")
-    assert inventory.nodes_since(last) == {"n3", "n4"}
-    inventory.put(a_slice("e", pool="w", name="w", allNodes=True))
-    assert inventory.nodes_since(last) is None
-    assert inventory.nodes_since(-1) is None, "nobody knows what was before"
-
-
-WHERE: list[dict[str, Any]] = [
-    {"nodeName": "n1"},
-    {"nodeName": "n2"},
-    {"allNodes": True},
-    {"nodeSelector": ZONE_A},
-]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_views_are_those_of_an_inventory_made_anew(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also of nodes that did not look for so long that nobody knows what changed."""
-    monkeypatch.setattr(change_log, "LOG_ENTRIES_MAX", 4)
-    monkeypatch.setattr(module, "SPARE", seed % 3)
-    rng = random.Random(seed)
-    inventory, slices = Inventory(), {}
-    for _ in range(60):
-        name = f"s{rng.randrange(6)}"
-        if name in slices and rng.random() < 0.4:
-            del slices[name]
-            inventory.remove(name)
-        else:
-            where = rng.choice(
-                [
-                    {"nodeName": "n1"},
-                    {"nodeName": "n2"},
-                    {"allNodes": True},
-                    {"nodeSelector": ZONE_A},
-                ]
-            )
-            fields = {"pool": f"p{rng.randrange(3)}", "of": rng.choice((1, 1, 2)), **where}
-            slices[name] = a_slice(f"d{rng.randrange(9)}", name=name, **fields)
-            inventory.put(slices[name])
-        if rng.random() < 0.4:
-            node, labels = rng.choice([("n1", {}), ("n2", {"zone": "a"}), ("n3", {"zone": "b"})])
-            assert seen(inventory, node, **labels) == seen(
-                Inventory(slices.values()), node, **labels
-            )
-    assert sorted(inventory.names()) == sorted(slices)
-    assert all(inventory.record(name) is record for name, record in slices.items())
-
-
-def test_nodes_share_their_views_whatever_changed_elsewhere() -> None:
-    inventory = Inventory([a_slice("a", pool="p", allNodes=True), a_slice("b", pool="q")])
-    view = inventory.pools_for("n2", {})
-    inventory.put(a_slice("c", pool="q"))
-    assert inventory.pools_for("n3", {}) is view is inventory.pools_for("n2", {})
-
-
-def test_slices_are_looked_at_once_and_equal_places_once_for_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looked: list[str] = []
-    matches = DevicePlace.matches
-    monkeypatch.setattr(
-        DevicePlace, "matches", lambda *told: looked.append(told[1]) or matches(*told)
-    )
-    selector = [
-        a_slice("a", pool=f"p{number}", name=f"s{number}", nodeSelector=ZONE_A)
-        for number in range(9)
-    ]
-    inventory, labels = Inventory(selector), {"zone": "a"}
-    for node in ("n1", "n1", "n2", "n1"):
-        assert len(inventory.pools_for(node, labels)) == 9
-    assert looked == ["n1", "n2"]
-    inventory.put(a_slice("b", pool="far", name="far", nodeName="n7"))
-    inventory.pools_for("n1", labels)
-    assert looked == ["n1", "n2"]
-
-
-def test_views_of_nodes_that_live_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None goes before they are more than twice the nodes."""
-    monkeypatch.setattr(module, "SPARE", 1)
-    inventory = Inventory([a_slice("a", pool="p", allNodes=True)])
-    living = [f"n{number}" for number in range(4)]
-    for name in (*living, "gone0", "gone1", "gone2", "gone3", "gone4"):
-        inventory.pools_for(name, {})
-    inventory.forget_nodes(living, 4)
-    assert len(inventory._views) == 9
-    inventory.pools_for("gone5", {})
-    inventory.forget_nodes(living, 4)
-    assert list(inventory._views) == living

@@ -175,27 +175,3 @@ def test_slices_and_counter_sets_may_be_empty() -> None:
     assert names(pool) == []
     assert pool is not None
     assert pool.counters == {}
-
-
-def test_a_pool_of_which_one_slice_lets_devices_choose_their_nodes_chooses() -> None:
-    for per_device in ((), (0,), (1,), (0, 1)):
-        slices = [
-            ready(
-                a_device(name, nodeName="n1"),
-                name=name,
-                of=2,
-                **({"perDeviceNodeSelection": True} if at in per_device else {}),
-            )
-            for at, name in enumerate("ab")
-        ]
-        pool = built(slices)
-        assert names(pool) == ["a", "b"]
-        assert pool is not None
-        assert pool.chooses_nodes == bool(per_device)
-
-
-def test_a_pool_binds_if_one_of_its_devices_does() -> None:
-    for conditions, expected in (([], False), (["Ready"], True)):
-        pool = built([ready("a", a_device("b", bindingConditions=conditions))])
-        assert pool is not None
-        assert pool.binds is expected

@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.taint_rules import tainted
@@ -49,21 +48,6 @@ def test_a_rule_without_a_selector_is_about_no_device() -> None:
     rule = decode(DeviceTaintRule, {"spec": {"taint": {"key": "x", "effect": "NoSchedule"}}})
     record = a_slice("a")
     assert tainted(record, [rule]) is record
-
-
-def test_a_slice_that_no_rule_is_about_stays_the_same_object() -> None:
-    """Nobody has to look at it again then."""
-    record, empty = a_slice("a"), a_slice()
-    for rules in ([], [a_rule("r", driver="other")], [a_rule("r", device="z")]):
-        assert tainted(record, rules) is record
-        assert tainted(empty, rules) is empty
-    bare = replace(record, spec=replace(record.spec, devices=None))
-    assert tainted(bare, [a_rule("r")]) is bare
-
-
-def test_a_rule_without_a_selector_is_about_none_beside_one_that_is() -> None:
-    nobody = decode(DeviceTaintRule, {"spec": {"taint": {"key": "x", "effect": "NoSchedule"}}})
-    assert keys(tainted(a_slice("a", "b"), [nobody, a_rule("r", device="b")])) == [[], ["broken"]]
 
 
 def test_taints_come_behind_those_of_the_driver() -> None:

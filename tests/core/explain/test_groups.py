@@ -103,41 +103,6 @@ def test_a_gang_is_told_of_as_many_nodes_as_it_takes(needed: int, more: int) -> 
     assert "eviction" not in told
 
 
-def test_those_that_wait_are_the_ones_that_may_be_placed_with_the_pod() -> None:
-    """Two of four are placed, and as many wait besides; a gated one is not among them."""
-    play, members = a_gang(3, 4, "1", small("n1"))
-    placed = [a_member(f"placed-{at}", cpu="1").on("n1").build() for at in range(2)]
-    gated = a_member("gated", cpu="1").gated("later").build()
-    play.turn(*(Seen(POD, pod) for pod in (*placed, gated)))
-    cluster = play.machine.context.cluster
-
-    company = company_of(cluster, members[1], members)
-    assert company is not None
-    assert sorted(other.metadata.name for other in company.others) == ["m0", "m2"]
-    assert company.needed == 2
-
-    more = [a_member(f"more-{at}", cpu="1").on("n1").build() for at in range(4)]
-    for at, needed in enumerate((1, 1, 1)):
-        play.turn(Seen(POD, more[at]))
-        company = company_of(cluster, members[1], members)
-        assert company is not None
-        assert (len(company.others), company.needed) == (2, needed)
-
-
-def test_equal_pods_wait_for_the_same_and_need_nobody() -> None:
-    pods = equal_pods(3, "1")
-    play = Play(small("n1"))
-    company = company_of(play.machine.context.cluster, pods[1], pods)
-    assert company == ([pods[0], pods[2]], 1)
-
-
-def test_a_gang_of_so_many_is_decided_about_as_a_whole() -> None:
-    play, members = a_gang(GANG_MAX, GANG_MAX, "1", small("n1"))
-    company = company_of(play.machine.context.cluster, members[0], ())
-    assert company is not None
-    assert (len(company.others), company.needed) == (GANG_MAX - 1, GANG_MAX)
-
-
 def test_a_gang_asks_for_less_until_enough_of_it_fit() -> None:
     play, members = a_gang(5, 5, "1", small("n1"))
     company = company_of(play.machine.context.cluster, members[0], ())

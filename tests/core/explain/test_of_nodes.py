@@ -4,16 +4,13 @@ from typing import Any
 
 import pytest
 
-from asched.core.explain import labels as of_labels
-from asched.core.explain import of_nodes
 from asched.core.explain.deciding import Deciding
 from asched.core.explain.of_nodes import another, evictions, labels, looks_around, nodes
 from asched.core.explain.ways import Change, Way
 from asched.core.model.decode import decode
-from asched.core.model.kinds import CSI_NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_SLICE
+from asched.core.model.kinds import POD, POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.state.audit import recount
-from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
 from tests.core.cycle.playbook import Play
@@ -95,32 +92,6 @@ def test_labels_help_nobody_whom_something_else_keeps_away() -> None:
     assert roomy.node == "n2"
 
 
-def test_only_so_many_nodes_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_nodes, "TRIES_MAX", 0)
-    assert Scene(wants().selects(zone="a"), room("n1")).change(labels) is None
-
-
-def test_thousands_of_terms_about_what_each_node_has_of_its_own_are_too_much(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each node is held against each of them: that many looks end in nothing found, in time."""
-    pod = wants().requires_nodes(*(term(f"{HOST} In h{at}") for at in range(200)))
-    scene = Scene(pod, *(room(f"n{at}") for at in range(20)))
-    assert scene.change(labels) is not None
-    monkeypatch.setattr(of_labels, "LOOKS_A_STEP", 0.1, raising=False)
-    with pytest.raises(OutOfTurn):
-        scene.way(labels)
-
-
-def test_a_label_helps_a_gang_that_has_room_behind_it() -> None:
-    pod, node = wants().selects(zone="a"), room("n1", 2)
-    mates = [a_pod(f"m{at}").requests(cpu="1").selects(zone="a") for at in range(2)]
-    found = Scene(pod, node, gang=mates, needed=2).change(labels)
-    assert found is not None
-    assert found.text == "label node n1 zone=a"
-    assert Scene(pod, node, gang=mates, needed=3).change(labels) is None
-
-
 # --- one more ------------------------------------------------------------------------------------
 
 
@@ -135,54 +106,6 @@ def test_an_empty_node_like_the_smallest_that_would_do() -> None:
     assert found is not None
     assert found.text == "one more node like small"
     assert (found.details, found.nodes) == ({"like": "small", "count": 1}, 1)
-
-
-def test_a_node_that_is_just_large_enough_will_do() -> None:
-    (small, on_small), (fitting, on_fitting) = full("a-small", 2), full("fitting", 4)
-    scene = Scene(wants("4"), small, fitting, placed=(on_small, on_fitting))
-    found = scene.change(nodes)
-    assert found is not None
-    assert found.node == "fitting"
-
-
-def test_one_node_of_each_kind_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of zone a are alike; a node there is none for a pod that stays away from its like."""
-    near = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
-    listed = [room(f"n{at}").labels(zone="a" if at < 3 else "b") for at in (1, 2, 3)]
-    placed = [a_pod("db").labels(app="db").on("n1"), a_pod("all").requests(cpu="4").on("n3")]
-    monkeypatch.setattr(of_nodes, "TRIES_MAX", 2)
-    found = Scene(wants().spec(affinity=apart), *listed, placed=placed).change(nodes)
-    assert found is not None
-    assert found.text == "one more node like n3"
-
-
-def test_a_gang_is_not_told_of_more_nodes_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    node, there = full("n1", 2)
-    mates = [a_pod(f"m{number}").requests(cpu="1") for number in range(4)]
-    for most, is_told in ((2, False), (3, True)):
-        monkeypatch.setattr(of_nodes, "NODES_MAX", most)
-        found = Scene(wants(), node, placed=(there,), gang=mates, needed=5).change(nodes)
-        assert (found is not None) is is_told
-
-
-def test_one_more_node_has_the_drivers_of_the_node_it_is_like() -> None:
-    node, there = full("n1")
-    scene = Scene(wants(), node, a_node("bare").status(allocatable=None), placed=(there,))
-    driver = {"metadata": {"name": "n1"}, "spec": {"drivers": [{"name": "d", "nodeID": "n1"}]}}
-    slice_ = {"metadata": {"name": "s"}, "spec": {"nodeName": "n1", "driver": "d"}}
-    scene.cluster.apply(Seen(CSI_NODE, decode(CSI_NODE.record, driver)))
-    scene.cluster.apply(Seen(RESOURCE_SLICE, decode(RESOURCE_SLICE.record, slice_)))
-    found = scene.way(nodes)
-    assert found is not None
-    with scene.cluster.supposing() as suppose:
-        found.of_cluster(suppose)
-        more = scene.cluster.told(CSI_NODE, "n1-another")
-        assert more is not None
-        assert [one.name for one in more.spec.drivers or ()] == ["d"]
-        slices = scene.cluster.all(RESOURCE_SLICE).values()
-        assert sorted(one.spec.node_name for one in slices) == ["n1", "n1-another"]
-    assert scene.cluster.told(CSI_NODE, "n1-another") is None
 
 
 def test_no_node_like_these_would_do() -> None:
@@ -262,31 +185,6 @@ def test_the_lowest_priority_that_does_and_the_fewest_pods() -> None:
     assert (more.details["priority"], more.node) == (5, "n1")
 
 
-def test_fewest_are_those_that_leave_and_not_those_that_stay() -> None:
-    stay = [low(f"stays-{at}", "n2", "500m", priority=9) for at in range(4)]
-    leave = [low("one", "n2", "2"), *(low(f"two-{at}", "n1", "2") for at in range(2))]
-    wish = wants("2").requests({"cpu": "2", "example.com/gpu": "0"})
-    found = Scene(wish, room("n1"), room("n2"), placed=[*stay, *leave]).change(evictions)
-    assert found is not None
-    assert found.details["pods"] == ["default/one"]
-    more = Scene(wants("3"), room("n1"), room("n2"), placed=[*stay, *leave]).change(evictions)
-    assert more is not None
-    assert more.text == "evict what has priority 0 or less on node n1 (2 pods)"
-    device = wants("2").requests({"cpu": "2", "example.com/gpu": "1"})
-    assert Scene(device, room("n1"), placed=leave).change(evictions) is None
-
-
-def test_a_node_where_something_else_stays_in_the_way_is_passed_over() -> None:
-    placed = (
-        low("a", "n1", "3"),
-        low("port", "n1", "1", priority=9).host_port(80),
-        *(low(f"b-{at}", "n2", "2") for at in range(2)),
-    )
-    found = Scene(wants("3").host_port(80), room("n1"), room("n2"), placed=placed).change(evictions)
-    assert found is not None
-    assert found.node == "n2"
-
-
 def budget(name: str, allowed: int, gone: Any = None, **labels_: str) -> Any:
     return decode(
         PodDisruptionBudget,
@@ -296,28 +194,6 @@ def budget(name: str, allowed: int, gone: Any = None, **labels_: str) -> Any:
             "status": {"disruptionsAllowed": allowed, "disruptedPods": gone},
         },
     )
-
-
-def test_where_budgets_are_in_the_way_everywhere_the_fewest_pods_leave(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    placed = [
-        low("a", "n1", "4", app="a"),
-        *(low(f"b-{at}", "n2", "2", app="a") for at in range(2)),
-        *(low(f"c-{at}", "n3", "1", app="c") for at in range(4)),
-    ]
-
-    def found(*names: str) -> Any:
-        scene = Scene(wants("4"), *map(room, names), placed=placed)
-        scene.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget("spare", 0, app="a")))
-        change = scene.change(evictions)
-        assert change is not None
-        return change.node, change.details["budgets"]
-
-    assert found("n1", "n2") == ("n1", ["default/spare"])
-    assert found("n1", "n2", "n3") == ("n3", [])
-    monkeypatch.setattr(of_nodes, "TRIES_MAX", 1)  # so many are looked at after the first
-    assert found("n1", "n2", "n3") == ("n1", ["default/spare"])
 
 
 def test_a_budget_counts_the_pods_of_its_namespace_that_are_still_there() -> None:

@@ -5,17 +5,12 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-import pytest
-
-from asched.core.explain import of_volumes
 from asched.core.explain.changes import changes
 from asched.core.explain.ways import Change
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.state.facts import Seen
 from tests.core.cycle.playbook import Play
-from tests.core.explain.test_of_nodes import room
-from tests.volume_builders import KIND_OF, a_claim, a_class, a_pod, a_volume
 
 Json = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
@@ -119,63 +114,6 @@ def test_the_fewest_volumes_that_would_have_to_be_elsewhere() -> None:
         counts[len(moved)] += 1
     assert counts[1] > 50
     assert counts[2] > 10
-
-
-def some_volumes(claims: dict[str, Json], zones: dict[str, str | None]) -> Any:
-    """A pod with these claims, a node in zone a, and volumes in zones, None: wherever it is."""
-    volumes_ = []
-    for name, zone in zones.items():
-        reach = None if zone is None else {ZONE: [zone]}
-        labels = {ZONE: zone} if zone is not None and name.startswith("labelled") else None
-        reach = None if labels else reach
-        volumes_.append(
-            a_volume(name, reach=reach, labels=labels, claim=(f"c-{name}", f"uid-c-{name}"))
-        )
-    claims_ = [a_claim(f"c-{name}", **spec) for name, spec in claims.items()]
-    nodes = [room("n1").labels({ZONE: "a"}).build()]
-    play = Play()
-    facts = [*nodes, *volumes_, *claims_, a_class("later", "csi.example.com")]
-    play.turn(*(Seen(KIND_OF[type(one)], one) for one in facts))
-    names = [f"c-{name}" for name in claims] or ["c-gone"]
-    return play, a_pod("w", *names, schedulerName="default-scheduler")
-
-
-@pytest.mark.parametrize(
-    ("claims", "zones", "moved"),
-    [
-        # one that is reached from anywhere is not in the way
-        ({"any": {"volume": "any"}, "far": {"volume": "far"}}, {"any": None, "far": "b"}, ["far"]),
-        (
-            {"labelled": {"volume": "labelled"}, "far": {"volume": "far"}},
-            {"labelled": "b", "far": "a"},
-            ["labelled"],
-        ),
-        # nor one that is made later
-        ({"new": {"cls": "later"}, "far": {"volume": "far"}}, {"far": "b"}, ["far"]),
-        # without its claim or its volume the pod has to wait wherever the others are
-        ({}, {}, None),
-        ({"far": {"volume": "far"}, "lost": {"volume": "lost"}}, {"far": "b"}, None),
-    ],
-)
-def test_volumes_that_are_tied_to_a_place_are_tried(
-    claims: dict[str, Json],
-    zones: dict[str, str | None],
-    moved: list[str] | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    play, pod = some_volumes(claims, zones)
-    context = play.machine.context
-    runner = context.runners["default-scheduler"]
-
-    def found() -> list[str] | None:
-        told = {c.kind: c for c in changes(runner, context.nominator, pod)}
-        return told["volume"].details["volumes"] if "volume" in told else None
-
-    assert found() == moved
-    monkeypatch.setattr(of_volumes, "TRIES_MAX", 1)
-    assert found() == moved
-    monkeypatch.setattr(of_volumes, "TRIES_MAX", 0)
-    assert found() is None
 
 
 def test_it_is_told_in_words() -> None:

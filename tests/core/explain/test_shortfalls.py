@@ -45,14 +45,6 @@ def test_a_full_node_misses_a_place_and_an_overdrawn_one_no_more_than_all() -> N
     assert missing_shares(cluster, info).tolist() == [2.0]
 
 
-def test_where_nobody_has_heard_of_a_resource_all_of_it_is_missing() -> None:
-    cluster = a_cluster(a_node("n1").allocatable(cpu="1"))
-    info = pending(cluster, a_pod().requests({"example.com/gpu": "2"}))
-    assert missing_on(cluster, info, 0) == {"example.com/gpu": {"asked": "2", "free": "0"}}
-    assert missing_shares(cluster, info).tolist() == [1.0]
-    assert missing_everywhere(a_cluster(), info) == []
-
-
 def test_as_much_as_is_left_is_enough_and_less_than_nothing_is_nothing() -> None:
     cluster = a_cluster(
         a_node("n1").allocatable(cpu="3", memory="1Gi", pods="2"),

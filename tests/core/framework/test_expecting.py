@@ -10,13 +10,3 @@ def test_a_pod_is_expected_on_one_node() -> None:
     expecting.put("a", "n2")
     assert (set(expecting.keys_at("n1")), set(expecting.keys_at("n2"))) == ({"b"}, {"a", "c"})
     assert expecting.node_of == {"a": "n2", "b": "n1", "c": "n2"}
-
-
-def test_who_is_dropped_leaves_nothing() -> None:
-    expecting = Expecting({"a": "n1", "b": "n1"})
-    expecting.drop("a")
-    expecting.drop("a")
-    expecting.drop("unknown")
-    assert list(expecting.keys_at("n1")) == ["b"]
-    expecting.drop("b")
-    assert (len(expecting), list(expecting.keys_at("n1")), expecting._keys_at) == (0, [], {})

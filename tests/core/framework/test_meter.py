@@ -91,20 +91,6 @@ def test_single_plugins_are_timed_in_one_attempt_of_ten():
     assert ears.plugins == [("Mine", "PreFilter", "Skip", 2.0)] * 3
 
 
-def test_the_first_that_is_timed_is_the_tenth():
-    meter, ears, _ = a_meter()
-    meter.call_aside("Mine", "PreFilter", PreFilterResult)
-    for _ in range(SAMPLE_EVERY):
-        assert not ears.plugins
-        meter.begin()
-        meter.call_aside("Mine", "PreFilter", PreFilterResult)
-        meter.call("Mine", "Filter", list)
-    assert ears.plugins == [
-        ("Mine", "PreFilter", "Success", 0.0),
-        ("Mine", "Filter", "Success", 0.0),
-    ]
-
-
 def test_the_time_taken_aside_is_told_once() -> None:
     """Neither the next stretch nor the next attempt has any of it."""
     meter, ears, watch = a_meter()

@@ -6,7 +6,6 @@ import pytest
 
 from asched.core.framework.per_class import PerClass, PerKey
 from asched.core.framework.points import Plugin
-from asched.core.state import pod_classes
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.pods import LARGE_BYTES, PodClass
 from tests.builders import a_cluster, a_pod, pending
@@ -40,21 +39,6 @@ def test_what_is_derived_from_large_pods_waits_for_a_turn_and_is_kept() -> None:
     assert memory(large) == large.number
     assert cluster.budget.is_used_up
     assert memory(large) == large.number, "what is known is asked of nobody"
-
-
-def test_what_was_derived_goes_with_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_classes, "RECENT_BYTES_MAX", 0)
-    memory = PerClass(lambda cls: cls.number)
-    cluster = a_cluster()
-    stays = pending(cluster, a_pod("stays"))
-    memory(stays.cls)
-    for number in range(1, 50):
-        cls = pending(cluster, a_pod().priority(number)).cls
-        assert memory(cls) == cls.number
-        del cls
-
-    assert len(memory) <= 2
-    assert stays.cls.number in memory._known
 
 
 class _Deriving:

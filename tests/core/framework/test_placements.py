@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.framework import placements
 from asched.core.framework.placements import (
     EVERYWHERE,
-    KNOWN_MAX,
     Alike,
     Assignments,
     Divisions,
@@ -225,26 +223,6 @@ def test_placements_that_begin_or_end_alike_are_not_taken_for_one_another() -> N
     ]
     orders = [None if one is None else one.order.tolist() for one in found]
     assert orders == [[0, 1], [0], [0, 2], [1, 2], [0, 1, 2]]
-
-
-def test_parts_of_a_few_sets_of_placements_are_known_while_they_are_small(monkeypatch) -> None:
-    sets = [[Placement("", np.arange(8) % 8 == at)] for at in range(KNOWN_MAX + 1)]
-    divisions = Divisions(Cluster())
-    first = [divisions.of(one) for one in sets]
-    assert [divisions.of(one) is parts for one, parts in zip(sets[1:], first[1:], strict=True)] == [
-        True
-    ] * KNOWN_MAX
-    assert divisions.of(sets[0]) is not first[0]
-    monkeypatch.setattr(placements, "BYTES_MAX", 16)
-    small = divisions.of(sets[2])
-    pair = [Placement("", np.arange(8) == 7)]
-    divisions.of(pair)
-    assert [masks[0] is pair[0].rows for masks, _ in divisions._known] == [True, False]
-    assert divisions._known[1][1] is not small, "that is how far they go, and no further"
-    monkeypatch.setattr(placements, "BYTES_MAX", 8)
-    large = divisions.of([*sets[1], Placement("", np.arange(8) == 7)])
-    assert len(divisions._known) == 1
-    assert divisions._known[0][1] is large
 
 
 @pytest.mark.parametrize(

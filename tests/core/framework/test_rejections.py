@@ -8,7 +8,7 @@ from asched.core.config.defaults import default_configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.runner import Runner, run_alone
-from asched.core.framework.status import Reason, unschedulable
+from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen
 from asched.host.assemble import Parts, build_runners
@@ -77,16 +77,6 @@ def test_who_is_told_something_of_its_own_shares_nothing() -> None:
     assert scene.try_(large()).unschedulable_plugins == {"NodeResourcesFit"}
 
 
-def test_promised_room_is_told_to_each_by_itself() -> None:
-    scene = Scene()
-    vip = large("vip", "2").priority(9)
-    scene.see(POD, vip)
-    before = scene.try_(large())
-    scene.runner._nominator.add(vip.build(), "n1")
-    assert scene.try_(large()) is not before
-    assert scene.try_(large()) is not scene.try_(large())
-
-
 class Moody(FilterPlugin):
     """Says something else each time: what it reads, nobody knows."""
 
@@ -107,26 +97,3 @@ def test_where_a_filter_is_asked_anew_each_time_nothing_is_shared() -> None:
     )
     assert first is not second
     assert first.message() == second.message() == "0/1 nodes are available: 1 not today."
-
-
-def test_who_was_refused_some_node_apart_shares_nothing() -> None:
-    scene = Scene()
-    first = scene.try_(large())
-    info = pending(scene.cluster, large())
-    state = scene.runner.cache.state_of(info)
-    told = scene.runner.rejection(info, state, {0: unschedulable("promised").by("Mine")})
-    assert told is not first
-    assert told.message() == "0/2 nodes are available: 1 Insufficient cpu, 1 promised."
-
-
-def test_where_pre_filter_says_no_by_now_its_words_are_told() -> None:
-    """An extender thought meanwhile."""
-    scene = Scene()
-    claims = [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]
-    info = pending(scene.cluster, a_pod().spec(volumes=claims))
-    state = scene.runner.cache.state_of(info)
-    state.update(info)
-    within = np.array([True, False])
-    told = scene.runner.rejection(info, state, {}, frozenset({"Extender"}), within)
-    assert told.message() == '0/1 nodes are available: persistentvolumeclaim "gone" not found.'
-    assert told.unschedulable_plugins == {"VolumeRestrictions"}, "the first that looks for claims"

@@ -7,7 +7,6 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.runner import Runner
 from asched.core.framework.second_look import blamed, still_takes
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo
 from asched.host.assemble import Parts, build_runners
@@ -87,19 +86,6 @@ def test_room_promised_to_another_is_respected() -> None:
     runner = a_runner(SMALL, waiting=nominated_amounts)
     assert blamed(runner, a_pod().requests(cpu="800m").build()) == {"NodeResourcesFit"}
     assert blamed(runner, a_pod().requests(cpu="100m").build()) is None
-
-
-def test_a_plugin_that_raises_leaves_the_answer_to_an_attempt(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    runner = a_runner(SMALL)
-
-    def burst(_: Pod) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(runner.cache, "state_of", burst)
-    assert blamed(runner, a_pod().build()) is None
-    assert runner.cache.work.meter is runner.meter
 
 
 def test_after_a_departure_only_that_node_is_asked() -> None:

@@ -14,15 +14,6 @@ def waiting(stage: Stage = Stage.PERMIT, name: str = "web", **patience: float) -
     return pod
 
 
-def test_before_it_waits_nobody_can_stop_it() -> None:
-    pod = WaitingPod(pending(a_cluster(), a_pod()), "n1", "batch")
-    assert (pod.node, pod.profile, pod.decision, WaitingPods().held) == ("n1", "batch", None, 0)
-    assert not pod.preempt("A")
-    pod.reject("A", "no")
-    pod.withdraw()
-    assert pod.decision is None
-
-
 def test_it_goes_on_once_all_plugins_allow_it() -> None:
     pod = waiting(A=10, B=5)
     assert not pod.is_settled
@@ -89,15 +80,6 @@ def test_whose_patience_ends_first_turns_it_away(patience_s: float, words: str) 
         "Hasty",
         f"rejected due to timeout after waiting {words} at plugin Hasty",
     )
-
-
-def test_the_end_of_its_patience_counts_and_not_how_long_it_is() -> None:
-    pod = waiting()
-    pod.deadlines = {"Brief": (110.0, 2.0), "Early": (105.0, 90.0)}
-    assert pod.next_deadline_s == 105.0
-    pod.expire()
-    assert pod.decision is not None
-    assert pod.decision.plugin == "Early"
 
 
 def test_whatever_is_decided_moves_its_topic() -> None:

@@ -1,13 +1,11 @@
 """Bounds: what they refute cannot be, by another way of counting."""
 
 import random
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from asched.core.gang import bounds
 from asched.core.gang.bounds import max_flow, refuted
 from asched.core.gang.problem import Problem
 
@@ -30,23 +28,6 @@ def test_flows_around_which_edges_lead_astray_are_found() -> None:
         supply = (flow.sum(axis=1) + rng.choice([0, 0, 0, 9], size=5)).tolist()
         rooms = flow.sum(axis=0) + rng.choice([0, 0, 0, 9], size=7)
         assert max_flow(supply, edges, rooms) == _smallest_cut(supply, edges, rooms)
-
-
-def test_each_kind_of_row_is_looked_at_once_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row is full, and all classes may stand on all of them: the last one has no place. Who
-    has one is not looked after.
-    """
-    size, looks, whole = 9, Counter[str](), np.flatnonzero
-
-    def flatnonzero(values: Any) -> Any:
-        looks["flatnonzero"] += 1
-        return whole(values)
-
-    edges = np.full((size, size), 99)
-    monkeypatch.setattr(np, "flatnonzero", flatnonzero)
-    supply = [size] * (size - 1) + [1]
-    assert max_flow(supply, edges, np.full(size, size - 1)) == size * (size - 1)
-    assert looks["flatnonzero"] == size + (size + size), "by class, then by class and by kind"
 
 
 def _smallest_cut(supply: list[int], edges: Any, rooms: Any) -> int:
@@ -129,17 +110,6 @@ def a_problem(
 )
 def test_what_is_refuted_is_told_with_the_count_that_proves_it(problem: Problem, why: str) -> None:
     assert refuted(problem, NAMES, RESOURCES) == why
-
-
-def test_of_too_many_kinds_of_rows_the_flow_is_not_computed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Rows that take the same are of one kind: there are two."""
-    only = [[1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 1]]
-    problem = a_problem((1, 2, 1), [600] * 3, [1000, 1000, 700, 1000], only)
-    for most, why in ((2, "at most 3 of its pods have places at a time, and 4 have to"), (1, "")):
-        monkeypatch.setattr(bounds, "FLOW_ROWS_MAX", most)
-        assert refuted(problem, NAMES, RESOURCES) == why
 
 
 def most_placed(problem: Problem) -> int:

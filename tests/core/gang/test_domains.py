@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from asched.core.gang import domains
 from asched.core.gang.domains import (
     LOOKED_MAX,
     PARTS_MAX,
@@ -58,8 +57,6 @@ def guesses(problem: Problem, *rules: Rule) -> list[list[tuple[int, int, list[in
 
 
 ALL = [0, 1, 2, 3]
-#: No zone takes a pod of class 1 any more.
-FULL = rule("apart", 1, 1, there=[0, 1, 1])
 
 
 def test_without_rules_there_is_nothing_to_guess() -> None:
@@ -154,57 +151,6 @@ def test_plans_put_every_pod_where_its_part_may_be() -> None:
     assert turns[2] != turns[3]
 
 
-def test_a_second_rule_about_zones_is_left_to_the_filters_and_others_are_heeded() -> None:
-    problem = a_problem((4, 2), [9] * 4)
-    (found,) = guesses(
-        problem,
-        rule("even", 0, 0),
-        rule("apart", 0, 0, domains=[1, 2, 2, 1]),  # else four pods would find two domains
-        rule("even", 1, 1),
-    )
-    assert found == [(0, 2, [0, 1]), (0, 2, [2, 3]), (1, 1, [0, 1]), (1, 1, [2, 3])]
-
-
-def test_rules_of_nobody_and_of_single_rows_keep_no_other_rule_from_its_say() -> None:
-    (found,) = guesses(
-        a_problem((0, 4), [9] * 4),
-        rule("even", 0, 0),
-        rule("apart", 1, 0, domains=HOSTS),
-        rule("even", 1, 1),
-    )
-    assert found == [(0, 0, ALL), (1, 2, [0, 1]), (1, 2, [2, 3])]
-
-
-def test_rules_about_other_kinds_of_domains_take_nothing_from_each_other() -> None:
-    """Nor are classes tied through domains of two kinds."""
-    racks = [1, 2, 2, 1]
-    (found,) = guesses(
-        a_problem((2, 2), [9] * 4), rule("even", 0, 0), rule("apart", 1, 1, 0, domains=racks)
-    )
-    assert [part[:2] for part in found] == [(0, 1), (0, 1), (1, 1), (1, 1)]
-    both = rule("together", 0, 1), rule("together", 1, 2, domains=racks)
-    homes = {tuple(part[2]) for part in guesses(a_problem((1, 1, 1), [9] * 4), *both)[0]}
-    assert len(homes) == 3, "who is in two of them has what both have"
-
-
-def test_a_home_has_room_for_each_class_and_for_all_together() -> None:
-    """Just as much as they need will do."""
-    three = [1, 1, 2, 2, 3, 3]
-    for free, homes in (
-        ([2, 1, 2, 2, 1, 1], [[2, 3], [0, 1]]),
-        ([1, 1, 3, 0, 1, 1], [[2, 3]]),
-        ([1, 1, 1, 1, 1, 1], []),
-    ):
-        problem = a_problem((2, 1), free)
-        found = guesses(problem, rule("together", 0, 1, domains=three))
-        assert [guess[0][2] for guess in found] == homes
-        assert all(guess[0][2] == guess[1][2] for guess in found)
-    problem = a_problem((2, 1), [9] * 6)
-    problem.rows[1, :2] = False  # the second may not be in the first domain
-    found = guesses(problem, rule("together", 0, 1, domains=three))
-    assert [guess[0][2] for guess in found] == [[2, 3], [4, 5]]
-
-
 def test_the_roomiest_home_is_the_one_that_would_hold_the_set_most_often() -> None:
     """The first has room for one time their two and one; the second for one and a half."""
     problem = a_problem((1, 2), [99] * 4, [[1, 0], [0, 1]])
@@ -244,15 +190,6 @@ def test_where_packing_by_size_fails_prices_are_asked() -> None:
     assert plans(a_problem((2, 1), [4, 4], [[3], [2]])) == [], "prices refute it"
 
 
-def test_what_is_looked_at_and_packed_is_told_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two classes on four rows are eight cells, three of whose parts are twelve."""
-    monkeypatch.setattr(domains, "COUNTED_A_STEP", 4)
-    monkeypatch.setattr(domains, "ROWS_A_STEP", 3)
-    problem = a_problem((4, 1), [9] * 4)
-    assert next(planned(problem, [rule("even", 0, 0)])) == 1 + 8 // 4 + 12 // 3
-    assert next(planned(problem, [rule("even", 0, 0, there=[0, 0, 0]), FULL])) == 1 + 8 // 4
-
-
 def test_so_many_guesses_are_packed() -> None:
     """Two sets that share no class have a home each, of seven: 49 guesses."""
     seven = [1 + row // 2 for row in range(14)]
@@ -260,17 +197,6 @@ def test_so_many_guesses_are_packed() -> None:
     both = [rule("together", c, c, domains=seven) for c in (0, 1)]
     assert len(guesses(problem, *both)) == 49
     assert len(plans(problem, *both)) == VARIANTS_MAX
-
-
-def test_pods_of_classes_that_are_not_split_come_first_and_whole() -> None:
-    problem = a_problem((4, 2, 3), [9] * 4)
-    (plan,) = plans(problem, rule("even", 0, 0))
-    whole = plan[: len(plan) - 4]
-    assert [sum(count for k, _, count in whole if k == c) for c in range(3)] == [0, 2, 3]
-    assert [(c, count) for c, _, count in plan[-4:]] == [(0, 1)] * 4
-    zones = [ZONES[row] for _, row, _ in plan[-4:]]
-    assert zones[0] != zones[1]
-    assert zones[2] != zones[3]
 
 
 def test_steps_are_told_before_each_plan_and_guesses_are_bounded() -> None:

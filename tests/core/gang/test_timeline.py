@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from asched.core.gang.timeline import (
-    CELLS_A_STEP,
-    LOOK_STEPS,
-    PROMISED_A_LOOK,
     SOON_S,
     Demand,
     Endings,
@@ -18,7 +15,6 @@ from asched.core.gang.timeline import (
     Start,
     Steps,
     Timeline,
-    may_ever_fit,
     rows_for,
 )
 
@@ -134,56 +130,3 @@ def test_rows_with_most_slots_come_first_and_those_without_any_do_not() -> None:
     assert found_in(rows_for([demand], room, 1.0)).tolist() == [True, False, False, False]
     assert found_in(rows_for([demand], room, 1.5)).tolist() == [True, False, True, False]
     assert found_in(rows_for([demand], room, inf)).tolist() == [True, True, True, False]
-
-
-def ending_at(*at_s: float) -> Timeline:
-    """One row; so many pods end there that have one of each amount."""
-    one = np.array([1, 1])
-    endings = endings_of([Ending(NOW_S + each, 0, one) for each in at_s])
-    promised = Promised(NOW_S, NOW_S + 150, np.array([0]), np.array([[0], [0]]))
-    return Timeline(NOW_S, np.zeros((2, 1), dtype=np.int64), endings, [promised])
-
-
-def test_moments_are_those_of_ends_and_one_soon_after_now_and_up_to_the_horizon() -> None:
-    timeline = ending_at(200.0, 0.0, 100.0, 100.0, -5.0)
-    every = [NOW_S + each for each in (SOON_S, 100.0, 150.0, 200.0)]
-    assert timeline.times(NOW_S + 200) == every
-    assert timeline.times(NOW_S + 199) == every[:-1]
-
-
-def test_who_asks_for_nothing_of_an_amount_fits_where_there_is_none_of_it() -> None:
-    everywhere = np.array([True, True])
-    room = np.array([[0, -1], [2, 5]])
-    assert Demand(np.array([0, 1]), 4, everywhere).slots(room).tolist() == [2, 4]
-    assert Demand(np.array([0, 0]), 4, everywhere).slots(room).tolist() == [4, 4]
-    assert Demand(np.array([1, 1]), 4, everywhere).slots(room).tolist() == [0, 0]
-
-
-def test_what_would_not_fit_into_an_empty_cluster_never_fits() -> None:
-    offered, everywhere = np.array([[4, 3], [9, 9]]), np.array([True, True])
-    fits, too_many = (Demand(np.array([2, 1]), count, everywhere) for count in (3, 4))
-    assert may_ever_fit([fits, fits], offered), "each alone"
-    assert not may_ever_fit([fits, too_many], offered)
-    assert not may_ever_fit([too_many, fits], offered)
-    assert not may_ever_fit([Demand(np.array([2, 1]), 3, np.array([True, False]))], offered)
-
-
-def test_a_look_costs_what_it_has_to_add_and_more_beside_promises() -> None:
-    """Three looks find that only the last of four moments will do, which is then counted."""
-    timeline = ending_at(100.0, 200.0)
-    look = LOOK_STEPS + 2 * (2 + 1) / CELLS_A_STEP
-    assert timeline.look_steps == pytest.approx(look)
-    demands = [Demand(np.array([2, 1]), 1, np.array([True]))]
-    *steps, start = timeline.starts(demands, 10.0, NOW_S + 500, 9)
-    assert isinstance(start, Start)
-    assert start.at_s == NOW_S + 200
-    compared = 2 / CELLS_A_STEP
-    spent = [step for step in steps if step != pytest.approx(compared)]
-    assert spent == pytest.approx([look, look, look, look * (1 + 1 / PROMISED_A_LOOK)])
-    assert steps.count(compared) == len(steps) - len(spent) > 0
-
-
-def test_rows_for_each_demand_cost_three_times_their_cells() -> None:
-    room, everywhere = np.array([[4, 3], [9, 9]]), np.array([True, True])
-    demands = [Demand(np.array([1, 1]), 2, everywhere)] * 3
-    assert list(rows_for(demands, room, 1.0)) == pytest.approx([3 * 4 / CELLS_A_STEP] * 3)

@@ -6,12 +6,9 @@ import pytest
 
 from asched.core.model.migration import (
     AZURE,
-    CINDER,
     EBS,
-    PORTWORX,
     CsiVolume,
     MigrationError,
-    Moved,
     inline_volume,
     is_inline_migratable,
     migrated_plugins,
@@ -101,25 +98,6 @@ def test_a_gce_volume_in_several_regions_is_not_counted(zones: str) -> None:
     volume = a_volume("pv", labels={ZONE: zones}, gcePersistentDisk={"pdName": "d"})
 
     assert volume_source(volume) is None
-
-
-@pytest.mark.parametrize(
-    ("source", "moved", "handle"),
-    [
-        (DISK, EBS, "vol-1"),
-        ({"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}}, EBS, "vol-1"),
-        ({"azureDisk": {"diskName": "n", "diskURI": "/x"}}, AZURE, "/x"),
-        ({"cinder": {"volumeID": "v"}}, CINDER, "v"),
-        ({"portworxVolume": {"volumeID": "p"}}, PORTWORX, "p"),
-    ],
-    ids=str,
-)
-def test_volumes_that_moved_are_counted_under_their_driver(
-    source: dict[str, Any], moved: Moved, handle: str
-) -> None:
-    volume = a_volume("pv", **source)
-    assert plugin_of(volume) is moved
-    assert volume_source(volume) == CsiVolume(moved.driver, handle)
 
 
 def test_a_csi_volume_is_what_it_says_and_others_are_not_counted() -> None:
@@ -215,15 +193,3 @@ def test_azure_disks_keep_their_zones() -> None:
     volume = a_volume("pv", reach={ZONE: ["a"]}, azureDisk={"diskURI": "/x"})
 
     assert reaches(translated_affinity(volume, AZURE), {ZONE: "a"})
-
-
-def test_each_term_of_a_volume_is_translated() -> None:
-    """Also one that names no zone, beside one that does."""
-    zone = {"key": ZONE, "operator": "In", "values": ["a"]}
-    disk = {"key": "disk", "operator": "Exists"}
-    affinity = required({"matchExpressions": [disk]}, {"matchExpressions": [zone]}, {})
-    translated = translated_affinity(a_volume("pv", nodeAffinity=affinity, **DISK), EBS)
-
-    assert reaches(translated, {"disk": ""})
-    assert reaches(translated, {EBS.topology_key: "a"})
-    assert not reaches(translated, {ZONE: "a"})

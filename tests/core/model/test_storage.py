@@ -1,21 +1,12 @@
 """What the volumes of a pod ask for."""
 
-import random
-from typing import Any
-
-import pytest
-
 from asched.core.model.decode import decode
 from asched.core.model.migration import CsiVolume
 from asched.core.model.pod import Pod
 from asched.core.model.storage import (
     NO_STORAGE,
     ClaimUse,
-    Disk,
-    any_conflict,
     claim_class,
-    has_claims,
-    has_direct_claims,
     is_fully_bound,
     is_owned,
     storage_of,
@@ -80,87 +71,6 @@ def test_a_claim_is_used_by_its_name_in_its_namespace() -> None:
     )
     bare = decode(Pod, {"metadata": {"name": "p", "namespace": "default"}})
     assert not uses_claim(bare, a_claim("p"), ephemeral=True)
-
-
-def test_a_pod_without_an_uid_owns_none_of_the_claims_made_for_it() -> None:
-    bare = decode(
-        Pod, {"metadata": {"name": "p"}, "spec": {"volumes": [{"name": "e", "ephemeral": {}}]}}
-    )
-    (use,) = storage_of(bare).claims
-    assert use.is_ephemeral
-    assert not is_owned(a_claim("p-e", owner="p"), use.owner)
-    assert not is_owned(a_claim("p-e"), use.owner)
-
-
-@pytest.mark.parametrize(
-    ("pod", "direct", "any_"),
-    [
-        (a_pod("p"), False, False),
-        (decode(Pod, {"spec": {}}), False, False),
-        (a_pod("p", disks=[{"rbd": {"image": "i"}}]), False, False),
-        (a_pod("p", "c", disks=[{"rbd": {"image": "i"}}]), True, True),
-        (a_pod("p", ephemeral=["e"], disks=[{"rbd": {"image": "i"}}]), False, True),
-        (a_pod("p", "c", ephemeral=["e"]), True, True),
-    ],
-)
-def test_a_pod_has_claims_of_its_own_and_those_made_for_it(
-    pod: Pod, direct: bool, any_: bool
-) -> None:
-    assert has_direct_claims(pod) is direct
-    assert has_claims(pod) is any_
-
-
-RBD = {"pool": "rbd", "image": "i"}
-
-
-@pytest.mark.parametrize(
-    ("disk", "expected"),
-    [
-        ({"gcePersistentDisk": {"pdName": "g"}}, Disk((("gce", "g"),), shares=False)),
-        ({"gcePersistentDisk": {"pdName": "g", "readOnly": True}}, Disk((("gce", "g"),), True)),
-        (
-            {"awsElasticBlockStore": {"volumeID": "v", "readOnly": True}},
-            Disk((("ebs", "v"),), False),
-        ),
-        ({"iscsi": {"iqn": "q"}}, Disk((("iscsi", "q"),), False)),
-        ({"iscsi": {"iqn": "q", "readOnly": True}}, Disk((("iscsi", "q"),), True)),
-        (
-            {"rbd": {"monitors": ["a", "b"], "readOnly": True, **RBD}},
-            Disk((("rbd", "a", "rbd", "i"), ("rbd", "b", "rbd", "i")), True),
-        ),
-        ({"rbd": RBD}, Disk((), False)),
-    ],
-)
-def test_disks_that_pods_may_quarrel_about(disk: dict[str, Any], expected: Disk) -> None:
-    """An EBS volume is attached once, read-only or not."""
-    assert storage_of(a_pod("p", disks=[disk, disk])).disks == (expected, expected)
-    assert storage_of(a_pod("p", "c", disks=[disk])).disks == (expected,)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_pods_quarrel_about_a_disk_that_not_both_share(seed: int) -> None:
-    rng = random.Random(seed)
-
-    def some() -> list[Disk]:
-        monitors = [tuple((m,) for m in rng.sample("abcdef", rng.randint(0, 2))) for _ in range(2)]
-        return [Disk(m, rng.random() < 0.6) for m in monitors]
-
-    wanted, held = some(), some()
-    quarrels = any(
-        set(one.identities) & set(other.identities) and not (one.shares and other.shares)
-        for one in wanted
-        for other in held
-    )
-    assert any_conflict(wanted, held) is quarrels
-
-
-def test_of_several_unreadable_names_the_first_is_told() -> None:
-    disks = [{"awsElasticBlockStore": {"volumeID": f"aws://z/{name}"}} for name in ("one", "two")]
-
-    storage = storage_of(a_pod("p", disks=disks))
-
-    assert storage.broken.endswith("(aws://z/one)")
-    assert not storage.migrated
 
 
 def test_the_old_annotation_wins_over_the_class_field() -> None:

@@ -1,13 +1,12 @@
 """A pod is vast by all that its spec and labels hold, wherever it is."""
 
 from collections.abc import Iterator, Sequence
-from types import NoneType, SimpleNamespace, UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
-from asched.core.model import vast
 from asched.core.model.pod import Pod, PodSpec
 from asched.core.model.vast import VAST_BYTES, is_vast
 from tests.builders import a_pod
@@ -71,20 +70,6 @@ def test_so_many_bytes_are_not_vast_and_one_more_is() -> None:
     assert not is_vast(tolerating(most))
     assert is_vast(tolerating(most + 1))
     assert not is_vast(tolerating(most)), "each time anew"
-
-
-def test_no_more_than_that_is_written_of_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms: list[bytearray] = []
-    encoder = msgspec.msgpack.Encoder()
-
-    def encode_into(what: object, room: bytearray) -> None:
-        rooms.append(room)
-        encoder.encode_into(what, room)
-
-    monkeypatch.setattr(vast, "_encoder", SimpleNamespace(encode_into=encode_into))
-    keys = [{"key": f"k{i}"} for i in range(VAST_BYTES)]
-    assert is_vast(a_pod("keys").spec(tolerations=keys).build())
-    assert [len(room) for room in rooms] == [VAST_BYTES]
 
 
 def test_labels_and_spec_add_up() -> None:

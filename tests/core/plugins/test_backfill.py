@@ -1,12 +1,9 @@
 """Backfill as a filter: what it asks of the ledger, and when its answer is another."""
 
-from asched.core.config.args import BackfillArgs
 from asched.core.model.kinds import JOB, NODE
 from asched.core.plugins.backfill import RESERVED, Backfill
 from asched.core.state.changes import ASSIGNED_POD_DELETE, NODE_ADD, RESERVATION_MOVED
-from asched.core.state.ends import DURATION
 from asched.core.state.view import NodeView
-from tests.builders import a_cluster, a_pod, pending
 from tests.core.state.test_reservations import Scene, endless, lasting
 
 
@@ -37,21 +34,6 @@ def test_pods_that_end_at_other_times_are_no_equals() -> None:
     scene = Scene()
     Backfill(None, scene.cluster)
     assert scene.info(endless("a")).cls is not scene.info(lasting("b", 100)).cls
-
-
-def test_it_tells_pods_apart_by_their_ends_itself() -> None:
-    """By deadlines, and by how long they are expected to take; nobody else asked for it."""
-    cluster = a_cluster()
-    Backfill(BackfillArgs(soft_ends=True), cluster)
-    expected = a_pod().metadata(annotations={DURATION: "100"})
-    found = [a_pod(), a_pod().spec(activeDeadlineSeconds=100), expected]
-    assert len({id(pending(cluster, one).cls) for one in found}) == len(found)
-
-
-def test_its_arguments_are_the_ones_given() -> None:
-    args = BackfillArgs()
-    assert Backfill(args, Scene().cluster).args is args
-    assert Backfill(None, Scene().cluster).args == args
 
 
 def test_what_may_help_a_pod_that_it_refused() -> None:

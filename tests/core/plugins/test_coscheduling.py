@@ -14,7 +14,6 @@ from asched.core.plugins.coscheduling import Coscheduling
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
-from tests.heard import heard
 
 KEY = "scheduling.x-k8s.io:default/crew"
 
@@ -111,19 +110,3 @@ def test_what_helps(cluster: Cluster) -> None:
     assert room_comes(a_member("a"), None, None) is Hint.SKIP
     cluster.apply(Seen(NODE, a_node("n2").allocatable(cpu="1").build()))
     assert room_comes(a_member("a"), None, None) is Hint.QUEUE
-
-
-def test_what_it_listens_to(cluster: Cluster) -> None:
-    told = heard(Coscheduling(None, cluster).registrations())
-
-    assert list(told) == [
-        "Pod: Add, UpdatePodLabel, UpdatePodSchedulingGatesEliminated",
-        "scheduling.x-k8s.io/PodGroup: Add, Update",
-        "AssignedPod: Delete",
-        "Node: Add, UpdateNodeAllocatable, UpdateNodeTaint",
-    ]
-    room = [told[change] for change in list(told)[2:]]
-    assert room[0][0] == room[1][0]
-    for _, concerns in told.values():
-        assert concerns.is_of_gang
-        assert concerns.sought(a_member("a")) == (KEY,)

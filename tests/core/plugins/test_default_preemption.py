@@ -121,35 +121,3 @@ def test_the_hint_leaves_waking_to_the_filters() -> None:
     assert registration.trigger.label == "PodDelete"
     gone = a_pod("gone").on("n1").build()
     assert registration.hint(a_pod("waits").build(), gone, None).value == "QueueSkip"
-
-
-def test_where_nobody_is_less_important_no_node_is_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It is told what a search of all nodes comes to."""
-    stage = Stage()
-    stage.nodes(
-        a_node("n1").allocatable(cpu="2"),
-        a_node("n2").allocatable(cpu="2"),
-        a_node("n3").allocatable(cpu="1"),
-        a_node("n4").allocatable(cpu="2").cordoned(),
-    )
-    stage.pod(a_low("equal", "n1", cpu="2", priority=1000))
-    stage.pod(a_low("higher", "n2", cpu="1", priority=1001))
-    stage.pod(a_low("lower", "nowhere", cpu="1"))
-    pod = stage.pod(a_high("high"))
-    searched = []
-    real = stage.plugin._search.find
-    monkeypatch.setattr(
-        stage.plugin._search, "find", lambda *args: searched.append(args) or real(*args)
-    )
-    told = stage.post_filter(pod)
-    assert searched == []
-    assert told.status.message == NOTHING + (
-        "0/4 nodes are available: 2 No preemption victims found for incoming pod, "
-        "2 Preemption is not helpful for scheduling."
-    )
-    assert told.nomination.node == ""
-    monkeypatch.setattr(stage.plugin, "_is_least", lambda _: False)
-    assert stage.post_filter(pod) == told
-    assert len(searched) == 1

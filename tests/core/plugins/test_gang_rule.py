@@ -124,30 +124,3 @@ def test_another_pod_of_a_complete_group_is_worth_a_try() -> None:
     unknown, _ = a_rule(member("a"), member("b"), minimum=None)
     assert unknown.pod_appeared(own, None, other) is Hint.SKIP
     assert rule.has_all_pods("default/crew")
-
-
-def test_a_group_that_is_no_gang_has_all_its_pods() -> None:
-    rule, _ = a_rule(member("a"), minimum=0)
-    own, other = member("a").build(), member("b").build()
-    assert rule.pod_appeared(own, None, other) is Hint.QUEUE
-    assert rule.has_all_pods("default/crew")
-    assert rule.of_pods().offered(None, other) == ("default/crew",)
-
-
-def test_whom_pods_and_groups_concern() -> None:
-    """Those of the same group, once it is complete; of its object always."""
-    rule, cluster = a_rule(member("a"))
-    own, other, alone = member("a").build(), member("b").build(), a_pod("alone").build()
-    of_pods, of_objects = rule.of_pods(), rule.of_objects()
-    for concerns in (of_pods, of_objects):
-        assert concerns.is_of_gang
-        assert concerns.sought(own) == ("default/crew",)
-        assert concerns.sought(alone) == concerns.sought(labelled("c").build()) == ()
-    assert of_objects.offered(None, a_group("crew")) == ("default/crew",)
-    assert of_pods.offered(None, alone) == of_pods.offered(None, other) == ()
-    cluster.apply(Seen(POD, other))
-    assert of_pods.offered(None, other) == ("default/crew",)
-    assert of_pods.offered(None, labelled("c").build()) == ()
-    unknown, _ = a_rule(member("a"), member("b"), minimum=None)
-    assert unknown.of_pods().offered(None, other) == ()
-    assert rule.pod_appeared(alone, None, a_pod("another").build()) is Hint.SKIP

@@ -20,7 +20,6 @@ from asched.core.state.changes import (
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
-from tests.heard import heard as heard_of
 
 
 class World:
@@ -163,32 +162,6 @@ def test_the_own_group_is_worth_a_try(world: World) -> None:
     assert hint(world, POD_GROUP.resource, pod, a_group()) is Hint.QUEUE
     assert hint(world, POD_GROUP.resource, pod, a_group("other")) is Hint.SKIP
     assert hint(world, POD_GROUP.resource, pod, a_group(namespace="elsewhere")) is Hint.SKIP
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "helps"),
-    [
-        (3, 2, True),
-        (4, 3, False),  # of three pods two are there
-        (2, 2, False),
-        (1, 2, False),
-        (None, 2, False),
-        (3, None, False),
-    ],
-)
-def test_a_group_of_which_fewer_pods_have_to_start_is_worth_a_try_if_so_many_are_there(
-    world: World, old: int | None, new: int | None, helps: bool
-) -> None:
-    ((told, (hint, concerns)),) = heard_of(world.plugin.extra_events()).items()
-    assert told == "scheduling.k8s.io/PodGroup: Update"
-    pod = a_member("a")
-    world.see(pod, a_member("b"), a_member("x", group="other"), a_member("y", group="other"))
-    for name in ("crew", "other"):
-        before, after = a_group(name, gang=old), a_group(name, gang=new)
-        world.cluster.apply(Seen(POD_GROUP, after))
-        assert hint(pod, before, after) is (Hint.QUEUE if helps and name == "crew" else Hint.SKIP)
-        is_concerned = bool(set(concerns.sought(pod)) & set(concerns.offered(before, after)))
-        assert is_concerned is (name == "crew")
 
 
 def test_it_hears_of_new_pods_and_new_groups_only(world: World) -> None:

@@ -89,19 +89,3 @@ def test_the_stamp_moves_when_an_image_spreads_and_only_for_pods_that_want_it() 
 
     assert plugin.stamp(wants, None) != before[0]
     assert plugin.stamp(ignores, None) == before[1]
-
-
-def test_one_of_several_images_that_spreads_moves_the_stamp() -> None:
-    cluster = a_cluster(a_node("n1").image("a:1", mib=100))
-    plugin = ImageLocality(cluster)
-    wants = pending(cluster, a_pod().image("a:1").container("nowhere:1"))
-    before = plugin.stamp(wants, None)
-
-    cluster.apply(Seen(NODE, a_node("n2").image("a:1", mib=100).build()))
-
-    assert plugin.stamp(wants, None) != before
-
-
-def test_a_pod_whose_list_of_containers_is_not_given_is_worth_nothing() -> None:
-    cluster = a_cluster(a_node("n1").image("a:1", mib=100))
-    assert scores(cluster, a_pod().spec(containers=None)) == [0]

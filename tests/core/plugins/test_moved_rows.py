@@ -91,19 +91,3 @@ def test_arrays_differ_where_they_are_not_alike_and_where_one_has_more() -> None
     assert difference(before, after).tolist() == [1, 5]
     assert difference(after, before).tolist() == [1, 5]
     assert difference(before, before).tolist() == []
-
-
-def test_the_largest_domain_that_is_named() -> None:
-    cluster = a_cluster(*(a_node(f"n{at}").labels(zone="a") for at in range(TURNED_MAX)))
-    moved = MovedRows(cluster.nodes)
-    cursor = moved.log.end
-    moved.turn(zones(cluster), (zones(cluster).values.ids["a"],))
-    assert set(moved.log.rows(cursor, ALL_ASPECTS) or ()) == set(range(TURNED_MAX))
-
-
-def test_where_all_may_have_turned_nobody_knows_which(cluster: Cluster) -> None:
-    moved = MovedRows(cluster.nodes)
-    cursor = moved.log.end
-    moved.turn_alone(1)
-    moved.turn_all()
-    assert moved.log.rows(cursor, ALL_ASPECTS) is None

@@ -11,7 +11,6 @@ from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.node_affinity import COMPILED_PER_STEP, NodeAffinity
 from tests.builders import Json, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending, term
-from tests.heard import heard
 
 ENFORCED = NodeAffinityArgs(
     {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term("zone In a")]}}
@@ -244,9 +243,3 @@ def test_a_wide_term_costs_the_budget_what_is_wide_about_it(is_required: bool) -
         return cluster.budget.spent - before
 
     assert spent(1000) - spent(100) == 900 / COMPILED_PER_STEP
-
-
-def test_what_it_listens_to() -> None:
-    assert list(heard(NodeAffinity().registrations())) == [
-        "Node: Add, UpdateNodeLabel",
-    ]

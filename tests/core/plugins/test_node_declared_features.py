@@ -6,7 +6,6 @@ from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.node_declared_features import NodeDeclaredFeatures, required_features
 from tests.builders import PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
-from tests.heard import heard
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
 
@@ -68,10 +67,3 @@ def test_hints() -> None:
     assert pod(needy, needy, plain) is Hint.QUEUE
     assert pod(needy, needy, needy) is Hint.SKIP
     assert pod(a_pod("other").build(), needy, plain) is Hint.SKIP
-
-
-def test_what_it_listens_to() -> None:
-    assert list(heard(NodeDeclaredFeatures().registrations())) == [
-        "Node: Add, UpdateNodeDeclaredFeature",
-        "Pod: Update",
-    ]

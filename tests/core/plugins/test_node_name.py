@@ -2,7 +2,6 @@
 
 from asched.core.plugins.node_name import NodeName
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
-from tests.heard import heard
 
 
 def test_a_pod_that_names_no_node_fits_on_all() -> None:
@@ -33,9 +32,3 @@ def test_pods_that_name_different_nodes_share_no_answer() -> None:
     assert plugin.share_key(pending(cluster, a_pod().on("a"))) != plugin.share_key(
         pending(cluster, a_pod().on("b"))
     )
-
-
-def test_what_it_listens_to() -> None:
-    assert list(heard(NodeName().registrations())) == [
-        "Node: Add",
-    ]

@@ -6,13 +6,12 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from asched.core.framework.points import IDLE, Hint
+from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.node_ports import NodePorts
 from asched.core.state.cluster import Cluster
 from asched.core.state.view import NodeView
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
-from tests.heard import heard
 
 Port = tuple[int, str, str]  # number, protocol, address
 
@@ -80,47 +79,6 @@ def test_asking_about_a_port_leaves_no_trace() -> None:
     assert not cluster.occupancy.ports
 
 
-@pytest.mark.parametrize(
-    ("wanted", "freed", "helps"),
-    [
-        (["10.0.0.1"], ["10.0.0.1"], True),
-        (["10.0.0.1"], ["10.0.0.2"], False),
-        (["10.0.0.1"], ["0.0.0.0"], True),
-        (["10.0.0.1"], [""], True),
-        (["0.0.0.0"], ["10.0.0.1"], True),
-        ([""], ["10.0.0.1"], True),
-        ([""], [], False),
-        (["10.0.0.1", "10.0.0.2"], ["10.0.0.2"], True),
-        (["10.0.0.1"], ["10.0.0.2", "10.0.0.1"], True),
-    ],
-)
-def test_a_pod_that_goes_helps_if_an_address_of_its_port_was_in_the_way(
-    wanted: list[str], freed: list[str], helps: bool
-) -> None:
-    """No address, or 0.0.0.0, is all of them."""
-    hint = NodePorts(Cluster()).registrations()[0].hint
-    assert hint is not None
-    waiting, gone = a_pod("web"), a_pod("gone").host_port(81).on("n1")
-    for ip in wanted:
-        waiting.host_port(80, ip=ip)
-    for ip in freed:
-        gone.host_port(80, ip=ip)
-
-    assert hint(waiting.build(), gone.build(), None) is (Hint.QUEUE if helps else Hint.SKIP)
-
-
-def test_pods_with_the_same_host_ports_share_an_answer() -> None:
-    cluster = a_cluster()
-    keys = [
-        NodePorts(cluster).share_key(pending(cluster, pod))
-        for pod in (a_pod("a"), a_pod("b").host_port(80), a_pod("c").host_port(80).labels(x="y"),
-                    a_pod("d").host_port(81))
-    ]  # fmt: skip
-
-    assert keys[0] is IDLE
-    assert keys[1] == keys[2] != keys[3]
-
-
 def test_hints() -> None:
     hint = NodePorts(Cluster()).registrations()[0].hint
     assert hint is not None
@@ -134,10 +92,3 @@ def test_hints() -> None:
     assert gone(a_pod("a").host_port(80).build()) is Hint.SKIP
     assert gone(a_pod("a").host_port(80).status(nominatedNodeName="n1").build()) is Hint.QUEUE
     assert gone(a_pod("a").on("n1").build()) is Hint.SKIP
-
-
-def test_what_it_listens_to() -> None:
-    assert list(heard(NodePorts(Cluster()).registrations())) == [
-        "Pod: Delete",
-        "Node: Add",
-    ]

@@ -5,7 +5,6 @@ import pytest
 from asched.core.framework.points import Hint
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
-from tests.heard import heard
 
 TAINT = "node.kubernetes.io/unschedulable"
 
@@ -61,20 +60,3 @@ def test_hints() -> None:
     assert pod(waiting, waiting, tolerant) is Hint.QUEUE
     assert pod(waiting, waiting, waiting) is Hint.SKIP
     assert pod(a_pod("other").build(), waiting, tolerant) is Hint.SKIP
-
-
-def test_what_it_listens_to() -> None:
-    assert list(heard(NodeUnschedulable().registrations())) == [
-        "Node: Add, UpdateNodeTaint",
-        "Pod: UpdatePodToleration",
-    ]
-
-
-def test_pods_are_told_apart_by_whether_they_tolerate_a_cordon() -> None:
-    cluster = a_cluster()
-    texts = ("", "gpu=yes", "node.kubernetes.io/unschedulable", "*")
-    plugin = NodeUnschedulable()
-
-    keys = [plugin.share_key(pending(cluster, a_pod().tolerates(text))) for text in texts]
-
-    assert keys == [False, False, True, True]

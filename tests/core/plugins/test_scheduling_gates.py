@@ -4,7 +4,6 @@ from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
 from asched.core.plugins.scheduling_gates import SchedulingGates
 from tests.builders import a_pod
-from tests.heard import heard
 
 
 def test_a_pod_without_gates_enters() -> None:
@@ -26,9 +25,3 @@ def test_only_its_own_last_gate_wakes_a_pod() -> None:
     assert registration.hint(gated, gated, free) is Hint.QUEUE
     assert registration.hint(gated, gated, gated) is Hint.SKIP
     assert registration.hint(a_pod("other").gated("a").build(), gated, free) is Hint.SKIP
-
-
-def test_what_it_listens_to() -> None:
-    assert list(heard(SchedulingGates().registrations())) == [
-        "Pod: UpdatePodSchedulingGatesEliminated",
-    ]

@@ -6,9 +6,9 @@ import pytest
 
 from asched.core.model.kinds import NODE
 from asched.core.plugins.node_affinity import NodeAffinity
-from asched.core.plugins.stepwise import CHUNK, CHUNK_STEPS, OPEN_MAX, PARTS_FEW, Stepwise
+from asched.core.plugins.stepwise import CHUNK, PARTS_FEW, Stepwise
 from asched.core.state import gradual
-from asched.core.state.budget import SLICE_STEPS, Budget, OutOfTurn
+from asched.core.state.budget import Budget, OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from asched.core.state.view import NodeView
@@ -68,48 +68,6 @@ def test_several_sums_for_one_answer_all_come_to_their_end() -> None:
         break
     assert found == [sum(PARTS) + key for key in range(5)]
     assert slices <= 5 * len(PARTS) / CHUNK + 1
-
-
-def test_sums_that_nobody_goes_on_with_are_forgotten() -> None:
-    ledger = Ledger()
-    for key in range(3 * OPEN_MAX):
-        ledger.ask(key)
-    assert len(ledger.sums._open) == OPEN_MAX
-
-
-def test_the_sum_unused_for_longest_is_forgotten_and_one_that_is_whole_at_once() -> None:
-    ledger = Ledger()
-    for key in range(OPEN_MAX + 1):
-        ledger.ask(key)
-    assert set(ledger.sums._open) == set(range(1, OPEN_MAX + 1))
-    assert ledger.ask(OPEN_MAX, steps=len(PARTS)) == sum(PARTS)
-    assert set(ledger.sums._open) == set(range(1, OPEN_MAX))
-
-
-@pytest.mark.parametrize(
-    ("count", "steps", "charges"),
-    [
-        (PARTS_FEW, 1, []),
-        (PARTS_FEW, SLICE_STEPS / PARTS_FEW, []),
-        (PARTS_FEW + 1, 1, [CHUNK] * (PARTS_FEW // CHUNK) + [1]),
-        (2, SLICE_STEPS, [SLICE_STEPS] * 2),
-        (3, SLICE_STEPS / 2, [SLICE_STEPS / 2] * 3),
-        (PARTS_FEW + 1, CHUNK_STEPS / 2, [CHUNK_STEPS] * (PARTS_FEW // 2) + [CHUNK_STEPS / 2]),
-    ],
-)
-def test_few_short_parts_cost_no_look_and_others_one_in_each_chunk(
-    count: int, steps: float, charges: list[float]
-) -> None:
-    """A chunk is full with CHUNK parts, or with those that cost CHUNK_STEPS."""
-    noted: list[float] = []
-
-    class Noting(Budget):
-        def charge(self, steps: float, doing: str = "") -> None:
-            noted.append(steps)
-
-    sums: Stepwise[int, int] = Stepwise(Noting(), lambda _: steps)
-    assert sums.sum("k", lambda: 0, range(count), 0, int.__add__) == sum(range(count))
-    assert noted == charges
 
 
 @pytest.mark.parametrize("point", ["filter", "score"])

@@ -2,19 +2,13 @@
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 import pytest
 
-from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.points import Hint
-from asched.core.model.kinds import NODE
-from asched.core.plugins import taint_toleration
 from asched.core.plugins.taint_toleration import TaintToleration
-from asched.core.state.facts import Seen
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
-from tests.heard import heard
 
 
 @dataclass(frozen=True)
@@ -124,72 +118,3 @@ def test_only_its_own_toleration_wakes_the_pod() -> None:
 
     assert pod_changed(pod, pod, pod) is Hint.QUEUE
     assert pod_changed(pod, other, other) is Hint.SKIP
-
-
-def test_a_changed_taint_costs_one_judgement_however_many_there_were(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Autoscalers write the time into taints."""
-    judged: list[object] = []
-    real = taint_toleration._is_blocked
-
-    def counting(taints: Any, tolerations: Any) -> bool:
-        judged.append(taints)
-        return real(taints, tolerations)
-
-    monkeypatch.setattr(taint_toleration, "_is_blocked", counting)
-    cluster = a_cluster(*(a_node(f"n{i}").taints("seen-at=0:NoSchedule") for i in range(3)))
-    plugin, pod = TaintToleration(cluster), pending(cluster, a_pod().tolerates("seen-at=7"))
-    for time in range(2_000):
-        node = a_node(f"n{time % 3}").taints(f"seen-at={time}:NoSchedule")
-        cluster.apply(Seen(NODE, node.build()))
-        if time % 100 == 0:  # after a while, and from nothing
-            judged.clear()
-            plugin.filter(pod, all_rows(cluster), None)
-            TaintToleration(cluster).filter(pod, all_rows(cluster), None)
-            assert len(judged) <= 2 * (1 + 4)
-        elif time % 100 == 1:
-            judged.clear()
-            assert plugin.filter(pod, all_rows(cluster), None).tolist() == [1, 1, 1]
-            assert len(judged) == 1
-
-
-def test_what_it_listens_to() -> None:
-    assert list(heard(TaintToleration(a_cluster()).registrations())) == [
-        "Node: Add, UpdateNodeTaint",
-        "Pod: UpdatePodToleration",
-    ]
-
-
-@pytest.mark.parametrize("compares", [True, False])
-def test_tolerations_that_compare_count_where_the_gate_says_so(compares: bool) -> None:
-    cluster = a_cluster(a_node("n1").taints("level=5:NoSchedule"))
-    gates = {**DEFAULT_GATES, "TaintTolerationComparisonOperators": compares}
-    compared = {"key": "level", "operator": "Gt", "value": "1", "effect": "NoSchedule"}
-    pod = pending(cluster, a_pod().spec(tolerations=[compared]))
-
-    codes = TaintToleration(cluster, gates).filter(pod, all_rows(cluster), None)
-
-    assert codes.tolist() == [0 if compares else 1]
-
-
-def test_hard_taints_that_are_tolerated_are_not_disliked() -> None:
-    cluster = a_cluster(a_node("n1").taints("gpu=yes:NoSchedule dry:PreferNoSchedule"))
-    plugin = TaintToleration(cluster)
-    for tolerations, disliked in (("gpu=yes:NoSchedule", 1), ("gpu=yes:NoSchedule dry", 0)):
-        pod = pending(cluster, a_pod().tolerates(tolerations))
-        assert plugin.score(pod, all_rows(cluster), None).tolist() == [disliked]
-
-
-def test_pods_with_the_same_tolerations_share_an_answer() -> None:
-    cluster = a_cluster()
-    plugin = TaintToleration(cluster)
-    texts = ("", "a=b", "a=b", "a=c")
-    keys = [
-        plugin.share_key(pending(cluster, a_pod(f"p{n}").tolerates(text).labels(n=str(n))))
-        for n, text in enumerate(texts)
-    ]
-
-    assert plugin.share_key(pending(cluster, a_pod().spec(tolerations=[]))) == keys[0]
-    assert keys[1] == keys[2]
-    assert len(set(keys)) == 3

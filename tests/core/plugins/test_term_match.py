@@ -1,7 +1,6 @@
 """Terms over views: columns and rows say the same as one node at a time."""
 
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +9,9 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.selector import NodeSelectorTerm, compile_term
 from asched.core.plugins.term_match import (
-    ROWS_PER_STEP,
-    TERM_STEPS,
     match_any,
     match_labels,
     match_term,
-    steps_in,
 )
 from asched.core.state.facts import Seen
 from asched.core.state.view import NodeView
@@ -68,39 +64,3 @@ def test_a_value_that_appears_later_is_noticed() -> None:
     cluster.apply(Seen(NODE, a_node("n2").labels(size="9").build()))
 
     assert match_term(all_rows(cluster), large).tolist() == [False, True]
-
-
-def test_a_label_that_nobody_carries_is_passed_over_and_gets_no_column(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster = a_cluster(a_node("n1").labels(zone="a"), a_node("n2").labels(zone="b"))
-    written = term("none NotIn x", "never DoesNotExist", "zone In b")
-    compiled = compile_term(decode(NodeSelectorTerm, written))
-    view, looked_at, label = all_rows(cluster), [], NodeView.label
-
-    def noted(self: NodeView, key: str) -> Any:
-        looked_at.append(key)
-        return label(self, key)
-
-    monkeypatch.setattr(NodeView, "label", noted)
-    assert match_term(view, compiled).tolist() == [False, True]
-    assert looked_at == ["zone"]
-
-
-def test_a_term_costs_its_requirements_and_the_columns_that_have_to_be_made() -> None:
-    cluster = a_cluster(
-        *(a_node(f"n{number}").labels(zone="a", b="c", rack="d") for number in range(50))
-    )
-    all_rows(cluster).label("zone")
-    rows = cluster.nodes.height / ROWS_PER_STEP
-    assert rows >= 50 / ROWS_PER_STEP
-    for expressions, fresh in (
-        ((), 0),
-        (("zone Exists",), 0),
-        (("b Exists",), 1),
-        (("b Exists", "zone In a", "rack In c", "nobody In x"), 2),
-    ):
-        compiled = compile_term(decode(NodeSelectorTerm, term(*expressions)))
-        asked = TERM_STEPS * (1 + len(expressions))
-        assert steps_in(cluster.nodes)(compiled) == asked + fresh * rows
-        assert steps_in(None)(compiled) == asked

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.preemption import candidates
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.candidates import (
     NO_NEED,
@@ -18,7 +17,6 @@ from asched.core.preemption.candidates import (
     TrialProspects,
 )
 from asched.core.preemption.pods_by_priority import PodsByPriority
-from asched.core.state.budget import OutOfTurn
 from tests.builders import a_node
 from tests.core.preemption.stage import Stage, a_high, a_low
 
@@ -196,40 +194,3 @@ def test_room_that_is_promised_to_equals_is_not_to_be_had(kind: Any) -> None:
     own.nominator.add(own.high, "n0")
     own.refresh()
     assert own.evaluated(0) == [OPEN], "its own promise is in nobody's way"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_was_found_within_a_turn_stays(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "CELLS_MAX", 1)
-    scene = Scene(kind, *(a_low(f"low{at}", f"n{at}", cpu="2") for at in range(3)))
-    scene.cluster.budget.open(2)
-    with pytest.raises(OutOfTurn):
-        scene.evaluated()
-    assert 0 < scene.known().count(OPEN) < 3
-    scene.cluster.budget.close()
-    assert scene.evaluated() == [OPEN] * 3
-
-
-def test_so_many_budgets_about_one_row_are_followed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "BUDGETS_PER_ROW_MAX", 1)
-    scene = Scene(TrialProspects)
-    scene.pod(a_low("low", "n0", cpu="2").labels(app="a"))
-    scene.pod(a_low("other", "n1", cpu="2").labels(app="z"))
-    for number in range(2):
-        scene.budget(f"budget{number}", "default", "a", 1)
-    scene.budget("elsewhere", "default", "nobody", 1)
-    scene.refresh()
-    assert scene.evaluated(0, 1) == [OPEN, OPEN]
-    scene.budget("elsewhere", "default", "nobody", 0)
-    scene.refresh()
-    assert scene.known(0, 1) == [UNKNOWN, OPEN]
-
-
-def test_where_nobody_at_all_is_less_important_no_row_is_tried(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scene = Scene(TrialProspects, a_low("equal", "n0", priority=1000, cpu="2"))
-    monkeypatch.setattr(scene.prospects.pods_by_priority, "below", None)
-
-    assert scene.evaluated() == [NOBODY_BELOW] * 3
-    assert scene.rejections(0, 1, 2) == {NO_VICTIMS: 3}

@@ -5,9 +5,8 @@ import pytest
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import Decision
 from asched.core.model.quantity import INT64_MAX
-from asched.core.preemption.victims import dry_run
 from tests.builders import a_node, a_pod
-from tests.core.preemption.stage import Stage, a_high, a_low, shown
+from tests.core.preemption.stage import Stage, a_high
 
 HUGE = str(INT64_MAX)
 
@@ -45,28 +44,3 @@ def test_nominated_pods_of_any_size_leave_no_room() -> None:
         stage.wait_for(a_high(f"high-{number}").requests(memory=HUGE, cpu=HUGE), "n1")
 
     assert isinstance(stage.attempt(stage.pod(a_pod("web").requests(cpu="1"))), Rejection)
-
-
-@pytest.mark.parametrize("wanted", ["100Gi", "200Gi", "255Gi"])
-@pytest.mark.parametrize("amounts", [("5Ei", "5Ei", "5Ei"), (HUGE, HUGE, "1Gi"), ("1Gi", HUGE)])
-def test_many_rows_at_once_find_the_victims_that_a_dry_run_finds(
-    wanted: str, amounts: tuple[str, ...]
-) -> None:
-    stage = Stage()
-    stage.nodes(a_node("n1"), a_node("n2"))
-    for node in ("n1", "n2"):
-        for number, amount in enumerate(amounts):
-            low = a_low(f"{node}-{number}", node, priority=number, start=number)
-            stage.pod(low.requests(cpu="1", memory=amount if node == "n1" else "100Gi"))
-    pod = stage.pod(a_high("high").requests(cpu="1", memory=wanted))
-
-    found = shown(stage.candidates(pod))
-
-    trial = stage.trial(pod)
-    budgets = stage.plugin._search._budgets
-    for row, node in enumerate(("n1", "n2")):
-        run = dry_run(stage.info(pod), row, trial, budgets)
-        assert found.get(node) == (
-            ([info.pod.key for info in run.victims], run.violations) if run.victims else None
-        )
-    assert "n1" in found

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.model.pod import Pod
 from asched.core.preemption.pods_by_priority import (
     NOBODY,
     NOW,
@@ -21,7 +20,7 @@ from asched.core.preemption.pods_by_priority import (
 )
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
+from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.core.preemption.stage import RandomStage, Stage, a_low
 
@@ -41,15 +40,6 @@ def test_priority_goes_before_age_and_who_has_not_started_comes_last() -> None:
     assert [info.pod.metadata.name for info in line] == ["high", "old", "young", "waiting"]
     assert start_of(line[-1]) == NOW
     assert set(names) == {info.pod.metadata.name for info in line}
-
-
-def test_between_equals_the_uid_decides_whoever_came_first() -> None:
-    stage = Stage()
-    stage.nodes(a_node("n1"))
-    for name in ("b", "c", "a"):
-        stage.pod(a_low(name, "n1"))
-    line = in_line(stage.cluster.pods_on(0).values())
-    assert [info.pod.uid for info in line] == ["uid-a", "uid-b", "uid-c"]
 
 
 def test_those_below_a_priority_are_the_last_of_the_line() -> None:
@@ -106,42 +96,6 @@ def test_more_pods_than_slots_and_more_rows_than_before() -> None:
             pods_by_priority.catch_up()
     pods_by_priority.catch_up()
     _compare(pods_by_priority, stage.cluster)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_columns_follow_nodes_that_come_and_go_and_what_they_offer(seed: int) -> None:
-    """Ten times as many nodes, then few, and again; each may name a resource of its own."""
-    stage, rng = Stage(), random.Random(seed)
-    pods_by_priority = stage.cluster.singleton(PodsByPriority)
-    there: dict[str, list[Pod]] = {}
-    for number, goal in enumerate((300, 12, 80, 3, 0, 150)):
-        while len(there) != goal:
-            if len(there) < goal:
-                name, mine = f"n{rng.random()}", f"example.com/{rng.randint(0, 20)}"
-                stage.nodes(a_node(name).allocatable({mine: "9"}, cpu="9"))
-                there[name] = [
-                    stage.pod(
-                        a_low(
-                            f"{name}-{i}", name, priority=rng.randint(0, 9), start=number
-                        ).requests({rng.choice(NAMES): str(rng.randint(1, 9))}, cpu="1")
-                    )
-                    for i in range(rng.choice((0, 1, 3, 9, 40)))
-                ]
-            else:
-                name = rng.choice(sorted(there))
-                for pod in there.pop(name):
-                    stage.gone(pod)
-                stage.cluster.apply(Gone(NODE, a_node(name).build()))
-            if rng.random() < 0.1:
-                stage.cluster.begin_turn(0.0, is_quiet=rng.random() < 0.5)
-                pods_by_priority.catch_up()
-        stage.cluster.begin_turn(0.0, is_quiet=True)
-        pods_by_priority.catch_up()
-        _compare(pods_by_priority, stage.cluster)
-        here = [len(stage.cluster.pods_on(row)) for row in range(stage.cluster.nodes.height)]
-        used = sum(SPARE_MAX * max(count, SLOTS_STEP) for count in here)
-        assert len(pods_by_priority.bulks) <= SPARE_MAX * (used + SLOTS_STEP)
-        assert len(pods_by_priority.starts) == len(pods_by_priority.bulks)
 
 
 NAMES = [f"example.com/{number}" for number in range(20)]

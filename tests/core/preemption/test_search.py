@@ -7,19 +7,13 @@ import numpy as np
 import pytest
 
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.points import FilterPlugin
-from asched.core.plugins.volumes.binding import VolumeBinding
-from asched.core.plugins.volumes.limits import NodeVolumeLimits
-from asched.core.plugins.volumes.zone import VolumeZone
-from asched.core.preemption import candidates
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.candidates import ROW_STEPS, TRIAL_STEPS, PlainProspects
+from asched.core.preemption.candidates import ROW_STEPS, TRIAL_STEPS
 from asched.core.preemption.search import Limit
 from asched.core.preemption.victims import DryRun, dry_run
 from tests.builders import PodBuilder, a_node
 from tests.core.preemption import twin
 from tests.core.preemption.stage import RandomStage, Stage, a_high, a_low, shown
-from tests.volume_builders import ZONE, a_claim, a_csi_node, a_volume, see
 
 SEEDS = range(40)
 CHANGES = 8
@@ -84,25 +78,6 @@ def _closed_by_amounts(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return by_amounts
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_where_amounts_tell_that_evicting_helps_nowhere_there_is_no_candidate(seed: int) -> None:
-    """Also for those to whom more than amounts matters, whose rows are tried one by one."""
-    stage = RandomStage(seed)
-    wishes = (lambda pod: pod, _with_port, _kept_from_a)
-    hopeless = 0
-    for change in range(CHANGES):
-        for number, wish in enumerate(wishes):
-            pod = stage.pod(wish(a_high(f"p{change}-{number}", cpu=str(change))))
-            found = stage.attempt(pod)
-            search, trial = stage.plugin._search, stage.trial(pod)
-            if isinstance(found, Rejection) and search.is_hopeless(stage.info(pod), trial):
-                hopeless += 1
-                assert not stage.candidates(pod), f"seed {seed}, change {change}"
-            stage.gone(pod)
-        stage.change()
-    assert hopeless
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_a_preemptor_that_is_nominated_itself_stands_in_nobody_elses_way(seed: int) -> None:
     stage = RandomStage(seed)
@@ -115,100 +90,6 @@ def test_a_preemptor_that_is_nominated_itself_stands_in_nobody_elses_way(seed: i
             if isinstance(found, Rejection):
                 fast = shown(stage.candidates(one))
                 assert fast == _by_trial(stage, one, found.candidates)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_kept_trials_agree_with_fresh_ones_where_filters_look_at_pods(seed: int) -> None:
-    """Ports, affinity and spread over zones, with the prospects of one class kept over changes."""
-    stage = RandomStage(seed)
-    for number, row in enumerate(sorted(stage.cluster.nodes.row_of)):
-        node = stage.cluster.node_of(row)
-        amounts = {name: str(amount) for name, amount in (node.status.allocatable or {}).items()}
-        stage.nodes(a_node(row).labels(zone=f"z{number % 3}").allocatable(amounts))
-    wish = stage.rng.choice((_with_port, _kept_from_a, _spread))
-    for _ in range(3):
-        stage.running.append(stage.pod(wish(a_low(f"like{stage._next()}", "n0", cpu="100m"))))
-    pods = [stage.pod(wish(a_high(f"high{i}", cpu="1"))) for i in range(2)]
-    compared = 0
-    for change in range(16):
-        for pod in pods:
-            found = stage.attempt(pod)
-            if isinstance(found, Rejection) and found.pre_filter is None:
-                fresh = _by_trial(stage, pod, found.candidates)
-                assert shown(stage.candidates(pod)) == fresh, f"seed {seed}, change {change}"
-                compared += 1
-        stage.change()
-        if not compared:
-            stage.add_running()
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_pods_with_volumes_get_what_trials_with_all_filters_find(seed: int, monkeypatch) -> None:
-    """Bound claims, some of which say from where they can be reached, or share a disk with other
-    pods; in some clusters nodes take so many volumes and no more.
-    """
-    stage = RandomStage(seed)
-    for number, row in enumerate(sorted(stage.cluster.nodes.row_of)):
-        node = stage.cluster.node_of(row)
-        amounts = {name: str(amount) for name, amount in (node.status.allocatable or {}).items()}
-        stage.nodes(a_node(row).labels(**{ZONE: f"z{number % 2}"}).allocatable(amounts))
-    for number in range(3):
-        reach = {ZONE: ["z0"]} if number == 1 else None
-        see(
-            stage.cluster,
-            a_volume(f"v{number}", csi=("d", f"h{number}"), reach=reach),
-            a_claim(f"c{number}", volume=f"v{number}"),
-        )
-    if stage.rng.random() < 0.4:
-        see(stage.cluster, a_csi_node("n0", {"d": 1}), a_csi_node("n1", {"d": 0}))
-    for number in range(6):
-        low = _with_claim(a_low(f"like{number}", f"n{number % 2}", cpu="100m"), number % 3)
-        stage.running.append(stage.pod(low))
-    pods = [stage.pod(_with_claim(a_high(f"high{i}", cpu="1"), i % 3)) for i in range(4)]
-    for change in range(10):
-        for pod in pods:
-            found = stage.attempt(pod)
-            if isinstance(found, Rejection) and found.pre_filter is None:
-                fast = shown(stage.candidates(pod))
-                with monkeypatch.context() as patched:
-                    for plugin in (VolumeBinding, VolumeZone, NodeVolumeLimits):
-                        patched.setattr(plugin, "is_blind_for", FilterPlugin.is_blind_for)
-                    fresh = _by_trial(stage, pod, found.candidates)
-                assert fast == fresh, f"seed {seed}, change {change}"
-        stage.change()
-
-
-def test_different_preemptors_with_volumes_share_what_is_found_of_amounts(monkeypatch) -> None:
-    """Each has a claim of its own, which is bound, and says nothing of pods: no node is tried by
-    taking pods away one by one.
-    """
-    stage = Stage()
-    for number in range(20):
-        stage.nodes(a_node(f"n{number}").allocatable(cpu="2", memory="8Gi", pods="10"))
-        stage.pod(a_low(f"low{number}", f"n{number}", cpu="2"))
-        see(
-            stage.cluster,
-            a_volume(f"v{number}", csi=("d", f"h{number}")),
-            a_claim(f"c{number}", volume=f"v{number}"),
-        )
-    monkeypatch.setattr(candidates, "dry_run", None)
-    tried: list[int] = []
-    evaluate = PlainProspects._evaluate
-
-    def counting(self, pod, rows, trial):
-        tried.extend(rows.tolist())
-        return evaluate(self, pod, rows, trial)
-
-    monkeypatch.setattr(PlainProspects, "_evaluate", counting)
-    for number in range(10):
-        pod = stage.pod(_with_claim(a_high(f"high{number}", cpu="1"), number))
-        assert len(stage.candidates(pod)) == 20
-    assert len(tried) == 20
-
-
-def _with_claim(pod: PodBuilder, number: int) -> PodBuilder:
-    claim = {"claimName": f"c{number}"}
-    return pod.spec(volumes=[{"name": "v", "persistentVolumeClaim": claim}])
 
 
 def _with_port(pod: PodBuilder) -> PodBuilder:
@@ -262,30 +143,6 @@ def test_the_message_counts_what_keeps_each_node_from_helping() -> None:
         " 1 Insufficient cpu, 1 No preemption victims found for incoming pod,"
         " 2 Preemption is not helpful for scheduling."
     )
-
-
-def test_equal_preemptors_try_the_changed_rows_alone(monkeypatch) -> None:
-    from asched.core.preemption import candidates
-
-    rows_tried = []
-    real = candidates.suppose
-
-    def counted(pod, rows, *rest):
-        rows_tried.append(len(rows))
-        return real(pod, rows, *rest)
-
-    monkeypatch.setattr(candidates, "suppose", counted)
-    stage = Stage()
-    for number in range(50):
-        stage.nodes(a_node(f"n{number}").allocatable(cpu="2"))
-        stage.pod(a_low(f"a{number}", f"n{number}", cpu="2"))
-    for number in range(5):
-        pod = stage.pod(a_high(f"high{number}"))
-        node = stage.post_filter(pod, number).nomination.node
-        assert node
-        stage.nominator.add(pod, node)
-    assert rows_tried == [50, 1, 1, 1, 1]
-    assert len({stage.nominator.node_of(f"uid-high{n}") for n in range(5)}) == 5
 
 
 def test_a_restricted_search_ends_when_there_are_enough_candidates() -> None:

@@ -1,7 +1,6 @@
 """Who goes for a group: upstream's cases as a table, bounds, and the rule itself read slowly."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 
 from asched.core.model.kinds import POD
-from asched.core.preemption import sparing, units
 from asched.core.preemption.room import is_hopeless, of_group
 from asched.core.state.facts import Seen
 from tests.core.preemption.group_stage import (
@@ -298,93 +296,6 @@ def test_it_takes_few_trials_to_find_one_of_a_thousand() -> None:
     trial = stage.trial(a_group("crew", priority=HIGH), 1, {"p500": 1})
     assert stage.victims(trial)[1] == ["p500"]
     assert len(trial.asked) < 30
-
-
-@pytest.mark.parametrize("size", [1, 50], ids=["pods", "whole groups"])
-def test_others_have_their_turn_while_pods_are_put_back(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Groups that go whole cost what their pods cost."""
-    monkeypatch.setattr(units, "PART", 20)  # sorted before
-    pods = [f"p{i:03}@n{i % 100} low pg{i // size}" for i in range(1000)]
-    groups = [a_group(f"pg{i}", priority=LOW, whole=size > 1) for i in range(1000 // size)]
-    stage = GroupStage(pods, groups, nodes=[f"n{i}" for i in range(100)])
-
-    def charges() -> list[float]:
-        trial, charged = stage.trial(a_group("crew", priority=HIGH), 1, {"p500": 1}), list[float]()
-
-        def charge(steps: float, *, is_alone: bool = False) -> Iterator[None]:
-            charged.append(steps)
-            return iter(())
-
-        trial.charge = charge
-        stage.victims(trial)
-        return charged
-
-    charged = charges()
-    assert max(charged) < sparing.STEPS_AT_ONCE + sparing.POD_STEPS * size + 1
-    twice = 2 * (len(groups) * sparing.UNIT_STEPS + len(pods) * sparing.POD_STEPS)
-    monkeypatch.setattr(sparing, "UNIT_STEPS", 0)
-    monkeypatch.setattr(sparing, "POD_STEPS", 0)
-    # gone, and back again; what is owed in the end is never asked for
-    assert sum(charged) - sum(charges()) > twice - sparing.STEPS_AT_ONCE
-
-
-def test_once_work_runs_out_whoever_is_not_on_its_nodes_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The group fits as soon as certain pods of n1 have gone; where exactly amounts do not tell."""
-    pods = [f"p{i:03}@n{1 + i % 2} low" for i in range(200)]
-    stage = GroupStage(pods)
-    slots = {f"p{i:03}": 1 for i in range(0, 200, 10)}
-    exact = stage.trial(a_group("crew", priority=HIGH), 20, slots)
-    assert sorted(stage.victims(exact)[1]) == sorted(slots)
-    monkeypatch.setattr(sparing, "STEPS_MAX", 40)
-    hurried = stage.trial(a_group("crew", priority=HIGH), 20, slots)
-
-    probe, victims = stage.victims(hurried)
-
-    assert probe.status.is_success
-    assert set(slots) <= set(victims)
-    assert len(hurried.asked) < 60 < len(exact.asked)
-    decided = {f"p{i:03}" for i in range(1, 200, 2)}
-    assert not decided & set(victims), "of n2 nobody goes"
-    assert hurried.hinted[-1] == dict(probe.places)
-
-
-def test_if_that_is_not_enough_either_nobody_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    pods = [f"p{i:03}@n{1 + i % 2} low" for i in range(200)]
-    stage = GroupStage(pods)
-    slots = {f"p{i:03} p{i + 1:03}": 1 for i in range(0, 200, 10)}
-    monkeypatch.setattr(sparing, "STEPS_MAX", 40)
-    trial = stage.trial(a_group("crew", priority=HIGH), 20, slots)
-
-    probe, victims = stage.victims(trial)
-
-    assert not victims
-    assert probe.status.message == (
-        "who would have to go was not found within three seconds of work"
-    )
-
-
-def test_no_more_pods_are_supposed_gone_at_a_time_than_can_be_moved_in_a_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sparing, "LINE_MAX", 2)
-    monkeypatch.setattr(sparing, "GONE_MAX", 9)
-    stage = GroupStage([f"p{i}@n1 low" for i in range(9)])
-    slots = {" ".join(f"p{i}" for i in range(9)): 1}
-    assert stage.victims(stage.trial(a_group("crew", priority=HIGH), 1, slots))[0].places
-    monkeypatch.setattr(sparing, "GONE_MAX", 8)
-    trial = stage.trial(a_group("crew", priority=HIGH), 1, slots)
-
-    probe, victims = stage.victims(trial)
-
-    assert not victims
-    assert max(map(len, trial.asked)) <= 8
-    assert probe.status.message == (
-        "who would have to go was not found within three seconds of work"
-    )
 
 
 def test_what_happened_meanwhile_is_looked_at_before_anybody_goes() -> None:

@@ -1,10 +1,7 @@
 """Preemptions under way: who is held back, until when, and what is forgotten with them."""
 
-import pytest
-
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
-from asched.core.preemption import under_way
 from asched.core.preemption.under_way import Preemptor, UnderWay, standing
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
@@ -48,14 +45,6 @@ def test_a_preemptor_is_held_back_until_its_last_victim_goes() -> None:
     assert not scene.under_way.holds_back(pod)
 
 
-def test_a_victim_that_is_gone_holds_nobody_back() -> None:
-    scene = Scene()
-    pod, preemptor = scene.begin()
-    scene.under_way.last(preemptor, scene.victim)
-    scene.lose(scene.victim)
-    assert not scene.under_way.holds_back(pod)
-
-
 def test_a_namesake_is_not_held_back() -> None:
     scene = Scene()
     scene.begin()
@@ -85,17 +74,6 @@ def test_the_end_of_an_older_one_does_not_end_the_newer() -> None:
     scene.under_way.last(older, scene.victim)
     scene.under_way.end(older, is_deleted=False)
     assert scene.under_way.holds_back(newer)
-
-
-def test_room_is_expected_on_the_node_until_the_last_victim_departs() -> None:
-    scene = Scene()
-    pod, preemptor = scene.begin()
-    other = scene.see("other", "n1")
-    assert list(scene.under_way.expecting(other).keys_at("n1")) == [pod.key]
-    scene.under_way.last(preemptor, scene.victim)
-    assert list(scene.under_way.expecting(other).keys_at("n1")) == [pod.key]
-    assert list(scene.under_way.expecting(scene.victim).keys_at("n1")) == []
-    assert not scene.under_way._for
 
 
 def test_two_may_wait_for_one_victim() -> None:
@@ -128,31 +106,6 @@ def test_a_group_holds_back_its_pods_and_whoever_joins_it() -> None:
     assert len(scene.under_way.expecting(scene.victim)) == 0, "a group expects no one node"
     scene.under_way.end(preemptor, is_deleted=True)
     assert not scene.under_way.holds_group_back(member("b"))
-
-
-def test_victims_that_went_unnoticed_are_swept_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_way, "SWEEP_MIN", 2)
-    scene = Scene()
-    for number in range(3):
-        victim = scene.see(f"v{number}", "n1")
-        _, preemptor = scene.begin(f"p{number}")
-        scene.lose(victim)
-        scene.under_way.last(preemptor, victim)
-    assert len(scene.under_way._last) < 3
-
-
-def test_a_sweep_spares_who_still_waits_and_comes_again_when_there_are_twice_as_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(under_way, "SWEEP_MIN", 2)
-    scene, waiting = Scene(), []
-    scene.under_way._sweep_at = 2
-    for number in range(8):
-        pod, preemptor = scene.begin(f"p{number}")
-        scene.under_way.last(preemptor, scene.see(f"v{number}", "n1"))
-        waiting.append(pod)
-        assert all(map(scene.under_way.holds_back, waiting))
-        assert len(waiting) < scene.under_way._sweep_at <= 2 * len(waiting) + 2
 
 
 def test_who_makes_room_once_more_waits_for_the_new_victims_alone() -> None:

@@ -74,33 +74,8 @@ def test_the_more_important_is_named_first() -> None:
     assert lines(scene)[0] == ["m+n", "o", "p", "z", "b", "y"]
 
 
-def test_of_groups_as_large_the_one_is_more_important_of_which_a_pod_started_first() -> None:
-    """And of pods, whoever is of a group, though it is alone there."""
-    groups = [a_group(name, priority=20, whole=True) for name in ("one", "two")]
-    scene = stage(
-        "a@n1 low one +2",
-        "b@n1 low one +3",
-        "c@n2 low two +9",
-        "d@n2 low two +1",
-        "e@n1 low +0",
-        "f@n1 low unknown +9",
-        groups=groups,
-    )
-    assert lines(scene)[0] == ["c+d", "a+b", "f", "e"]
-
-
 def test_who_leaves_anyway_is_told_apart() -> None:
     scene = GroupStage(["a@n1 low"])
     going = placed("b@n1 low").metadata(deletionTimestamp="2026-01-01T00:00:00Z")
     scene.cluster.apply(Seen(POD, going.build()))
     assert lines(scene) == (["a"], ["b"])
-
-
-def test_a_group_that_goes_whole_leaves_anyway_once_all_of_it_does() -> None:
-    scene = stage("a@n1 low pg", "b@n1 low pg", groups=[a_group("pg", priority=50, whole=True)])
-    told = []
-    for text in ("a@n1 low pg", "b@n1 low pg"):
-        going = placed(text).metadata(deletionTimestamp="2026-01-01T00:00:00Z")
-        scene.cluster.apply(Seen(POD, going.build()))
-        told.append(lines(scene))
-    assert told == [(["a+b"], []), ([], ["a+b"])]

@@ -7,7 +7,6 @@ import pytest
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import KEYS_MAX
-from asched.core.queue.gangs import Gangs
 from asched.core.state.changes import Change
 from tests.core.queue.waiting import NODE_ADDED, POD_RELABELLED, Scene, a_pod
 
@@ -120,29 +119,6 @@ def test_other_changes_concern_all() -> None:
     assert one.move(NODE_ADDED, now_s=1.5) == MANY
 
 
-def test_a_group_that_it_does_not_concern_keeps_it_from_no_other() -> None:
-    wishes = Wishes()
-    told = Registration(POD_RELABELLED, wishes.hint, Concerns(wishes.sought, wishes.offered))
-    one = Scene({"Near": [told], "Fit": [Registration(POD_RELABELLED)]})
-    wait(one, "app-1", "app-2")
-    one.add(a_pod("last", labels={"wish": "app-1"}))
-    one.reject("Fit", now_s=1.0)
-
-    assert relabelled(one, "app-none") == 1
-    assert one.names()["unschedulable"] == ["p000", "p001"]
-
-
-def test_a_promise_that_ends_may_be_news_to_all() -> None:
-    """To the pod that had it, too: no key tells."""
-    wishes = Wishes()
-    one = scene(wishes)
-    wait(one, "app-1", "app-2")
-    relabelled(one, "app-none")
-    change = Change(POD_RELABELLED, None, a_pod("o", labels={"app": "none"}), priority_at_most=0)
-    one.queue.move(change, 1.5)
-    assert wishes.asked == ["p000", "p001"]
-
-
 def test_who_came_later_is_found_and_who_left_is_not() -> None:
     wishes = Wishes()
     one = scene(wishes)
@@ -193,39 +169,6 @@ def test_as_many_keys_as_are_allowed_are_looked_up() -> None:
     assert wishes.asked == ["p000"]
 
 
-def test_classes_that_leave_a_group_leave_nothing_in_its_index() -> None:
-    """Others of the group may stay for weeks."""
-    wishes = Wishes()
-    one = scene(wishes)
-    wait(one, "stays", "any", *(f"app-{n}" for n in range(MANY)))
-    relabelled(one, "app-none")
-    for number in range(1, MANY + 2):
-        one.queue.delete(one.api[f"default/p{number:03d}"])
-
-    (group,) = one.queue.places.unschedulable.groups()
-    (index,) = group.concerned._indexes.values()
-    assert (set(index.by_key), len(index._keys), len(index.anyway)) == ({"stays"}, 1, 0)
-
-
-def test_of_a_change_that_concerns_nobody_not_even_one_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nothing is begun for it, once it is known what each of them seeks."""
-    wishes = Wishes()
-    one = scene(wishes)
-    wait(one, "app-1")
-    relabelled(one, "app-none")
-    assert wishes.asked == []
-
-    begun: list[object] = []
-    monkeypatch.setattr(one.queue.sliced, "do", begun.append)
-    for _ in range(3):
-        relabelled(one, "app-none")
-    assert begun == []
-    relabelled(one, "app-1")
-    assert len(begun) == 1
-
-
 def test_of_a_change_that_offers_nothing_not_even_a_handful_is_asked() -> None:
     wishes = Wishes()
     one = scene(wishes)
@@ -233,25 +176,3 @@ def test_of_a_change_that_offers_nothing_not_even_a_handful_is_asked() -> None:
 
     assert relabelled(one, "nothing") == 1
     assert wishes.asked == ["p000"], "who does not say what it seeks"
-
-
-@pytest.mark.parametrize("is_of_gang", [False, True])
-def test_of_a_gang_the_first_speaks_for_all_only_where_the_gang_is_what_it_seeks(
-    is_of_gang: bool,
-) -> None:
-    """Its pods are of many classes, and of each it is asked what it seeks itself."""
-    wishes = Wishes()
-    seeks = Concerns(wishes.sought, wishes.offered, is_of_gang=is_of_gang)
-    one = Scene(
-        {"Near": [Registration(POD_RELABELLED, wishes.hint, seeks)]},
-        class_key_of=_wish,
-        gangs=Gangs(tries_groups=True),
-    )
-    for name, wish in (("a", "app-1"), ("b", "app-2")):
-        one.add(a_pod(name, labels={"wish": wish}, group="crew"))
-    for _ in "ab":
-        one.reject("Near", now_s=1.0)
-
-    assert relabelled(one, "app-2") == (0 if is_of_gang else 2)
-    assert wishes.asked == ([] if is_of_gang else ["a", "b"])
-    assert relabelled(one, "app-1") == (2 if is_of_gang else 0), "whoever is left of it"

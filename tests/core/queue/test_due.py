@@ -119,34 +119,3 @@ def test_all_that_are_due_are_told_wherever_they_stand() -> None:
     assert list(due) == [new, ready, backs_off, gang]
     assert len(due) == 4
     assert due.next_deadline_s() == 4.0, "the gang's"
-
-
-def test_who_goes_on_backing_off_costs_nothing_anew() -> None:
-    """Thousands may, and every pop asks who is first."""
-    asked: list[str] = []
-
-    def counted(queued: QueuedPod) -> tuple[int, float]:
-        asked.append(queued.pod.metadata.name)
-        return order(queued)
-
-    due = Due(counted)
-    for number in range(20):
-        gang = "default/crew" if number % 2 else ""
-        due.add(a_class(f"p{number}", backs_off_until_s=5.0 + number, gang=gang), AFTER)
-    due.first(1.0)
-    asked.clear()
-    for _ in range(10):
-        assert due.first(1.0) is None
-    assert asked == []
-    assert due.first(6.0) is not None
-    assert asked == ["p0"]
-
-
-def test_a_class_that_was_emptied_in_the_meantime_is_due_no_more() -> None:
-    due, one = Due(order), a_class("one", backs_off_until_s=5.0)
-    due.add(one, AFTER)
-    assert due.first_backing_off(1.0) is one
-    (queued,) = one
-    one.note_tried(queued)
-    assert due.first_backing_off(1.0) is None
-    assert (one.due, len(due)) == (None, 0)

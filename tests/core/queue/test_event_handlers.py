@@ -20,8 +20,6 @@ from asched.core.queue.event_handlers import (
     Release,
     Step,
     Withdraw,
-    only_announces,
-    pod_triggers,
     steps,
 )
 from tests import builders
@@ -231,42 +229,6 @@ def test_arrivals_are_announced_where_somebody_waits_for_them() -> None:
 
 
 BIG, SMALL = (builders.a_pod().requests(cpu=cpu).build() for cpu in ("2", "1"))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "labels"),
-    [
-        (BIG, SMALL, ["UnschedulablePodUpdatePodScaleDown"]),
-        (SMALL, BIG, ["UnschedulablePodUpdate"]),
-        (web(gates=["g"]), web(), ["UnschedulablePodUpdatePodSchedulingGatesEliminated"]),
-        (web(), web(gates=["g"]), ["UnschedulablePodUpdate"]),
-        (
-            web(node="n", gates=["g"]),
-            web(node="n"),
-            ["AssignedPodUpdatePodSchedulingGatesEliminated"],
-        ),
-    ],
-)
-def test_aspects_of_a_pod_that_changed(old: Pod, new: Pod, labels: list[str]) -> None:
-    assert [trigger.label for trigger in pod_triggers(old, new)] == labels
-    if new.spec.node_name:
-        assert steps_of(POD, old, new) == [f"{label}/on" for label in labels]
-
-
-@pytest.mark.parametrize(
-    ("kind", "old", "new", "only"),
-    [
-        (POD, None, web(node="n"), True),
-        (POD, None, web(), False),
-        (POD, web(), web(node="n"), False),
-        (POD, web(node="n"), None, False),
-        (NODE, None, a_node("n"), False),
-    ],
-)
-def test_a_pod_that_appears_on_its_node_is_all_news_that_only_resting_pods_mind(
-    kind: Kind, old: Record | None, new: Record | None, only: bool
-) -> None:
-    assert only_announces(kind, old, new) is only
 
 
 def test_nodes() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import PostFilterPlugin, PostFilterResult
-from asched.core.framework.status import SUCCESS, Code, Status
+from asched.core.framework.status import SUCCESS
 from asched.core.queue.gates import Gates
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
@@ -93,27 +93,6 @@ def test_where_it_is_forgotten_who_rejected_it_everybody_hears(rejected_by: list
     assert witness.waiting_for == {"fit": 1, "ports": 1, "room": 1}
 
 
-def test_which_gate_refuses_is_asked_of_the_one_that_did() -> None:
-    """One that a reload took away refuses nobody."""
-    one, two = Gate("one"), Gate("two")
-    gates = Gates(a_profile(one, two), Witness())
-    queued = QueuedPod(a_pod("web", gates=["one", "two"]), 0.0)
-    refused = []
-    for name in ("one", "two", "gone"):
-        queued.gated_by = name
-        refused.append(gates.refuses(queued))
-    queued.gated_by, queued.pod = "two", a_pod("web", gates=["one"])
-    assert [*refused, gates.refuses(queued)] == [True, True, False, False]
-
-
-def test_a_gate_may_say_success_in_its_own_words() -> None:
-    class Polite(Gate):
-        def pre_enqueue(self, pod):
-            return Status(Code.SUCCESS, ("welcome",))
-
-    assert Gates(a_profile(Polite("one")), Witness()).admit(QueuedPod(a_pod("web"), 0.0))
-
-
 def test_a_gate_that_waits_for_objects_is_the_only_one_to_hear() -> None:
     """One that takes part in PostFilter without making room has nobody else's rejection to end."""
 
@@ -183,15 +162,6 @@ def test_room_that_is_being_made_is_known_of_all_gates_together() -> None:
     assert expecting(Knowing("nothing")) == {}
     assert expecting(one, Knowing("nothing")) == {"a": "n1"}
     assert expecting(one, two) == {"a": "n1", "b": "n2"}
-
-
-def test_what_one_gate_alone_knows_is_not_copied_for_each_pod_that_goes() -> None:
-    made = Expecting({"a": "n1"})
-    one = Knowing("one")
-    one.expecting = lambda _departed: made
-    for others in ([], [Knowing("nothing")]):
-        gates = Gates(a_profile(one, *others), Witness())
-        assert gates.expecting(a_pod("gone"))[PROFILE] is made
 
 
 class Broken(Gate):

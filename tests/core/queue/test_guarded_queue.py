@@ -137,20 +137,6 @@ def test_a_reload_of_the_same_plugin_keeps_its_queue() -> None:
     assert Guarded("Own", Turns, Told()) != Turns
 
 
-def test_who_is_first_and_not_given_out_waits_on() -> None:
-    """A plugin may change its mind between the two questions."""
-
-    def last(self: Turns) -> QueuedPod:
-        queued = Turns.in_order(self)[-1]
-        Turns.discard(self, queued)
-        return queued
-
-    queue, told, pods = filled(type("Moody", (Turns,), {"pop": last}), "ab")
-    assert queue.pop() is pods["b"]
-    assert (pods["a"].lane, pods["b"].lane) == (queue, None)
-    assert told.raised == []
-
-
 def test_pods_are_bound_though_the_plugins_queue_raises() -> None:
     class Broken:
         active_queue = failing("pop")

@@ -104,22 +104,6 @@ def test_worth(case: Case, shares: bool) -> None:
     assert a_judge().worth(queued, Change(NODE_ADD, None, a_node("n")), memo) is case.worth
 
 
-@pytest.mark.parametrize(
-    ("rejected_by", "pending_on", "asked"),
-    [
-        ("Yes NoFunction", "", ["Yes"]),
-        ("No NoFunction", "", ["No", "NoFunction"]),
-        ("Yes NoFunction", "No", ["Yes", "No", "NoFunction"]),
-    ],
-)
-def test_nobody_is_asked_any_more_once_nothing_can_be_worth_more(
-    rejected_by: str, pending_on: str, asked: list[str]
-) -> None:
-    witness = Witness()
-    a_judge(witness).worth(a_rejected(rejected_by, pending_on), Change(NODE_ADD))
-    assert [plugin for plugin, *_ in witness.answers] == asked
-
-
 def test_a_wildcard_helps_everybody_it_is_meant_for() -> None:
     judge, queued = a_judge(), a_rejected("Elsewhere")
 
@@ -242,14 +226,3 @@ def test_an_error_of_a_hint_is_told_once_and_counted_always() -> None:
         errors[0] = ValueError(f"senseless {number}")
         judge.worth(queued, Change(NODE_ADD))
     assert len(witness.raised) == CAUSES_MAX
-
-
-def test_a_gated_pod_hears_what_its_gate_registered_for_alone() -> None:
-    judge = Judge({PROFILE: Interest(REGISTRATIONS)}, Witness(), lambda: 0.0)
-    fit = frozenset({"Yes"})
-    assert judge.may_hear(GroupKey(PROFILE, fit, frozenset(), "NoFunction"), NODE_ADD)
-    assert not judge.may_hear(GroupKey(PROFILE, fit, frozenset(), "Elsewhere"), NODE_ADD)
-    assert judge.may_hear(GroupKey(PROFILE, fit, frozenset(), ""), NODE_ADD)
-    extra = Judge({}, Witness(), lambda: 0.0, {PROFILE: Interest(REGISTRATIONS)})
-    assert extra.may_profit(GroupKey(PROFILE, fit, frozenset(), "NoFunction"), NODE_ADD)
-    assert not extra.may_profit(GroupKey(PROFILE, fit, frozenset(), "Elsewhere"), NODE_ADD)

@@ -1,14 +1,9 @@
 """Lanes: order, ties, and leaving from the middle."""
 
-import random
-from collections.abc import Callable
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asched.core.queue import lane as lane_
-from asched.core.queue.lane import SORTED_AT_ONCE, STALE_MIN, PodHeap
+from asched.core.queue.lane import SORTED_AT_ONCE, PodHeap
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import a_pod
 
@@ -48,16 +43,6 @@ def test_a_pod_that_comes_back_stands_at_its_new_key_only() -> None:
     assert [lane.pop(), lane.pop(), lane.pop()] == [second, first, None]
 
 
-def test_stale_entries_are_bounded() -> None:
-    lane, restless = PodHeap(), a_queued("restless")
-    for key in range(10 * STALE_MIN):
-        lane.push(restless, -key)
-        lane.discard(restless)
-
-    assert len(lane) == 0
-    assert len(lane._heap) <= STALE_MIN
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=40))
 def test_it_takes_in_the_order_of_a_sorted_list(pushes: list[tuple[int, bool]]) -> None:
     lane, expected = PodHeap(), []
@@ -73,55 +58,6 @@ def test_it_takes_in_the_order_of_a_sorted_list(pushes: list[tuple[int, bool]]) 
 
     assert taken == [queued for _, _, queued in sorted(expected, key=lambda e: e[:2])]
     assert lane.pop() is None
-
-
-def test_who_is_left_keeps_the_order_when_many_have_gone() -> None:
-    """Stale entries are thrown out together, and what is left is a heap again."""
-    lane = PodHeap()
-    pods = [a_queued(str(number)) for number in range(8 * STALE_MIN)]
-    for number, queued in enumerate(pods):
-        lane.push(queued, number * 7919 % 1009)
-    gone = random.Random(1).sample(pods, 6 * STALE_MIN)
-    for queued in gone:
-        lane.discard(queued)
-        assert len(lane._heap) <= 2 * len(lane) + STALE_MIN
-    assert len(lane._heap) < len(pods), "some were thrown out"
-    left = [queued for queued in pods if queued not in gone]
-    left.sort(key=lambda queued: int(queued.pod.metadata.name) * 7919 % 1009)
-    assert [lane.pop() for _ in left] == left
-    assert (len(lane), lane.head(), lane._heap) == (0, None, [])
-
-
-def test_entries_are_thrown_out_only_where_many_are_stale() -> None:
-    lane = PodHeap()
-    pods = [a_queued(str(number)) for number in range(3 * STALE_MIN)]
-    for queued in pods:
-        lane.push(queued, 0)
-    for queued in pods[: STALE_MIN + 1]:
-        lane.discard(queued)
-    assert len(lane._heap) == 3 * STALE_MIN
-
-
-def test_as_many_leave_as_stay_before_all_of_them_are_gone_through(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So all of n leave in a time that grows with n."""
-    gone_through = []
-    monkeypatch.setattr(lane_, "heapify", gone_through.append)
-    lane, pods = PodHeap(), [a_queued(str(number)) for number in range(16 * STALE_MIN)]
-    for queued in pods:
-        lane.push(queued, 0)
-    for queued in pods[: 8 * STALE_MIN]:
-        lane.discard(queued)
-    assert not gone_through
-
-
-@pytest.mark.parametrize("leave", [PodHeap.pop, PodHeap.empty])
-def test_nothing_is_kept_of_whoever_was_taken(leave: Callable[[PodHeap], object]) -> None:
-    lane = PodHeap()
-    lane.push(a_queued("a"), 1)
-    leave(lane)
-    assert lane._heap == []
 
 
 def test_everybody_leaves_in_order_and_may_come_back() -> None:

@@ -43,18 +43,6 @@ class Rooms:
         return lambda _queued: left not in self.full
 
 
-class Picky(Rooms):
-    """Has room for these alone."""
-
-    def __init__(self, *names: str) -> None:
-        super().__init__(is_of_class=False)
-        self.names = names
-
-    def __call__(self, queued: QueuedPod) -> Verdict | None:
-        self.places = queued.pod.metadata.name in self.names
-        return super().__call__(queued)
-
-
 def scene(look: Look, *gates: Gate, **more: object) -> Scene:
     """Fit hears of nodes, Ports of volumes; pods with the same labels are equal."""
     return Scene(
@@ -263,34 +251,6 @@ def test_a_pod_that_is_filed_anew_while_it_is_due_stays_due(names: str, anew: st
     assert taken(one, rooms) == list(names)
 
 
-def due_in_order(rooms: Rooms) -> Scene:
-    """Two that are equal, but for their priorities, and another between them; all are due."""
-    one = scene(rooms)
-    for name, priority in (("first", 9), ("last", 1), ("other", 5)):
-        one.add(a_pod(name, priority=priority, labels={"index": name} if priority == 5 else {}))
-        one.reject("Fit", now_s=1.0)
-    one.move(NODE_ADDED, now_s=LATER_S)
-    one.queue.tick(LATER_S)
-    return one
-
-
-def test_a_class_whose_first_pod_left_waits_for_the_turn_of_the_next() -> None:
-    one = due_in_order(Rooms(places=9))
-    one.queue.delete(one.api["default/first"])
-    assert one.pop(LATER_S).pod.metadata.name == "other"
-    for name in ("last", "other"):
-        one.queue.delete(one.api[f"default/{name}"])
-    assert len(one.queue.places.unschedulable.due) == 0
-    assert one.queue.places.unschedulable.groups() == ()
-
-
-def test_a_class_of_which_a_pod_becomes_the_first_has_that_one_s_turn() -> None:
-    one = due_in_order(Rooms(places=9))
-    one.queue.delete(one.api["default/first"])
-    one.update(a_pod("last", version=2, priority=7), LATER_S)
-    assert one.pop(LATER_S).pod.metadata.name == "last"
-
-
 def test_pods_that_have_room_promised_are_woken_each_for_itself() -> None:
     rooms = Rooms()
     one = scene(rooms)
@@ -401,151 +361,6 @@ def test_who_is_due_already_is_not_asked_about_again_before_it_was_looked_at() -
 
 class Own(PodHeap):
     """A plugin's own queue."""
-
-
-def test_what_a_plugin_s_own_queue_gives_out_is_tried_if_it_would_be_told_something_new() -> None:
-    rooms = Rooms("Ports")
-    one = scene(rooms, active_queue=Own)
-    one.add(a_pod("a"))
-    one.reject("Fit", now_s=1.0)
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    assert one.pop(LATER_S).pod.metadata.name == "a"
-    assert (one.queue.looking.tried, one.queue.looking.left) == (1, 0)
-
-
-def test_who_was_laid_to_rest_by_a_look_is_tried_unseen_when_somebody_asks_for_that() -> None:
-    rooms = Rooms()
-    one = scene(rooms, active_queue=Own)
-    one.add(a_pod("a"))
-    one.reject("Fit", now_s=1.0)
-    one.move(NODE_ADDED, now_s=LATER_S)
-    assert one.queue.pop(LATER_S) is None
-
-    one.queue.activate([one.api["default/a"]], LATER_S)
-
-    assert one.pop(LATER_S).pod.metadata.name == "a"
-    assert rooms.looked_at == ["a"]
-
-
-def test_a_verdict_on_one_alone_that_is_new_to_it_is_told_by_an_attempt() -> None:
-    """Though others of its class rest for the same reason."""
-    rooms = Rooms("Ports", is_of_class=False)
-    one = scene(rooms)
-    one.add(a_pod("known"), a_pod("new"))
-    one.reject("Ports", now_s=1.0)
-    one.reject("Fit", now_s=1.0)
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    assert one.pop(LATER_S).pod.metadata.name == "new"
-    other = scene(Rooms("Ports"))
-    other.add(a_pod("known"), a_pod("new"))
-    other.reject("Ports", now_s=1.0)
-    other.reject("Fit", now_s=1.0)
-    other.move(NODE_ADDED, now_s=LATER_S)
-    assert other.queue.pop(LATER_S) is None, "of the whole class the reason is known"
-    assert other.witness.waiting_for == {"Fit": 0, "Ports": 2}
-    third = scene(Rooms("Ports"))
-    third.add(a_pod("known", labels={"index": "1"}), a_pod("new"))
-    third.reject("Ports", now_s=1.0)
-    third.reject("Fit", now_s=1.0)
-    third.move(NODE_ADDED, now_s=LATER_S)
-    assert third.pop(LATER_S).pod.metadata.name == "new", "of another class says nothing of it"
-
-
-def test_a_no_to_one_alone_keeps_nobody_else_from_its_turn() -> None:
-    one = scene(Picky("low"))
-    for name, priority in (("high", 9), ("low", 1)):
-        one.add(a_pod(name, priority=priority, labels={"index": name}))
-        one.reject("Fit", now_s=1.0)
-    one.move(NODE_ADDED, now_s=LATER_S)
-    assert one.pop(LATER_S).pod.metadata.name == "low"
-
-
-def at_backoff(rooms: Rooms, pending: str = "") -> Scene:
-    """One stands in backoff until 2; of one that rests and is due, it ends at 5."""
-    one = scene(rooms)
-    one.add(a_pod("late", labels={"index": "1"}))
-    for now_s in (1.0, 3.0):
-        one.reject("Fit", pending=pending.split(), now_s=now_s)
-        one.queue.activate([one.api["default/late"]] if now_s < 2 else [], now_s)
-    one.add(a_pod("early"), now_s=3.1)
-    queued = one.pop(3.2)
-    one.move(NODE_ADDED, now_s=3.2)
-    one.fail(queued, "Fit", now_s=3.2)
-    assert one.names() == {"backoff": ["early"], "unschedulable": ["late"]}
-    return one
-
-
-def test_whose_backoff_ends_first_goes_first_whether_it_is_due_or_stands_there() -> None:
-    rooms = Rooms(places=9)
-    one = at_backoff(rooms)
-    assert one.pop(3.3).pod.metadata.name == "early"
-    assert rooms.looked_at == []
-    assert one.pop(3.3).pod.metadata.name == "late"
-
-
-def test_who_need_not_back_off_goes_before_those_who_stand_there() -> None:
-    one = at_backoff(Rooms(places=9), pending="Ports")
-    one.move(VOLUME_ADDED, now_s=3.3)
-    assert one.pop(3.3).pod.metadata.name == "late"
-
-
-def test_who_is_not_to_hear_of_a_change_is_not_looked_at_for_it() -> None:
-    rooms = Rooms(places=9)
-    one = at_rest(rooms, count=2)
-    one.move(NODE_ADDED, now_s=LATER_S, except_uid="uid-a")
-    assert taken(one, rooms) == ["b"]
-    one.move(NODE_ADDED, now_s=LATER_S)
-    assert taken(one, rooms) == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("rejectors", "pending", "also", "stays"),
-    [
-        ("Fit", "", "Taints", ({"Fit"}, {"Taints"})),
-        ("Fit", "Volumes", "Taints", ({"Fit"}, set())),
-        ("Ports", "", "Taints", ({"Ports"}, set())),
-    ],
-)
-def test_whom_a_pod_hears_from_after_a_no(
-    rejectors: str, pending: str, also: str, stays: tuple[set[str], set[str]]
-) -> None:
-    """As it rested if that tells it nothing; else as one of its class that was told the same."""
-    rooms = Rooms(rejectors)
-    one = scene(rooms)
-    one.add(a_pod("known"), a_pod("a"))
-    one.reject("Ports", now_s=1.0)
-    queued = one.reject("Fit", pending=pending.split(), now_s=1.0)
-    queued.also_blamed = frozenset({also})
-    one.queue.places.to_rest(queued)
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    assert one.queue.pop(LATER_S) is None
-    assert (queued.rejectors, queued.also_blamed) == stays
-    assert queued.group is not None
-    assert (queued.group.rejectors, queued.group.key.also_blamed) == stays
-
-
-def test_how_a_pod_came_to_be_active_is_told() -> None:
-    for now_s, label in ((1.5, "PopFromBackoffQ"), (LATER_S, NODE_ADDED.label)):
-        rooms = Rooms(places=1)
-        one = at_rest(rooms, count=1)
-        one.move(NODE_ADDED, now_s=now_s)
-        assert one.pop(now_s).woken_by == NODE_ADDED.label
-        assert one.witness.entered["active", label] == 1
-        assert ("backoff", NODE_ADDED.label) not in one.witness.entered
-
-
-def test_who_is_due_after_its_backoff_is_due_at_once_by_a_change_that_is_worth_it() -> None:
-    rooms = Rooms(places=1)
-    one = scene(rooms)
-    one.add(a_pod("pending", priority=9), a_pod("other", labels={"index": "1"}))
-    one.reject("Fit", pending=["Ports"], now_s=1.0)  # it backs off until 2
-    one.move(NODE_ADDED, now_s=1.1)
-    one.move(VOLUME_ADDED, now_s=1.2)
-
-    assert one.pop(1.3).pod.metadata.name == "pending"
 
 
 def test_equals_that_are_told_something_new_follow_in_slices() -> None:

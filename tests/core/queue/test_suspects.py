@@ -7,12 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from asched.core.model.pod import Pod, PodCondition
-from asched.core.queue.due import WAKE_STEPS
-from asched.core.queue.places import in_line
 from asched.core.queue.suspects import (
-    LOOKED_AT_STEPS,
     PAUSE_S,
-    SORT_STEPS,
     TRUST_EVERY,
     put_behind,
 )
@@ -148,32 +144,3 @@ def test_of_many_pods_so_many_are_looked_at_at_once_and_the_same_go_behind() -> 
         behind.append(one.names()["backoff"])
     assert behind[0] == behind[1]
     assert 10 < len(behind[0]) < 40
-
-
-def test_each_pod_is_paid_for_and_may_be_the_last_of_a_turn() -> None:
-    one = Scene()
-    one.add(*(a_pod(f"p{n}") for n in range(8)), now_s=NOW_S)
-    budget = one.queue.sliced.budget
-    spent = budget.spent
-    budget.open(2 * LOOKED_AT_STEPS)
-    put_behind(one.queue, NOW_S, 1, died_young=False)
-    assert budget.left <= 0, "it has stopped"
-    assert len(one.names()["active"]) == 8
-    slices = 1
-    while one.queue.sliced:
-        budget.open(2 * LOOKED_AT_STEPS)
-        one.queue.sliced.go_on()
-        slices += 1
-    behind = len(one.names()["backoff"])
-    assert slices > 8 * 2 / 3
-    assert budget.spent - spent == pytest.approx(
-        8 * 2 * LOOKED_AT_STEPS + behind * WAKE_STEPS + sorted_steps(8)
-    )
-    assert one.queue.places.get("default/p0").backoff_until_s == NOW_S + PAUSE_S + 1  # type: ignore[union-attr]
-
-
-def sorted_steps(count: int) -> float:
-    """What it costs to have so many in line."""
-    one = Scene()
-    one.add(*(a_pod(f"p{n}") for n in range(count)), now_s=NOW_S)
-    return SORT_STEPS * sum(queued is None for queued in in_line(one.queue.places.active))

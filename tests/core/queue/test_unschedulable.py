@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from asched.core.queue.due import Reason
 from asched.core.queue.hints import Worth
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.unschedulable import Equals, UnschedulablePods, equals_of
+from asched.core.queue.unschedulable import UnschedulablePods, equals_of
 from tests.core.queue.waiting import a_pod
 
 
@@ -62,103 +62,6 @@ def test_nothing_stays_behind() -> None:
     assert list(unschedulable.groups()) == []
 
 
-DUE = Reason(Worth.AFTER_BACKOFF, "NodeAdd")
-
-
-def an_equals(*names: str, gang: str = "") -> tuple[Equals, list[QueuedPod]]:
-    equals = Equals(lambda queued: queued.key)
-    pods = [an_unschedulable(name, "Fit", cls=name[0]) for name in names]
-    for queued in pods:
-        queued.gang = gang
-        equals.add(queued)
-    return equals, pods
-
-
-def test_whoever_was_tried_is_not_first_until_something_has_happened() -> None:
-    equals, (one, two) = an_equals("a1", "a2")
-    equals.due = DUE
-    assert equals.awaits_look
-    equals.note_tried(one)
-    assert (equals.first(1.0), equals.awaits_look) == (two, False)
-    equals.look_again(two)
-    assert equals.first(1.0) is two, "it stands in line already"
-    equals.note_tried(two)
-    assert equals.first(1.0) is None
-    equals.look_again(one)
-    assert equals.first(1.0) is one
-    equals.look_again()
-    equals.discard(one)
-    assert equals.first(1.0) is two
-
-
-def test_one_that_was_tried_is_alone_in_vain() -> None:
-    equals, (one,) = an_equals("a1")
-    equals.note_tried(one)
-    assert equals.first(1.0) is None
-    equals.look_again(one)
-    assert equals.first(1.0) is one
-
-
-def test_who_never_backed_off_stands_before_who_does() -> None:
-    equals, (one, two) = an_equals("a1")[0], [an_unschedulable(n, "Fit", cls="a") for n in "bc"]
-    one.backoff_until_s = 9.0
-    for queued in (one, two):
-        equals.add(queued)
-    equals.note_tried(next(iter(equals)))
-    assert equals.first(1.0) is two
-    equals.note_tried(two)
-    assert equals.first(1.0) is one, "where all back off, the one whose backoff ends first"
-
-
-def test_a_gang_is_told_apart_by_the_classes_that_are_left_of_it() -> None:
-    equals, (one, two, other) = an_equals("a1", "a2", "b1", gang="default/crew")
-    assert {cls: list(pods) for cls, pods in equals.classes().items()} == {
-        "a": ["default/a1", "default/a2"],
-        "b": ["default/b1"],
-    }
-    equals.discard(one)
-    assert set(equals.classes()) == {"a", "b"}
-    equals.discard(two)
-    assert set(equals.classes()) == {"b"}
-    equals.discard(other)
-    assert len(equals) == 0
-
-
-def test_a_due_pod_with_another_version_is_due_still_or_another_pod() -> None:
-    unschedulable = UnschedulablePods()
-    pods = [an_unschedulable(name, "Fit", cls="a") for name in ("one", "two", "three")]
-    equals, *_ = map(unschedulable.add, pods)
-    assert not unschedulable.replace(pods[0], a_pod("one", version=2), "b"), "nobody was due"
-    assert not unschedulable.replace(pods[0], a_pod("one", version=3), "a")
-    unschedulable.due.add(equals, DUE)
-    assert not unschedulable.replace(pods[0], a_pod("one", version=4), "a")
-    assert equals.due == DUE
-    assert unschedulable.replace(pods[1], a_pod("two", version=2), "b")
-    assert equals_of(pods[1]).due is None
-    assert unschedulable.replace(pods[2], a_pod("three", nominated="n1"), "a"), "it stands apart"
-    assert [queued.key for queued in (*equals.in_turn.values(), *equals.apart.values())] == [
-        "default/one",
-        "default/three",
-    ]
-
-
-def test_pods_apart_and_behind_a_gate_are_not_due_with_their_like() -> None:
-    for change in ("apart", "gated"):
-        unschedulable = UnschedulablePods()
-        first, second = (an_unschedulable(name, "Fit", cls="a") for name in ("one", "two"))
-        unschedulable.add(first)
-        unschedulable.due.add(unschedulable.add(second), DUE)
-        second.is_promised = change == "apart"
-        second.gated_by = "Gate" if change == "gated" else ""
-        second.rejected_by = frozenset({"Ports"})
-
-        unschedulable.refile(second)
-
-        assert equals_of(first).due == DUE
-        assert equals_of(second).due is None
-        assert len(unschedulable.due) == 1
-
-
 def test_pods_behind_a_gate_stand_in_no_line() -> None:
     """Nobody looks at one of them before the others; a gang of thousands would be sorted twice."""
     unschedulable = UnschedulablePods()
@@ -171,23 +74,6 @@ def test_pods_behind_a_gate_stand_in_no_line() -> None:
     for queued in pods:
         unschedulable.discard(queued)
     assert list(unschedulable.groups()) == []
-
-
-def test_who_is_filed_anew_while_due_is_looked_at_among_its_new_like() -> None:
-    unschedulable = UnschedulablePods()
-    first, second, third = (an_unschedulable(name, "Fit", cls="a") for name in "abc")
-    third.rejected_by = frozenset({"Ports"})
-    unschedulable.add(first)
-    unschedulable.due.add(unschedulable.add(second), DUE)
-    unschedulable.due.add(unschedulable.add(third), DUE)
-    second.rejected_by = frozenset({"Ports"})
-    unschedulable.refile(second)
-    equals = equals_of(third)
-    assert equals_of(second) is equals
-    equals.note_tried(third)
-    assert equals.first(1.0) is second
-    assert unschedulable.knows(first, frozenset({"Ports"}))
-    assert not unschedulable.knows(first, frozenset({"Volumes"}))
 
 
 def test_who_was_tried_and_left_does_not_keep_the_others_from_awaiting_a_look() -> None:
@@ -238,31 +124,3 @@ def test_a_pod_of_a_gang_that_stands_apart_is_of_its_own_class() -> None:
     found = [unschedulable.add(queued) for queued in pods]
     assert found[0] is found[1]
     assert found[2] is not found[0]
-
-
-def test_who_is_ready_goes_before_one_of_higher_rank_that_backs_off() -> None:
-    equals, (ready, backing_off) = an_equals("b", "a")
-    for queued in (ready, backing_off):
-        equals.discard(queued)
-    backing_off.backoff_until_s = 10.0
-    for queued in (ready, backing_off):
-        equals.add(queued)
-    assert equals.first(5.0) is ready
-    assert equals.first(11.0) is backing_off, "its pause is over"
-
-
-def test_who_rests_without_having_been_tried_is_first_and_who_was_is_not() -> None:
-    equals, (tried, other) = an_equals("a", "b")
-    for queued in (tried, other):
-        equals.discard(queued)
-    equals.add(tried, was_tried=True)
-    assert equals.first(0.0) is None
-    equals.add(other)
-    assert equals.first(0.0) is other
-
-
-def test_those_in_turn_await_a_look_only_while_something_is_due() -> None:
-    equals, _ = an_equals("a", "b")
-    assert not equals.awaits_look
-    equals.due = Reason(Worth.IMMEDIATELY, "NodeAdd")
-    assert equals.awaits_look

@@ -1,20 +1,16 @@
 """Changes that hints overlook: whom they wake, and what is remembered of a look in vain."""
 
-from itertools import pairwise
-
 import pytest
 
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import Hint, Registration
-from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import LOOK_STEPS, LOOKS_MAX
 from asched.core.queue.unschedulable import RejectorGroup
-from asched.core.queue.waking import HELD_STEPS
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change, Trigger
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
 from tests.core.queue.waiting import (
     NODE_ADDED,
     NODE_LABEL,
@@ -27,9 +23,6 @@ from tests.core.queue.waiting import (
     always,
     by_priority,
 )
-
-POD_PLACED = Trigger("AssignedPod", Action.UPDATE_POD_LABEL)
-POD_MOVED = Trigger("AssignedPod", Action.UPDATE_POD_SCALE_DOWN)
 
 
 class Looked:
@@ -260,56 +253,6 @@ def test_whoever_gets_room_elsewhere_follows_a_departure_only_if_it_fits(
     assert all(q.also_blamed == {"Ports"} for q in unschedulable_now if q.stands_apart)
 
 
-def test_a_gated_pod_is_not_looked_at_for_those_who_rejected_it_before_its_gate_did() -> None:
-    look = Looked()
-    one = scene(look)
-    skip = Registration(NODE_LABEL, always(Hint.SKIP))
-    heard = {"Gates": [skip], "Fit": [Registration(NODE_ADDED)]}
-    extra_events = {"Fit": [Registration(NODE_LABEL)]}
-    gates = (Gate("Gates"),)
-    profile = QueueProfile(by_priority, heard, gates, extra_events=extra_events, blame=look)
-    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
-    one.add(a_pod("web"))
-    one.reject("Fit", now_s=1.0)
-    one.update(a_pod("web", version=2, gates=["Gates"]), 1.1)
-    one.move(NODE_ADDED, now_s=9.0)
-    assert one.names() == {"gated": ["web"]}
-    one.queue.places.get("default/web").pod = a_pod("web")  # though that is open by now
-
-    assert one.move(NODE_LABEL, now_s=9.1) == 0
-    assert look.asked == []
-
-
-def test_whoever_gets_room_elsewhere_is_looked_at_however_many_they_are() -> None:
-    """To wake them unseen would cost an attempt in vain for each pod that goes."""
-    names = [f"p{n}" for n in range(LOOKS_MAX + 2)]
-    look = Looked(**dict.fromkeys(names, "Fit"))
-    one_goes(look, MakingRoom(**dict.fromkeys(names, "n2")), *names, overlooked=False)
-    assert look.asked == names
-
-
-@pytest.mark.parametrize("by_class", [True, False])
-def test_nobody_is_looked_at_for_a_departure_that_hints_call_of_no_use(by_class: bool) -> None:
-    look = Looked()
-    one = departed(look, MakingRoom(elsewhere="n2"), by_class=by_class, answer=Hint.SKIP)
-
-    assert sorted(one.names()["unschedulable"]) == ["elsewhere", "here", "nowhere"]
-    assert look.asked == []
-
-
-def test_who_does_not_fit_with_the_room_it_is_promised_elsewhere_is_looked_at_once() -> None:
-    look = Looked(a="Ports")
-    one = scene(look, by_class=True)
-    extra_events = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
-    gates = (MakingRoom(a="n2"),)
-    profile = QueueProfile(by_priority, {"Fit": []}, gates, extra_events=extra_events, blame=look)
-    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
-    one.add(a_pod("a", nominated="n2"))
-    one.reject("Fit", now_s=1.2)
-    one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1")), 1.3)
-    assert look.asked == ["a"]
-
-
 @pytest.mark.parametrize("by_class", [True, False])
 def test_nobody_is_looked_at_for_a_node_that_more_pods_will_leave(by_class: bool) -> None:
     look = Looked()
@@ -350,121 +293,3 @@ def departed(look: Looked, gate: MakingRoom, *, by_class: bool, answer: Hint = H
 
 def group_pods(group: RejectorGroup) -> list[QueuedPod]:
     return [queued for equals in group.classes.values() for queued in equals]
-
-
-def test_who_is_blamed_for_what_a_pod_missed_is_heard_from_then_on() -> None:
-    one = scene(Looked(web="Ports"))
-    one.add(a_pod("web"))
-    queued = one.pop(1.0)
-    one.move(NODE_LABEL, now_s=1.1)
-    one.fail(queued, "Fit", now_s=1.2)
-
-    assert unschedulable(one) == ["web"]
-    assert queued.also_blamed == {"Ports"}
-    (group,) = one.queue.places.unschedulable.groups()
-    assert group.key.also_blamed == {"Ports"}
-
-
-def one_goes(look: Looked, gate: MakingRoom, *names: str, overlooked: bool) -> Scene:
-    """Pods rest for which there will be room, or nobody knows; a pod leaves node n1."""
-    one = scene(look)
-    heard = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
-    hints, extra = ({"Fit": []}, heard) if overlooked else (heard, {})
-    profile = QueueProfile(by_priority, hints, (gate,), extra_events=extra, blame=look)
-    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
-    one.add(*map(a_pod, names))
-    for _ in names:
-        queued = one.pop(1.2)
-        one.queue.return_failed(queued, queued.pod, ("Fit",), (), 1.2, is_promised=True)
-    one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), None), 1.3)
-    return one
-
-
-def test_pods_without_a_class_are_looked_at_each_for_itself() -> None:
-    look = Looked(first="Ports")
-    gate = MakingRoom(first="n2", second="n2")
-    one = one_goes(look, gate, "first", "second", overlooked=False)
-
-    assert one.names() == {"backoff": ["second"], "unschedulable": ["first"]}
-    assert look.asked == ["first", "second"]
-
-
-def test_where_hints_overlook_a_departure_only_room_elsewhere_waits_for_more_of_it() -> None:
-    gate = MakingRoom(here="n1", elsewhere="n2")
-    one = one_goes(Looked(), gate, "here", "elsewhere", "nowhere", overlooked=True)
-
-    assert one.names() == {"backoff": ["here", "nowhere"], "unschedulable": ["elsewhere"]}
-
-
-class Holding(Gate):
-    """Refuses those of its name, and knows some of them by heart."""
-
-    def __init__(self, *names: str) -> None:
-        super().__init__("Gates")
-        self.names = {f"default/{name}" for name in names}
-
-    def holding(self) -> set[str]:
-        return self.names
-
-    def pre_enqueue(self, pod: Pod) -> Status:
-        self.asked.append(pod.key)
-        return unresolvable("held") if pod.key in self.names else SUCCESS
-
-
-@pytest.mark.parametrize("held", ["", "a", "b", "ab"])
-def test_of_equal_pods_behind_a_gate_those_are_asked_about_whom_it_may_let_go(held: str) -> None:
-    def hint(pod: Pod, _old: object, _new: object) -> Hint:
-        hinted.append(pod.metadata.name)
-        return Hint.QUEUE
-
-    hinted: list[str] = []
-    gate = Holding("a", "b")
-    one = scene(Looked(), by_class=True)
-    heard = {"Gates": [Registration(NODE_ADDED, hint)]}
-    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
-    one.add(a_pod("a"), a_pod("b"))
-    gate.names = {f"default/{name}" for name in held}
-    gate.asked.clear()
-
-    one.move(NODE_ADDED, now_s=1.3)
-
-    free = [name for name in "ab" if name not in held]
-    assert one.names().get("active", []) == free
-    assert gate.asked == [f"default/{name}" for name in free]
-    assert len(hinted) == bool(free)
-
-
-@pytest.mark.parametrize(("held", "steps"), [("", 0.0), ("abcd", HELD_STEPS)])
-def test_whom_a_gate_may_hold_each_costs_a_little(held: str, steps: float) -> None:
-    """Thousands may have room promised behind one."""
-    gate = Holding(*"abcdefgh")
-    one = scene(Looked(), by_class=True)
-    heard = {"Gates": [Registration(NODE_ADDED, always(Hint.SKIP))]}
-    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
-    spent = []
-    for name in "abcdefgh":
-        one.add(a_pod(name, nominated="n"))
-        gate.names = {f"default/{name}" for name in held}
-        before = one.queue.sliced.budget.spent
-        one.move(NODE_ADDED, now_s=1.3)
-        spent.append(one.queue.sliced.budget.spent - before)
-        gate.names = {f"default/{name}" for name in "abcdefgh"}
-    assert [b - a for a, b in pairwise(spent)] == pytest.approx([steps] * 7, abs=1e-9)
-
-
-@pytest.mark.parametrize("trigger", [POD_PLACED, POD_MOVED])
-def test_gates_are_told_of_pods_that_left_and_of_nothing_else(trigger: Trigger) -> None:
-    """Whether anybody who rests minds or not."""
-    gate = MakingRoom()
-    one = scene(Looked())
-    triggers = {"Fit": POD_PLACED, "Ports": POD_MOVED, "Taints": ASSIGNED_POD_DELETE}
-    heard = {plugin: [Registration(heard)] for plugin, heard in triggers.items()}
-    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
-    one.add(a_pod("a"))
-    one.reject("Fit", now_s=1.0)
-    old = a_pod("old", node="n1")
-    one.queue.move(Change(trigger, old, a_pod("old", node="n1", version=2)), 1.1)
-    one.queue.move(Change(ASSIGNED_POD_DELETE), 1.2)
-    assert (gate.departed, one.witness.raised) == ([], [])
-    one.queue.move(Change(ASSIGNED_POD_DELETE, old), 1.3)
-    assert gate.departed == ["old"]

@@ -8,7 +8,6 @@ import pytest
 from asched.core.framework.points import FilterPlugin
 from asched.core.model.kinds import POD
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.shadow import neighbours
 from asched.core.shadow.finding import MEANING, Outcome
 from asched.core.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S, Shadow
 from asched.core.shadow.neighbours import NEAR
@@ -105,25 +104,6 @@ def test_a_lower_score_is_told_with_the_points_of_each_plugin() -> None:
     sums = {side: sum(one[side] for one in points.values()) for side in ("theirs", "ours")}
     assert sums == {"theirs": told["details"]["score"], "ours": told["details"]["ours"]}
     assert "web on n1, here n2" in text(looking.tally.told())
-
-
-def test_a_binding_that_took_longer_than_all_that_are_near_is_lag(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """slow is to go to n1, which is as empty as n2; its binding is seen when n1 has filled up."""
-    few = {"SHUFFLED": 2, "NEAR": 2, "FAR": 4, "REACHES": (2, 2), "REACHES_LATE": (2, 4)}
-    for name, value in {**few, "DELAYS": (8, 16)}.items():
-        monkeypatch.setattr(neighbours, name, value)
-    looking = Looking(*equal("n1", "n2", cpu="64"))
-    pods = [a_pod(name).requests(cpu="1", memory="64Mi") for name in ("slow", *map(str, range(12)))]
-    looking.waits(*pods)
-    for pod in (*pods[1:], pods[0]):
-        looking.binds(pod, "n1")
-    looking.later(AGAIN_S)
-    looking.later(LATE_S)
-    told = next(one for one in looking.tally.told()["examples"] if one["pod"] == "default/slow")
-    assert told["outcome"] == "lag"
-    assert len(told["details"]["decidedAfter"]) == 12
 
 
 PACKS = {
@@ -387,15 +367,6 @@ def test_memory_is_bounded_whatever_comes() -> None:
     assert looking.found() == {"score": count}
     assert "there was no time for a second look" in text(looking.tally.told())
     assert len(looking.tally.told()["examples"]) == EXAMPLES_MAX
-
-
-def test_pods_that_go_are_forgotten() -> None:
-    looking = Looking(*equal("n1"))
-    looking.waits(small())
-    looking.play.lose(small())
-    looking.waits(small("other"))
-    looking.play.turn(Listed(POD, ()))
-    assert looking.shadow._arrived == {}
 
 
 def test_every_outcome_has_a_meaning() -> None:

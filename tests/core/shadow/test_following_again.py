@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.shadow import following, neighbours
+from asched.core.shadow import neighbours
 from asched.core.shadow.following import AGAIN_S, BACKOFF_S, LATE_S
 from asched.core.shadow.neighbours import NEAR, Binding
 from asched.core.state.audit import recount
-from asched.core.state.cluster import Sight
 from asched.core.state.facts import Gone, Listed
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.shadow.test_following import (
@@ -58,35 +57,6 @@ def test_a_pod_that_was_refused_before_it_was_seen() -> None:
     assert recount(looking.play.parts.cluster) == []
 
 
-def test_of_a_list_only_those_were_missed_that_waited() -> None:
-    looking = Looking(*equal("n1"))
-    waiting = small().spec(schedulerName="default-scheduler").build()
-    placed = waiting.on("n1")
-    looking.shadow.listed([Sight(POD, None, placed), Sight(POD, placed, placed)])
-    assert looking.found() == {}
-    looking.shadow.listed([Sight(POD, None, waiting)])
-    assert list(looking.shadow._arrived) == ["uid-web"], "it may be bound a moment later"
-
-
-def test_who_came_when_is_told_of_a_binding_and_of_a_refusal() -> None:
-    """A pod that nobody saw waiting came last."""
-    looking = Looking(*equal("n1", "n2"))
-    late, early = small("late").priority(7), small("early")
-    looking.waits(early, late)
-    looking.play.now_s += 5.0
-    looking.binds(late, "n1")
-    assert last(looking) == Binding(1, "uid-late", last(looking).came, 7, looking.play.now_s)
-    looking.refuses(early.priority(3), REFUSED)
-    place = looking.shadow._refused[0].binding
-    assert place == Binding(1, "uid-early", place.came, 3, looking.play.now_s)
-    assert place.came < last(looking).came
-
-    came = last(looking).came
-    bound = {"type": "PodScheduled", "status": "True"}
-    looking.waits(small("unseen").on("n2").status(conditions=[bound]))
-    assert last(looking).came > came
-
-
 def test_a_refusal_that_cannot_be_judged_is_counted_at_once() -> None:
     looking = Looking(*equal("n1"), plugins=[Broken])
     looking.refuses(small(), REFUSED)
@@ -100,26 +70,6 @@ def test_a_refusal_that_cannot_be_judged_is_counted_at_once() -> None:
 def refused(looking: Looking, count: int) -> None:
     for number in range(count):
         looking.refuses(a_pod(f"big-{number}").requests(cpu="9"), "other words")
-
-
-def test_refusals_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "AGAIN_MAX", 3)
-    looking = Looking(*equal("n1"))
-    refused(looking, 5)
-    assert looking.shadow.doubts == 3
-    assert looking.found("unschedulable") == {"words": 2}
-
-
-def test_some_are_looked_at_in_one_go_and_more_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "LOOKS", 2)
-    monkeypatch.setattr(following, "LOOKS_ENDING", 3)
-    looking = Looking(*equal("n1"))
-    refused(looking, 10)
-    now_s, left = looking.play.now_s + BACKOFF_S, []
-    for is_ending in (False, False, True, True):
-        assert looking.shadow.look_again(now_s, is_ending=is_ending)
-        left.append(looking.shadow.doubts)
-    assert left == [8, 6, 3, 0]
 
 
 def test_a_late_look_waits_for_its_time_however_many_are_bound() -> None:
@@ -250,28 +200,6 @@ def test_a_refusal_of_which_nothing_is_said_any_more_stays_as_it_was_found() -> 
 # --- in which order -------------------------------------------------------------------------------
 
 
-def zoned(name: str, cpu: str) -> Any:
-    (node,) = equal(name, cpu=cpu)
-    return node.labels(**{"topology.kubernetes.io/zone": f"zone-{name}"})
-
-
-def test_before_who_is_on_its_node_and_after_who_is_on_the_one_chosen_here() -> None:
-    """1. y goes to n2. 2. web to n1, which is emptier now. 3. x to n1. 4. They are seen as they
-    came: x, web, y.
-    """
-    looking = Looking(zoned("n1", "4"), zoned("n2", "5"))
-    x, y, web = (a_pod(n).requests(cpu=c) for n, c in (("x", "2"), ("y", "2"), ("web", "1")))
-    looking.waits(x, web, y)
-    for pod, node in ((x, "n1"), (web, "n1"), (y, "n2")):
-        looking.binds(pod, node)
-    looking.later(AGAIN_S)
-    told = of(looking, "web")
-    assert (told["outcome"], told["ours"]) == ("lag", "n2"), looking.tally.told()
-    assert pods(told["details"]["decidedAfter"]) == ["x"]
-    assert pods(told["details"]["decidedBefore"]) == ["y"]
-    assert sum(looking.shadow._neighbours._helped.values()) >= 1, "it is tried sooner from now on"
-
-
 def full_one_after_the_other(*, came_first: bool = False) -> Looking:
     """1. x1 fills n1, x2 fills n2, so that web goes to n3. 2. web's binding is seen first.
     `came_first`: x1 and x2 came before web.
@@ -285,18 +213,6 @@ def full_one_after_the_other(*, came_first: bool = False) -> Looking:
     for pod, node in ((web, "n3"), (x1, "n1"), (x2, "n2"), (z, "n4")):
         looking.binds(pod, node)
     return looking
-
-
-@pytest.mark.parametrize(("nodes_max", "late"), [(4, "lag"), (2, "lag"), (1, "score")])
-def test_so_many_nodes_may_have_been_otherwise_and_only_for_a_late_look(
-    nodes_max: int, late: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "NODES_MAX", nodes_max)
-    looking = full_one_after_the_other()
-    looking.later(AGAIN_S)
-    assert "default/web" not in [one["pod"] for one in looking.tally.told()["examples"]]
-    looking.later(LATE_S)
-    assert of(looking, "web")["outcome"] == late
 
 
 def test_those_on_its_node_and_on_ours_are_not_named_alone_where_others_matter() -> None:
@@ -329,13 +245,3 @@ def tiny(count: int) -> list[PodBuilder]:
 def test_many_on_other_nodes_are_not_named() -> None:
     looking = a_swap(*tiny(20), node="x")
     assert pods(of(looking, "b")["details"]["decidedBefore"]) == ["a"]
-
-
-@pytest.mark.parametrize(("few_max", "named"), [(2, ["a"]), (1, ["t0", "a"])])
-def test_of_a_few_none_is_named_that_does_not_matter(
-    few_max: int, named: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To find that out of more would cost a trial for each."""
-    monkeypatch.setattr(following, "FEW", few_max)
-    looking = a_swap(*tiny(1), node="n1")
-    assert pods(of(looking, "b")["details"]["decidedBefore"]) == named

@@ -1,13 +1,10 @@
 """One decision of another scheduler, judged: the same, as good, worse, or not to be had here."""
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 
-from asched.core.framework.points import FilterPlugin, PostFilterResult
-from asched.core.framework.status import SUCCESS
+from asched.core.framework.points import FilterPlugin
 from asched.core.shadow.finding import Finding, Outcome, Verdict
 from asched.core.shadow.judging import Judge
 from asched.core.state.nodes import Aspect
@@ -79,44 +76,6 @@ def test_a_node_that_does_not_fit_is_told_by_whom() -> None:
     )
 
 
-def test_a_node_that_was_not_looked_at_is_refused_by_whoever_left_it_out() -> None:
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    pod = wants("2").spec(affinity={"nodeAffinity": required})
-    found = Scene(room("n1", 1), room("n2")).placed(pod, "n2")
-    assert (found.outcome, found.ours) == (Outcome.REFUSED, "")
-    assert "NodeAffinity" in found.details["reason"]
-
-
-def test_what_others_left_of_a_turn_does_not_matter() -> None:
-    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    scene = Scene(room("n1").labels(zone="a"))
-    scene.context.cluster.budget.open(0)
-    assert scene.placed(wants().spec(affinity=apart), "n1").outcome is Outcome.SAME
-
-
-def test_evictions_that_would_come_of_it_are_ended_before_they_begin() -> None:
-    scene = Scene(room("n1"))
-    begun: list[str] = []
-    withdrawn: list[str] = []
-
-    def evicting() -> Iterator[Any]:
-        begun.append("")
-        yield
-
-    steps: Any = evicting()
-    result = PostFilterResult(SUCCESS, background=steps, withdraw=lambda: withdrawn.append(""))
-
-    def post_filter(*_: Any) -> Iterator[Any]:
-        yield from ()
-        return result
-
-    scene.judge._runner.post_filter = post_filter  # type: ignore[method-assign,assignment]
-    scene.refused(wants("9"), NO_CPU)
-    assert (begun, withdrawn, list(steps)) == ([], [""], [])
-
-
 def test_a_node_that_nobody_knows_is_unknown() -> None:
     assert Scene(room("n1")).placed(wants(), "n9").outcome is Outcome.UNKNOWN_NODE
 
@@ -170,13 +129,6 @@ class Failing(FilterPlugin):
 
     def filter(self, pod: Any, nodes: Any, data: Any) -> Any:
         raise ZeroDivisionError("oops")
-
-
-class Rejecting(Failing):
-    name = "Rejecting"
-
-    def filter(self, pod: Any, nodes: Any, data: Any) -> Any:
-        return np.ones(nodes.size, dtype=np.int32)
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

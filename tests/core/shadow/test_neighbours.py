@@ -1,8 +1,5 @@
 """Bindings seen around the same time, and the orders in which they may have been decided."""
 
-import pytest
-
-from asched.core.shadow import neighbours
 from asched.core.shadow.neighbours import NEAR, Binding, Moved, Neighbours
 from asched.core.state.pods import PodInfo
 from tests.builders import a_cluster, a_node, a_pod, pending
@@ -153,82 +150,6 @@ def test_what_helped_most_often_is_tried_first() -> None:
     assert scene.orders(one) == [BEFORE_ITS_ZONE, BEFORE_ITS_NODE, AFTER_ALL]
 
 
-def test_one_whose_own_binding_took_long_may_have_been_decided_before_all_seen_before_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(neighbours, "FAR", 1)
-    monkeypatch.setattr(neighbours, "DELAYS", (4, 8, 16))
-    scene = Scene()
-    for number in range(7):
-        scene.bound(f"a{number}", came=number, node="n2")
-    one = scene.bound("one", came=7)
-    assert all(len(after) < 4 for after, _ in scene.orders(one))
-    *_, few, all_of_them = scene.orders(one, is_late=True)
-    assert few == (["a3", "a4", "a5", "a6"], [])
-    assert all_of_them == ([f"a{number}" for number in range(7)], [])
-
-
-def test_that_it_took_long_is_tried_last_whatever_it_explained(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(neighbours, "FAR", 1)
-    monkeypatch.setattr(neighbours, "DELAYS", (4, 8, 16))
-    scene = Scene()
-    for number in range(8):
-        scene.bound(f"a{number}", came=number, node=f"n{number % 3 + 1}")
-    one = scene.bound("one", came=8)
-    before = scene.orders(one, is_late=True)
-    assert before[-1] == ([f"a{number}" for number in range(8)], [])
-    assert len(before) == len({(tuple(after), tuple(sooner)) for after, sooner in before})
-    scene.neighbours.helped()
-    assert scene.orders(one, is_late=True) == before
-
-
-def test_the_nearest_of_many_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "TOLD_MAX", 2)
-    scene = Scene()
-    others = tuple(scene.bound(f"a{number}", came=number) for number in range(5))
-    one = scene.bound("one", came=5)
-    told = scene.neighbours.told(one, Moved(others))
-    assert [other["places"] for other in told["decidedAfter"]] == [1, 2]
-
-
-def test_more_and_more_of_what_was_seen_later_may_be_known_already(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scene = Scene()
-    one = scene.bound("one", came=0)
-    second, *_ = [scene.bound(f"p{number}", came=number) for number in range(2, 7)]
-
-    def ahead(of: Binding) -> list[list[str]]:
-        return [names(moved.before) for moved in scene.neighbours.ahead(of)]
-
-    every = [f"p{number}" for number in range(2, 7)]
-    assert ahead(one) == [every[:1], every[:2], every[:4], every]
-    assert ahead(second) == [every[1:2], every[1:3], every[1:]]
-    assert ahead(scene.neighbours.now("x", 0, 0, 0.0)) == []
-    monkeypatch.setattr(neighbours, "FAR", 2)
-    assert ahead(one) == [every[:1], every[:2]]
-
-
-def test_who_is_near_and_who_is_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "NEAR", 2)
-    monkeypatch.setattr(neighbours, "FAR", 5)
-    scene = Scene()
-    ones = [scene.bound(f"{number}", came=number) for number in range(1, 9)]
-
-    def told(infos: tuple[PodInfo, ...]) -> str:
-        return "".join(info.pod.metadata.name for info in infos)
-
-    known = scene.neighbours
-    assert told(known.gone(ones[0], Moved(), is_late=False)) == "23"
-    assert told(known.gone(ones[0], Moved(), is_late=True)) == "23456"
-    assert told(known.far(ones[0], is_late=False)) == "45678"
-    assert told(known.far(ones[0], is_late=True)) == "78"
-    assert told(known.far(ones[0], ones[2], is_late=False)) == "45"
-    assert told(known.far(ones[0], ones[1], is_late=True)) == "7"
-
-
 def test_the_reach_is_greater_for_a_late_look() -> None:
     scene = Scene()
     scene.bound("far", came=99_999)
@@ -297,15 +218,3 @@ def test_how_far_away_each_was_seen() -> None:
     soon = scene.bound("soon", came=4, seen_s=4.12345)
     (shown,) = scene.neighbours.told(one, Moved((), (soon,)))["decidedBefore"]
     assert shown["seconds"] == 0.123
-
-
-def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "LAST_MAX", 3)
-    scene = Scene()
-    bindings = [scene.bound(f"p{number}", came=-number) for number in range(5)]
-    assert scene.neighbours.count == 5
-    assert scene.orders(bindings[-1])[0] == (["p2", "p3"], [])
-    assert scene.orders(bindings[0])[0] == ([], ["p2", "p3", "p4"])
-    monkeypatch.setattr(neighbours, "NEAR", 1)
-    assert scene.neighbours.gone(bindings[0], Moved(), is_late=False) == ()
-    assert Neighbours({}, str).far(bindings[0], is_late=False) == ()

@@ -64,19 +64,6 @@ def test_any_order_of_coming_and_going_ends_where_it_began(seed: int) -> None:
         assert requested(cluster, "memory") == min(total, INT64_MAX)
 
 
-def test_resources_that_only_pods_name_have_no_column() -> None:
-    cluster = a_cluster(a_node("n1"), a_node("n2"))
-    width = cluster.nodes.columns.size_of("R")
-    for number in range(50):
-        show(cluster, a_pod(f"p{number}").requests({f"example.com/r{number}": "3"}).on("n1"))
-    assert cluster.nodes.columns.size_of("R") == width
-    assert cluster.nodes.pod_amounts.unlisted(0)["example.com/r7"] == 3
-    assert recount(cluster) == []
-    for number in range(50):
-        cluster.apply(Gone(POD, cluster.pods_seen[f"default/p{number}"]))
-    assert not cluster.nodes.pod_amounts._unlisted
-
-
 def test_a_resource_counts_as_soon_as_a_node_names_it_and_goes_with_the_last() -> None:
     cluster = a_cluster(a_node("n1"), a_node("n2"))
     show(cluster, a_pod("a").requests({GPU: "3"}).on("n1"))

@@ -5,8 +5,6 @@ import pytest
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.audit import compare, recount, recount_row
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.holds import HeldAmounts, HeldPlace
-from asched.core.state.pods import PodInfo
 from tests.builders import a_cluster, a_node, a_pod
 from tests.contract.worlds import a_world, changes
 
@@ -52,18 +50,6 @@ def test_a_pod_on_another_node_than_the_api_says_is_named() -> None:
     ]
 
 
-def test_a_place_of_a_pod_that_is_gone_is_named_though_a_namesake_has_another() -> None:
-    first, second = (a_pod("web").metadata(uid=uid).on("n1").build() for uid in ("1", "2"))
-    cluster = a_cluster(a_node("n1"))
-    cluster.apply(Seen(POD, first))
-    cluster.pods_seen[second.key] = second
-    cluster._put(PodInfo(second, cluster.classes.class_of(second)), "n1")
-
-    assert compare(cluster, {POD: [second]}) == [
-        "pod default/web: counted on 'n1', the API has no such pod"
-    ]
-
-
 def test_pods_of_a_node_that_left_are_counted_among_the_orphans() -> None:
     cluster = a_cluster(a_node("n1"), pods=[a_pod("web").on("n1")])
     cluster.apply(Gone(NODE, a_node("n1").build()))
@@ -91,18 +77,4 @@ def test_a_row_that_drifted_is_named_and_others_are_not() -> None:
     assert found == [
         ["node n1, requested, cpu: kept 501, counted 500"],
         ["node n2, pod_count: kept 0, counted 1"],
-    ]
-
-
-def test_room_held_on_a_row_counts_there() -> None:
-    cluster = a_cluster(a_node("n1"), a_node("n2"))
-    places = [HeldPlace(HeldAmounts({"cpu": 700}), name) for name in ("n1", "n2")]
-    cluster.holds.put("crew", places)
-
-    assert [recount_row(cluster, row) for row in cluster.nodes.row_of.values()] == [[], []]
-    cluster.holds._holds.clear()
-    cluster.holds._owners_on.clear()
-    assert recount_row(cluster, 0) == [
-        "node n1, nonzero: kept [700, 0], counted [0, 0]",
-        "node n1, requested, cpu: kept 700, counted None",
     ]

@@ -3,10 +3,7 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from asched.core.model.meta import ObjectMeta
-from asched.core.model.node import Node, NodeStatus
 from asched.core.state.changes import (
     ASSIGNED_POD,
     ASSIGNED_POD_ADD,
@@ -93,14 +90,6 @@ def test_what_differs_between_two_versions_of_a_node(
     old: NodeBuilder, new: NodeBuilder, actions: list[Action]
 ) -> None:
     assert node_actions(old.build(), new.build()) == actions
-
-
-def test_a_node_that_says_what_it_has_had_said_nothing_before() -> None:
-    silent = Node(metadata=ObjectMeta(name="n"))
-    assert node_actions(silent, silent) == []
-    told = replace(silent, status=NodeStatus(allocatable={"cpu": "4"}))
-    for old, new in ((silent, told), (told, silent)):
-        assert node_actions(old, new) == [Action.UPDATE_NODE_ALLOCATABLE]
 
 
 CLAIMED = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "x"}]}

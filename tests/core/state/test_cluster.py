@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NODE, POD, POD_GROUP, POD_GROUP_V1BETA1, Kind
+from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.state.audit import recount
@@ -115,15 +115,6 @@ def test_new_labels_of_a_placed_pod_are_logged_as_that() -> None:
     assert recount(cluster) == []
 
 
-def test_what_a_pod_asks_for_is_summed_once_whatever_labels_it_gets() -> None:
-    cluster = a_cluster(a_node("n1"), pods=[web().on("n1")])
-    info = cluster.placed["uid-web"]
-    accounted = info.cls.accounted
-    see(cluster, web().on("n1").labels(a="b"))
-    assert info.cls.label_set.labels == {"a": "b"}
-    assert info.cls.accounted is accounted
-
-
 def test_a_start_matters_to_victims_alone() -> None:
     cluster = a_cluster(a_node("n1"), pods=[web().on("n1")])
     cursor = cluster.nodes.log.end
@@ -231,22 +222,6 @@ def test_of_a_list_only_what_differs_counts() -> None:
     assert sorted(cluster.pods_seen) == ["default/new", "default/newer", "default/same"]
 
 
-@pytest.mark.parametrize("kind", [NODE, POD])
-def test_each_object_of_a_list_is_a_step_be_it_one_that_is_known(kind: Kind) -> None:
-    def one(name: str, version: str) -> Any:
-        built = a_node(name) if kind is NODE else a_pod(name)
-        return built.metadata(resourceVersion=version).build()
-
-    cluster = a_cluster()
-    for name in ("a", "b", "c"):
-        cluster.apply(Seen(kind, one(name, "1")))
-    listed = one("a", "1"), one("b", "2"), one("c", "1"), one("d", "1")
-    steps = list(cluster.relist(Listed(kind, listed)))
-
-    assert [step and step.new.metadata.name for step in steps][-4:] == [None, "b", None, "d"]
-    assert len(steps) == 4 + (1 if kind is NODE else 2), "looked at, and pods sorted, in one step"
-
-
 def test_in_a_list_the_same_version_of_another_object_is_another_object() -> None:
     cluster = a_cluster(a_node("n1"))
     see(cluster, versioned("web", "1").on("n1"))
@@ -330,67 +305,3 @@ def test_a_node_is_found_by_its_name() -> None:
     assert node.name == "n1"
     assert cluster.node_of("n2") is None
     assert isinstance(web().build(), Pod)
-
-
-def test_a_placed_pod_that_is_counted_anew_is_one_step_for_others() -> None:
-    cluster = a_cluster(a_node("n1"))
-    see(cluster, web().on("n1"))
-    assert len(see(cluster, a_pod("web").requests(cpu="2").on("n1"))) == 1
-    cluster.assume(pending(cluster, web("other")), "n1")
-    left, came = see(cluster, a_pod("other").requests(cpu="2").on("n1"))
-    assert (left.old.spec.node_name, left.new, came.new.spec.node_name) == ("n1", None, "n1")
-
-
-def test_another_priority_of_a_placed_pod_is_known() -> None:
-    cluster = a_cluster(a_node("n1"))
-    see(cluster, web().priority(5).on("n1"))
-    see(cluster, web().priority(7).on("n1"))
-    assert dict(cluster.priorities) == {7: 1}
-    assert cluster.placed["uid-web"].pod.priority == 7
-
-
-def test_a_first_status_that_tells_of_more_than_the_spec_counts() -> None:
-    cluster = a_cluster(a_node("n1"))
-    see(cluster, web().on("n1"))
-    told = {"name": "c0", "resources": {"requests": {"cpu": "2"}}}
-    told["allocatedResources"] = {"cpu": "2"}
-    see(cluster, web().on("n1").status(containerStatuses=[told]))
-    assert cpu(cluster) == (2 * ONE, 1)
-
-
-def test_a_pod_that_goes_is_told_of_where_it_was_whatever_its_last_version_says() -> None:
-    cluster = a_cluster(a_node("n1"))
-    see(cluster, web().on("n1"))
-    (sight,) = cluster.apply(Gone(POD, web().build()))
-    assert (sight.old.spec.node_name, sight.new, cpu(cluster)) == ("n1", None, (0, 0))
-
-
-def test_of_a_list_waiting_pods_come_last_by_their_age() -> None:
-    cluster = a_cluster(a_node("n1"))
-
-    def born(name: str, second: int) -> PodBuilder:
-        at = f"2026-01-01T00:00:{second:02}Z"
-        return versioned(name, "1").metadata(creationTimestamp=at)
-
-    sights = cluster.apply(listed(born("young", 9), born("old", 1), born("there", 5).on("n1")))
-    assert [new for _, new in names(sights)] == ["there", "old", "young"]
-
-
-def test_objects_of_a_list_without_versions_are_all_taken_in() -> None:
-    cluster = a_cluster()
-    see(cluster, versioned("web", "").labels(a="1"))
-    cluster.apply(listed(versioned("web", "").labels(a="2")))
-    assert cluster.pods_seen["default/web"].metadata.labels == {"a": "2"}
-
-
-def test_a_node_that_was_made_anew_while_nobody_looked_is_another_one() -> None:
-    cluster = a_cluster(a_node("n1"))
-    sights = cluster.apply(Listed(NODE, (a_node("n1").metadata(uid="anew").build(),)))
-    assert [(s.old is None, s.new is None) for s in sights] == [(False, True), (True, False)]
-
-
-def test_it_is_known_in_which_version_the_api_told_of_a_kind() -> None:
-    cluster = Cluster()
-    assert cluster.spoken(POD_GROUP) is POD_GROUP
-    cluster.apply(Listed(POD_GROUP_V1BETA1, ()))
-    assert cluster.spoken(POD_GROUP) is POD_GROUP_V1BETA1

@@ -38,19 +38,3 @@ def test_placed_pods_stand_under_their_request() -> None:
     assert consumers.request_of("uid-other") == "team/another"
     assert consumers.request_of("uid-none") == ""
     assert list(consumers.moved) == ["uid-one", "uid-two", "uid-other"]
-
-
-def test_who_lost_its_place_has_moved_and_leaves_nothing() -> None:
-    consumers = Consumers()
-    consumers.place(info("one"))
-    consumers.place(info("two"))
-    consumers.moved.clear()
-    consumers.displace("uid-one")
-    assert list(consumers.of("team/job")) == ["uid-two"]
-    assert list(consumers.moved) == ["uid-one"]
-    assert consumers.request_of("uid-one") == ""
-    consumers.displace("uid-two")
-    assert consumers._placed == {}
-    consumers.moved.clear()
-    consumers.displace("uid-two")
-    assert consumers.moved == {}

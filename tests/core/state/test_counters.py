@@ -2,17 +2,12 @@
 
 from collections.abc import Iterable
 
-import pytest
-
 from asched.core.model.selector import Requirement, Selector, equality_selector
 from asched.core.state.counters import (
-    EVERYBODY,
     CounterKey,
     PodCounter,
     PodPredicate,
     SelectorIndex,
-    TermCounter,
-    TermKey,
     TermKind,
     term_keys,
 )
@@ -42,74 +37,11 @@ def test_all_predicates_must_match() -> None:
     assert not counter.matches(labels("y", app="web", tier="t"))
 
 
-def test_a_counter_that_nobody_has_used_yet_is_the_first_to_go() -> None:
-    """Its first use may end before all pods are counted: then it stays, to be asked again."""
-    ledger = TallyLedger(NodeTable())
-    assert PodCounter(ledger, CounterKey((), counts_terminating=True)).used == 0
-
-
 def test_predicates_hold_in_the_namespaces_that_all_of_them_name() -> None:
     named = (predicate(WEB, "x", "y"), predicate(HAS_TIER, "y", "z"))
     counter = PodCounter(TallyLedger(NodeTable()), CounterKey(named, counts_terminating=True))
     own = {"app": "web", "tier": "t"}
     assert [counter.matches(labels(ns, **own)) for ns in "xyz"] == [False, True, False]
-
-
-def test_a_predicate_holds_where_namespace_and_selector_do() -> None:
-    here, anywhere = predicate(WEB, "x"), predicate(WEB)
-    found = [
-        [one.matches(labels(ns, app=app)) for ns, app in (("x", "web"), ("y", "web"), ("x", "db"))]
-        for one in (here, anywhere)
-    ]
-    assert found == [[True, False, False], [True, True, False]]
-    assert CounterKey((here, anywhere), counts_terminating=True).found_by is here
-    assert CounterKey((), counts_terminating=True).found_by is EVERYBODY
-
-
-@pytest.mark.parametrize(
-    ("namespace", "team", "app", "speaks"),
-    [
-        ("x", "a", "web", True),
-        ("y", "b", "web", True),
-        ("y", "a", "web", False),
-        ("x", "a", "db", False),
-        ("y", "b", "db", False),
-    ],
-)
-def test_a_term_speaks_of_pods_in_its_namespaces_and_in_those_it_selects(
-    namespace: str, team: str, app: str, speaks: bool
-) -> None:
-    ledger = TallyLedger(NodeTable())
-    for selector, says in ((equality_selector({"team": "b"}), speaks), (None, speaks)):
-        key = TermKey(TermKind.REQUIRED_AFFINITY, ZONE, WEB, frozenset("x"), selector, 0)
-        found = TermCounter(ledger, key).speaks_of(labels(namespace, app=app), {"team": team})
-        assert found is (says and (selector is not None or namespace == "x"))
-
-
-def test_an_index_knows_how_many_it_cannot_tell_apart() -> None:
-    index: SelectorIndex[str] = SelectorIndex()
-    assert index.deepest == 0
-    for name, selector, namespace in (("a", WEB, "x"), ("b", DB, "x"), ("c", HAS_TIER, "x")):
-        index.add(frozenset(namespace), selector, name)
-    assert index.deepest == 1
-    for name in ("d", "e"):
-        index.add(None, HAS_TIER, name)
-    assert index.deepest == 2
-
-
-def test_who_comes_before_all_are_found_is_counted_later_and_nobody_after_that() -> None:
-    counter = PodCounter(TallyLedger(NodeTable()), CounterKey((), counts_terminating=True))
-    early, late = labels(app="early"), labels(app="late")
-    assert not counter.is_filling
-    counter.finding = iter(())
-    assert counter.is_filling
-    assert counter.puts_off(early)
-    counter.finding = None
-    assert (counter.puts_off(late), counter.puts_off(early)) == (False, True)
-    assert counter.is_filling
-    assert list(counter.uncounted) == [early]
-    counter.uncounted.clear()
-    assert not counter.is_filling
 
 
 def test_the_index_names_each_candidate_once() -> None:

@@ -9,7 +9,6 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import JOB
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import Job
-from asched.core.state import ends as module
 from asched.core.state.cluster import Cluster
 from asched.core.state.ends import (
     DURATION,
@@ -17,7 +16,6 @@ from asched.core.state.ends import (
     LATE_S,
     MAX_EXEC_TIME,
     OVERDUE_S,
-    PLACED_MIN,
     SAMPLES_MIN,
     START_S,
     UNSTARTED_S,
@@ -206,15 +204,6 @@ def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
     assert ends.of(like, NOW_S) is None, "no profile asks for it any more"
 
 
-def test_nothing_is_kept_where_nobody_learns() -> None:
-    cluster = Cluster()
-    ends = Ends(cluster)
-    for _ in range(2 * SAMPLES_MIN):
-        ends.ended(running(cluster, a_pod()), NOW_S)
-    ends.learns = True
-    assert ends.of(running(cluster, a_pod()), NOW_S) is None
-
-
 def test_who_was_deleted_early_teaches_nothing() -> None:
     cluster = Cluster()
     ends = believing(cluster)
@@ -256,22 +245,6 @@ def test_owners_that_are_no_known_jobs_end_nobody() -> None:
     assert an_end(cluster, a_pod("of-a-set").metadata(ownerReferences=[owner])) is None
 
 
-def test_pods_that_never_started_are_forgotten_with_their_places() -> None:
-    cluster = Cluster()
-    ends = Ends(cluster)
-    for number in range(3 * PLACED_MIN):
-        ends.of(placed(cluster, a_pod(f"p{number}").spec(activeDeadlineSeconds=9)), NOW_S)
-        assert len(ends._placed_s) <= PLACED_MIN + 1
-    info = placed(cluster, a_pod("stays").spec(activeDeadlineSeconds=9))
-    cluster.placed[info.pod.uid] = info
-    first = ends.of(info, NOW_S)
-    for number in range(3 * PLACED_MIN):
-        ends.of(placed(cluster, a_pod(f"q{number}").spec(activeDeadlineSeconds=9)), NOW_S)
-    assert ends.of(info, NOW_S + START_S) == first, "of whom it is known since when it is there"
-    ends.of(running(cluster, a_pod("stays").spec(activeDeadlineSeconds=9)), NOW_S)
-    assert info.pod.uid not in ends._placed_s, "its kubelet has told"
-
-
 def learnt(ends: Ends, cluster: Cluster, count: int, image: str = "app") -> None:
     for number in range(count):
         pod = a_pod(f"gone-{image}-{number}").requests(cpu="2").image(image)
@@ -292,22 +265,3 @@ def test_too_few_tell_nothing_and_other_images_nothing_of_each_other() -> None:
     for _ in range(SAMPLES_MIN):
         ends.ended(never_ran, NOW_S)
     assert ends.of(running(cluster, a_pod("n").requests(cpu="2").image("new")), NOW_S) is None
-
-
-def test_so_many_kinds_are_known_and_the_one_unused_for_longest_goes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "LIKES_MAX", 2)
-    cluster = Cluster()
-    ends = believing(cluster)
-    ends.learns = True
-    for image in ("old", "new"):
-        learnt(ends, cluster, SAMPLES_MIN, image)
-    learnt(ends, cluster, 1, "old")
-    learnt(ends, cluster, SAMPLES_MIN, "newest")
-    known = [
-        image
-        for image in ("old", "new", "newest")
-        if ends.of(running(cluster, a_pod(image).requests(cpu="2").image(image)), NOW_S)
-    ]
-    assert known == ["old", "newest"]

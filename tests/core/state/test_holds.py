@@ -1,5 +1,3 @@
-from random import Random
-
 import pytest
 
 from asched.core.model.kinds import NODE, POD
@@ -32,12 +30,6 @@ def test_held_room_counts_as_taken_until_it_is_dropped() -> None:
     assert [place.node_name for place in cluster.holds.drop("a")] == ["n1", "n2"]
     assert amounts_on(cluster, "n1") == (2000, 0, 1)
     assert not cluster.holds
-
-
-def test_scorers_see_of_held_room_what_is_held_and_no_more() -> None:
-    """A pod that requests nothing counts as if it used something; a hold without pods does not."""
-    assert HeldAmounts({"cpu": 500}).accounted_nonzero == (500, 0)
-    assert HeldAmounts({"memory": 7, "x.com/gpu": 1}).accounted_nonzero == (0, 7)
 
 
 def test_a_held_pod_counts_wherever_pods_count_but_is_nobody_to_evict() -> None:
@@ -117,20 +109,6 @@ def test_an_owner_is_looked_at_when_somebody_lies_on_its_room(cpu: str, touched:
     assert list(cluster.holds.touched) == touched
 
 
-def test_an_owner_is_looked_at_when_there_are_too_many_pods_for_its_place() -> None:
-    cluster = a_cluster(a_node("n1").allocatable(pods="2"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
-
-    cluster.apply(Seen(POD, a_pod("first").on("n1").build()))
-    assert list(cluster.holds.touched) == []
-    cluster.apply(Seen(POD, a_pod("second").on("n1").build()))
-
-    assert list(cluster.holds.touched) == ["a"]
-    assert len(cluster.holds.drop("a")) == 1
-    assert list(cluster.holds.touched) == [], "there is nobody to look at any more"
-    assert cluster.holds.drop("a") == ()
-
-
 def test_an_owner_is_looked_at_when_its_node_shrinks() -> None:
     cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
     cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
@@ -147,43 +125,3 @@ def test_places_on_a_node_that_nobody_knows_are_refused_and_change_nothing() -> 
         cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n9")])
 
     assert amounts_on(cluster, "n1") == (0, 0, 0)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_any_history_counts_as_a_fresh_count_would(seed: int) -> None:
-    rng, cluster = Random(seed), a_cluster()
-    names, owners = [f"n{i}" for i in range(5)], [f"o{i}" for i in range(4)]
-    for step in range(200):
-        name, owner = rng.choice(names), rng.choice(owners)
-        match rng.randrange(7):
-            case 0:
-                cluster.apply(Seen(NODE, a_node(name).allocatable(cpu=rng.choice("24")).build()))
-            case 1:
-                cluster.apply(Gone(NODE, a_node(name).build()))
-            case 2:
-                pod = a_pod(f"p{step}").requests(cpu="1").on(name)
-                cluster.apply(Seen(POD, pod.build()))
-            case 3 if cluster.pods_seen:
-                known = rng.choice(sorted(cluster.pods_seen))
-                cluster.apply(Gone(POD, cluster.pods_seen[known]))
-            case 4:
-                cluster.holds.drop(owner)
-            case 5:
-                if not cluster.holds.lift(owner):
-                    cluster.holds.restore(owner)
-            case _:
-                to_come = a_pod(f"h{step}").labels(app="x").host_port(80).build()
-                whats = (ONE_CPU, cluster.classes.info_of(to_come))
-                known_nodes = sorted(cluster.nodes.row_of)
-                count = rng.randrange(3) if known_nodes else 0
-                places = [
-                    HeldPlace(rng.choice(whats), rng.choice(known_nodes)) for _ in range(count)
-                ]
-                cluster.holds.put(owner, places)
-    for owner in owners:
-        cluster.holds.restore(owner)
-    assert recount(cluster) == []
-    for owner in owners:
-        cluster.holds.drop(owner)
-    assert recount(cluster) == []
-    assert not cluster.holds._owners_on

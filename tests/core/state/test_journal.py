@@ -1,10 +1,6 @@
 """What was before each change, by position: enough to go back, and no more than is bounded."""
 
-from typing import Any
-
-from asched.core.model.footprint import footprint
 from asched.core.model.kinds import NODE, POD, SERVICE
-from asched.core.state import journal as journals
 from asched.core.state.journal import Journal
 from tests.builders import a_cluster, a_node, a_pod, pending
 
@@ -61,29 +57,6 @@ def test_only_so_many_steps_are_remembered() -> None:
     assert journal.remembers(1)
     journal.note(SERVICE, "e", None)
     assert keys(journal) == ["e", "d", "c"]
-
-
-def test_only_so_many_bytes_are_kept(monkeypatch: Any) -> None:
-    monkeypatch.setattr(journals, "BYTES_MAX", 2 * (journals.STEP_BYTES + footprint(OLD)))
-    journal = Journal()
-    for name in ("a", "b", "c"):
-        journal.note(SERVICE, name, OLD)
-    assert keys(journal) == ["c", "b"]
-    journal.back_to(2)
-    journal.note(SERVICE, "e", OLD)
-    assert keys(journal) == ["e", "b"], "what was undone takes nothing"
-
-
-def test_more_can_be_undone_than_is_remembered() -> None:
-    """A supposition may be longer than the journal: it is taken back all the same."""
-    journal = Journal(steps_max=2)
-    for name in "abcde":
-        journal.note(SERVICE, name, None)
-    journal.back_to(1)
-    assert keys(journal, journal.end) == []
-    assert not journal.remembers(1), "what led there is not known"
-    journal.note(SERVICE, "f", None)
-    assert keys(journal, journal.end - 1) == ["f"]
 
 
 def test_what_was_undone_is_forgotten() -> None:

@@ -8,7 +8,6 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Listed, Seen
-from asched.core.state.list_parts import LOOKED_AT_ONCE, gone
 from tests.builders import a_node, a_pod
 
 
@@ -96,21 +95,3 @@ def test_a_pod_that_was_placed_between_two_parts_does_not_wait():
     assert cluster.pods_seen["default/p"].spec.node_name == "n1"
     cluster.apply(Gone(POD, placed))
     assert cluster.pods_seen == {}
-
-
-def test_nodes_of_a_part_are_seen_at_once_and_none_is_gone_before_the_end():
-    cluster = a_cluster()
-    listed = [a_node(f"n{i}").metadata(resourceVersion="9").build() for i in range(2, 5)]
-    cluster.apply(Listed(NODE, tuple(listed[:2]), 0, has_more=True))
-    assert set(cluster.nodes.row_of) == {"n0", "n1", "n2", "n3"}
-    cluster.apply(Listed(NODE, tuple(listed[2:]), 1))
-    assert set(cluster.nodes.row_of) == {"n2", "n3", "n4"}
-
-
-def test_who_is_gone_is_found_in_steps_of_so_many_who_stay():
-    count = 5 * LOOKED_AT_ONCE
-    known = {str(number): number for number in range(count)}
-    went = {number for number in range(count) if number % 50 == 7}
-    steps = list(gone(known, {key for key, number in known.items() if number not in went}))
-    assert [step for step in steps if step is not None] == sorted(went)
-    assert steps.count(None) == 5

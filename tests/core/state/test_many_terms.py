@@ -1,9 +1,6 @@
 """Pods with many terms: one counter for all, one tally for all, and nothing left when they go."""
 
-from random import Random
 from typing import Any
-
-import pytest
 
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import NODE, POD
@@ -12,10 +9,10 @@ from asched.core.model.selector import Selector
 from asched.core.state import many_terms
 from asched.core.state.affinity_terms import AffinityTerm, TermsOf
 from asched.core.state.budget import Budget
-from asched.core.state.counters import PodPredicate, TermCounter, TermKind, term_keys
+from asched.core.state.counters import PodPredicate
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.gradual import FEW
-from asched.core.state.many_terms import Counting, ManyCarried, ManyTerms
+from asched.core.state.many_terms import Counting, ManyTerms
 from asched.core.state.pods import LabelSet
 from asched.core.state.tally import TallyLedger
 from tests.builders import a_cluster, a_node, a_pod
@@ -52,22 +49,6 @@ def settle(play: Play) -> int:
         turns += 1
         assert turns < 2_000, "it never ends"
     return turns
-
-
-def test_a_pod_is_placed_where_none_of_its_many_terms_keeps_it_out_and_others_go_on() -> None:
-    play = a_world()
-    for i, app in enumerate(("app7", f"app{MANY - 1}")):
-        play.see(a_pod(f"there{i}").on(f"n{i}").labels(app=app))
-    picky = a_pod("picky").spec(**apart(MANY)).build()
-    play.turn(Seen(POD, picky))
-    assert not play.node_of("uid-picky"), "it takes several turns"
-
-    play.see(a_pod("plain"))
-    assert play.node_of("uid-plain"), "another pod does not wait for it"
-
-    assert settle(play) > 3
-    assert play.node_of("uid-picky") == "n2"
-    assert len(play.parts.cluster.topology._counters) == 1, "one counter for all terms"
 
 
 def test_it_waits_where_a_pod_in_each_domain_matches_one_of_its_terms_until_one_goes() -> None:
@@ -108,23 +89,6 @@ def test_preferred_terms_weigh_as_much_together_as_one_by_one() -> None:
     settle(play)
 
     assert play.node_of("uid-picky") == "n1"
-
-
-def test_nothing_is_kept_of_terms_that_nobody_carries_any_more() -> None:
-    play = a_world()
-    pods = [
-        a_pod(f"picky{i}").on("n0").spec(**apart(MANY, app=f"of{i}-{{}}")).build() for i in range(3)
-    ]
-    for pod in pods:
-        play.turn(Seen(POD, pod))
-    topology = play.parts.cluster.topology
-    assert len(topology._many) == 3
-    assert not topology._terms, "none of them has a counter of its own"
-
-    for pod in pods:
-        play.turn(Gone(POD, pod))
-
-    assert not topology._many
 
 
 def test_a_senseless_term_among_many_speaks_of_nobody_and_rejects_its_own_pod() -> None:
@@ -174,127 +138,6 @@ def test_terms_with_keys_of_no_node_speak_of_nobody_until_a_node_has_the_key() -
         play.turn(Seen(NODE, a_node(f"n{i}").labels(zone=f"z{i}").build()))
     settle(play)
     assert play.node_of("uid-kept off")
-
-
-KINDS = (
-    ("podAffinity", "required"),
-    ("podAntiAffinity", "required"),
-    ("podAffinity", "preferred"),
-    ("podAntiAffinity", "preferred"),
-)
-
-
-def a_selector(rng: Random) -> dict[str, Any]:
-    if rng.random() < 0.5:
-        return {"matchLabels": {rng.choice("ab"): rng.choice("vw")}} if rng.random() < 0.8 else {}
-    operator = rng.choice(("In", "NotIn", "Exists", "DoesNotExist"))
-    one: dict[str, Any] = {"key": rng.choice("abc"), "operator": operator}
-    if operator.endswith("In"):
-        one["values"] = rng.sample("vwx", rng.randint(1, 2))
-    return {"matchExpressions": [one]}
-
-
-def any_terms(rng: Random, count: int) -> TermsOf:
-    """Of any kind, with any key, looking anywhere; some without a selector match nothing."""
-    written: dict[str, dict[str, list[Any]]] = {"podAffinity": {}, "podAntiAffinity": {}}
-    for _ in range(count):
-        stanza, how = rng.choice(KINDS)
-        one: dict[str, Any] = {"topologyKey": rng.choice(("zone", "rack", "none"))}
-        if rng.random() < 0.9:
-            one["labelSelector"] = a_selector(rng)
-        if rng.random() < 0.4:
-            one["namespaces"] = rng.sample(("red", "blue", "n3"), rng.randint(1, 2))
-        if rng.random() < 0.3:
-            one["namespaceSelector"] = a_selector(rng)
-        if how == "preferred":
-            one = {"weight": rng.randint(1, 100), "podAffinityTerm": one}
-        written[stanza].setdefault(how + SPREAD, []).append(one)
-    return TermsOf(a_pod("p", "red").spec(affinity=written).build(), Budget())
-
-
-def any_labels(rng: Random, number: int) -> LabelSet:
-    namespace = rng.choice(("red", "blue", *(f"n{i}" for i in range(9))))
-    return LabelSet(
-        number, namespace, {k: rng.choice("vwx") for k in rng.sample("abcd", rng.randrange(5))}
-    )
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_terms_that_are_carried_together_speak_as_each_would_alone(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(many_terms, "NAMESPACES_MAX", 3)
-    rng, cluster = Random(seed), a_cluster(a_node("n0").labels(zone="z", rack="r"))
-    written, ledger = any_terms(rng, rng.randint(1, 30)), TallyLedger(cluster.nodes)
-    many = ManyCarried(ledger, Budget(), written)
-    alone = [TermCounter(ledger, key) for key in term_keys(written.all())]
-    of_namespaces: dict[str, dict[str, str]] = {}
-    for number in range(40):
-        label_set = any_labels(rng, number)
-        namespace = of_namespaces.setdefault(label_set.namespace, any_labels(rng, 0).labels)
-        expected: dict[tuple[TermKind, str], list[int]] = {}
-        for one in alone:
-            if one.key.topology_key != "none" and one.speaks_of(label_set, namespace):
-                expected.setdefault((one.key.kind, one.key.topology_key), []).append(one.key.weight)
-        found = {(s.kind, s.topology_key): s for s in many.spoken(label_set, namespace)}
-        assert {key: (s.number, s.weight) for key, s in found.items()} == {
-            key: (len(weights), sum(weights)) for key, weights in expected.items()
-        }
-        assert all(spoken.tally is many for spoken in found.values())
-        assert len(many._inside) <= 3
-
-
-def test_which_keys_nodes_have_is_asked_once_until_a_node_brings_or_takes_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Thousands of terms may have a key of their own."""
-    cluster, asked = a_cluster(a_node("n0").labels(zone="z")), []
-    written = TermsOf(a_pod("p").spec(**apart(3)).build(), Budget())
-    many = ManyCarried(TallyLedger(cluster.nodes), Budget(), written)
-    is_carried = cluster.nodes.is_carried
-    monkeypatch.setattr(
-        type(cluster.nodes), "is_carried", lambda _, key: asked.append(key) or is_carried(key)
-    )
-    label_set = LabelSet(0, "default", {"app": "app1"})
-    for _ in range(3):
-        assert [spoken.number for spoken in many.spoken(label_set, {})] == [1]
-    assert asked == ["zone"]
-    cluster.apply(Gone(NODE, a_node("n0").build()))
-    assert not list(many.spoken(label_set, {}))
-
-
-@pytest.mark.parametrize("counting", Counting)
-@pytest.mark.parametrize("seed", range(15))
-def test_pods_count_by_many_terms_as_by_each_alone(
-    seed: int, counting: Counting, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Required terms weigh one each, preferred ones what they say, those that match nobody none."""
-    monkeypatch.setattr(many_terms, "LABEL_SETS_MAX", 7)
-    rng, cluster = Random(seed), a_cluster()
-    groups = any_terms(rng, rng.randint(2, 6)).all()
-    terms = [term for group in groups for term in group]
-
-    def predicate(term: AffinityTerm) -> PodPredicate | None:
-        if term.selector is None:
-            return None
-        return PodPredicate(None if term.namespace_selector else term.namespaces, term.selector)
-
-    many = ManyTerms(Budget(), terms, predicate, counting)
-    counter = many.make(TallyLedger(cluster.nodes))
-    assert counter.is_weighed == (counting is Counting.WEIGHTS)
-    for number in rng.choices(range(12), k=40):
-        label_set = any_labels(Random(number), number)
-        holds = [one is not None and one.matches(label_set) for one in map(predicate, terms)]
-        expected = {
-            Counting.ANY: any(holds),
-            Counting.ALL: all(holds),
-            Counting.WEIGHTS: sum(
-                term.weight or 1 for term, is_held in zip(terms, holds, strict=True) if is_held
-            ),
-        }[counting]
-        assert counter.weight_of(label_set) == expected
-        assert counter.matches(label_set) == bool(expected)
-        assert len(many._weights_of) <= 7
 
 
 def test_of_terms_that_all_have_to_match_one_that_matches_nobody_is_enough() -> None:

@@ -5,17 +5,13 @@ import random
 import numpy as np
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.model.selector import equality_selector
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from asched.core.plugins.node_affinity import NodeAffinity
 from asched.core.plugins.node_declared_features import NodeDeclaredFeatures
 from asched.core.plugins.taint_toleration import TaintToleration
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
-from asched.core.state.columns import ROWS_MIN
-from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.nodes import NodeTable
 from tests.builders import NodeBuilder, a_cluster, a_node, a_pod, all_rows, pending, term
 
 HOST = "kubernetes.io/hostname"
@@ -26,65 +22,6 @@ def a_changing_node(name: str, time: int) -> NodeBuilder:
     node = a_node(name).labels({HOST: f"{name}-{time}", "seen": str(time), f"job-{time}": "x"})
     node.taints(f"ToBeDeleted={time}:NoSchedule soft={time}:PreferNoSchedule")
     return node.features(f"F{time}").allocatable({f"example.com/r{time}": "1"})
-
-
-def sizes(nodes: NodeTable) -> dict[str, int]:
-    found = {key: len(column.values) for key, column in nodes._labels.items()}
-    found |= {name: array.nbytes for name, array in nodes.columns.write.items()}
-    found["keys"] = len(nodes._carried)
-    for name in ("taint_sets", "feature_sets", "resources"):
-        vocab = getattr(nodes, name)
-        found[name] = len(vocab) + len(vocab._free)
-    return found
-
-
-def ask(cluster: Cluster, time: int) -> None:
-    """Make the columns of all labels, those included that no node has."""
-    for key in (HOST, "seen", f"job-{time}", f"unknown-{time}"):
-        cluster.nodes.label_column(key)
-        cluster.counter(COUNTED).domain(key)
-
-
-COUNTED = CounterKey(
-    (PodPredicate(frozenset({"default"}), equality_selector({"app": "web"})),),
-    counts_terminating=True,
-)
-
-
-def test_names_that_come_and_go_leave_nothing() -> None:
-    cluster = a_cluster()
-    at: dict[int, dict[str, int]] = {}
-    for time in range(600):
-        node = a_changing_node(f"n{time % 7}", time)
-        if time % 3 == 0 and time > 7:
-            cluster.apply(Gone(NODE, cluster.node_of(f"n{time % 7}")))
-        cluster.apply(Seen(NODE, node.build()))
-        cluster.apply(Seen(POD, a_pod(f"p{time}").labels(app="web").on(f"n{time % 7}").build()))
-        if time >= 7:
-            cluster.apply(Gone(POD, cluster.pods_seen[f"default/p{time - 7}"]))
-        ask(cluster, time)
-        at[time] = {
-            **sizes(cluster.nodes),
-            "tally": len(cluster.counter(COUNTED).domain(HOST)),
-            "domains": len(cluster.counter(COUNTED)._domains),
-            "keys of domains": len(cluster.topology._ledger.keys),
-        }
-    assert recount(cluster) == []
-    for name, size in at[599].items():
-        if not name.startswith("job-"):
-            assert size <= at[40][name], name
-    assert len(cluster.nodes._labels) <= 2 + 7
-    assert at[599]["taint_sets"] <= 9
-
-
-def test_a_key_that_no_node_has_costs_nothing() -> None:
-    cluster = a_cluster(a_node("n1").labels(zone="a"))
-    pod = pending(
-        cluster,
-        a_pod().prefers_nodes((1, term(*(f"unknown-{number} Exists" for number in range(1_000))))),
-    )
-    NodeAffinity().score(pod, all_rows(cluster), None)
-    assert len(cluster.nodes._labels) == 0
 
 
 def test_plugins_know_what_ids_mean_now() -> None:
@@ -143,32 +80,6 @@ def _away_from(app: str, key: str) -> dict[str, object]:
             ]
         }
     }
-
-
-def test_rows_of_nodes_that_went_are_given_back() -> None:
-    cluster = a_cluster(*(a_node(f"n{number}").labels(zone="a") for number in range(1_000)))
-    kept, pod = _plugins(cluster), pending(cluster, a_pod().selects(zone="a"))
-    counter = cluster.counter(COUNTED)
-    assert len(_codes(kept[1], pod, cluster)) == len(counter.rows()) == 1_000
-    for number in range(30, 1_000):
-        cluster.apply(Gone(NODE, cluster.node_of(f"n{number}")))
-    before = cluster.nodes.log.end
-
-    cluster.begin_turn(0.0, is_quiet=True)
-
-    assert cluster.nodes.height == len(cluster.nodes.node_at) == len(cluster._rows) == 30
-    assert cluster.nodes.columns.capacity == ROWS_MIN
-    assert not cluster.nodes._free
-    assert {array.shape[-1] for array in cluster.nodes.columns.write.values()} == {ROWS_MIN}
-    assert len(cluster.nodes.label_column("zone").ids) == ROWS_MIN
-    assert cluster.nodes.log.since(before) is None
-    assert cluster.nodes.log.since(cluster.nodes.log.end) == []
-    assert _codes(kept[1], pod, cluster) == [0] * 30
-    assert len(counter.rows()) == 30
-    cluster.apply(Seen(NODE, a_node("late").labels(zone="b").build()))
-    assert cluster.nodes.row_of["late"] == 30
-    assert _codes(kept[1], pod, cluster) == [0] * 30 + [2]
-    assert recount(cluster) == []
 
 
 def test_freed_rows_at_the_start_are_used_first() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from asched.core.model.kinds import NODE
 from asched.core.model.quantity import INT64_MAX
-from asched.core.state.columns import ROWS_MIN, Columns
+from asched.core.state.columns import ROWS_MIN
 from asched.core.state.facts import Seen
-from asched.core.state.nodes import RESOURCES_FEW, Aspect, NodeTable
+from asched.core.state.nodes import Aspect, NodeTable
 from tests.builders import NodeBuilder, a_cluster, a_node, a_pod
 
 GPU = "nvidia.com/gpu"
@@ -61,11 +61,6 @@ def test_a_row_holds_what_its_node_offers() -> None:
     assert read("live")[:3].tolist() == [True, True, False]
     assert (table.find_resource("cpu"), table.find_resource(GPU)) == (0, 3)
     assert table.find_resource("other.com/x") is None
-
-
-def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_none() -> None:
-    table = a_table(a_node("a").offering_only(cpu="1"))
-    assert table.columns.read("allowed_pods")[0] == 0
 
 
 def test_an_amount_beyond_64_bits_is_the_largest() -> None:
@@ -154,22 +149,6 @@ def test_labels_moved_tells_of_labels_alone() -> None:
     assert table.labels_moved == before + 1
 
 
-def test_keys_moved_tells_of_the_first_and_the_last_node_with_a_label() -> None:
-    table = a_table(a_node("a"), a_node("b"))
-    told = []
-    for node in (
-        a_node("a").labels(zone="x"),
-        a_node("b").labels(zone="y"),
-        a_node("a").labels(zone="z"),
-        a_node("a"),
-        a_node("b"),
-    ):
-        before = table.keys_moved
-        table.put(node.build())
-        told.append(table.keys_moved - before)
-    assert told == [1, 0, 0, 0, 1]
-
-
 def test_a_resource_has_its_place_while_a_node_names_it() -> None:
     table = a_table(a_node("a").allocatable({GPU: "4"}), a_node("b").allocatable({GPU: "2"}))
     assert table.find_resource(GPU) == 3
@@ -181,29 +160,6 @@ def test_a_resource_has_its_place_while_a_node_names_it() -> None:
     assert not table.columns.read("allocatable")[3].any()
     table.put(a_node("a").allocatable({"other.com/x": "9"}).build())
     assert table.find_resource("other.com/x") == 3
-
-
-def test_nodes_with_a_resource_of_their_own_each_have_amounts_copied_a_few_times(
-    monkeypatch,
-) -> None:
-    """Not once for each of them: all that is there already would be copied again and again."""
-    made, widen = [0], Columns.widen
-
-    def counting(self, *args, **kwargs):
-        fresh = widen(self, *args, **kwargs)
-        made[0] += fresh
-        return fresh
-
-    monkeypatch.setattr(Columns, "widen", counting)
-    table, count = NodeTable(), 400
-    for number in range(count):
-        table.put(a_node(f"n{number}").allocatable({f"example.com/r{number}": "3"}).build())
-        places = len(table.columns.read("allocatable"))
-        assert places <= max(RESOURCES_FEW, 1.5 * (number + 4))
-    assert made[0] <= RESOURCES_FEW + 10
-    for number in range(count):
-        place = table.find_resource(f"example.com/r{number}")
-        assert table.columns.read("allocatable")[place].nonzero()[0].tolist() == [number]
 
 
 def test_pods_ask_for_what_a_node_begins_to_name_and_ceases_to() -> None:
@@ -233,11 +189,6 @@ def test_an_image_that_is_listed_twice_goes_once() -> None:
     table = a_table(a_node("a").image("nginx", mib=1).image("nginx", mib=2))
     table.remove("a")
     assert table.images == {}
-
-
-def test_an_image_without_a_name_is_nobody_s() -> None:
-    table = a_table(a_node("a").status(images=[{"sizeBytes": 1}, {"names": ["x"]}]))
-    assert table.images == {"x": (0, {0})}
 
 
 def test_taints_and_features_go_with_the_last_row_that_shows_them() -> None:
@@ -287,17 +238,6 @@ def test_rows_at_the_end_are_given_back_once_they_are_half_of_all() -> None:
     assert table.put(a_node("new").build()) == (3, True)
     assert table.put(a_node("newer").build()) == (count // 2, True)
     assert not table.cut()
-
-
-def test_rows_that_were_taken_again_are_kept() -> None:
-    count = 4 * ROWS_MIN
-    table = many(count)
-    for number in range(1, count):
-        table.remove(f"n{number}")
-    for number in range(1, count // 2 + 1):
-        table.put(a_node(f"new{number}").build())
-    assert table.row_of[f"new{count // 2}"] == count // 2
-    assert not table.cut(), "one more than half is in use"
 
 
 def test_a_small_table_is_not_cut() -> None:

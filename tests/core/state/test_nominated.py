@@ -1,10 +1,7 @@
 """Nominations: whose word counts, and in which order."""
 
-from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Seen
 from asched.core.state.nominated import Nominator
-from tests.builders import a_cluster, a_node
 from tests.core.queue.waiting import a_pod
 
 
@@ -82,51 +79,6 @@ def test_an_update_that_takes_it_back_wins() -> None:
     nominator.update(old, new)
 
     assert nominated_amounts(nominator) == {}
-
-
-def test_an_update_by_which_one_version_names_a_node_is_believed() -> None:
-    old, new = a_pod("web"), a_pod("web", version=2, nominated="n2")
-    nominator = a_nominator(new)
-    nominator.add(new, "n1")
-
-    nominator.update(old, new)
-
-    assert nominated_amounts(nominator) == {"n2": ["web"]}
-
-
-def test_it_is_known_which_promises_are_another_schedulers_while_they_stand() -> None:
-    theirs, ours, none = a_pod("t", nominated="n1"), a_pod("o", nominated="n1"), a_pod("none")
-    nominator = a_nominator(theirs, ours, none)
-    nominator.add_of_others(theirs)
-    nominator.add(ours)
-    nominator.add_of_others(none)
-
-    assert nominated_amounts(nominator) == {"n1": ["t", "o"]}
-    assert [nominator.of_others(pod.uid) for pod in (theirs, ours, none)] == [True, False, False]
-    nominator.delete(theirs.uid)
-    nominator.add(theirs)
-    assert not nominator.of_others(theirs.uid)
-
-
-def test_the_log_names_the_nodes_about_which_something_changed() -> None:
-    pod = a_pod("web", nominated="n1")
-    nominator = a_nominator(pod)
-    nominator.add(pod)
-    begin = nominator.log.end
-    nominator.add(pod, "n2")
-
-    assert nominator.log.since(begin) == [(NODE.resource, "n1"), (NODE.resource, "n2")]
-
-
-def test_whoever_asks_a_cluster_meets_the_same_nominator_that_knows_its_pods() -> None:
-    cluster = a_cluster(a_node("n1"))
-    pod = a_pod("web", nominated="n1")
-    nominator = cluster.singleton(Nominator.of)
-    nominator.add(pod)
-    assert len(nominator) == 0, "nobody knows the pod"
-    cluster.apply(Seen(POD, pod))
-    cluster.singleton(Nominator.of).add(pod)
-    assert nominated_amounts(nominator) == {"n1": ["web"]}
 
 
 def test_the_generation_moves_with_every_change_and_only_then() -> None:

@@ -1,9 +1,5 @@
 """Stored and assumed versions of objects, and what tells of their changes."""
 
-from typing import Any
-
-import pytest
-
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
@@ -85,41 +81,6 @@ def test_every_change_is_told() -> None:
     assert cluster.epoch_of(RESOURCE_SLICE) == 0
 
 
-def test_a_version_without_a_number_is_older_than_any_with_one() -> None:
-    cluster = Cluster()
-    cluster.assume_object(RESOURCE_CLAIM, a_claim(""))
-    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("1")))
-    assert version_of(cluster) == "1"
-
-
-def test_the_journal_has_the_version_that_counted_before_each_change() -> None:
-    """Ours, where one stood in for the told one."""
-    cluster, told, ours = Cluster(), a_claim("1"), a_claim("5")
-    cluster.apply(Seen(RESOURCE_CLAIM, told))
-    cluster.assume_object(RESOURCE_CLAIM, ours)
-    cluster.restore_object(RESOURCE_CLAIM, "d/c")
-    cluster.assume_object(RESOURCE_CLAIM, ours)
-    cluster.apply(Seen(RESOURCE_CLAIM, newer := a_claim("6")))
-    cluster.apply(Gone(RESOURCE_CLAIM, newer))
-    steps = [(step.kind, step.key, step.before) for step in cluster.journal.since(0)]
-    before = [None, told, ours, told, ours, newer]
-    assert steps == [(RESOURCE_CLAIM, "d/c", one) for one in reversed(before)]
-
-
-def test_what_the_api_answered_is_news_to_those_who_wait() -> None:
-    """Not what it had answered before, nor what the watch has overtaken."""
-    cluster = Cluster()
-    cluster.apply(Seen(RESOURCE_CLAIM, told := a_claim("1")))
-    cluster.answered(RESOURCE_CLAIM, answer := a_claim("5"))
-    assert cluster.news == [(RESOURCE_CLAIM, told, answer)]
-    assert version_of(cluster) == "5"
-    cluster.answered(RESOURCE_CLAIM, a_claim("5"))
-    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("9")))
-    cluster.answered(RESOURCE_CLAIM, a_claim("7"))
-    assert len(cluster.news) == 1
-    assert version_of(cluster) == "9"
-
-
 def test_companions_are_made_once() -> None:
     made = []
 
@@ -165,29 +126,3 @@ def test_what_is_written_of_a_groups_pods_makes_nobody_judge_again() -> None:
     assert len(cluster.apply(Seen(POD_GROUP, decode(PodGroup, less)))) == 1
     assert cluster.epoch == epoch + 1
     assert cluster.pod_groups.gangs["d/g"] == Gang(1)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("uid", "other"),
-        ("labels", {"a": "b"}),
-        ("annotations", {"a": "b"}),
-        ("ownerReferences", [{"kind": "Job", "name": "j", "uid": "u", "controller": True}]),
-        ("deletionTimestamp", "2026-01-01T00:00:00Z"),
-    ],
-)
-def test_whatever_else_is_new_of_a_group_is_told(field: str, value: Any) -> None:
-    cluster = Cluster()
-    metadata = {"name": "g", "namespace": "d", "uid": "u", "resourceVersion": "1"}
-    for name in ("g", "another"):  # of which nothing is known, when it comes
-        seen = decode(PodGroup, {"metadata": {**metadata, "name": name}})
-        assert len(cluster.apply(Seen(POD_GROUP, seen))) == 1
-    epoch = cluster.epoch_of(POD_GROUP)
-    changed = {**metadata, "resourceVersion": "2", field: value}
-    cluster.apply(Seen(POD_GROUP, decode(PodGroup, {"metadata": changed})))
-    assert cluster.epoch_of(POD_GROUP) > epoch
-    unchanged = {**changed, "resourceVersion": "3"}
-    epoch = cluster.epoch_of(POD_GROUP)
-    assert cluster.apply(Seen(POD_GROUP, decode(PodGroup, {"metadata": unchanged}))) == []
-    assert cluster.epoch_of(POD_GROUP) == epoch

@@ -149,24 +149,6 @@ def test_sidecars_of_a_pod_count_as_its_containers_do() -> None:
     assert a_class(of_pod).accounted_nonzero == (5000, 9216), "what the pod as a whole asks for"
 
 
-@pytest.mark.parametrize(
-    ("asked", "scored"), [({"cpu": "1", "memory": "1Ki"}, (1000, 1024)), ({}, (100, 200 << 20))]
-)
-def test_a_waiting_pod_is_scored_by_what_its_containers_ask_for_alone(
-    asked: dict[str, str], scored: tuple[int, int]
-) -> None:
-    """Upstream's scorers look neither at the pod as a whole nor at a resize: one that is placed
-    counts with both.
-    """
-    of_pod = a_pod("one").requests(asked).spec(resources={"requests": {"cpu": "5", "memory": "9"}})
-    told = {"name": "c0", "resources": {"requests": {"cpu": "7", "memory": "11"}}}
-    resized = a_pod("two").requests(asked).on("n1").status(containerStatuses=[told])
-    assert a_class(of_pod).scoring_nonzero == scored
-    assert a_class(resized).scoring_nonzero == scored
-    assert a_class(of_pod).accounted_nonzero == (5000, 9)
-    assert a_class(resized).accounted_nonzero == (7000, 1024 if asked else 11)
-
-
 def test_what_equal_pods_hold_is_no_affair_of_the_status_of_one_that_has_no_node() -> None:
     """Like that of a running pod which somebody asks about as if it were waiting."""
     cluster = a_cluster(a_node("n1"))

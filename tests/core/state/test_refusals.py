@@ -7,15 +7,11 @@ from asched.core.model.kinds import NODE
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import NodeTable
-from asched.core.state.pod_classes import PodClasses
 from asched.core.state.refusals import (
-    CONTESTED_MAX,
-    FORGET_S,
     HALF_S,
     HOLD_S,
     HOLD_S_MAX,
     OVERLAP_S,
-    PAIRS_MAX,
     Refusals,
 )
 from asched.testing import World, given, node, pod
@@ -58,37 +54,6 @@ def test_only_pods_of_the_owner_are_kept_away_and_only_so_long(nodes: NodeTable)
     assert refusals.rows(a_pod("bare").build(), 1001.0) == ()
     nodes.remove("n2")
     assert refusals.rows(owned("p").build(), 1001.0) == ()
-
-
-def test_what_is_long_past_is_forgotten_and_there_are_never_too_many(nodes: NodeTable) -> None:
-    refusals = Refusals(nodes)
-    for number in range(PAIRS_MAX + 50):
-        refusals.note(f"owner-{number}", "n1", 1000.0)
-    assert len(refusals) == PAIRS_MAX
-    assert refusals.note("late", "n1", 1000.0 + HOLD_S + FORGET_S) == HOLD_S
-    assert len(refusals) == len(refusals._by_owner) == 1
-    assert not refusals.rows(owned("p", "owner-60").build(), 1001.0)
-
-
-@pytest.mark.parametrize(("after_s", "hold_s"), [(-0.1, 2 * HOLD_S), (0.0, HOLD_S)])
-def test_a_refusal_long_after_the_last_one_is_the_first_again(
-    nodes: NodeTable, after_s: float, hold_s: float
-) -> None:
-    refusals = Refusals(nodes)
-    assert (refusals.are_none, refusals.overlaps, refusals.refused) == (True, 0, 0)
-    refusals.note("web", "n1", 1000.0)
-    assert not refusals.are_none
-    assert refusals.note("web", "n1", 1000.0 + HOLD_S + FORGET_S + after_s) == hold_s
-
-
-def test_nothing_is_left_of_the_highest_level_after_a_minute_and_a_half(nodes: NodeTable) -> None:
-    refusals = Refusals(nodes)
-    for _ in range(10):
-        refusals.clash("n1", None, 1000.0)
-    info = PodClasses().info_of(a_pod("p").build())
-    for seconds, left in ((3 * HALF_S - 1, 1), (3 * HALF_S, 0)):
-        refusals.crowded(info, lambda _: True, 1000.0 + seconds)
-        assert refusals.contested == left
 
 
 def refused(world: World, name: str, owner: str = "web") -> None:
@@ -195,122 +160,6 @@ def test_a_pod_that_room_was_made_for_takes_it() -> None:
     assert world.schedule(promised).node == "n1"
 
 
-def test_strangers_are_counted_by_node_as_long_as_it_is_known(nodes: NodeTable) -> None:
-    refusals, info = Refusals(nodes), PodClasses().info_of(a_pod("p").build())
-    for row, name in ((0, "n1"), (0, "n1"), (1, "n2"), (-1, "n9")):
-        info.row, info.node_name = row, name
-        refusals.stranger(info, 1000.0)
-    assert [refusals.strangers(name) for name in ("n1", "n2", "n9")] == [2, 1, 0]
-    assert (refusals.overlaps, refusals.contested) == (0, 0), "we placed nothing there"
-    refusals.node_goes("n1")
-    assert [refusals.strangers(name) for name in ("n1", "n2")] == [0, 1]
-
-
-def test_clashes_are_counted_by_their_kind(nodes: NodeTable) -> None:
-    refusals, info = Refusals(nodes), PodClasses().info_of(a_pod("p").build())
-    info.row, info.node_name = 0, "n1"
-    refusals.stranger(info, 1.0)  # early on the clock of a simulation
-    refusals.chosen("n1", 1000.0)
-    for seconds in (OVERLAP_S - 1, OVERLAP_S):
-        refusals.stranger(info, 1000.0 + seconds)
-    assert (refusals.overlaps, refusals.refused) == (1, 0)
-    for _ in range(2):
-        refusals.clash("n2", info, 1000.0)
-    assert (refusals.overlaps, refusals.refused) == (1, 2)
-
-
-def test_only_of_rows_that_would_do_it_is_told_that_they_are_crowded() -> None:
-    table = NodeTable()
-    table.put(a_node("n1").allocatable(cpu="8", pods="110").build())
-    refusals, classes = Refusals(table), PodClasses()
-    refusals.clash("n1", classes.info_of(a_pod("theirs").requests(cpu="1").build()), 1000.0)
-    for cpu, crowded in (("7", []), ("7500m", [0])):
-        info = classes.info_of(a_pod("p").requests(cpu=cpu).build())
-        assert refusals.crowded(info, lambda _: True, 1000.0) == crowded
-        assert refusals.crowded(info, lambda _: False, 1000.0) == []
-
-
-@pytest.mark.parametrize(
-    ("clashes", "there", "crowded"),
-    [
-        (1, 6, False),
-        (1, 7, True),
-        (2, 5, False),
-        (2, 6, True),
-        (3, 5, False),
-        (3, 6, True),
-        (0, 6, False),
-        (0, 7, True),
-    ],
-)
-def test_places_for_pods_are_left_as_room_is(clashes: int, there: int, crowded: bool) -> None:
-    """For as many as the level says, a quarter of the node's eight at most."""
-    table = NodeTable()
-    table.put(a_node("n1").allocatable(cpu="8", pods="8").build())
-    table.columns.write["pod_count"][0] = there
-    whole = a_pod("p").requests(cpu="8").build()  # of what nobody else asked for, nothing is left
-    refusals, info = Refusals(table), PodClasses().info_of(whole)
-    for _ in range(clashes):
-        refusals.clash("n1", None, 1000.0)
-    if not clashes:
-        theirs = PodClasses().info_of(a_pod("theirs").build())
-        theirs.row, theirs.node_name = 0, "n1"
-        refusals.chosen("n1", 1000.0)
-        refusals.stranger(theirs, 1000.0)
-    assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
-
-
-@pytest.mark.parametrize(
-    ("asked", "crowded"),
-    [
-        ({"cpu": "0"}, False),
-        ({"cpu": "1m"}, True),
-        ({"example.com/a": "1"}, False),
-        ({"example.com/a": "1", "example.com/z": "1"}, True),
-        ({"example.com/z": "1", "example.com/a": "1"}, True),
-    ],
-)
-def test_only_what_a_pod_asks_for_and_nodes_have_is_left_room_of(
-    asked: dict[str, str], crowded: bool
-) -> None:
-    """The node has more placed than it offers, of CPU and of z."""
-    table, classes = NodeTable(), PodClasses()
-    table.put(a_node("n1").allocatable({"example.com/z": "1"}, cpu="8", pods="99").build())
-    table.columns.write["requested"][:, 0] = 9000
-    refusals = Refusals(table)
-    refusals.clash("n1", None, 1000.0)
-    info = classes.info_of(a_pod("p").requests(asked).build())
-    assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
-
-
-def test_room_is_left_for_the_largest_of_the_strangers_by_resource(nodes: NodeTable) -> None:
-    nodes.put(a_node("n1").allocatable(cpu="8", memory="16Gi", pods="99").build())
-    refusals, classes = Refusals(nodes), PodClasses()
-    for name, asked in (("a", {"cpu": "500m"}), ("b", {"memory": "1Gi"}), ("c", {"cpu": "250m"})):
-        theirs = classes.info_of(a_pod(name).requests(asked).build())
-        theirs.row, theirs.node_name = 0, "n1"
-        refusals.chosen("n1", 1000.0)
-        refusals.stranger(theirs, 1000.0)
-    for asked, crowded in (
-        ({"cpu": "7500m", "memory": "15Gi"}, False),
-        ({"cpu": "7501m"}, True),
-        ({"memory": f"{(15 << 30) + 1}"}, True),
-    ):
-        info = classes.info_of(a_pod("p").requests(asked).build())
-        assert refusals.crowded(info, lambda _: True, 1000.0) == [0] * crowded
-
-
-def test_nodes_that_are_unknown_or_contested_no_more_keep_nobody_off(nodes: NodeTable) -> None:
-    """Whatever else there is or is not on them."""
-    refusals, classes = Refusals(nodes), PodClasses()
-    info = classes.info_of(a_pod("p").requests(cpu="1000").build())
-    refusals.clash("nobody-knows-it", None, 1000.0)
-    assert refusals.crowded(info, lambda _: True, 1000.0) == []
-    refusals.clash("n1", None, 1000.0)
-    assert refusals.crowded(info, lambda _: True, 1000.0) == [0]
-    assert refusals.crowded(info, lambda _: True, 1000.0 + HALF_S * 4) == []
-
-
 def test_a_node_made_anew_is_contested_by_nobody() -> None:
     cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
     cluster.apply(Seen(NODE, n1))
@@ -318,14 +167,3 @@ def test_a_node_made_anew_is_contested_by_nobody() -> None:
     assert cluster.refusals.contested == 1
     cluster.apply(Gone(NODE, n1))
     assert cluster.refusals.contested == 0
-
-
-def test_no_more_nodes_are_remembered_than_there_is_room_for(nodes: NodeTable) -> None:
-    refusals = Refusals(nodes)
-    for number in range(CONTESTED_MAX + 10):
-        refusals.clash(f"n{number}", None, 1000.0)
-    assert refusals.contested == CONTESTED_MAX
-    assert next(iter(refusals._contested)) == "n10", "the oldest are forgotten"
-    info = PodClasses().info_of(a_pod("p").build())
-    assert refusals.crowded(info, lambda _: True, 1000.0 + HALF_S * 4) == []
-    assert refusals.contested == 0

@@ -221,36 +221,6 @@ def test_in_the_very_moment_of_its_start_who_ends_then_is_not_kept_off() -> None
     assert scene.codes(lasting("longer", 101)) == [1, 0]
 
 
-def test_who_is_not_bound_by_one_may_be_bound_by_the_next() -> None:
-    scene = Scene()
-    scene.reserve("its-own", likes=(scene.info(endless("a")),), cpus={"n2": 4})
-    scene.reserve("less-important", priority=-1, cpus={"n2": 4})
-    scene.reserve("binding", cpus={"n1": 4})
-    assert scene.codes(endless("a")) == [1, 0]
-
-
-def test_a_reservation_keeps_off_just_those_rows_that_it_needs_all_of() -> None:
-    scene = Scene(endless("there", cpu="4").on("n2"))
-    scene.reserve(cpus={"n1": 1})
-    scene.reserve("other", cpus={"n1": 1})
-    with scene.cluster.supposing() as suppose:
-        suppose.there((), 0)
-        assert scene.codes(endless("b")) == [0, 0], "n2 is full, and nobody reserves it"
-        assert scene.codes(endless("c", cpu="2500m"), rows=[0]) == [1]
-        assert scene.codes(endless("c", cpu="2500m"), rows=[1]) == [0]
-    scene.reserve("other", cpus={"n1": 2, "n2": 1})
-    assert scene.codes(endless("c", cpu="1")) == [0, 1]
-
-
-def test_what_is_left_is_made_anew_once_nobody_knows_what_moved() -> None:
-    scene = Scene()
-    one = scene.reserve(cpus={"n1": 1})
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [3000]
-    scene.cluster.apply(Seen(POD, endless("there", cpu="2").on("n1").build()))
-    scene.cluster.nodes.log.forget()
-    assert scene.ledger.left(one).amounts[CPU].tolist() == [1000]
-
-
 def test_whoever_is_like_any_of_its_pods_is_one_of_its_own() -> None:
     scene = Scene()
     likes = scene.info(endless("driver", cpu="1")), scene.info(endless("worker", cpu="2"))
@@ -346,24 +316,6 @@ def test_rows_whose_node_went_keep_nobody_off() -> None:
     with scene.cluster.supposing() as suppose:
         suppose.there((guest,), 1)
         assert scene.codes(endless("a")) == [0, 1]
-
-
-def test_what_is_left_is_looked_at_again_only_where_something_moved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each pod asks each reservation."""
-    scene, looked = Scene(), []
-    one = scene.reserve(cpus={"n1": 1, "n2": 2})
-    free_at = scene.ledger.free_at
-    monkeypatch.setattr(
-        scene.ledger, "free_at", lambda row, at_s: looked.append(row) or free_at(row, at_s)
-    )
-    scene.ledger.left(one)
-    assert looked == [0, 1]
-    scene.cluster.apply(Seen(POD, endless("there", cpu="2").on("n2").build()))
-    for _ in range(3):
-        assert scene.ledger.left(one).amounts[CPU].tolist() == [3000, 0]
-        assert looked == [0, 1, 1]
 
 
 def test_what_is_left_follows_nodes_that_go_and_come_back() -> None:

@@ -37,15 +37,6 @@ def test_a_turn_does_as_much_as_its_budget_grants_and_the_next_one_goes_on() -> 
     assert not work
 
 
-def test_the_first_part_is_done_however_little_is_granted() -> None:
-    work, done = Sliced(), list[str]()
-    for _ in range(3):
-        work.budget.open(1)
-        work.do(steps(work, done, "a", 1)) if not done else work.go_on()
-    assert done == ["a0"]
-    assert not work
-
-
 def test_what_comes_later_waits_for_what_came_before() -> None:
     work, done = Sliced(), list[str]()
     work.budget.open(2)

@@ -1,7 +1,5 @@
 """What is supposed of a cluster is so while it is supposed, and leaves nothing behind."""
 
-from functools import partial
-
 import pytest
 
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME
@@ -10,7 +8,6 @@ from asched.core.model.volume import PersistentVolume, PersistentVolumeStatus
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.supposition import Supposition
 from tests.builders import a_cluster, a_node, a_pod, pending
 from tests.topology_world import RandomWorld
 
@@ -134,36 +131,6 @@ def test_an_object_is_supposed_whatever_version_of_ours_is_assumed(is_assumed: b
     with cluster.supposing().seen(kind, PersistentVolume(ObjectMeta(name="new"))):
         assert cluster.get(kind, "new") is not None
     assert cluster.get(kind, "new") is None
-
-
-def test_what_others_keep_is_taken_back_in_its_turn() -> None:
-    cluster, undone = two_nodes(), list[str]()
-    with cluster.supposing() as suppose:
-        for name in ("first", "second", "third"):
-            suppose.also(partial(undone.append, name))
-        suppose.back()
-        assert (undone, len(suppose)) == (["third"], 2)
-    assert undone == ["third", "second", "first"]
-
-
-def test_what_fails_while_it_is_supposed_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No block has begun then, whose end would take it back."""
-    cluster = two_nodes()
-    pods = tuple(cluster.pods_on(0).values())
-    count, calls = cluster._count, []
-
-    def failing(*args: object) -> None:
-        calls.append(args)
-        if len(calls) == 2:
-            raise ZeroDivisionError
-        count(*args)
-
-    with pytest.raises(ZeroDivisionError):
-        Supposition(cluster, failing, cluster._put, cluster._unplace).gone(pods, 0)
-
-    assert not cluster.topology.on_trial
-    assert asked(cluster) == (3000, 2)
-    assert recount(cluster) == []
 
 
 @pytest.mark.parametrize("seed", range(20))

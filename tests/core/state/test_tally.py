@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asched.core.state.nodes import NodeTable
-from asched.core.state.tally import AMOUNTS, GROWTH, Tally, TallyLedger
+from asched.core.state.tally import AMOUNTS, Tally, TallyLedger
 from tests.topology_world import ZONE, a_node
 
 
@@ -119,35 +119,6 @@ def test_whoever_follows_the_log_misses_no_row_and_hears_when_all_may_be_others(
         assert (told is None) is (not moved), "domains were summed anew"
 
 
-def test_nothing_of_a_label_that_nobody_asked_for_is_news() -> None:
-    _, tally = a_tally("a", "")
-    tally.move(0, 2)
-    version, end = tally.version, tally.log.end
-    tally.relabel(0, ZONE)
-    tally.forget(ZONE)
-    tally.domain(ZONE)
-    tally.relabel(1, ZONE)  # an empty row
-    for number in range(9):
-        assert not tally.domain(f"tenants-{number}").any(), "no node has that label"
-    assert tally._ledger.keys == {ZONE}
-    assert (tally.version, tally.log.end) == (version, end)
-
-
-def test_all_rows_have_a_count_however_many_nodes_come_and_it_shrinks_with_them() -> None:
-    nodes, tally = a_tally("a")
-    tally.move(0, 7)
-    assert tally.rows().tolist() == [7]
-    for number in range(1, 300):
-        nodes.put(a_node(f"n{number}"))
-        assert tally.rows().tolist() == [7] + [0] * number
-    for number in range(1, 300):
-        nodes.remove(f"n{number}")
-    nodes.cut()
-    assert tally.rows().tolist() == [7] + [0] * (nodes.height - 1)
-    assert tally._dense is not None
-    assert len(tally._dense) <= GROWTH * nodes.columns.capacity < 300
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_random_moves_add_up(seed: int) -> None:
     """Beside a plain list of counts."""
@@ -174,12 +145,3 @@ def test_random_moves_add_up(seed: int) -> None:
             assert by_zone(nodes, tally) == sums
         assert tally.total == sum(counts)
         assert [tally.at(row) for row in range(len(counts))] == counts
-
-
-def test_a_domain_grows_as_far_as_its_label_has_values_by_then() -> None:
-    nodes, tally = a_tally("z0")
-    assert by_zone(nodes, tally) == {"z0": 0}
-    for number in range(1, 200):
-        nodes.put(a_node(f"n{number}", f"zone=z{number}"))
-    tally.move(199, 1)
-    assert {zone: pods for zone, pods in by_zone(nodes, tally).items() if pods} == {"z199": 1}

@@ -19,21 +19,6 @@ def test_nothing_is_kept_before_somebody_asks() -> None:
     assert usage.kept().of("team") == {"cpu": 1000}, "asked twice, counted once"
 
 
-def test_pods_that_come_and_go_are_counted_in_their_namespace() -> None:
-    usage = Usage({}).kept()
-    one, two = info("one", cpu="1", memory="2Ki"), info("two", cpu="500m")
-    other = info("other", "else", cpu="3")
-    for pod in (one, two, other):
-        usage.move(pod, 1)
-    assert usage.of("team") == {"cpu": 1500, "memory": 2048}
-    assert usage.of("else") == {"cpu": 3000}
-    usage.move(one, -1)
-    assert usage.of("team") == {"cpu": 500}
-    usage.move(two, -1)
-    assert usage.of("team") == {}
-    assert list(usage._by_namespace) == ["else"]
-
-
 def test_what_some_namespaces_use_together_is_kept_up_to_date() -> None:
     usage = Usage({}).kept()
     one, two = info("one", "a", cpu="1"), info("two", "b", cpu="2", memory="1Ki")
@@ -53,14 +38,6 @@ def test_what_some_namespaces_use_together_is_kept_up_to_date() -> None:
     usage.move(one, -1)
     usage.move(two, -1)
     assert usage.together == {}
-
-
-def test_a_namespace_of_pods_that_ask_for_nothing_takes_no_place() -> None:
-    usage = Usage({}).kept()
-    usage.move(info("idle"), 1)
-    assert usage._by_namespace == {}
-    usage.move(info("idle"), -1)
-    assert usage._by_namespace == {}
 
 
 def test_a_priority_that_nobody_has_is_not_kept() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Gone, Seen
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Gone
 from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
-from asched.hardware.gpu.ledger import Ledger, held_by
+from asched.hardware.gpu.ledger import Ledger
 from asched.hardware.gpu.shares import Demand
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 
@@ -92,60 +92,3 @@ def test_a_row_whose_pods_went_is_free_again() -> None:
     view = all_rows(cluster)
     assert ledger.shares(view).left[0, :8].tolist() == [1000] * 8
     assert ledger.kinds(view, Demand(0, 1000, 4))[1].tolist() == [0]
-
-
-def test_rows_have_their_devices_however_many_others_have() -> None:
-    """The widest come last; one holds a pod that asks for more than there are."""
-    placed = [asks("a", 1).on("n1"), asks("b", 2).on("n2"), asks("c", 12).on("n3")]
-    cluster = a_cluster(gpus("n1", 1), gpus("n2", 3), gpus("n3", 8), pods=placed)
-    ledger, view = Ledger(cluster, GpuSharingArgs()), all_rows(cluster)
-    shares = ledger.shares(view)
-    assert [row[:8] for row in shares.left.tolist()] == [
-        [0] * 8,
-        [0, 0, 1000, 0, 0, 0, 0, 0],
-        [0] * 8,
-    ]
-    assert shares.devices.tolist() == [1, 3, 8]
-    assert ledger.kinds(view, Demand(0, 1000, 2))[0].tolist() == [False, True, False]
-    for number in range(1, 2 * DEVICES_MAX):
-        same, kinds = ledger.kinds(view, Demand(0, 1000, number))
-        assert (len(same), kinds.tolist()) == (3, [1, 1, 1])
-
-
-def test_devices_that_went_are_left_to_nobody() -> None:
-    cluster = a_cluster(gpus("n1", 8), gpus("n2", 4), gpus("n3", 2))
-    ledger = Ledger(cluster, GpuSharingArgs())
-    ledger.shares(all_rows(cluster))
-    cluster.apply(Seen(NODE, gpus("n1", 2).build()))
-    cluster.apply(Gone(NODE, gpus("n2", 4).build()))
-    shares = ledger.shares(all_rows(cluster))
-    assert shares.devices.tolist() == [2, 0, 2]
-    assert (shares.left > 0).sum(axis=1).tolist() == [2, 0, 2]
-
-
-def test_what_all_ask_for_is_counted_once_however_often_it_is_read() -> None:
-    cluster = a_cluster(gpus("n1", 8), pods=[asks("a", 2).on("n1"), asks("b", 2).on("n1")])
-    ledger = Ledger(cluster, GpuSharingArgs())
-    for _ in range(2):
-        ledger.refresh()
-        assert ledger.asked == {Demand(0, 1000, 2): 2}
-        cluster.nodes.log.forget()
-
-
-def test_a_pod_that_asks_for_no_device_asks_for_cpu_whatever_its_model() -> None:
-    node = gpus("n1", 2).labels({"nvidia.com/gpu.product": "A100"})
-    cluster = a_cluster(node)
-    ledger = Ledger(cluster, GpuSharingArgs())
-    chooses = {"nodeSelector": {"nvidia.com/gpu.product": "A100"}}
-    plain = pending(cluster, a_pod("x").requests(cpu="2").spec(**chooses))
-    assert ledger.demand(plain.cls) == Demand(2000)
-    asking = pending(cluster, asks("y", 1).spec(**chooses))
-    assert ledger.demand(asking.cls) == Demand(0, 1000, 1, ("A100",))
-    shares = ledger.shares(all_rows(cluster))
-    assert [shares.models[at] for at in shares.model.tolist()] == ["A100"]
-
-
-def test_whoever_fits_on_no_device_is_taken_to_be_on_the_roomiest() -> None:
-    using = [Demand(0, milli, 1) for milli in (500, 700, 600)]
-    assert sorted(held_by(using, 2)) == [0, 300]
-    assert held_by(using, 0) == []

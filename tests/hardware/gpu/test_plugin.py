@@ -2,21 +2,18 @@
 
 import pytest
 
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
+from asched.core.state.facts import Seen
 from asched.hardware.gpu.args import (
-    BEST_FIT,
-    DEVICES_MAX,
     EXPECTING,
     STRATEGIES,
     ExpectedPod,
     GpuSharingArgs,
 )
 from asched.hardware.gpu.ledger import held_by
-from asched.hardware.gpu.plugin import BLOCK_ROWS, GpuSharing
+from asched.hardware.gpu.plugin import GpuSharing
 from asched.hardware.gpu.shares import Demand
-from asched.plugin import Action, Hint, Trigger
 from asched.testing import given, node, pod
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
 from tests.twins import gpu_shares as twin
@@ -83,16 +80,6 @@ def test_a_node_without_a_device_for_the_pod_comes_last(strategy: str) -> None:
     assert (without, free >= without) == (0, True)
 
 
-def test_devices_are_counted_by_their_label_or_else_as_allocatable() -> None:
-    labelled, plain = gpus("labelled", 2), a_node("plain").allocatable({GPU: "3"}, cpu="64")
-    wrong = gpus("wrong", 1).labels({"nvidia.com/gpu.count": "many"})
-    cluster = a_cluster(labelled, plain, wrong, gpus("huge", 10**6))
-    plugin = GpuSharing(GpuSharingArgs(), cluster)
-    plugin.score(pending(cluster, asks("w", 1)), all_rows(cluster), None)
-    shares = plugin._ledger.shares(all_rows(cluster))
-    assert shares.devices.tolist() == [2, 3, 10, DEVICES_MAX]
-
-
 @pytest.mark.parametrize(
     ("using", "left"),
     [
@@ -128,91 +115,6 @@ def test_the_expected_pods_are_learnt_from_those_placed_and_again_after_half_as_
     assert stamps[5] != first
 
 
-def test_all_is_learnt_again_when_a_third_is_gone_or_nothing_was_known() -> None:
-    placed = [asks(f"p{at}", 1, 10).on("n1") for at in range(12)]
-    cluster = a_cluster(gpus("n1", 8), pods=placed)
-    plugin = GpuSharing(GpuSharingArgs(), cluster)
-    info = pending(cluster, asks("w", 1, 10))
-    stamps = [plugin.stamp(info, None)]
-    for one in placed[:5]:
-        cluster.apply(Gone(POD, one.build()))
-        stamps.append(plugin.stamp(info, None))
-    assert stamps[0] == stamps[4]  # 8 of 12 are left
-    assert stamps[5] != stamps[4]
-    for one in placed[5:]:
-        cluster.apply(Gone(POD, one.build()))
-    nothing = plugin.stamp(info, None)
-    assert nothing not in stamps
-    assert plugin.stamp(info, None) == nothing
-
-
-@pytest.mark.parametrize("strategy", sorted(EXPECTING))
-def test_what_is_learnt_is_what_is_placed_and_decides_as_if_it_had_been_given(
-    strategy: str,
-) -> None:
-    placed = [asks(f"p{at}", 1, 47, "1").on("n1") for at in range(3)]
-    placed += [asks(f"q{at}", 1, 0, "2").on("n1") for at in range(5)]
-    nodes = [gpus("n1", 9), gpus("n2", 2), gpus("n3", 2, cpu="3"), gpus("n4", 1)]
-    cluster = a_cluster(*nodes, pods=[*placed, asks("x", 1, 20).on("n2")])
-    given_pods = (
-        ExpectedPod(milli_cpu=1000, devices=1, milli_device=470, weight=3),
-        ExpectedPod(milli_cpu=2000, devices=1, milli_device=1000, weight=5),
-        ExpectedPod(milli_cpu=4000, devices=1, milli_device=200, weight=1),
-    )
-    learning = GpuSharingArgs(strategy=strategy)
-    given_args = GpuSharingArgs(strategy=strategy, workload=given_pods)
-    found = [scores(cluster, asks("w", 1, 30, "1"), args) for args in (learning, given_args)]
-    assert found[0] == found[1]
-    assert len(set(found[0])) > 1
-
-
-@pytest.mark.parametrize("strategy", [one for one in STRATEGIES if one not in EXPECTING])
-def test_who_expects_nobody_learns_nothing(strategy: str) -> None:
-    cluster = a_cluster(gpus("n1", 8))
-    plugin = GpuSharing(GpuSharingArgs(strategy=strategy), cluster)
-    info = pending(cluster, asks("w", 1))
-    before = plugin.stamp(info, None)
-    cluster.apply(Seen(POD, asks("p", 1).on("n1").build()))
-    assert plugin.stamp(info, None) == before
-
-
-def test_who_waits_for_a_device_is_woken_by_pods_that_had_one_and_by_nodes() -> None:
-    cluster = a_cluster(gpus("n1", 1))
-    gone, nodes = GpuSharing(GpuSharingArgs(), cluster).registrations()
-    assert gone.trigger == Trigger(POD.resource, Action.DELETE)
-    offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
-    assert nodes.trigger == Trigger(NODE.resource, offers)
-    assert gone.hint is not None
-    waiting = asks("w", 1).build()
-    for pod_, hint in (
-        (asks("p", 1).on("n1"), Hint.QUEUE),
-        (asks("p", 1, 20).on("n1"), Hint.QUEUE),
-        (asks("p", 1), Hint.SKIP),  # it had no place
-        (a_pod("p").on("n1"), Hint.SKIP),
-    ):
-        assert gone.hint(waiting, pod_.build(), None) is hint
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_many_nodes_have_the_points_that_each_has_alone(strategy: str) -> None:
-    """More than are looked at together; nodes that are alike have the same points."""
-    few = 5
-    many = [gpus(f"n{at}", 2 + at % few) for at in range(2 * BLOCK_ROWS + 3)]
-    pods = [asks(f"p{at}", 1, 47).on(f"n{at}") for at in range(len(many)) if at % few % 2]
-    workload = EXPECTED if strategy in EXPECTING else ()
-    args = GpuSharingArgs(strategy=strategy, workload=workload)
-    found = scores(a_cluster(*many, pods=pods), asks("w", 1, 47), args)
-    first = scores(a_cluster(*many[:few], pods=pods[: few // 2]), asks("w", 1, 47), args)
-    assert found == [first[at % few] for at in range(len(many))]
-
-
-def test_best_fit_is_spread_from_the_worst_to_the_best_that_fit() -> None:
-    cluster = a_cluster(gpus("n1", 1), gpus("n2", 2), gpus("n3", 8), a_node("none"))
-    found = scores(cluster, asks("w", 1), GpuSharingArgs(strategy=BEST_FIT))
-    assert (found[0], found[2], found[3]) == (100, 0, 0)
-    assert 0 < found[1] < 100
-
-
 def test_given_pods_are_not_learnt_over() -> None:
     cluster = a_cluster(gpus("n1", 8))
     plugin = GpuSharing(GpuSharingArgs(workload=EXPECTED), cluster)
@@ -221,31 +123,6 @@ def test_given_pods_are_not_learnt_over() -> None:
     for at in range(5):
         cluster.apply(Seen(POD, asks(f"p{at}", 1, 10).on("n1").build()))
     assert plugin.stamp(info, None) == before
-
-
-def test_only_changed_nodes_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = a_cluster(*(gpus(f"n{at}", 2) for at in range(20)))
-    plugin = GpuSharing(GpuSharingArgs(), cluster)
-    info = pending(cluster, asks("w", 1))
-    plugin.score(info, all_rows(cluster), None)
-    read: list[int] = []
-    ledger = plugin._ledger
-    original = ledger._read
-    monkeypatch.setattr(ledger, "_read", lambda row: (read.append(row), original(row)))
-    cluster.apply(Seen(POD, asks("p", 1).on("n7").build()))
-    plugin.score(info, all_rows(cluster), None)
-    plugin.score(info, all_rows(cluster), None)
-    assert read == [cluster.nodes.row_of["n7"]]
-
-
-def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
-    cluster = a_cluster(gpus("n1", 8))
-    plugin = GpuSharing(GpuSharingArgs(), cluster)
-    for at in range(1, 60):
-        cluster.apply(Seen(POD, asks("p", 1, at).on("n1").build()))
-        plugin._ledger.refresh()
-    assert plugin._ledger.asked.total() == 1
-    assert len(plugin._ledger.asked) == 1
 
 
 @pytest.mark.parametrize("seed", range(5))

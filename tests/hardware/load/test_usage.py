@@ -1,17 +1,14 @@
 """What is known of nodes' use: samples, their age, and whose they are."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
-from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Seen
-from asched.hardware.load.expected import ExpectedUse, scheduled_s
-from asched.hardware.load.metrics import NODE_METRICS, SAMPLES, NodeMetrics
+from asched.hardware.load.expected import ExpectedUse
+from asched.hardware.load.metrics import NODE_METRICS, SAMPLES
 from asched.hardware.load.usage import CPU, MEMORY, STALE_S, Usage
 from tests.hardware.load.worlds import NOW_S, World, a_node, a_pod
 
@@ -112,79 +109,3 @@ def test_expected_use_is_that_of_pods_no_measurement_tells_of_yet() -> None:
     world.measure({"n1": ("100m", "1Gi")}, NOW_S + 50)
     usage.refresh()
     assert asked.by_row().tolist() == [1000]  # the assumed one is measured from NOW_S + 60 on
-
-
-def test_an_amount_that_is_none_is_refused_as_it_is_read() -> None:
-    with pytest.raises(ValueError, match="a lot"):
-        decode(NodeMetrics, {"metadata": {"name": "n1"}, "usage": {"cpu": "a lot", "memory": "1"}})
-    decode(NodeMetrics, {"metadata": {"name": "n1"}})
-
-
-def test_pods_that_went_are_expected_no_more_and_come_again_as_others() -> None:
-    world, usage = measured("100m")
-    pods = [a_pod("p", on="n1"), a_pod("q", on="n1")]
-    for pod in pods:
-        pod["status"] = {}  # nobody tells since when they are there
-    world.add(*pods)
-    asked = ExpectedUse(world.cluster, usage, lambda _: 1000)
-    assert asked.by_row().tolist() == [2000]
-    world.cluster.apply(Gone(POD, decode(Pod, pods[0])))
-    assert asked.by_row().tolist() == [1000]
-    world.cluster.apply(Gone(POD, decode(Pod, pods[1])))
-    assert asked.by_row().tolist() == [0]
-    world.at(NOW_S + 100)
-    world.measure({"n1": ("100m", "1Gi")}, NOW_S + 100)
-    usage.refresh()
-    world.add(pods[0])
-    assert asked.by_row().tolist() == [1000]
-
-
-def test_a_pod_is_expected_until_a_window_after_it_was_scheduled_is_measured() -> None:
-    world, usage = measured("100m")  # up to NOW_S - 15
-    ends_s = NOW_S - 15
-    for name, since_s in (("a", ends_s - 60), ("b", ends_s - 59)):
-        world.add(a_pod(name, on="n1", since_s=since_s))
-    asked = ExpectedUse(world.cluster, usage, lambda _: 1000)
-    assert asked.by_row().tolist() == [1000]
-
-
-def test_one_pod_more_is_counted_on_its_row_alone() -> None:
-    world, usage = measured("100m")
-    for at in range(2, 20):
-        world.add(a_node(f"n{at}"))
-    asked = ExpectedUse(world.cluster, usage, lambda _: 1000)
-    usage.refresh()
-    asked.by_row()
-    passes = asked.full_version, usage.full_version
-    world.add(a_pod("p", on="n5", since_s=NOW_S))
-    world.measure({"n5": ("1", "1Gi")}, NOW_S)
-    usage.refresh()
-    assert asked.by_row().tolist() == [0] * 4 + [1000] + [0] * 14
-    assert (asked.full_version, usage.full_version) == passes
-
-
-SCHEDULED = {"type": "PodScheduled", "status": "True"}
-
-
-@pytest.mark.parametrize(
-    ("conditions", "expected_s"),
-    [
-        (None, NOW_S),
-        ([{**SCHEDULED, "lastTransitionTime": "2027-01-15T07:00:00Z"}], NOW_S - 3600),
-        ([{**SCHEDULED, "status": "False", "lastTransitionTime": "2027-01-15T07:00:00Z"}], NOW_S),
-        ([{**SCHEDULED, "type": "Ready", "lastTransitionTime": "2027-01-15T07:00:00Z"}], NOW_S),
-        ([SCHEDULED], NOW_S),
-        ([{**SCHEDULED, "lastTransitionTime": "lately"}], NOW_S),
-        (
-            [
-                {**SCHEDULED, "lastTransitionTime": "lately"},
-                {**SCHEDULED, "lastTransitionTime": "2027-01-15T07:00:00Z"},
-            ],
-            NOW_S,
-        ),
-    ],
-)
-def test_since_when_a_pod_is_scheduled(conditions: Any, expected_s: float) -> None:
-    pod = a_pod("p", on="n1")
-    pod["status"] = {"conditions": conditions} if conditions else {}
-    assert scheduled_s(decode(Pod, pod), NOW_S) == expected_s

@@ -9,10 +9,9 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from asched.hardware.network.mates import Mates, MatesByGroup
-from asched.hardware.network.plugin import NetworkTopology, NetworkTopologyArgs
 from asched.hardware.network.tree import NOWHERE, Tree
 from asched.plugin import group_key
-from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
+from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
 
 LEVELS = ("block", "rack")
 GROUP = "scheduling.x-k8s.io/pod-group"
@@ -98,43 +97,3 @@ def test_it_is_what_a_look_at_every_pod_tells_and_its_version_moves_with_the_sha
             version, before = told.get(group, (0, []))
             assert version != found.version or before == kept
             told[group] = found.version, kept
-
-
-def test_a_gang_that_grows_is_counted_once_and_its_points_hold_while_it_stays_in_one_rack() -> None:
-    nodes = [a_node(f"n{at}").labels({"block": "a", "rack": str(at % 2)}) for at in range(6)]
-    cluster = a_cluster(*nodes)
-    plugin = NetworkTopology(NetworkTopologyArgs(levels=LEVELS), cluster)
-    waiting = pending(cluster, a_mate(0, "red"))
-    counted: list[str] = []
-    original = Mates._count
-
-    def counting(mates: Mates, uids: list[str]) -> None:
-        uids = list(uids)
-        counted.extend(uids)
-        original(mates, uids)
-
-    stamps = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Mates, "_count", counting)
-        for number in range(1, 101):
-            node = f"n{number % 3 * 2}"  # all in rack 0
-            cluster.apply(Seen(POD, a_mate(number, "red").on(node).build()))
-            stamps.append(plugin.stamp(waiting, None))
-            plugin.score(waiting, all_rows(cluster), None)
-    assert len(counted) == 100
-    assert len(set(stamps)) == 1
-    cluster.apply(Seen(POD, a_mate(101, "red").on("n1").build()))
-    assert plugin.stamp(waiting, None) != stamps[-1]
-
-
-def test_of_a_group_that_is_gone_nothing_is_kept() -> None:
-    cluster = a_cluster(a_node("n1").labels({"block": "a", "rack": "1"}))
-    tree = Tree(cluster, None, "", LEVELS)
-    mates = MatesByGroup(cluster, tree)
-    for number in range(20):
-        mate = a_mate(number, f"crew-{number}").on("n1").build()
-        cluster.apply(Seen(POD, mate))
-        tree.refresh()
-        assert mates.of(group_key(mate)).total == 1
-        cluster.apply(Gone(POD, mate))
-    assert len(mates._known) == 0

@@ -173,15 +173,6 @@ def test_single_pods_fill_domains_that_are_in_use() -> None:
     assert world.schedule(pod("next", cpu=2)).node == "b2"  # b1 is full, its block is in use
 
 
-def test_pods_of_a_group_go_near_the_others() -> None:
-    world = a_world({"a1": ("a/1", 2), "a2": ("a/2", 4), "b1": ("b/1", 8)})
-    world.add(pod("w", cpu=2, on="a1", labels={GROUP: "crew"}))
-    metadata = {"name": "crew", "namespace": "default"}
-    group = {"metadata": metadata, "spec": {"minMember": 1}}
-    world._settle([Seen(COSCHEDULING_GROUP, decode(CoschedulingGroup, group))])
-    assert world.schedule(pod("next", cpu=1, labels={GROUP: "crew"})).node == "a2"
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -1,15 +1,13 @@
 """One tree from four sources: random clusters told in four ways have the same domains."""
 
 import random
-from collections.abc import Sequence
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
@@ -20,12 +18,10 @@ from asched.hardware.network.sources import (
     HyperNode,
     Topology,
 )
-from asched.hardware.network.tree import NOWHERE, Shares, Tree
-from tests import builders
+from asched.hardware.network.tree import NOWHERE, Tree
 
 Json = dict[str, Any]
 TREES, SEEDS = 25, range(4)
-LEVELS = ("block", "rack")
 
 
 def random_places(rng: random.Random, levels: int) -> dict[str, list[str]]:
@@ -149,121 +145,6 @@ def test_hyper_nodes_in_circles_and_broken_patterns_do_no_harm() -> None:
     tree = Tree(cluster, HYPER_NODE, "", ())
     assert canonical(tree) == [[0]]
     assert tree.paths == [[("a",)]]
-
-
-def in_use(cluster: Cluster, levels: Sequence[str]) -> list[dict[Any, int]]:
-    """By level, domain -> hundredths of its CPU that are asked for; by a look at all there is."""
-    sums: list[dict[Any, list[int]]] = [{} for _ in levels]
-    for row, node in cluster.nodes.nodes():
-        pods = cluster.pods_on(row).values()
-        for level in range(len(path_of(node, levels))):
-            found = sums[level].setdefault(path_of(node, levels)[: level + 1], [0, 0])
-            found[0] += sum(pod.cls.requests["cpu"] for pod in pods)
-            found[1] += 1000 * int(node.status.allocatable["cpu"])
-    return [
-        {path: min(100, 100 * asked // max(offered, 1)) for path, (asked, offered) in one.items()}
-        for one in sums
-    ]
-
-
-def path_of(node: Node, levels: Sequence[str]) -> tuple[str, ...]:
-    return tuple(node.labels[key] for key in takewhile(node.labels.__contains__, levels))
-
-
-def something_else(rng: random.Random, cluster: Cluster, number: int) -> None:
-    """A node or a pod comes, changes or goes, or the levels are others."""
-    name = f"n{rng.randrange(12)}"
-    match rng.randrange(12):
-        case 0:
-            keys = rng.choice(((), ("block",), LEVELS, LEVELS, LEVELS[::-1]))
-            levels = {"levels": [{"nodeLabel": key} for key in keys]} if keys else {}
-            told = {"metadata": {"name": "t"}, "spec": levels}
-            cluster.apply(Seen(KUEUE_TOPOLOGY, decode(Topology, told)))
-        case 1 if name in cluster.nodes.row_of:
-            cluster.apply(Gone(NODE, cluster.node_of(name)))
-        case 1 | 2 | 3 | 4:
-            labels = {key: str(rng.randrange(3)) for key in LEVELS if rng.random() < 0.9}
-            node = builders.a_node(name).labels(labels).allocatable(cpu=rng.choice("0124"))
-            cluster.apply(Seen(NODE, node.build()))
-        case 5 | 6 if cluster.placed:
-            cluster.apply(Gone(POD, cluster.placed[rng.choice(sorted(cluster.placed))].pod))
-        case _:
-            pod = builders.a_pod(f"p{number}").requests(cpu=f"{rng.randrange(1500)}m").on(name)
-            cluster.apply(Seen(POD, pod.build()))
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_what_is_kept_is_what_a_look_at_all_tells_and_versions_move_with_it(seed: int) -> None:
-    rng, cluster = random.Random(seed), Cluster()
-    tree = Tree(cluster, KUEUE_TOPOLOGY, "t", ())
-    shares = Shares(cluster, tree)
-    told: dict[Any, Any] = {}
-    for number in range(200):
-        something_else(rng, cluster, number)
-        if rng.random() < 0.5:
-            continue
-        shares.refresh()
-        topology = cluster.get(KUEUE_TOPOLOGY, "t")
-        levels = [one.node_label for one in (topology and topology.spec.levels) or ()]
-        expected = in_use(cluster, levels)
-        kept = [
-            dict(zip(paths, points.tolist(), strict=False))
-            for paths, points in zip(tree.paths, shares.points, strict=True)
-        ]
-        empty = [dict.fromkeys(one, 0) for one in kept]  # of those that nobody is in
-        assert kept == [{**none, **one} for none, one in zip(empty, expected, strict=True)]
-        where = [
-            [paths[number] if number != NOWHERE else None for number in column]
-            for paths, column in zip(tree.paths, tree.domains.tolist(), strict=True)
-        ]
-        assert where == [
-            [
-                path[: level + 1] if len(path) > level else None
-                for path in (path_of(n, levels) if n else () for n in cluster.nodes.node_at)
-            ]
-            for level in range(len(levels))
-        ]
-        assert told.setdefault(tree.version, where) == where
-        assert told.setdefault((shares.version, tree.full_version), expected) == expected
-
-
-def test_what_did_not_change_is_neither_read_nor_made_again() -> None:
-    cluster = Cluster()
-    told = {"metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": "block"}]}}
-    cluster.apply(Seen(KUEUE_TOPOLOGY, decode(Topology, told)))
-    for at in range(20):
-        cluster.apply(Seen(NODE, a_node(f"n{at}", [str(at % 4)], ["block"])))
-    tree = Tree(cluster, KUEUE_TOPOLOGY, "t", ())
-    shares = Shares(cluster, tree)
-    shares.refresh()
-    before = tree.source, tree.version, tree.full_version, shares.full_version, shares.version
-    cluster.apply(Seen(POD, builders.a_pod("p").requests(cpu="3").on("n1").build()))
-    shares.refresh()
-    assert shares.points[0].tolist() == [0, 15, 0, 0]
-    now = tree.source, tree.version, tree.full_version, shares.full_version, shares.version
-    assert now[0] is before[0]
-    assert now[1:4] == before[1:4]
-    assert now[4] != before[4]
-    cluster.apply(Seen(POD, builders.a_pod("q").requests(cpu="10m").on("n1").build()))
-    shares.refresh()
-    assert shares.version == now[4]  # no hundredth more
-
-
-def test_domains_that_nobody_is_in_any_more_are_forgotten_now_and_then() -> None:
-    """There are never more than twice those that there could be, and all is seldom made anew."""
-    cluster = Cluster()
-    nodes = 10
-    for at in range(nodes):
-        cluster.apply(Seen(NODE, a_node(f"n{at}", ["a", "1"], list(LEVELS))))
-    tree = Tree(cluster, None, "", LEVELS)
-    tree.refresh()
-    bound, most = 2 * (2 * nodes + 1), 0
-    for number in range(200):
-        cluster.apply(Seen(NODE, a_node("n3", [f"b{number}", "1"], list(LEVELS))))
-        tree.refresh()
-        most = max(most, sum(map(len, tree.paths)))
-    assert bound - 1 <= most <= bound
-    assert tree.full_version <= 1 + 200 * 2 // (bound - 4)
 
 
 def test_domains_are_columns_of_numbers() -> None:

@@ -39,26 +39,10 @@ def hami_world(*nodes) -> World:
     return given(nodes, plugins=[HamiVGPU], args=IGNORED)
 
 
-def lock_of(world: World, name: str = "n1") -> str:
-    return world._nodes[name]["metadata"]["annotations"].get(LOCK, "")
-
-
 def release(world: World, name: str = "n1") -> None:
     stored = world._nodes[name]
     stored["metadata"]["annotations"].pop(LOCK, None)
     world.add(stored)
-
-
-def test_a_pod_is_told_of_its_devices_before_it_is_bound() -> None:
-    world = hami_world(hami_node("n1"))
-    assert world.schedule(sharing("web", number=2)).node == "n1"
-    told = world._pods["default/web"]["metadata"]
-    devices = "n1-0,NVIDIA,500,0:n1-1,NVIDIA,500,0:;"
-    assert told["annotations"]["hami.io/vgpu-devices-to-allocate"] == devices
-    assert told["annotations"]["hami.io/vgpu-devices-allocated"] == devices
-    assert told["annotations"]["hami.io/bind-phase"] == "allocating"
-    assert told["labels"]["hami.io/vgpu-node"] == "n1"
-    assert lock_of(world) == f"{rfc3339(world.now_s)},default,web"
 
 
 def test_the_next_pod_waits_until_the_plugin_has_let_go_of_the_lock() -> None:
@@ -92,38 +76,6 @@ def test_a_lock_is_heeded_while_it_is_young_and_its_pod_is_there(
     text = lock.format(now=rfc3339(world.now_s), old=rfc3339(world.now_s - 301))
     world.add(hami_node("n1", **{LOCK: text}))
     assert (world.schedule(sharing("web")).node == "") == is_heeded
-
-
-def test_devices_and_lock_are_given_back_if_the_binding_fails(monkeypatch) -> None:
-    from asched.core.framework.effects import Bind
-    from asched.core.state.facts import Refused
-
-    world = hami_world(hami_node("n1", gpus=1))
-    usual = World._performed
-
-    def refusing(self, effect):
-        if isinstance(effect, Bind) and effect.pod.name == "first":
-            return [Refused(effect.id, 500, "no")]
-        return usual(self, effect)
-
-    monkeypatch.setattr(World, "_performed", refusing)
-    assert world.schedule(sharing("first", memory=1000)).node == ""
-    told = world._pods["default/first"]["metadata"]
-    assert not [key for key in told["annotations"] if key.startswith("hami.io/")]
-    assert not told["labels"]
-    assert lock_of(world) == ""
-    assert world.schedule(sharing("second", memory=1000)).node == "n1"
-
-
-def test_a_pod_that_others_bound_without_a_word_may_have_any_device() -> None:
-    world = hami_world(hami_node("n1"))
-    world.add(sharing("silent", memory=600, on="n1"))
-    assert world.schedule(sharing("large", memory=500)).node == ""
-    assert world.schedule(sharing("small", memory=400)).node == "n1"
-    world.remove(world._pods["default/silent"])
-    world.wait(60)
-    release(world)
-    assert world.outcome("large").node == "n1"
 
 
 def test_pods_with_other_annotations_do_not_wait_for_each_other() -> None:

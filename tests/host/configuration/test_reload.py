@@ -12,7 +12,6 @@ from aiohttp import web
 from asched.core.model.kinds import NODE, POD_GROUP
 from asched.host.assemble import Parts, build_machine
 from asched.host.clock import counter_s
-from asched.host.configuration import reload
 from asched.host.configuration.file import load_config
 from asched.host.configuration.reload import Reloader, Wanted
 from asched.host.extenders import Consultants
@@ -259,59 +258,6 @@ async def test_what_was_fixed_at_the_start_waits_for_the_next(tmp_path, caplog):
         )
 
 
-async def test_the_rate_of_requests_is_followed(tmp_path):
-    async with a_world(tmp_path, ONE) as world:
-        assert await world.write(ONE + "clientConnection: {qps: 3, burst: 7}\n")
-
-        dispatcher = world.scheduler.dispatcher
-        for rate in (dispatcher.rates.of(is_event=flag) for flag in (False, True)):
-            assert (rate._qps, rate._burst) == (3, 7)
-
-
-async def test_other_extenders_are_asked_from_the_next_cycle_on(tmp_path):
-    gate = asyncio.Event()
-    async with (
-        an_extender("n1", gate=gate) as old,
-        an_extender("n2") as new,
-        a_world(tmp_path, with_extender(old)) as world,
-    ):
-        for name in ("n1", "n2"):
-            world.server.create("nodes", a_node(name))
-        world.server.create("pods", a_pod("begun", "one"))
-        await world.until(lambda: len(old.asked) == 1)
-        world.server.create("pods", a_pod("parked", "one"))
-        await world.until(lambda: len(world.scheduler.machine._parked) == 1)
-
-        assert await world.write(with_extender(new))
-        gate.set()
-
-        await world.until(lambda: world.bound() == {"begun", "parked"})
-        assert (world.node_of("begun"), world.node_of("parked")) == ("n1", "n2")
-        assert (len(old.asked), len(new.asked)) == (1, 1)
-
-
-async def test_a_pod_that_waits_for_extenders_leaves_with_its_profile_and_returns_with_it(tmp_path):
-    gate = asyncio.Event()
-    async with (
-        an_extender("n1", gate=gate) as extender,
-        a_world(tmp_path, with_extender(extender, text=BOTH)) as world,
-    ):
-        world.server.create("nodes", a_node("n1"))
-        world.server.create("pods", a_pod("begun", "one"))
-        await world.until(lambda: len(extender.asked) == 1)
-        world.server.create("pods", a_pod("parked", "two"))
-        await world.until(lambda: len(world.scheduler.machine._parked) == 1)
-
-        assert await world.write(with_extender(extender, text=ONE))
-        gate.set()
-        await world.until(lambda: world.bound() == {"begun"})
-        await world.until(lambda: not world.scheduler.machine._parked)
-        assert not world.queued()
-
-        assert await world.write(with_extender(extender, text=BOTH))
-        await world.until(lambda: world.bound() == {"begun", "parked"})
-
-
 async def test_new_extenders_are_sent_whole_nodes_that_nobody_kept_before(tmp_path):
     async with an_extender("n2") as new, a_world(tmp_path, ONE) as world:
         for name in ("n1", "n2"):
@@ -333,18 +279,6 @@ async def test_new_extenders_are_sent_whole_nodes_that_nobody_kept_before(tmp_pa
         assert world.consultants.originals.count(NODE) == 0
 
 
-async def test_what_a_new_extender_is_sent_must_be_had(tmp_path, monkeypatch):
-    monkeypatch.setattr(reload, "LIST_S", 0.05)
-    async with an_extender("n1") as new, a_world(tmp_path, ONE) as world:
-
-        async def never(kinds):
-            await asyncio.Event().wait()
-
-        monkeypatch.setattr(world.scheduler, "list_again", never)
-        assert not await world.write(with_extender(new, knows_nodes="false"))
-        assert world.counted("refused") == 1
-
-
 async def test_extenders_whose_certificates_are_not_there_are_refused(tmp_path):
     async with an_extender("n1") as old, a_world(tmp_path, with_extender(old)) as world:
         tls = "tlsConfig: {caFile: /nonexistent/ca}, enableHTTPS: true"
@@ -356,15 +290,6 @@ async def test_extenders_whose_certificates_are_not_there_are_refused(tmp_path):
             world.server.create("nodes", a_node(name))
         world.server.create("pods", a_pod("mine", "one"))
         await world.until(lambda: world.node_of("mine") == "n1")
-
-
-async def test_a_pod_that_extenders_refused_in_vain_is_remembered_while_they_stay(tmp_path):
-    async with an_extender("n1") as old, a_world(tmp_path, with_extender(old)) as world:
-        chain = world.scheduler.machine.context.runners["one"]._extenders
-        assert await world.write(with_extender(old, text=BOTH))
-        assert world.scheduler.machine.context.runners["two"]._extenders is chain
-        assert await world.write(BOTH)
-        assert world.scheduler.machine.context.runners["one"]._extenders is None
 
 
 async def test_pod_groups_are_followed_once_a_profile_knows_gangs(tmp_path):
@@ -468,12 +393,3 @@ async def test_a_plugin_that_is_gone_is_refused_while_a_profile_names_it(tmp_pat
         assert not await world.reloader.reload()
         assert world.counted("refused") == 1
         assert await world.write(ONE)
-
-
-async def test_new_plugin_files_are_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr(reload, "LOOK_S", 0.01)
-    async with a_world(tmp_path, ONE) as world:
-        world.scheduler.tasks.spawn("configuration", world.reloader.follow())
-        (world.plugins / "picky.py").write_text(PICKY.replace("NODE", "n1"))
-        await world.until(lambda: world.counted("applied") == 1)
-        assert "Picky" in world.reloader._current.plugins.plugins

@@ -176,16 +176,6 @@ def test_an_amount_that_drifted_is_counted_anew(world: World) -> None:
     assert (found.resource, found.key, found.what) == ("nodes", "node-1", What.COUNT)
 
 
-def test_a_pod_that_is_not_counted_on_its_node_is_counted(world: World) -> None:
-    cluster = world.parts.cluster
-    (info,) = cluster.placed.values()
-    cluster._unplace(info)
-
-    (found,) = audited(world)
-
-    assert (found.key, found.what) == ("default/web", What.COUNT)
-
-
 def test_a_pod_that_is_counted_and_unknown_is_counted_no_more(world: World) -> None:
     cluster = world.parts.cluster
     cluster.apply(Seen(POD, a_pod("ghost").requests(cpu="1").on("node-1").build()))
@@ -194,31 +184,6 @@ def test_a_pod_that_is_counted_and_unknown_is_counted_no_more(world: World) -> N
     (found,) = audited(world)
 
     assert (found.key, found.what) == ("default/ghost", What.COUNT)
-
-
-def test_several_thousand_that_were_missed_are_listed_anew(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("asched.ops.audit.objects.SUSPECTS_MAX", 10)
-    for number in range(20):
-        pod = a_pod(f"ghost-{number}").on("node-2").build()
-        world.parts.cluster.apply(Seen(POD, pod))
-    lists = world.acting.scheduler.reflectors[POD].list_count
-
-    (found,) = audited(world)
-
-    assert found.key == "*"
-    assert world.acting.scheduler.reflectors[POD].list_count == lists + 1
-
-
-def test_what_a_slow_stream_has_not_told_yet_is_no_difference(world: World) -> None:
-    """It is seen in the list long before, and again after."""
-    world.acting.wire.streams  # noqa: B018 - those that are open now will lag
-    for stream in world.acting.wire.streams.values():
-        stream._lag_s = 12.0
-    world.server.create("pods", pod_manifest("late", "1"))
-
-    assert audited(world) == []
 
 
 def test_what_moves_meanwhile_is_no_difference(world: World) -> None:

@@ -11,9 +11,7 @@ from asched.core.framework.effects import Bind, Effect
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Bound, Fact, Refused, Seen, Unknown
 from asched.host.user_plugins.catalogue import Catalogue, of_class
-from asched_lab.replay import anonymous
 from asched_lab.replay.anonymous import anonymize
-from asched_lab.replay.pseudonyms import Pseudonyms
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.replay import replay
 from asched_lab.sim.scenario import play
@@ -122,34 +120,3 @@ def test_simulated_lives_decide_the_same(name: str, tmp_path: Path) -> None:
 
     assert done.differs is None
     assert replay(Recording(tmp_path / "out"), catalogue).is_equal
-
-
-def test_a_rule_that_is_blind_under_pseudonyms_is_noticed(
-    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Labels are told apart in selectors and on nodes: nothing matches any more."""
-    key = Pseudonyms._key
-    calls = iter(range(1_000_000))
-
-    def blind(self, text, name):  # type: ignore[no-untyped-def]
-        return f"{key(self, text, name)}-{next(calls)}"
-
-    monkeypatch.setattr(Pseudonyms, "_key", blind)
-
-    done = anonymize(recording, tmp_path / "out", NOBODY)
-
-    assert done.differs is not None
-    turn, then, _ = done.differs
-    assert turn > 0
-    assert then
-
-
-def test_what_fails_leaves_no_half_of_it(
-    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(anonymous, "asked_for", lambda _: 1 / 0)
-
-    with pytest.raises(ZeroDivisionError):
-        anonymize(recording, tmp_path / "out", NOBODY)
-
-    assert not (tmp_path / "out").exists()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from asched.ops.recording import file
 from asched.ops.recording.file import FILES_KEPT, FullError, LineReader, RecordingFile, numbered
 
 BYTES_MAX = 1 << 20
@@ -127,15 +126,3 @@ def test_a_link_that_somebody_laid_is_not_followed(tmp_path: Path) -> None:
     written(tmp_path / "r", lines(3)).close()
 
     assert (tmp_path / "precious").read_text() == "precious"
-
-
-def test_frames_are_packed_before_they_grow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(file, "FRAME_BYTES", 100)
-    made = RecordingFile(tmp_path / "r", BYTES_MAX)
-    for line in lines(50):
-        made.add(line)
-
-    assert made._lines_bytes < 100
-    made.close()

@@ -45,24 +45,3 @@ def test_the_pod_that_no_node_takes_is_named() -> None:
     told = one_gang(play.machine.context, "default/crew")
     assert told is not None
     assert told["rejected"] == "default/large", told
-
-
-def test_pods_are_told_by_where_they_are() -> None:
-    """Those without a place first: they are what somebody looks for."""
-    play = a_play(room("n1", 4))
-    play.turn(Seen(COSCHEDULING_GROUP, a_group("crew", 2)))
-    for name in "ab":
-        play.see(a_member(name, "crew", cpu="1"))
-    play.see(a_member("large", "crew", cpu="8"))
-    play.see(a_member("later", "crew").gated("later"))
-
-    told = one_gang(play.machine.context, "default/crew")
-    assert told is not None
-    assert (told["unplaced"], told["placed"], told["held"]) == (2, 2, 0)
-    places = [(one["pod"], one["place"], one["node"]) for one in told["pods"]]
-    assert sorted(places[:2]) == [
-        ("default/large", "unschedulable", ""),
-        ("default/later", "gated", ""),
-    ]
-    assert sorted(places[2:]) == [("default/a", "placed", "n1"), ("default/b", "placed", "n1")]
-    assert told["rejected"] == "default/large"

@@ -4,13 +4,10 @@ import math
 import random
 from itertools import pairwise
 
-import pytest
-
 from asched.serve.telemetry.component_metrics import OwnMetrics
 from asched.serve.telemetry.instruments import Families
 from asched.serve.telemetry.reports import Reports
-from asched.serve.view import pulse
-from asched.serve.view.pulse import COLUMNS, Pulse, quantile
+from asched.serve.view.pulse import Pulse, quantile
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 
@@ -80,20 +77,6 @@ def test_metrics_that_were_reset_begin_at_zero() -> None:
         metrics.pod_scheduled("asched", 1, 0.015, was_flushed=False)
     made.beat(4.0, 1e9 + 4)
     assert (last(made)["bound"], last(made)["waitP50"]) == (2.0, 0.015)
-
-
-def test_whoever_has_beats_is_told_the_later_ones_and_old_ones_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pulse, "BEATS_MAX", 5)
-    made, _, _ = a_pulse()
-    for number in range(1, 10):
-        made.beat(2.0 * number, 1e9)
-    assert made.told()["seq"] == [6, 7, 8, 9, 10]
-    assert made.told(8)["seq"] == [9, 10]
-    assert made.told(10) == {**{name: [] for name in COLUMNS}, "everySeconds": pulse.EVERY_S}
-    assert made.told(99)["seq"] == []
-    assert made.told(-7)["seq"] == [6, 7, 8, 9, 10]
 
 
 def test_a_quantile_is_within_a_bucket_of_that_of_the_observations() -> None:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from asched.core.dra.cel import program
 from asched.core.dra.cel.errors import CelError, CelRuntimeError, CelSyntaxError
-from asched.core.dra.cel.program import Programs, compile_expression, device_variable
+from asched.core.dra.cel.program import compile_expression, device_variable
 from asched.core.model.claim import Device
 from asched.core.model.decode import decode
 
@@ -239,41 +238,3 @@ SHARED = f"cel.bind(a, {TEXTS}, cel.bind(b, [a,a,a,a,a,a,a,a], {NINE}))"
 def test_what_is_short_to_write_and_long_to_find_out_is_cut_off(text: str) -> None:
     with pytest.raises(CelRuntimeError, match="cost limit"):
         evaluate(text)
-
-
-def test_programs_that_were_not_asked_for_longest_go_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By their lengths: whatever makes no sense takes room, too, and one is always kept."""
-    texts = [f'device.driver == "{letter}"' for letter in "abcd"] + ["nonsense(" + "x" * 11]
-    assert len({len(text) for text in texts}) == 1
-    each = program.PROGRAM_BYTES + program.CHARACTER_BYTES * len(texts[0])
-    monkeypatch.setattr(program, "PROGRAMS_BYTES_MAX", 3 * each)
-    programs = Programs()
-    assert programs.bytes == 0
-    made = {text: programs.of(text) for text in texts[:3]}
-    assert programs.bytes == 3 * each
-    assert programs.of(texts[0]) is made[texts[0]]
-    assert isinstance(programs.of(texts[4]), CelError)
-    assert programs.bytes == 3 * each
-    assert programs.of(texts[0]) is made[texts[0]], "it was asked for lately"
-    assert programs.of(texts[2]) is made[texts[2]]
-    assert programs.of(texts[1]) is not made[texts[1]]
-    monkeypatch.setattr(program, "PROGRAMS_BYTES_MAX", each - 1)
-    last = programs.of(texts[3])
-    assert programs.of(texts[3]) is last
-    assert programs.bytes == each
-
-
-def test_a_device_without_anything_shows_empty_maps() -> None:
-    shown = device_variable("d", Device(name="x"))
-    assert shown == {
-        "driver": "d",
-        "attributes": {},
-        "capacity": {},
-        "allowMultipleAllocations": False,
-    }
-
-
-def test_a_program_knows_its_expression() -> None:
-    assert compile_expression("true").expression == "true"

@@ -12,7 +12,6 @@ from asched.core.dra.cel.values import (
     NOTHING,
     SEMVER_LENGTH_MAX,
     UINT_MAX,
-    DefaultMap,
     Optional,
     Quantity,
     Semver,
@@ -142,52 +141,3 @@ def test_numbers_stay_within_their_bounds() -> None:
     assert is_number(1.5)
     assert not is_number(True)
     assert isinstance(parse_quantity(1), Quantity)
-
-
-ALIKE = [
-    [[], {}, DefaultMap({}), "", 0, False, None, NOTHING],
-    [[1, 2], [1.0, Uint(2)], [1, 3], [2, 2], [1], [1, 2, 3], (1, 2)],
-    [{"a": 1}, DefaultMap({"a": 1.0}), {"a": 2}, {"b": 1}, {"a": 1, "b": 1}, {}],
-    [{"a": [1, {"b": 2}]}, {"a": [1.0, {"b": Uint(2)}]}, {"a": [1, {"b": 3}]}],
-    [Optional(True, [1]), Optional(True, [1.0]), Optional(True, [2]), NOTHING, Optional(False)],
-    [True, 1, Uint(1), 1.0, "1", b"1"],
-    [Type("int"), Type("int"), Type("uint")],
-    [float("nan"), float("nan")],
-]
-
-
-def kind_of(value: Any) -> type:
-    """Numbers are of one kind, as maps are."""
-    kinds = (bool, int | float, list, dict, Optional)
-    return next((kind for kind in kinds if isinstance(value, kind)), type(value))  # type: ignore[arg-type, return-value]
-
-
-def alike(left: Any, right: Any) -> bool:
-    """Piece by piece."""
-    if kind_of(left) != kind_of(right):
-        return False
-    if isinstance(left, list):
-        return len(left) == len(right) and all(
-            alike(left[at], right[at]) for at in range(len(left))
-        )
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(alike(left[key], right[key]) for key in left)
-    if isinstance(left, Optional):
-        return left.is_present == right.is_present and alike(left.value, right.value)
-    return bool(left == right)
-
-
-@pytest.mark.parametrize("values", ALIKE)
-def test_equality_goes_through_lists_maps_and_optionals(values: list[Any]) -> None:
-    for left in values:
-        for right in values:
-            assert equals(left, right) is alike(left, right), (left, right)
-
-
-def test_prereleases_are_compared_mark_by_mark() -> None:
-    """Numbers as numbers and before words; two that are equal are neither before nor after."""
-    orders = [parse_semver(f"1.0.0-{mark}") for mark in ("2", "10", "a", "a.1", "a.a")]
-    assert None not in orders
-    keys = [version.order for version in orders if version is not None]
-    assert keys == sorted(keys)
-    assert len(set(keys)) == 5

@@ -252,21 +252,6 @@ def test_a_coroutine_that_does_not_end_costs_its_pod_an_attempt(point: str) -> N
     assert f"{point} took longer than 0.02 s" in outcome.message
 
 
-def test_a_coroutine_that_has_bound_before_its_time_was_up_has_bound() -> None:
-    """What the pod says counts, not how the coroutine ended."""
-    made: list[World] = []
-
-    async def bind(_self: Any, pod: Any, node: Any) -> None:
-        made[0]._pods[pod.key]["spec"]["nodeName"] = node.name
-        await asyncio.Event().wait()
-
-    mine = plugin(bind=bind, bind_timeout_s=0.02)
-    profile = {"bind": {"enabled": [{"name": "Mine"}], "disabled": [{"name": "*"}]}}
-    made.append(given(ONE_NODE, plugins=[mine], profile=profile))
-    made[0].schedule(pod("web"))
-    assert "Normal Scheduled: Successfully assigned default/web to n1" in made[0].events
-
-
 def test_every_late_method_has_a_deadline_of_its_own() -> None:
     class Mine:
         bind_timeout_s = 5

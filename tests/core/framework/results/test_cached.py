@@ -132,16 +132,6 @@ def test_one_row_that_differs_by_its_own_rule_ends_uniformity() -> None:
     assert not kept.is_clear
 
 
-def test_work_is_counted() -> None:
-    cluster = cluster_of(8, 8, 8)
-    kept = verdict(cluster, Cpus())
-    refreshed(cluster, kept)
-    offer(cluster, n0=2, n1=2)
-    refreshed(cluster, kept)
-    work = kept._work
-    assert (work.full_passes, work.row_passes, work.rows) == (1, 1, 5)
-
-
 def test_some_rows_may_be_all_that_is_asked_about() -> None:
     cluster, plugin = cluster_of(2, 2, 8), Cpus()
     kept = verdict(cluster, plugin)

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from asched.core.framework.results import nominated_amounts
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.nominated_amounts import NominatedAmounts, wanted_by
 from asched.core.framework.results.prepared import Work
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.quantity import INT64_MAX
-from asched.core.state.change_log import RowLog
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import ALL_ASPECTS, Aspect
 from asched.core.state.nominated import Nominator
@@ -93,28 +91,6 @@ def test_who_has_its_place_by_now_is_promised_nothing() -> None:
     assert again.cpu(0) == [0], "placed, whatever the nominator still says"
 
 
-def test_pods_that_are_placed_elsewhere_are_not_looked_through(monkeypatch: Any) -> None:
-    scene = Scene(8, 8)
-    scene.promise("a", "n0")
-    assert scene.cpu(0) == [1000, 0]
-    asked: list[int] = []
-    rows = RowLog.rows
-
-    def counted(self: RowLog, cursor: int, aspects: int) -> tuple[int, ...] | None:
-        asked.append(cursor)
-        return rows(self, cursor, aspects)
-
-    monkeypatch.setattr(RowLog, "rows", counted)
-    for number in range(5):
-        pod = a_pod(f"other-{number}").requests(cpu="1m")
-        scene.cluster.assume(pending(scene.cluster, pod), "n1")
-        assert scene.cpu(0) == [1000, 0]
-    assert not asked
-    scene.cluster.apply(Gone(NODE, a_node("n0").build()))
-    assert scene.cpu(0) == [0, 0]
-    assert len(asked) == 1
-
-
 def test_a_node_that_goes_and_comes_keeps_its_promises() -> None:
     scene = Scene(8, 8)
     scene.promise("a", "n1")
@@ -154,17 +130,6 @@ def test_sums_stay_within_64_bits_and_name_what_nodes_name() -> None:
     assert wanted_by([huge, huge], scene.cluster.nodes) == {1: INT64_MAX}
 
 
-def test_layers_that_were_unused_for_longest_go(monkeypatch: Any) -> None:
-    monkeypatch.setattr(nominated_amounts, "BYTES_MAX", 0)
-    monkeypatch.setattr(nominated_amounts, "KEPT_MIN", 2)
-    scene = Scene(8)
-    first, second = scene.amounts.layer(1), scene.amounts.layer(2)
-    assert scene.amounts.layer(1) is first
-    scene.amounts.layer(3)
-    assert scene.amounts.layer(1) is first
-    assert scene.amounts.layer(2) is not second
-
-
 def test_a_filter_is_asked_supposing_them_there_and_only_about_their_rows() -> None:
     scene = Scene(2, 2, 2)
     plugin = Free()
@@ -188,17 +153,3 @@ def test_a_filter_is_asked_supposing_them_there_and_only_about_their_rows() -> N
     asked = len(plugin.asked)
     codes()
     assert plugin.asked[asked:] == [1], "nobody is nominated to n0: the filter itself is asked"
-
-
-def test_answers_for_other_requests_make_room_for_each_other(monkeypatch: Any) -> None:
-    monkeypatch.setattr(nominated_amounts, "CODES_BYTES_MAX", 0)
-    monkeypatch.setattr(nominated_amounts, "KEPT_MIN", 1)
-    scene = Scene(2)
-    scene.promise("a", "n0")
-    pod, layer = pending(scene.cluster, a_pod()), scene.amounts.layer(0)
-    kept = [CachedVerdict(scene.cluster.nodes, prepared(Free(), scene.cluster), Work())] * 1
-    kept.append(CachedVerdict(scene.cluster.nodes, prepared(Free(), scene.cluster), Work()))
-    for verdict in kept:
-        verdict.refresh(pod)
-        layer.codes(verdict, pod)
-    assert len(layer._codes) == 1

@@ -8,7 +8,7 @@ from asched.core.framework.results.nominated_filter import first_rejection, is_p
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
 from tests.builders import a_node, a_pod
-from tests.core.preemption.stage import RandomStage, Stage, a_high, a_low
+from tests.core.preemption.stage import RandomStage, Stage, a_high
 
 
 def by_trial(stage: Stage, pod: Pod) -> dict[int, Status]:
@@ -29,29 +29,6 @@ def by_trial(stage: Stage, pod: Pod) -> dict[int, Status]:
         if status is not None:
             refused[row] = status
     return refused
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_judging_all_rows_at_once_agrees_with_a_trial_of_each(seed: int) -> None:
-    stage = RandomStage(seed)
-    nominated_pods = stage.runner.nominated_pods
-    for _ in range(12):
-        pod = stage.preemptor() if stage.rng.random() < 0.7 else stage.pod(stage._pod(0))
-        if stage.rng.random() < 0.3:
-            stage.nominator.add(pod, "n0")
-        found = stage.attempt(pod)
-        info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
-        assert is_plain(info, state)
-        wanted = by_trial(stage, pod)
-        feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
-        assert nominated_pods.judge(info, state) == feasible
-        rejection = found if isinstance(found, Rejection) else _explained(stage, pod)
-        assert {row: rejection.status_at(row) for row in wanted} == wanted
-        for row in state.feasible.nonzero()[0].tolist():
-            assert nominated_pods.judge_row(info, state, row) == feasible.get(row)
-            assert nominated_pods.status_with(info, state, row) == feasible.get(row)
-        for change in (stage.promise, stage.promise, stage.keep, stage.change):
-            change()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -108,11 +85,6 @@ def test_kept_trials_follow_counts_that_turn_no_verdict_by_themselves() -> None:
         stage.pod(a_pod("there").labels(app="web").on("n1"))
 
 
-def _explained(stage: Stage, pod: Pod) -> Rejection:
-    info = stage.info(pod)
-    return stage.runner.rejection(info, stage.runner.cache.state_of(info), {})
-
-
 def test_a_class_that_looks_at_ports_is_judged_by_trials() -> None:
     stage = Stage()
     stage.nodes(a_node("n1"), a_node("n2"))
@@ -132,31 +104,6 @@ def test_a_less_important_nominated_pod_does_not_count() -> None:
     stage.wait_for(a_high("less", priority=10), "n1")
     assert stage.attempt(stage.pod(a_high("more"))).node == "n1"
     assert isinstance(stage.attempt(stage.pod(a_high("equal", priority=10))), Rejection)
-
-
-def test_many_nominated_rows_cost_one_pass_and_then_the_changed_ones(monkeypatch) -> None:
-    stage = Stage()
-    for number in range(40):
-        stage.nodes(a_node(f"n{number}").allocatable(cpu="4"))
-        stage.wait_for(a_high(f"waits{number}", cpu="3"), f"n{number}")
-    fit = stage.runner.profile.plugins["NodeResourcesFit"]
-    sizes: list[int] = []
-    real = fit.filter
-
-    def counted(pod, nodes, data):
-        sizes.append(nodes.size)
-        return real(pod, nodes, data)
-
-    monkeypatch.setattr(fit, "filter", counted)
-    pod = stage.pod(a_high("late"))
-    assert isinstance(stage.attempt(pod), Rejection)
-    assert sorted(sizes) == [40, 40]
-    sizes.clear()
-    stage.pod(a_low("low", "n3", cpu="100m"))
-    assert isinstance(stage.attempt(pod), Rejection)
-    assert sum(sizes) <= 2
-    stage.nominator.delete("uid-waits7")
-    assert stage.attempt(pod).node == "n7"
 
 
 def test_a_node_that_comes_back_has_its_nominated_pods_again() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.points import I64
-from asched.core.framework.results import part_sums
-from asched.core.framework.results.part_sums import KeptSums, PartSums
+from asched.core.framework.results.part_sums import PartSums
 from asched.core.model.kinds import NODE
 from asched.core.model.quantity import INT64_MAX
 from asched.core.state.cluster import Cluster
@@ -93,20 +92,3 @@ def test_sums_beyond_64_bits_are_not_told() -> None:
     assert sums.of(lambda nodes: np.full((1, nodes.size), INT64_MAX // 4)) is not None
     assert sums.of(lambda nodes: np.full((1, nodes.size), INT64_MAX // 4 + 1), "more") is None
     assert sums.of(lambda nodes: np.full((1, nodes.size), 1), "less") is not None
-
-
-def test_sums_unused_for_longest_are_given_up(monkeypatch) -> None:
-    monkeypatch.setattr(part_sums, "BYTES_MAX", 3 * part_sums.OWN_BYTES)
-    cluster = Cluster()
-    cluster.apply(Seen(NODE, a_node("n").build()))
-    parts = Divisions(cluster).of([Placement("a", np.ones(1, dtype=np.bool_))])
-    assert parts is not None
-    kept, made = KeptSums(), []
-
-    def make() -> PartSums:
-        made.append(PartSums(cluster.nodes, parts, READS))
-        return made[-1]
-
-    for key in (1, 2, 1, 3, 1, 2, 1):
-        kept.get(key, parts, make)
-    assert len(made) == 4, "the second was made again"

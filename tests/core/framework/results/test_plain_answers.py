@@ -14,16 +14,6 @@ def test_equal_reasons_share_a_code_and_keep_it() -> None:
     assert reasons.status_of(late, "Mine") == pending("late")
 
 
-def test_the_oldest_reason_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_answers, "REASONS_MAX", 3)
-    monkeypatch.setattr(plain_answers, "CODE_MAX", 5)
-    reasons = Reasons()
-    codes = [reasons.code_of(unschedulable(f"reason {i}")) for i in range(7)]
-    assert codes == [1, 2, 3, 4, 5, 1, 2]
-    assert reasons.status_of(2, "Mine") == unschedulable("reason 6")
-    assert reasons.status_of(4, "Mine").message == "node(s) were rejected by plugin Mine"
-
-
 @pytest.mark.parametrize("answer", ["", 0, 1, b"x", [], ("a",)])
 def test_whatever_is_no_answer_is_an_error_with_its_words(answer: object) -> None:
     with pytest.raises(PluginError) as error:

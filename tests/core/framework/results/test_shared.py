@@ -24,20 +24,3 @@ def test_one_without_users_waits_for_the_next() -> None:
     assert shared.unused_row_bytes == 0
     shared.drop_unused(0, 100)
     assert len(shared) == 1, "it has a user again"
-
-
-def test_what_was_left_first_goes_first() -> None:
-    shared = SharedResults()
-    a, b, _ = (shared.take(key, size, object) for key, size in (("a", 8), ("b", 4), ("c", 2)))
-    shared.leave([b, a])
-    kept = 8 * 10 + RESULT_BYTES
-    shared.drop_unused(kept, 10)
-    assert set(shared._entries) == {"a", "c"}
-    assert (shared.row_bytes, shared.unused_row_bytes) == (10, 8)
-    shared.drop_unused(kept, 10)
-    assert set(shared._entries) == {"a", "c"}
-    shared.drop_unused(kept - 1, 10)
-    assert set(shared._entries) == {"c"}
-    assert (shared.row_bytes, shared.unused_row_bytes) == (2, 0)
-    shared.drop_unused(0, 10)
-    assert len(shared) == 1

@@ -11,7 +11,6 @@ from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import EVERYTHING, FEASIBLE
 from asched.core.framework.results.prepared import PreparedScores, Work
 from asched.core.framework.results.weighted import Points, WeightedPoints, paired
-from asched.core.framework.status import PluginError
 from asched.core.model.kinds import NODE
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
@@ -27,11 +26,6 @@ class Whole(Scaled):
 
     def normalize(self, raw: Any, data: Any) -> Any:
         return raw * 100 // raw.max()
-
-
-class Checked(CpuScore):
-    name = "Checked"
-    is_checked = True
 
 
 class Rows:
@@ -207,21 +201,6 @@ def test_once_keeps_nothing() -> None:
     assert found is not None
     assert isinstance(found.final, np.ndarray)
     assert found.final.tolist() == [6, 12]
-
-
-def test_scores_out_of_range_are_an_error_on_feasible_rows_alone() -> None:
-    scene = Scene(Checked(), 100, 101)
-    scene.rows.turn(True, False)
-    assert scene.by_row() == [100, 101]
-    scene.rows.turn(True, True)
-    with pytest.raises(PluginError, match='plugin "Checked" returns an invalid score 101'):
-        scene.by_row()
-    with pytest.raises(PluginError, match="invalid score 101"):
-        scene.points.once(scene.pod, np.array([False, True]))
-    negative = Scene(Checked(), 1)
-    negative.points._check(np.array([0, 100]))
-    with pytest.raises(PluginError, match="invalid score -1"):
-        negative.points._check(np.array([0, -1]))
 
 
 def read(points: WeightedPoints, row: int, given: Points | None = None) -> tuple[int, ...]:

@@ -12,12 +12,9 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import default_configuration
-from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.results import classes
-from asched.core.framework.results.part_sums import PartSums
 from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
 from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.preemption.candidates import PlainProspects
 from asched.core.state.nodes import Aspect
 from asched_lab.bench.run_decide import DecideWorld
 from tests.bench import calls, crowds, groups
@@ -27,8 +24,6 @@ NODES = 120
 #: Pods of a class before counting begins: every answer has been made by then.
 WARM = 20
 COUNTED = 60
-#: Of those of the benchmark: a tenth of a core each, on nodes of four.
-PODS_A_NODE = 40
 #: Answers that a placed pod changes on its node: the filter and the score of resources, and their
 #: balance.
 MOVING_PLUGINS = 3
@@ -174,40 +169,6 @@ async def test_a_rejected_class_costs_nothing_while_others_are_placed(engine) ->
     assert sum(engine.world.recorder.results.values()) == attempts + COUNTED
 
 
-def with_gpus(manifest, count):
-    """More than any node has, which devices might stand for."""
-    wanted = manifest["spec"]["containers"][0]["resources"]
-    wanted["requests"]["example.com/gpu"] = str(count)
-    wanted["limits"] = {"example.com/gpu": str(count)}
-    return manifest
-
-
-async def test_a_pod_that_leaves_a_node_costs_nothing_to_those_who_have_no_room_there(
-    engine,
-) -> None:
-    """Classes of several sizes and importance, of which some keep apart and some want devices: one
-    look at the node that it left tells all of them, and no filter is asked anything.
-    """
-    sizes = range(100, 100 + WARM)
-    await engine.reject(*[pod(cpu=str(size)) for size in sizes])
-    apart = affinity("podAntiAffinity")
-    await engine.reject(*[pod(cpu=str(size), priority=9, **apart) for size in sizes])
-    large = crowds.node(NODES)
-    large["status"]["allocatable"]["example.com/gpu"] = "8"
-    await engine.world.create([large])
-    await engine.reject(*[with_gpus(pod(cpu="1", priority=9), size) for size in sizes])
-    await engine.schedule(*[pod() for _ in range(COUNTED)])
-    looking = engine.world.machine.context.queue.looking
-    before = engine._work.full_passes, engine._work.row_passes, looking.left
-    for one in await engine.world.listed("pods", "default"):
-        if one["spec"].get("nodeName"):
-            await engine.world.delete("pods", "default", one["metadata"]["name"])
-            engine.world.take_in()
-            engine.world._turn()
-    assert looking.spared == 3 * WARM * COUNTED
-    assert (engine._work.full_passes, engine._work.row_passes, looking.left) == before
-
-
 async def test_a_class_that_comes_back_catches_up_on_changed_rows_only(engine) -> None:
     small, large = [pod(cpu="100m")] * WARM, [pod(cpu="200m")] * WARM
     await engine.schedule(*small)
@@ -300,29 +261,6 @@ def results_alive() -> Counter[str]:
     return Counter(kind.__name__ for kind in kinds if str(kind.__module__).startswith(room))
 
 
-async def test_preemptors_try_nodes_that_changed_again_and_no_others(monkeypatch) -> None:
-    """Each of them changes one node: it is nominated there, three pods leave, it is placed."""
-    tried, evaluate = [0], PlainProspects._evaluate
-
-    def counting(self, pod, rows, trial):
-        tried[0] += len(rows)
-        return evaluate(self, pod, rows, trial)
-
-    monkeypatch.setattr(PlainProspects, "_evaluate", counting)
-    counted, nodes = Counted(), 30
-    # With all of them in one turn as many leave before the next: a pass over all nodes is less.
-    counted.world.machine.limit = CountedLimit(3)
-    await counted.world.create([crowds.HIGH, *(crowds.node(i) for i in range(nodes))])
-    await counted.world.create([crowds.low(i, nodes) for i in range(4 * nodes)], "default")
-    counted.world.take_in()
-    full, _, rows = await counted.schedule(*[crowds.high(i, nodes) for i in range(nodes)])
-    await counted.world.close()
-    assert counted.world.recorder.results == {"unschedulable": nodes, "scheduled": nodes}
-    assert tried[0] <= nodes + 5 * nodes
-    assert full <= MOVING_PLUGINS
-    assert rows <= (full + 5) * nodes
-
-
 async def test_a_change_asks_the_hints_of_those_it_can_concern_and_of_no_others(engine) -> None:
     """Each of these waits for a pod of its own colour; each of those that come has another one."""
 
@@ -372,29 +310,6 @@ async def test_a_pod_of_a_group_takes_few_more_calls_than_one_without() -> None:
     ]
     assert basic <= 1.16 * bare
     assert gang <= 1.54 * bare
-
-
-async def test_a_gang_looks_at_the_rows_that_the_one_before_filled(monkeypatch) -> None:
-    """What racks have left, and how full they are, is summed over all rows for the first gang, and
-    again when another set of racks has room.
-    """
-    made, make_all = [0], PartSums._make_all
-
-    def counting(self, amounts):
-        made[0] += 1
-        make_all(self, amounts)
-
-    monkeypatch.setattr(PartSums, "_make_all", counting)
-    row, gangs = groups.ROWS["gang-4"], 25
-    world = DecideWorld(groups.settings(row))
-    await world.create([groups.racked(i) for i in range(NODES)])
-    await world.create([groups.group(f"group-{i:06d}", row) for i in range(gangs)], "bench")
-    await world.create(list(islice(groups.members(row), gangs * row.size)), "bench")
-    await world.until(lambda: world.pods.scheduled_count == gangs * row.size, 60, "all gangs")
-    await world.close()
-    of_slots = of_amounts = 1
-    racks_filled = gangs * row.size // (NODES // groups.RACKS * PODS_A_NODE)
-    assert made[0] <= of_slots + of_amounts + racks_filled
 
 
 async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:

@@ -1,22 +1,16 @@
 """CapacityScheduling: what a namespace may use, and whom it may push out."""
 
-import random
 from typing import Any
 
 import pytest
 
 from asched.core.framework.effects import Bind, DeletePod, MarkVictim
-from asched.core.framework.trial import Candidate
-from asched.core.framework.waiting import WaitingPods
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.quota import ElasticQuota, LocalQueue
-from asched.core.plugins.capacity.plugin import CapacityScheduling
-from asched.core.plugins.capacity.victims import Victims
 from asched.core.state.facts import Done, Gone, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
-from tests.twins import capacity as twin
 
 GPU = "example.com/gpu"
 
@@ -174,108 +168,3 @@ def test_a_min_is_a_guarantee_only_if_it_is_asked_for(guarantees: bool) -> None:
     play.see(pod("b0", "b"))
 
     assert bound(play) == (["b0"] if guarantees else [])
-
-
-def amounts(rng: random.Random, most: int) -> dict[str, str]:
-    given = {"cpu": str(rng.randint(0, most)), "memory": "64Gi", "ephemeral-storage": "64Gi"}
-    if rng.random() < 0.15:
-        del given[rng.choice(["memory", "cpu"])]
-    if rng.random() < 0.4:
-        given[GPU] = str(rng.randint(0, most))
-    return given
-
-
-def in_units(given: dict[str, str] | None) -> dict[str, int] | None:
-    sizes = {"cpu": 1000, GPU: 1}
-    if given is None:
-        return None
-    return {r: int(q) * sizes[r] if r in sizes else 64 << 30 for r, q in given.items()}
-
-
-class Case:
-    """A random cluster, for both."""
-
-    def __init__(self, seed: int) -> None:
-        rng = random.Random(seed)
-        self.rooms = {f"n{i}": (rng.randint(2, 6), rng.randint(0, 3)) for i in range(3)}
-        nodes = [room(n, cpu=c, **{GPU: str(g)}) for n, (c, g) in self.rooms.items()]
-        self.play = a_play(*nodes)
-        quotas = {}
-        for namespace in rng.sample("abc", rng.randint(1, 3)):
-            given = {
-                "min": amounts(rng, 5) if rng.random() < 0.9 else None,
-                "max": amounts(rng, 7) if rng.random() < 0.5 else None,
-            }
-            quota(self.play, namespace, **{k: v for k, v in given.items() if v is not None})
-            quotas[namespace] = twin.Quota(in_units(given["min"]), in_units(given["max"]))
-        self.pods: list[twin.Pod] = []
-        for number in range(rng.randint(3, 12)):
-            self._pod(rng, f"p{number:02}")
-        self.state = twin.State(quotas, self.pods)
-        self.preemptor = self._asked(rng, "new")
-
-    def _asked(self, rng: random.Random, name: str, **more: str) -> twin.Pod:
-        asks = {"cpu": 1000 * rng.randint(1, 3)}
-        if rng.random() < 0.3:
-            asks[GPU] = rng.randint(1, 2)
-        if rng.random() < 0.3:
-            asks["memory"] = 1 << 30
-        return twin.Pod(name, rng.choice("abcd"), rng.randint(0, 20), asks, **more)
-
-    def _pod(self, rng: random.Random, name: str) -> None:
-        where = rng.choice(list(self.rooms))
-        kind = "node" if rng.random() < 0.85 else "nominated"
-        one = self._asked(rng, name, **{kind: where})
-        if kind == "node":
-            cpu, gpus = self.rooms[where]
-            here = [p for p in self.pods if p.node == where]
-            used = twin.plus(one.asks, *(p.asks for p in here))
-            if used["cpu"] > 1000 * cpu or used.get(GPU, 0) > gpus:
-                return
-        if any(p.priority == one.priority for p in self.pods):
-            return  # equals are told apart by their start, which is no matter of quotas
-        self.pods.append(one)
-        built = self.built(one)
-        if kind == "nominated":
-            # Its own room does not matter here, only what it is to use.
-            built.spec(schedulerName="another").status(nominatedNodeName="elsewhere")
-        self.play.see(built.on(where) if kind == "node" else built)
-
-    def built(self, one: twin.Pod) -> PodBuilder:
-        made = a_pod(one.name, one.namespace).priority(one.priority)
-        return made.requests({r: f"{q}m" if r == "cpu" else str(q) for r, q in one.asks.items()})
-
-
-def test_random_states_are_judged_as_by_hand() -> None:
-    refused, rooms = 0, 0
-    for seed in range(500):
-        case = Case(seed)
-        cluster = case.play.parts.cluster
-        runner = case.play.machine.context.runners["default-scheduler"]
-        plugin = runner.profile.plugins["CapacityScheduling"]
-        assert isinstance(plugin, CapacityScheduling)
-        one = case.preemptor
-        info = cluster.classes.info_of(case.built(one).build())
-        said = plugin.pre_filter(info).status
-        expected = case.state.refuses(one)
-        words = {"max": "is more than Max", "min": "total ElasticQuota", "": ""}
-        assert words[expected] in said.message, seed
-        assert said.is_success == (not expected), seed
-        refused += bool(expected)
-
-        state = runner.cache.state_of(info)
-        state.update(info)
-        trial = runner.trial(state, WaitingPods(), 0, case.play.now_s)
-        ours, everybodys = plugin.wanted(info)
-        victims = Victims(cluster, plugin._quotas, plugin._budgets, info, ours, everybodys)
-        for node, (cpu, gpus) in case.rooms.items():
-            offers = {"cpu": 1000 * cpu, GPU: gpus, "memory": 64 << 30}
-            by_hand = case.state.victims(one, node, offers)
-            found = victims.on(cluster.nodes.row_of[node], trial)
-            names = None
-            if isinstance(found, Candidate):
-                names = {victim.pod.metadata.name for victim in found.victims}
-            assert names == (by_hand or None), (seed, node)
-            rooms += bool(by_hand)
-    assert refused > 100
-    assert rooms > 100

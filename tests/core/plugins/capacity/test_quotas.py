@@ -1,6 +1,5 @@
 """ElasticQuotas as numbers: what is missing in a list, which quota counts, and who borrows."""
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from asched.core.plugins.capacity.quotas import (
 )
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.usage import Usage
 from tests.builders import a_cluster, a_node, a_pod
 
 GPU = "example.com/gpu"
@@ -112,50 +110,3 @@ def test_what_is_used_is_used_by_namespaces_with_a_quota() -> None:
         pod = a_pod("web", namespace).metadata(uid=namespace).requests(cpu="1").on("n1")
         cluster.apply(Seen(POD, pod.build()))
     assert found.used() == {"cpu": 2000}
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_what_follows_each_change_is_what_all_come_to(seed: int, monkeypatch: Any) -> None:
-    """Quotas, queues and pods come, change and go; now and then more than the log keeps."""
-    random = Random(seed)
-    found, cluster = quotas()
-    monkeypatch.setattr(cluster.object_log, "_entries_max", 20)
-    pods: dict[str, Any] = {}
-    for step in range(200):
-        namespace, name = random.choice("abc"), random.choice(("first", "second"))
-        told = quota(namespace, name, min={"cpu": str(random.randrange(3)), GPU: "1"})
-        match random.randrange(6):
-            case 0 | 1:
-                cluster.apply(told)
-            case 2:
-                cluster.apply(Gone(ELASTIC_QUOTA, told.obj))
-            case 3:
-                here = random.random() < 0.3
-                cluster.apply((Seen if here else Gone)(LOCAL_QUEUE, queue(namespace)))
-            case 4:
-                pod = a_pod(f"p{step}", namespace).requests(cpu=str(random.randrange(1, 4)))
-                pods[f"p{step}"] = pod.on("n1").build()
-                cluster.apply(Seen(POD, pods[f"p{step}"]))
-            case 5 if pods:
-                cluster.apply(Gone(POD, pods.pop(random.choice(list(pods)))))
-        if random.random() < 0.5:
-            continue
-        fresh = Quotas(cluster)
-        assert list(found) == list(fresh)
-        together = total(one.min for one in fresh)
-        assert found.guaranteed == {name: amount for name, amount in together.items() if amount}
-        usage = cluster.usage.kept()
-        assert found.used() == total(usage.of(one.namespace) for one in fresh)
-
-
-def test_a_pod_of_one_of_many_namespaces_costs_no_sum_over_all(monkeypatch: Any) -> None:
-    found, cluster = quotas(*(quota(f"n{at}", min={"cpu": "1"}) for at in range(500)))
-    assert found.guaranteed == {"cpu": 500_000}
-    asked: list[str] = []
-    of = Usage.of
-    monkeypatch.setattr(Usage, "of", lambda self, name: asked.append(name) or of(self, name))
-    cluster.apply(quota("n7", min={"cpu": "3"}))
-    pod = a_pod("web", "n8").metadata(uid="web").requests(cpu="1").on("n1").build()
-    cluster.apply(Seen(POD, pod))
-    assert (found.guaranteed, found.used()) == ({"cpu": 502_000}, {"cpu": 1000})
-    assert len(asked) <= 2

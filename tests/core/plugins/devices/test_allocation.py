@@ -1,9 +1,7 @@
 """What a pod's claims are given, and why they are not."""
 
-from msgspec.structs import replace
-
 from asched.core.framework.status import Status
-from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.kinds import RESOURCE_SLICE
 from asched.core.plugins.devices.allocation import Prepared, allocated
 from asched.core.plugins.devices.binding import Reserved
 from tests.core.dra.worlds import a_device, a_slice, asks
@@ -42,22 +40,3 @@ def test_why_there_is_none() -> None:
     found = given(world, "broken")
     assert isinstance(found, Status)
     assert "CEL" in found.message
-
-
-def test_what_a_pod_of_its_group_has_in_flight_is_reserved_again() -> None:
-    world = DraWorld(a_claim_object("c"), a_claim_object("d"))
-    first = given(world, "c")
-    assert isinstance(first, Reserved)
-    ((claim, result),) = first.allocations
-    told = world.cluster.get(RESOURCE_CLAIM, claim.metadata.key)
-    world.plugin._ledger.reserve(told.uid, result)
-
-    data = world.plugin.pre_filter(world.info(a_pod("d"))).data
-    target = world.cluster.node_of("n1")
-    assert target is not None
-    handed_on = world.plugin._ledger.taken.allocation_of(told.uid)
-    as_allocated = replace(told, status=replace(told.status, allocation=handed_on))
-    both = Prepared((*data.claims, as_allocated), data.demand)
-    found = allocated(world.plugin._ledger, world.plugin._book, both, target, 0)
-
-    assert devices(found) == [["b"], ["a"]]

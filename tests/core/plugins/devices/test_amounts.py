@@ -1,11 +1,9 @@
 """Devices that stand for an extended resource, as the scorers count them."""
 
 import msgspec
-import pytest
 
 from asched.core.config import args as config
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.dra.taken import Taken
 from asched.core.model.claim import ResourceClaim, ResourceSlice
 from asched.core.model.decode import decode
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
@@ -162,32 +160,6 @@ def test_a_device_is_taken_once_whoever_holds_it_and_until_nobody_does() -> None
     free = decode(ResourceClaim, {"metadata": a_claim("p1", "d0")["metadata"]})
     assert taken(Seen(RESOURCE_CLAIM, free)) == [1, 1, 1]
     assert taken(Gone(RESOURCE_CLAIM, moved)) == [0, 0, 0]
-
-
-def test_a_change_of_a_claim_costs_as_much_as_that_claim_holds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    claims = [a_claim("p0", f"d{number}") for number in range(100)]
-    cluster = three_nodes([a_slice("p0", 128, nodeName="n0")], claims)
-    tally = DeviceTally(cluster, Delegation(cluster))
-    assert tally(GPU, all_rows(cluster))[1].tolist() == [100, 0, 0]
-    read = []
-    is_used = Taken.is_used
-    monkeypatch.setattr(Taken, "is_used", lambda t, one: read.append(one) or is_used(t, one))
-    cluster.apply(Seen(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", "d100"))))
-    assert tally(GPU, all_rows(cluster))[1].tolist() == [101, 0, 0]
-    assert len(read) == 1
-
-
-def test_who_has_missed_too_much_reads_all_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = three_nodes([a_slice("p0", 3, nodeName="n0")], [a_claim("p0", "d0")])
-    tally = DeviceTally(cluster, Delegation(cluster))
-    assert tally(GPU, all_rows(cluster))[1].tolist() == [1, 0, 0]
-    cluster.apply(Gone(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", "d0"))))
-    for device in ("d1", "d2"):
-        cluster.apply(Seen(RESOURCE_CLAIM, decode(ResourceClaim, a_claim("p0", device))))
-    monkeypatch.setattr(type(cluster.object_log), "since", lambda _self, _cursor: None)
-    assert tally(GPU, all_rows(cluster))[1].tolist() == [2, 0, 0]
 
 
 def test_what_is_in_flight_is_taken_until_it_is_given_back_or_the_claim_says_so() -> None:

@@ -60,34 +60,6 @@ def bound(version: str = "3", **status: Any) -> dict[str, Any]:
     return {**with_finalizer(version), **allocated(**status), "reservedFor": [POD_REF]}
 
 
-def test_finalizer_then_allocation_with_reservation() -> None:
-    world = DraWorld(a_claim_object("c"))
-    talk = Dialogue(world, a_pod("c"))
-
-    assert isinstance(talk.effect, Patch)
-    assert (talk.effect.subresource, talk.effect.body) == (
-        "",
-        {"metadata": {"uid": "uid-c", "resourceVersion": "1", "finalizers": [FINALIZER]}},
-    )
-    talk.done(a_claim_object("c", **with_finalizer()))
-    assert talk.effect.subresource == "status"
-    assert talk.effect.body["metadata"] == {"uid": "uid-c", "resourceVersion": "2"}
-    status = talk.effect.body["status"]
-    assert status["reservedFor"] == [POD_REF]
-    assert list(status["allocation"]["devices"]["results"]) == [
-        {"request": "r0", "driver": "gpu.example.com", "pool": "n1", "device": "a"}
-    ]
-    talk.done(a_claim_object("c", **bound()))
-
-    assert talk.status is not None
-    assert talk.status.is_success
-    # The claim speaks for itself now, and keeps its device.
-    assert not world.plugin._ledger.is_in_flight("uid-c")
-    world.see_claim(a_claim_object("e", metadata={"uid": "uid-e"}))
-    assert world.attempt(a_pod("e", name="q")) == {"n1": "", "n2": "cannot allocate all claims"}
-    assert world.plugin._ledger.taken.allocation_of("uid-c") is not None
-
-
 def test_the_time_of_the_allocation_is_told_where_it_is_known() -> None:
     world = DraWorld(a_claim_object("c", metadata={"finalizers": [FINALIZER]}))
     world.cluster.wall_clock_s = 1_767_225_600.0

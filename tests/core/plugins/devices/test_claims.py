@@ -3,14 +3,11 @@
 from typing import Any
 
 import pytest
-from msgspec import structs
 
-from asched.core.dra.ledger import DeviceLedger
-from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
-from asched.core.model.pod import Pod, SchedulingGroup
-from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
-from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
+from asched.core.model.pod import Pod
+from asched.core.plugins.devices.claims import ClaimError, claims_of
+from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod
 
 
 def owned_by(uid: str) -> dict[str, Any]:
@@ -91,41 +88,3 @@ def test_claims_that_cannot_be_used(claim: dict[str, Any] | None, pod: Pod, mess
         claims_of(pod, world.cluster)
     assert str(raised.value) == message
     assert world.plugin.pre_enqueue(pod).reasons == (message,)
-
-
-def test_a_generated_claim_without_an_owner_is_nobodys() -> None:
-    with pytest.raises(ClaimError, match="Pod is not owner"):
-        claims_of(a_pod("x", template=True), DraWorld(a_claim_object("x")).cluster)
-
-
-def test_a_pod_that_names_no_claims_has_none() -> None:
-    pod = a_pod()
-    for named in (None, ()):
-        bare = structs.replace(pod, spec=structs.replace(pod.spec, resource_claims=named))
-        assert claims_of(bare, DraWorld().cluster) == ()
-
-
-def test_pods_of_a_group_hand_an_allocation_on() -> None:
-    """To their own kind alone, as long as the claim does not tell of one itself."""
-    world = DraWorld()
-    ledger = world.cluster.singleton(DeviceLedger)
-    free = decode(ResourceClaim, a_claim_object("x"))
-    told = decode(ResourceClaim, a_claim_object("x", **allocated("b")))
-    given = decode(ResourceClaim, a_claim_object("x", **allocated("a"))).status.allocation
-    assert given is not None
-    first, second, stranger = in_group("g", "p"), in_group("g", "q"), in_group("h", "r")
-
-    assert as_handed_on(second, free, ledger) is free
-    ledger.reserve("uid-x", given, first)
-
-    assert as_handed_on(second, free, ledger).status.allocation is given
-    assert as_handed_on(second, told, ledger) is told
-    assert as_handed_on(stranger, free, ledger) is free
-    ledger.release("uid-x")
-    assert as_handed_on(second, free, ledger) is free
-
-
-def in_group(group: str, name: str) -> Pod:
-    pod = a_pod("x", name=name)
-    spec = structs.replace(pod.spec, scheduling_group=SchedulingGroup(pod_group_name=group))
-    return structs.replace(pod, spec=spec)

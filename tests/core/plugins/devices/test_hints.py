@@ -8,13 +8,11 @@ from msgspec import structs
 from asched.core.framework.points import Hint
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
-from asched.core.model.kinds import POD, RESOURCE_CLAIM
+from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodStatus
 from asched.core.plugins.devices.hints import OF_CLAIMS, OF_DEVICES, ClaimHints
-from asched.core.state.facts import Seen
 from tests import builders
-from tests.core.cycle.playbook import Play
-from tests.core.plugins.dra_world import GPU, DraWorld, a_claim_object, a_pod, allocated
+from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
 
 WAITING = a_claim_object("c")
 OTHER = a_claim_object("o")
@@ -92,42 +90,6 @@ def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
     assert hints.pod_gone(a_pod("c"), failed, None) is Hint.SKIP
 
 
-@pytest.mark.parametrize(
-    ("spec", "names"),
-    [
-        ({}, False),
-        ({"containers": None, "initContainers": None, "resourceClaims": None}, False),
-        ({"containers": [{"name": "a"}]}, False),
-        ({"containers": [{"name": "a", "resources": {"requests": None}}]}, False),
-        ({"initContainers": [{"name": "a", "resources": {"requests": {GPU: "1"}}}]}, True),
-        ({"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}, True),
-    ],
-)
-def test_which_pods_ask_for_devices(spec: dict[str, Any], names: bool) -> None:
-    pod = decode(Pod, {"metadata": {"name": "q", "namespace": "d", "uid": "q"}, "spec": spec})
-
-    assert bool(OF_DEVICES.offered(pod, None)) is names
-    hint = ClaimHints(DraWorld().cluster).pod_gone(a_pod("c"), pod, None)
-    assert (hint is Hint.QUEUE) is names
-    assert bool(OF_CLAIMS.sought(pod)) is ("resourceClaims" in spec and names)
-
-
-def test_of_a_pod_that_came_again_under_its_name_the_first_is_asked_about() -> None:
-    world = DraWorld(WAITING)
-    first, again = a_pod("o", name="q"), a_pod("o", name="q")
-    spec = structs.replace(again.spec, node_name="n1")
-    metadata = structs.replace(again.metadata, uid="uid-again")
-    world.see(POD, structs.replace(again, metadata=metadata, spec=spec))
-
-    assert ClaimHints(world.cluster).pod_gone(a_pod("c"), first, None) is Hint.QUEUE
-
-
-def test_a_claim_that_stays_allocated_concerns_those_that_name_it() -> None:
-    before = decode(ResourceClaim, ALLOCATED)
-
-    assert OF_CLAIMS.offered(before, before) == (("claim", "d/c"),)
-
-
 def test_a_pod_hears_of_the_end_of_a_claim_that_an_attempt_of_its_own_left() -> None:
     hints = ClaimHints(DraWorld(WAITING).cluster)
     left = a_claim_object("left")
@@ -177,27 +139,3 @@ def test_whom_a_claim_concerns_is_told_by_its_name_and_its_owner(
         assert is_concerned == (pod in concerned)
         if not is_concerned:
             assert ClaimHints(world.cluster).claim_changed(pod, before, after) is Hint.SKIP
-
-
-@pytest.mark.parametrize("count", [5, 50])
-def test_of_pods_that_wait_for_claims_each_is_asked_when_its_own_is_there(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Pod] = []
-    real = ClaimHints.claim_changed
-
-    def counted(self: ClaimHints, pod: Pod, old: Any, new: Any) -> Hint:
-        asked.append(pod)
-        return real(self, pod, old, new)
-
-    monkeypatch.setattr(ClaimHints, "claim_changed", counted)
-    play = Play(builders.a_node("n1"))
-    for number in range(count):
-        pod = a_pod(f"m{number}", name=f"p{number}", template=True)
-        spec = structs.replace(pod.spec, scheduler_name="default-scheduler")
-        play.see(structs.replace(pod, spec=spec))
-    for number in range(count):
-        claim = decode(ResourceClaim, owned(f"m{number}", f"p{number}"))
-        play.turn(Seen(RESOURCE_CLAIM, claim))
-    assert {pod.metadata.name for pod in asked} == {f"p{number}" for number in range(count)}
-    assert len(asked) <= 2 * count

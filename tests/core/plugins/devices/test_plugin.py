@@ -8,7 +8,6 @@ import pytest
 
 from asched.core.dra import answer_codes
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.choices import Choices
 from asched.core.framework.effects import Patch
 from asched.core.framework.points import IDLE, PostFilterResult, PreFilterResult
 from asched.core.framework.runner import Decision, run_alone
@@ -337,28 +336,6 @@ def test_a_reservation_is_given_back() -> None:
     world.plugin.unreserve(info, "n1")  # and once more
 
     assert world.attempt(a_pod("e", name="q")) == {"n1": "", "n2": NO}
-
-
-def test_another_device_than_the_first_is_reserved_where_it_is_asked_for() -> None:
-    kinds = [a_device(name, attributes={"size": name}) for name in ("x", "y", "z")]
-    world = DraWorld(a_claim_object("c"))
-    world.see(RESOURCE_SLICE, a_slice(*kinds))
-    info, choices = world.info(a_pod("c")), world.cluster.singleton(Choices)
-    world.attempt(info.pod)
-    assert world.plugin.choices(info, "n1", None) == 3
-
-    seen = set[Any]()
-    for number, device in enumerate("xyz"):
-        choices.insist(info.pod.uid, "n1", {world.plugin.name: number})
-        assert world.plugin.reserve(info, "n1", None).is_success
-        assert world.plugin._reserved[info.pod.uid].chosen[0][0].device.id.device == device
-        seen.add(world.plugin.chosen(info))
-        world.plugin.unreserve(info, "n1")
-        choices.drop(info.pod.uid)
-        world.attempt(info.pod)
-    assert len(seen) == 3
-    choices.insist(info.pod.uid, "n1", {world.plugin.name: 3})
-    assert world.plugin.reserve(info, "n1", None).message == "claim allocation not found for node"
 
 
 def test_profiles_share_what_is_in_flight() -> None:

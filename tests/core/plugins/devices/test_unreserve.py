@@ -3,13 +3,10 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from asched.core.framework.effects import Delete, Patch
 from asched.core.framework.status import Status
-from asched.core.model.claim import ResourceClaim
-from asched.core.model.decode import decode
-from asched.core.model.kinds import POD, RESOURCE_CLAIM
+from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.state.facts import Done, Refused, Unknown
 from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
 
@@ -96,67 +93,12 @@ def test_a_pod_that_was_placed_by_somebody_else_keeps_its_claims() -> None:
     assert world.plugin.unreserve(info, "n1") is None
 
 
-def test_one_of_the_same_name_that_was_placed_is_another_pod() -> None:
-    world = DraWorld(reserved())
-    pod = a_pod("c")
-    info = world.info(pod)
-    spec = msgspec.structs.replace(pod.spec, node_name="n2")
-    metadata = msgspec.structs.replace(pod.metadata, uid="uid-another")
-    world.info(msgspec.structs.replace(pod, metadata=metadata, spec=spec))
-
-    assert world.plugin.unreserve(info, "n1") is not None
-
-
-def test_a_pod_that_is_gone_is_taken_out_all_the_same() -> None:
-    world = DraWorld(reserved())
-    pod = a_pod("c")
-    info = world.info(pod)
-    world.lose(POD, pod)
-
-    assert world.plugin.unreserve(info, "n1") is not None
-
-
-def test_a_claim_without_an_allocation_needs_nothing() -> None:
-    world = DraWorld(a_claim_object("c", reservedFor=[REF]))
-    assert unreserve(world, "c", answers=None) == ([], None)
-
-
-def test_an_answer_without_the_claim_leaves_what_is_known() -> None:
-    world = DraWorld(reserved())
-    _, status = unreserve(world, "c", answers=lambda _: Done(0))
-    assert status is not None
-    assert status.is_success
-    assert world.cluster.get(RESOURCE_CLAIM, "d/c").is_reserved_for("uid-p")
-
-
 def a_made_claim(**metadata: Any) -> dict[str, Any]:
     """A claim made for the extended resources of the pod p."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
     marks = {"resource.kubernetes.io/extended-resource-claim": "true"}
     told = {"annotations": marks, "ownerReferences": [owner], **metadata}
     return a_claim_object("x", metadata=told, **allocated(reservedFor=[REF]))
-
-
-@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "refused"])
-def test_what_we_know_of_a_made_claim_is_forgotten_with_it(is_deleted: bool) -> None:
-    """Nothing that only an answer told of it stays, unless it is still there."""
-    world = DraWorld()
-    made = decode(ResourceClaim, a_made_claim())
-    world.cluster.assume_object(RESOURCE_CLAIM, made)
-    pod = a_pod(gpu="1")
-    spec = msgspec.structs.replace(pod.spec, resource_claims=None)
-    steps = world.plugin.unreserve(world.info(msgspec.structs.replace(pod, spec=spec)), "n1")
-    assert steps is not None
-    assert isinstance(next(steps), Delete)
-
-    with pytest.raises(StopIteration) as end:
-        steps.send(Done(0) if is_deleted else Refused(0, 403, "forbidden"))
-
-    status = end.value.value
-    assert status.is_success == is_deleted
-    assert status.message == ("" if is_deleted else "forbidden")
-    known = world.cluster.get(RESOURCE_CLAIM, "d/x")
-    assert known is (None if is_deleted else made)
 
 
 def test_a_claim_made_for_extended_resources_is_deleted() -> None:

@@ -12,8 +12,6 @@ from asched.core.model.kinds import NAMESPACE
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from asched.core.plugins.inter_pod_affinity.extra_events import pod_may_help
-from asched.core.state.affinity_terms import NO_TERMS
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from tests.topology_world import a_pod, affinity, term
@@ -105,25 +103,6 @@ def test_pods(case: Case) -> None:
     hint = pods.hint(a_pod("new", WEB, affinity=case.affinity), case.old, case.new)
 
     assert hint is (Hint.QUEUE if case.may_help else Hint.SKIP)
-
-
-@pytest.mark.parametrize("labels", [WEB, DB, ""])
-@pytest.mark.parametrize(
-    "near", [[term("zone")], [term("zone", "app=db")], [term("host"), term("zone", "tier=x")]]
-)
-@pytest.mark.parametrize("place", ["n", ""])
-def test_hints_overlook_no_pod_that_comes_near_terms_by_names(labels, near, place) -> None:
-    """So nothing is asked a second time: hints say Queue wherever the rule would."""
-    plugin = a_plugin()
-    hint = next(r.hint for r in plugin.registrations() if r.trigger.resource == "Pod")
-    extra, _, _ = plugin.extra_events()
-    for namespace in ("default", "a"):
-        pod = a_pod("new", WEB, affinity=affinity(near=near))
-        comes = a_pod("other", labels, node=place, namespace=namespace)
-        terms = plugin._terms(pod)
-        wakes = pod_may_help(terms, NO_TERMS, plugin._namespaces, pod, None, comes)
-        assert (hint(pod, None, comes) is Hint.QUEUE) == wakes
-        assert extra.hint(pod, None, comes) is Hint.SKIP
 
 
 @pytest.mark.parametrize(

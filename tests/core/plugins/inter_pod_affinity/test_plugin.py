@@ -1,13 +1,11 @@
 """InterPodAffinity against its twin on random clusters, through cached results and trials."""
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from asched.core.config.args import InterPodAffinityArgs
-from asched.core.framework.points import IDLE
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.prepared import PreparedFilter, PreparedScores, Work
 from asched.core.framework.status import Code
@@ -16,7 +14,6 @@ from asched.core.plugins.inter_pod_affinity import InterPodAffinity, terms
 from asched.core.plugins.inter_pod_affinity import plugin as plugin_file
 from asched.core.state import topology
 from asched.core.state.nodes import ALL_ASPECTS
-from asched.core.state.populations import Populations
 from asched.core.state.view import NodeView
 from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
@@ -144,56 +141,6 @@ def test_stamps_hold_through_a_trial_and_rows_that_turned_in_it_are_named() -> N
     assert moved.rows(during, ALL_ASPECTS) == (0,)
 
 
-def test_pods_of_which_no_term_speaks_are_all_alike() -> None:
-    minding = affinity(apart=[term("host", "app=minded")])
-    drawn = affinity(drawn=[(5, term("zone", "app=liked"))])
-    there = [
-        a_pod("p", node="n1", affinity=minding), a_pod("q", node="n1", affinity=drawn)
-    ]  # fmt: skip
-    world = World(a_node("n1", "host=n1 zone=a"), *there)
-    plugin = InterPodAffinity(None, world.cluster)
-    bad = term("zone")
-    bad["labelSelector"] = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
-
-    def key(labels: str, wishes: Any = None, name: str = "new") -> Hashable:
-        return plugin.share_key(world.info(a_pod(name, labels, affinity=wishes)))
-
-    idle = [key(""), key("app=web"), key("app=web", {}), key("app=web", affinity())]
-    assert idle == [IDLE] * 4
-    near, apart = affinity(near=[term("zone")]), affinity(apart=[term("zone")])
-    speaking = [
-        key("app=minded"), key("app=liked"), key("app=web", near), key("app=web", apart),
-        key("app=web", drawn), key("app=db", near), key("", affinity(near=[bad])),
-        key("", {"podAffinity": near["podAffinity"]}),
-        key("", {"podAntiAffinity": apart["podAntiAffinity"]}),
-    ]  # fmt: skip
-    assert IDLE not in speaking
-    assert len(set(speaking)) == len(speaking)
-    assert key("app=web", near, "other") == key("app=web", near)
-
-
-@pytest.mark.parametrize(
-    ("wishes", "is_free"),
-    [
-        (None, True),
-        (affinity(near=[term("zone")]), False),
-        (affinity(apart=[term("zone")]), True),
-        (affinity(apart=[term("zone"), term("host")]), True),
-        (affinity(apart=[term("zone", within="team=a")]), False),
-        (affinity(apart=[term("zone"), term("host", within="team=a")]), False),
-        (affinity(near=[term("zone")], apart=[term("zone")]), False),
-        (affinity(drawn=[(5, term("zone", within="team=a"))]), True),
-    ],
-)
-def test_pods_keep_apart_in_any_order_by_terms_in_namespaces_by_name(
-    wishes: Any, is_free: bool
-) -> None:
-    world = World()
-    info = world.info(a_pod("new", "app=web", affinity=wishes))
-
-    assert InterPodAffinity(None, world.cluster).is_order_free(info) is is_free
-
-
 def test_the_reasons_tell_whether_eviction_helps() -> None:
     world = World(a_node("n1"))
     plugin = InterPodAffinity(None, world.cluster)
@@ -221,28 +168,6 @@ def test_a_term_without_sense_rejects_the_pod() -> None:
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.message.startswith("parsing pod: ")
     assert plugin.pre_score(info, world.cluster.view(), everywhere).status.code is Code.ERROR
-
-
-def test_no_decision_looks_at_pods() -> None:
-    """Once a class was seen, its cost is made of nodes and domains alone."""
-    world = World(*(a_node(f"n{i}", f"host=n{i} zone=z{i % 3}") for i in range(30)))
-    plugin = InterPodAffinity(None, world.cluster)
-    wishes = affinity(apart=[term("host")], drawn=[(5, term("zone"))])
-    info = world.info(a_pod("new", "app=web", affinity=wishes))
-    everywhere = np.ones(30, dtype=np.bool_)
-    plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
-    data = plugin.pre_score(info, world.cluster.view(), everywhere).data
-    plugin.score(info, world.cluster.view(), data)
-    world.see(*(a_pod(f"p{i}", "app=web", node=f"n{i}", affinity=wishes) for i in range(15)))
-    # whoever recounted would find nothing
-    world.cluster.topology._populations = Populations(world.cluster.budget)
-    world.cluster._rows.clear()
-
-    codes = plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
-    data = plugin.pre_score(info, world.cluster.view(), everywhere).data
-
-    assert codes.tolist() == [2] * 15 + [0] * 15
-    assert plugin.score(info, world.cluster.view(), data).tolist() == [50] * 30
 
 
 @pytest.mark.usefixtures("_counting")

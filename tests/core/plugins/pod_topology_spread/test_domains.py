@@ -1,19 +1,16 @@
 """Which nodes are counted, and when that is found out anew."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from asched.core.plugins.pod_topology_spread import domains as plugin_domains
 from asched.core.plugins.pod_topology_spread.domains import (
     Domains,
     DomainsKey,
     DomainsMemory,
     admission_of,
 )
-from asched.core.state.budget import SLICE_STEPS, OutOfTurn
 from asched.core.state.counters import CounterKey
 from tests.topology_world import HOST, RACK, ZONE, World, a_node, a_pod
 
@@ -99,23 +96,3 @@ def test_rows_that_carry_every_key() -> None:
     memory.layout()
 
     assert memory.complete(frozenset({ZONE, HOST})).tolist() == [True, True, False, False]
-
-
-def test_labels_of_very_many_nodes_are_read_once_and_end_one_turn(monkeypatch) -> None:
-    """Reading them takes more than a slice of the budget, and each turn comes a step further."""
-    monkeypatch.setattr(plugin_domains, "ROWS_PER_STEP", 4 / (3 * SLICE_STEPS))
-    world = a_world()
-    budget, turns = world.cluster.budget, 0
-    cls = world.info(a_pod("new")).cls
-    admission = admission_of(cls, honors_affinity=True, honors_taints=False)
-    memory, found = DomainsMemory(world.cluster), None
-    while found is None:
-        turns += 1
-        assert turns <= 3
-        budget.open()
-        memory.layout()
-        with suppress(OutOfTurn):
-            found = memory.get(DomainsKey(ZONE, frozenset((ZONE, HOST)), admission))
-        budget.close()
-
-    assert found.count == 2

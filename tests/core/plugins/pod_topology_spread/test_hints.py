@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from operator import attrgetter
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,9 +13,6 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Service
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from asched.core.state.changes import Action
-from asched.core.state.gradual import FEW
-from tests.heard import heard
 from tests.topology_world import World, a_node, a_pod, labels_of, spread
 
 ZONED = [spread("zone"), spread("host")]
@@ -178,114 +174,6 @@ def test_overlooked_changes(case: Case) -> None:
     assert about.hint is not None
 
     assert about.hint(pod, case.old, case.new) is (Hint.QUEUE if case.wakes else Hint.SKIP)
-
-
-def test_a_pod_that_has_no_constraints_any_more_is_free() -> None:
-    """Services had selected it by labels that it has lost."""
-    pods, _ = PodTopologySpread(None, World().cluster).extra_events()
-    assert pods.hint is not None
-    before, after = a_pod("new", "app=web"), a_pod("new")
-
-    assert pods.hint(after, before, after) is Hint.QUEUE
-    assert pods.hint(after, placed("app=web"), ENDING) is Hint.SKIP
-
-
-SELECTORS = ("app=web", "tier=x", "app!=db", "app", None)
-LABELS = ("", "app=web", "app=db", "tier=x", "app=web tier=x")
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_whom_a_pod_does_not_concern_its_hints_let_rest(seed: int) -> None:
-    """What one seeks and what the other offers has nothing in common: no hint says Queue."""
-    random = Random(seed)
-    plugin = PodTopologySpread(None, World().cluster)
-    rests = concerned = 0
-    for _ in range(40):
-        constraints = [
-            spread(key, on=random.choice(SELECTORS)) for key in ("zone", "host", "zone")
-        ][: random.randint(1, 3)]
-        pod = a_pod("new", "app=web", topologySpreadConstraints=constraints)
-        near = {"namespace": random.choice(("default", "x")), "node": random.choice(("n", "n", ""))}
-        old, new = (a_pod("other", random.choice(LABELS), **near) for _ in range(2))
-        if random.random() < 0.3:
-            new = a_pod("other", **near, terminating=True)
-        change = random.choice(((old, None), (None, new), (old, new)))
-        for told in (plugin.registrations()[0], plugin.extra_events()[0]):
-            assert told.concerns is not None
-            sought, offered = told.concerns.sought(pod), told.concerns.offered(*change)
-            assert sought is not None
-            assert offered is not None
-            if not set(sought) & set(offered):
-                rests += 1
-                is_update = None not in change
-                if is_update or told.trigger.action & Action.ADD:
-                    assert told.hint(pod, *change) is Hint.SKIP
-            else:
-                concerned += 1
-    assert rests
-    assert concerned
-
-
-@pytest.mark.parametrize(
-    ("constraints", "change", "is_concerned"),
-    [
-        (ZONED, (None, placed("app=web")), True),
-        (ZONED, (None, placed("app=db")), False),
-        (ZONED, (None, placed("app=web", namespace="x")), False),
-        (ZONED, (None, a_pod("other", "app=web")), False),
-        (ZONED, (None, a_pod("other", "app=web", nominated="n")), True),
-        (ZONED, (placed("app=web"), placed("app=db")), True),
-        (ZONED, (placed("app=db"), placed("app=web")), True),
-        (ZONED, (placed("app=db"), placed("")), False),
-        (ZONED, (placed("app=web"), None), True),
-        (UNEQUAL, (None, placed("tier=x")), True),
-        (UNEQUAL, (None, placed("tier=y")), False),
-        ([spread("zone", on="app")], (None, placed("")), True),  # whoever is near
-        ([spread("zone", on="app")], (None, placed("app=web", namespace="x")), False),
-        (None, (None, placed("")), True),  # defaults are not told of the pod alone
-        (None, (None, placed("", namespace="x")), False),
-    ],
-)
-def test_whom_a_change_concerns(constraints: Any, change: Any, is_concerned: bool) -> None:
-    plugin = PodTopologySpread(None, World().cluster)
-    pod = a_pod("new", "app=web", topologySpreadConstraints=constraints)
-    for told in (plugin.registrations()[0], plugin.extra_events()[0]):
-        assert told.concerns is not None
-        sought, offered = told.concerns.sought(pod), told.concerns.offered(*change)
-        assert bool(set(sought or ()) & set(offered or ())) is is_concerned
-
-
-def test_pods_with_many_constraints_are_looked_at_again_after_every_change() -> None:
-    """A look at the nodes tells sooner than they do; and those with few are not."""
-    plugin = PodTopologySpread(None, World().cluster)
-    pods, nodes = plugin.registrations()
-    more_pods, more_nodes = plugin.extra_events()
-    web, far = placed("app=web", namespace="x"), a_node("n")
-    for count, expected in ((FEW, Hint.SKIP), (FEW + 1, Hint.QUEUE)):
-        pod = a_pod("new", topologySpreadConstraints=[spread("zone")] * count)
-        assert pods.concerns is not None
-        assert (pods.concerns.sought(pod) is None) is (expected is Hint.QUEUE)
-        for told, change in (
-            (pods, (None, web)), (more_pods, (web, web)), (nodes, (None, far)),
-            (more_nodes, (far, far)),
-        ):  # fmt: skip
-            assert told.hint is not None
-            assert told.hint(pod, *change) is expected
-
-
-def test_what_it_listens_to() -> None:
-    plugin = PodTopologySpread(None, World().cluster)
-
-    assert list(heard(plugin.registrations())) == [
-        "Pod: Add, Delete, UpdatePodLabel, UpdatePodToleration",
-        "Node: Add, Delete, UpdateNodeLabel, UpdateNodeTaint",
-    ]
-    assert list(heard(plugin.extra_events())) == ["Pod: Update", "Node: UpdateNodeLabel"]
-    soft = TopologySpreadConstraint(1, "zone", "ScheduleAnyway")
-    hard = TopologySpreadConstraint(1, "host", "DoNotSchedule")
-    for defaults, count in (((soft,), 2), ((soft, hard), 6)):
-        args = PodTopologySpreadArgs(default_constraints=defaults, defaulting_type="List")
-        assert len(PodTopologySpread(args, World().cluster).extra_events()) == count
 
 
 def test_what_default_constraints_come_from_is_listened_to_if_they_are_hard() -> None:

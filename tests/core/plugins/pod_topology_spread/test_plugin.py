@@ -1,13 +1,12 @@
 """PodTopologySpread against its twin on random clusters, through cached results and trials."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
 from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs, TopologySpreadConstraint
-from asched.core.framework.points import IDLE
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.prepared import PreparedFilter, Work
 from asched.core.framework.status import Code
@@ -16,7 +15,6 @@ from asched.core.model.pod import Pod
 from asched.core.model.selector import equality_selector
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.state.pods import PodInfo
-from asched.core.state.populations import Populations
 from asched.core.state.view import NodeView
 from tests.topology_world import HOST, ZONE, RandomWorld, World, a_node, a_pod, spread
 from tests.twins import pod_topology_spread as twin
@@ -214,78 +212,6 @@ def test_a_pod_of_its_own_mind_has_no_defaults() -> None:
     assert scores_of(world, plugin, world.info(pod), ["n1", "n2", "n3"]) is None
 
 
-def test_pods_without_constraints_of_any_kind_are_all_alike() -> None:
-    world = three_nodes()
-    hard, soft = [spread("zone")], [spread("zone", soft=True)]
-    plain, owned = a_pod("new", "app=web"), a_pod("owned", "app=web", metadata=OWNED)
-    constrained = [
-        a_pod(name, "app=web", topologySpreadConstraints=constraints)
-        for name, constraints in (("a", hard), ("b", hard), ("c", soft), ("d", hard + soft))
-    ]
-    plugin = PodTopologySpread(None, world.cluster)
-
-    def key(pod: Pod) -> Hashable:
-        return plugin.share_key(world.info(pod))
-
-    assert key(plain) is IDLE
-    assert key(owned) is not IDLE
-    keys = [key(pod) for pod in constrained]
-    assert IDLE not in keys
-    assert keys[0] == keys[1]
-    assert len(set(keys)) == 3
-    nobody = PodTopologySpread(listed(), world.cluster)
-    assert nobody.share_key(world.info(owned)) is IDLE
-    metadata = {"name": "s", "namespace": "default"}
-    world.see_other(SERVICE, metadata=metadata, spec={"selector": {"app": "db"}})
-    assert key(plain) is IDLE  # the service selects others
-    assert key(a_pod("other", "app=db")) is not IDLE
-
-
-def test_hard_constraints_make_the_order_matter_and_soft_ones_where_it_is_feasible() -> None:
-    world = three_nodes()
-    plugin = PodTopologySpread(None, world.cluster)
-    hard, soft = [spread("zone")], [spread("zone", soft=True)]
-    for constraints, heeds, is_free in (
-        (None, False, True), (hard, False, False), (soft, True, True), (hard + soft, True, False)
-    ):  # fmt: skip
-        info = world.info(a_pod("new", "app=web", topologySpreadConstraints=constraints))
-        assert plugin.heeds_feasible(info) is heeds
-        assert plugin.is_order_free(info) is is_free
-
-
-def test_a_row_alone_is_scored_as_among_all() -> None:
-    world = three_nodes()
-    plugin = PodTopologySpread(None, world.cluster)
-    soft = [spread("zone", 2, soft=True), spread("host", soft=True)]
-    info = world.info(a_pod("new", "app=web", topologySpreadConstraints=soft))
-    view = world.cluster.view()
-    data = plugin.pre_score(info, view, view.live).data
-
-    raw = plugin.score(info, view, data).tolist()
-
-    assert [plugin.score_one(info, row, data) for row in range(3)] == raw
-    assert len(set(raw)) > 1
-
-
-def test_services_that_change_nothing_keep_the_sides_and_the_stamp() -> None:
-    """Those of other pods, and of pods with constraints of their own."""
-    world = three_nodes()
-    plugin = PodTopologySpread(None, world.cluster)
-    mixed = [spread("zone"), spread("host", soft=True)]
-    own = world.info(a_pod("own", "app=web", topologySpreadConstraints=mixed))
-    owned = world.info(a_pod("owned", "app=web", metadata=OWNED))
-    before = plugin.stamp(own, None), plugin.stamp(owned, None)
-    for number, selector in enumerate(({"app": "db"}, {"tier": "x"})):
-        metadata = {"name": f"s{number}", "namespace": "default"}
-        world.see_other(SERVICE, metadata=metadata, spec={"selector": selector})
-        assert (plugin.stamp(own, None), plugin.stamp(owned, None)) == before
-    metadata = {"name": "rs", "namespace": "default"}
-    selector = {"matchLabels": {"tier": "x"}}
-    world.see_other(REPLICA_SET, metadata=metadata, spec={"selector": selector})
-    assert plugin.stamp(own, None) == before[0]
-    assert plugin.stamp(owned, None) != before[1]
-
-
 def listed(*constraints: tuple[str, int, str]) -> PodTopologySpreadArgs:
     return PodTopologySpreadArgs(
         tuple(TopologySpreadConstraint(skew, key, action) for key, skew, action in constraints),
@@ -334,24 +260,3 @@ def test_the_reasons_tell_whether_eviction_helps() -> None:
     assert plugin.explain(info, 1).message == (
         "node(s) didn't match pod topology spread constraints (missing required label)"
     )
-
-
-def test_no_decision_looks_at_pods() -> None:
-    """Once a class was seen, its cost is made of nodes and domains alone."""
-    world = World(*(a_node(f"n{i}", f"host=n{i} zone=z{i % 3}") for i in range(30)))
-    plugin = PodTopologySpread(None, world.cluster)
-    constraints = [spread("zone"), spread("host", soft=True)]
-    info = world.info(a_pod("new", "app=web", topologySpreadConstraints=constraints))
-    everywhere = np.ones(30, dtype=np.bool_)
-    plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
-    scores_of(world, plugin, info, list(world.nodes))
-    world.see(*(a_pod(f"p{i}", "app=web", node=f"n{i % 30}") for i in range(90)))
-    # whoever recounted would find nothing
-    world.cluster.topology._populations = Populations(world.cluster.budget)
-    world.cluster._rows.clear()
-
-    codes = plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
-    data = plugin.pre_score(info, world.cluster.view(), everywhere).data
-
-    assert codes.tolist() == [0] * 30
-    assert plugin.score(info, world.cluster.view(), data).tolist() == [round(3 * np.log(32))] * 30

@@ -97,31 +97,6 @@ def test_selector_of(case: Case) -> None:
     assert told == case.expected
 
 
-def test_whether_anything_may_select_a_pod() -> None:
-    """A controller, be it gone, or a service with a selector in its namespace."""
-    world = World()
-    selectors = DefaultSelectors(world.cluster)
-    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "controller": True}
-    owned = a_pod("p", metadata={"ownerReferences": [controller]})
-    assert selectors.may_select(owned)
-    assert not selectors.may_select(a_pod("p"))
-    for name, selector, may_select in (("a", None, False), ("b", {"app": "db"}, True)):
-        metadata = {"name": name, "namespace": "default"}
-        world.see_other(SERVICE, metadata=metadata, spec={"selector": selector})
-        assert selectors.may_select(a_pod("p")) is may_select
-    assert not selectors.may_select(a_pod("p", namespace="other"))
-
-
-def test_services_of_a_while_ago_select_nothing_any_more() -> None:
-    world = World()
-    selectors, pod = DefaultSelectors(world.cluster), a_pod("p", "app=web tier=x")
-    for selector, expected in (({"app": "web"}, ["app"]), ({"tier": "x"}, ["tier"]), ({}, None)):
-        metadata = {"name": "s", "namespace": "default"}
-        world.see_other(SERVICE, metadata=metadata, spec={"selector": selector})
-        found = selectors.selector_of(pod)
-        assert (found and [r.key for r in found.requirements]) == expected
-
-
 def test_services_are_read_anew_when_they_change() -> None:
     world = World()
     selectors = DefaultSelectors(world.cluster)

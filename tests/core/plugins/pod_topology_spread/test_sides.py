@@ -25,22 +25,3 @@ def test_a_side_is_moved_by_what_is_counted_alone() -> None:
     world.see(a_pod("one", "app=web", node="n"))
     assert list(side.moved_rows() or ()) == [1]
     assert not side.moved_rows()
-
-
-def test_a_dropped_counter_is_made_again() -> None:
-    world = World(a_node("n", "zone=a"))
-    side = a_side(world)
-    side.keep()
-    first = side.counter(0)
-    assert first is not None
-    side.moved_rows()
-
-    world.cluster.topology._drop([first])
-    world.see(a_pod("p", "app=web", node="n"))
-    again = side.counter(0)
-
-    assert again is not None
-    assert again is not first
-    assert again.total == 1
-    assert side.moved_rows() is None
-    assert side.counter(1) is None

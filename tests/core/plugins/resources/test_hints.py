@@ -8,13 +8,11 @@ from asched.core.framework.points import Hint
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS
-from asched.core.plugins.resources import hints as room
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from tests.builders import Json, NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
-from tests.heard import heard
 
 GPU = "example.com/gpu"
 GPUS: Json = {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": GPU}}
@@ -68,25 +66,6 @@ def test_pods(name: str, old: PodBuilder, new: PodBuilder | None, expected: Hint
     assert about_pod(old, new) is expected
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ({GPU: "1", "cpu": "1"}, {"cpu": "1"}, Hint.QUEUE),
-        ({GPU: "2", "cpu": "1"}, {GPU: "1", "cpu": "1"}, Hint.QUEUE),
-        ({GPU: "1", "cpu": "2"}, {GPU: "1", "cpu": "1"}, Hint.QUEUE),
-        ({GPU: "1", "cpu": "1"}, {GPU: "2", "cpu": "1"}, Hint.SKIP),
-        ({"cpu": "1"}, {"cpu": "1"}, Hint.SKIP),
-    ],
-)
-def test_another_pod_need_not_give_back_all_that_is_wanted(
-    before: dict[str, str], after: dict[str, str], expected: Hint
-) -> None:
-    waiting = a_pod().requests({GPU: "1", "cpu": "1"})
-    old, new = (a_pod("a").requests(amounts).on("n1").build() for amounts in (before, after))
-
-    assert ask(0, a_cluster(), waiting, old, new) is expected
-
-
 def n1(**amounts: str) -> NodeBuilder:
     return a_node("n1").offering_only(**({"cpu": "4", "memory": "8Gi", "pods": "10"} | amounts))
 
@@ -128,48 +107,6 @@ def test_a_node_that_devices_may_serve_always_helps() -> None:
     assert ask(1, with_class, wanting, None, offering) is Hint.SKIP
 
 
-def test_what_nobody_counts_is_not_asked_for() -> None:
-    assert ask(1, a_cluster(), a_pod().requests({"colour": "9"}), None, n1().build()) is Hint.QUEUE
-    nothing = a_pod().requests({GPU: "0"})
-    assert ask(2, a_cluster(), nothing, None, decode(DeviceClass, GPUS)) is Hint.SKIP
-
-
-def test_requests_are_remembered_by_version_and_only_so_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A pod without a version may ask for something else each time."""
-    monkeypatch.setattr(room, "KNOWN_MAX", 3)
-    hints = FitHints(a_cluster().classes, Delegation(a_cluster()))
-    hint = hints.registrations()[1].hint
-    assert hint is not None
-    for version in ("", *"123456"):
-        for cpu, expected in (("4", Hint.QUEUE), ("5", Hint.SKIP)):
-            pod = a_pod().requests(cpu=cpu).metadata(resourceVersion=version and version + cpu)
-            assert hint(pod.build(), None, n1().build()) is expected
-            assert hint(pod.build(), None, n1().build()) is expected
-            assert len(hints._known) <= 3
-    assert hints._known
-
-
-def test_sizes_are_powers_of_two_of_cpu_and_of_four_of_memory() -> None:
-    hints = FitHints(a_cluster().classes, Delegation(a_cluster()))
-    concerns = hints.registrations()[1].concerns
-    assert concerns is not None
-
-    def sought(**amounts: str) -> object:
-        return concerns.sought(a_pod().requests(**amounts).build())
-
-    assert sought(cpu="1024m", memory="2Gi") == sought(cpu="2047m", memory="7Gi")
-    assert sought(cpu="1024m", memory="2Gi") != sought(cpu="1023m", memory="2Gi")
-    assert sought(cpu="1", memory="2Gi") != sought(cpu="1", memory="2047Mi")
-    assert sought(cpu="1", memory="2Gi") != sought(cpu="1", memory="8Gi")
-    assert len(set(concerns.offered(None, n1().build()) or ())) == 13 * 18
-    bare = a_node("n1").status(allocatable=None).build()
-    assert list(concerns.offered(None, bare) or ()) == [(0, 0)]
-    assert concerns.offered(bare, n1().build())
-    assert not concerns.offered(n1().build(), bare)
-
-
 def test_device_classes() -> None:
     waiting = a_pod().requests({GPU: "1", "deviceclass.resource.kubernetes.io/nics": "1"})
 
@@ -184,21 +121,6 @@ def test_device_classes() -> None:
     assert about(GPUS, unnamed) is Hint.SKIP
     assert about(None, unnamed) is Hint.SKIP
     assert about(None, {"metadata": {"name": "nics"}, "spec": {}}) is Hint.QUEUE
-
-
-def test_what_it_listens_to() -> None:
-    hints = FitHints(a_cluster().classes, Delegation(a_cluster()))
-
-    assert list(heard(hints.registrations())) == [
-        "Pod: Delete, UpdatePodScaleDown",
-        "Node: Add, UpdateNodeAllocatable",
-        "resource.k8s.io/DeviceClass: Add, Update",
-    ]
-    ((told, (hint, concerns)),) = heard(hints.extra_events()).items()
-    assert told == "Node: Add, UpdateNodeAllocatable"
-    pod = a_pod().requests({GPU: "1"}).build()
-    assert hint(pod, None, n1().build()) is Hint.SKIP  # unless somebody says what is ignored
-    assert not concerns.sought(pod)
 
 
 def test_nodes_without_an_ignored_resource_are_overlooked_by_the_hint() -> None:

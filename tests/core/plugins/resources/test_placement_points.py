@@ -7,7 +7,6 @@ import pytest
 
 from asched.core.config import args as config
 from asched.core.framework.placements import Alike, Assignments, Placement
-from asched.core.plugins.resources import placement_points
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.plugins.resources.placement_points import PlacementPoints
 from asched.core.state.cluster import Cluster
@@ -56,67 +55,9 @@ def test_parts_are_told_what_each_is_told_by_itself(seed: int) -> None:
         assert points.of_parts(candidates) == wanted == points.of_parts(Alike(parts, pods))
 
 
-@pytest.mark.parametrize("offered", [2, 40, 60, 100, 1024, 3072, 7168])
-def test_amounts_of_which_a_hundredfold_is_beyond_64_bits_are_compared_all_the_same(
-    offered: int,
-) -> None:
-    """By the rule: a hundred times what is held of what is offered, floored; here of memory alone,
-    in PiB. Parts whose sums are beyond 64 bits are not told together.
-    """
-    memory, half = f"{offered}Pi", f"{offered // 2}Pi"
-    nodes = [a_node(f"n{n}").offering_only(cpu="4", memory=memory, pods="9") for n in range(6)]
-    held = [a_pod(f"h{n}").requests(memory=half).on(f"n{n}") for n in (0, 2, 3)]
-    cluster = a_cluster(*nodes, pods=held)
-    parts = [Placement(str(at), np.arange(6) // 3 == at) for at in range(2)]
-    strategy = config.ScoringStrategy(config.LEAST_ALLOCATED, (config.ResourceSpec("memory", 1),))
-    args = config.NodeResourcesFitArgs(scoring_strategy=strategy)
-    points = NodeResourcesFit(args, cluster)._placement_points
-    pods = ((pending(cluster, a_pod("come").requests(memory="1Pi")), ""),)
-    candidates = [Assignments(one, pods) for one in parts]
-    expected = [(count * (offered // 2) + 1) * 100 // (3 * offered) for count in (2, 1)]
-
-    assert [points.of(one) for one in candidates] == expected
-    assert points.of_parts(candidates) == (expected if offered <= 1024 else None)
-
-
-def test_parts_that_share_nodes_are_not_told_at_once() -> None:
-    cluster = a_cluster(a_node("n1"), a_node("n2"))
-    pods = ((pending(cluster, a_pod("a")), ""),)
-    parts = [Placement(str(at), np.arange(2) >= at) for at in range(2)]
-    assert points_of(cluster).of_parts([Assignments(one, pods) for one in parts]) is None
-
-
-def test_the_kinds_of_gangs_that_were_asked_about_last_are_kept() -> None:
-    cluster = a_cluster(a_node("n1"), a_node("n2"))
-    parts = [Placement(str(at), np.arange(2) == at) for at in range(2)]
-    points = points_of(cluster)
-
-    def ask(number: int) -> None:
-        pods = ((pending(cluster, a_pod("p").requests(cpu=f"{number + 1}m")), ""),)
-        points.of_parts([Assignments(one, pods) for one in parts])
-
-    for number in range(placement_points.POINTS_MAX):
-        ask(number)
-    first, second = list(points._points)[:2]
-    ask(0)
-    ask(placement_points.POINTS_MAX)
-    assert first in points._points
-    assert second not in points._points
-
-
 def test_pods_that_differ_from_part_to_part_are_not_told_at_once() -> None:
     cluster = a_cluster(a_node("n1"), a_node("n2"))
     parts = [Placement(str(at), np.arange(2) == at) for at in range(2)]
     one, other = (pending(cluster, a_pod(name)) for name in "ab")
     candidates = [Assignments(parts[0], ((one, ""),)), Assignments(parts[1], ((other, ""),))]
     assert points_of(cluster).of_parts(candidates) is None
-
-
-def test_kinds_of_gangs_that_nobody_asks_about_any_more_are_given_up() -> None:
-    cluster = a_cluster(a_node("n1"), a_node("n2"))
-    parts = [Placement(str(at), np.arange(2) == at) for at in range(2)]
-    points = points_of(cluster)
-    for number in range(2 * placement_points.POINTS_MAX):
-        pods = ((pending(cluster, a_pod(f"p{number}").requests(cpu=f"{number + 1}m")), ""),)
-        points.of_parts([Assignments(one, pods) for one in parts])
-    assert len(points._points) == placement_points.POINTS_MAX

@@ -50,20 +50,6 @@ def test_only_the_nodes_of_the_placement_count() -> None:
     assert points(cluster, a_pod("a").requests(cpu="1", memory="1Gi"), placement=second) == 18
 
 
-def test_placements_are_told_together_what_each_is_told_alone() -> None:
-    """cpu 1 of 4 is 25, memory 1 of 8 GiB is 12: 18 in the mean; of both nodes 12 and 6: 9."""
-    cluster = a_cluster(a_machine("n1"), a_machine("n2"))
-    pods = ((pending(cluster, a_pod("a").requests(cpu="1", memory="1Gi")), "n1"),)
-    plugin = NodeResourcesFit(None, cluster)
-    first, second = (Placement(str(at), np.arange(2) == at) for at in range(2))
-
-    def told(*placements: Placement) -> object:
-        return plugin.score_placements("default/crew", [Assignments(p, pods) for p in placements])
-
-    assert told(first, second) == [18, 18]
-    assert told(first, EVERYWHERE) == [18, 9]
-
-
 def test_the_strategy_for_nodes_is_none_for_placements() -> None:
     cluster = a_cluster(a_machine("n1"))
     pod = a_pod("a").requests(cpu="2", memory="4Gi")

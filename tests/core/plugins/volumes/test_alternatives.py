@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
-from asched.core.plugins.volumes import alternatives as room
 from asched.core.plugins.volumes.alternatives import TRY_STEPS, alternatives
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims
@@ -137,31 +136,3 @@ def test_what_was_looked_at_is_noted_in_the_budget() -> None:
     assert cluster.budget.spent == TRY_STEPS * 5
     found(cluster, ONE, TWO, most=100)  # beside each of five four for the second
     assert cluster.budget.spent == TRY_STEPS * (5 + 5 + 5 * 4)
-
-
-@pytest.mark.parametrize(("limit", "are_all"), [(4, False), (5, True), (6, True)])
-def test_whether_they_are_all_is_known_if_so_many_volumes_were_enough(
-    limit: int, are_all: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = local(*(pv(f"v{n}", f"{n + 1}Gi") for n in range(5)))
-    monkeypatch.setattr(room, "VOLUMES_MAX", limit)
-
-    assert found(cluster, ONE) == ([[f"v{n}"] for n in range(5)], are_all)
-
-
-def test_the_first_choice_remains_if_there_was_no_time_for_any(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster = local(pv("big", "3Gi"), pv("small"))
-    monkeypatch.setattr(room, "VOLUMES_MAX", 0)
-
-    assert found(cluster, ONE, TWO) == ([["small", "big"]], False)
-
-
-def test_it_ends_after_as_many_as_are_wanted_and_after_so_much_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster = local(*(pv(f"v{n}", f"{n + 1}Gi") for n in range(5)))
-    assert found(cluster, ONE, most=2) == ([["v0"], ["v1"]], False)
-    monkeypatch.setattr(room, "VOLUMES_MAX", 2)
-    assert found(cluster, ONE) == ([["v0"], ["v1"], ["v2"]], False)

@@ -6,19 +6,15 @@ import pytest
 
 from asched.core.config.args import UtilizationShapePoint, VolumeBindingArgs
 from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
-from asched.core.framework.points import IDLE
 from asched.core.framework.status import SKIP, Code, Status, failure, unresolvable
-from asched.core.plugins.volumes import hints
 from asched.core.plugins.volumes.binding import REASONS, VolumeBinding
 from asched.core.plugins.volumes.choice import Reject
-from tests.heard import heard
 from tests.volume_builders import (
     ZONE,
     a_capacity,
     a_claim,
     a_class,
     a_cluster,
-    a_csi_node,
     a_driver,
     a_node,
     a_pod,
@@ -28,7 +24,6 @@ from tests.volume_builders import (
     see,
 )
 
-EBS = "kubernetes.io/aws-ebs"
 UNREACHABLE, UNBINDABLE, NO_ROOM, NO_VOLUME = (REASONS[bit].text for bit in Reject)
 WAITING = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
 SHAPE = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
@@ -145,94 +140,6 @@ PLAIN, LOST, BOUND, DELAYED = (
 )  # fmt: skip
 
 
-def of_all_kinds(*more: Any) -> Any:
-    zonal = [a_volume(name, reach={ZONE: ["a"]}) for name in ("pv-a", "pv-b")]
-    bound = [a_claim("a", volume="pv-a"), a_claim("b", volume="pv-b")]
-    return a_world(*zonal, *bound, a_claim("d", cls="dyn"), a_claim("e", cls="dyn"), *more)
-
-
-def test_pods_without_claims_share_all_and_bound_ones_whose_volumes_are_reached_alike() -> None:
-    cluster = of_all_kinds()
-    plugin = VolumeBinding(None, cluster)
-
-    def keys(pod: Any) -> tuple[Any, Any]:
-        info = cluster.classes.info_of(pod)
-        return plugin.share_key(info), plugin.verdict_key(info)
-
-    assert keys(PLAIN)[0] is IDLE
-    assert len({keys(pod)[0] for pod in (PLAIN, LOST, BOUND, DELAYED)}) == 4
-    assert keys(BOUND)[1] == keys(a_pod("q", "a"))[1] != keys(a_pod("q", "a", "d"))[1]
-    for pod in (LOST, DELAYED):
-        assert keys(pod)[0] == keys(pod)[1] != keys(BOUND)[1]
-    assert keys(DELAYED)[1] != keys(a_pod("q", "e"))[1]
-
-
-def test_who_chooses_volumes_heeds_pods_that_leave_and_the_order_in_which_they_come() -> None:
-    cluster = of_all_kinds()
-    plugin = VolumeBinding(None, cluster)
-    for pod in (PLAIN, LOST, BOUND, DELAYED):
-        info = cluster.classes.info_of(pod)
-        assert plugin.chooses(info) is (pod is DELAYED)
-        assert plugin.is_order_free(info) is (pod is not DELAYED)
-        assert plugin.is_blind_for(info) is (pod is not DELAYED)
-
-
-def a_disk(name: str, **spec: Any) -> Any:
-    """A volume of a plugin that moved to CSI on some nodes, where its zones read otherwise."""
-    old = "failure-domain.beta.kubernetes.io/zone"
-    return a_volume(name, awsElasticBlockStore={"volumeID": name}, reach={old: ["a"]}, **spec)
-
-
-@pytest.mark.parametrize(
-    ("claims", "seen", "holds"),
-    [
-        ("b", [a_class("dyn", "other"), a_volume("free", cls="dyn")], True),
-        ("b", [a_csi_node("n1", moved=EBS)], True),
-        ("m", [a_csi_node("n1", moved=EBS)], False),
-        ("bm", [a_csi_node("n1", moved=EBS)], False),
-        ("b", [a_volume("pv-b", reach={ZONE: ["b"]})], False),
-        ("d", [a_class("now", "csi")], False),
-        ("d", [a_volume("free", cls="dyn")], False),
-        ("d", [a_driver("csi", capacity=True)], False),
-        ("d", [a_capacity("cap", "dyn", "1Gi", {})], False),
-        ("d", [a_claim("d", cls="dyn", version="2", size="2Gi")], False),
-        ("d", [a_claim("e", cls="dyn", version="2", size="2Gi")], True),
-        ("x", [a_claim("x", cls="dyn")], False),
-        ("x", [a_claim("e", cls="dyn", version="2")], True),
-    ],
-)
-def test_an_answer_holds_until_something_moves_that_it_was_made_from(
-    claims: str, seen: list[Any], holds: bool
-) -> None:
-    cluster = of_all_kinds(a_disk("pv-m"), a_claim("m", volume="pv-m"))
-    plugin, info = VolumeBinding(None, cluster), cluster.classes.info_of(a_pod("p", *claims))
-    before = plugin.stamp(info, None)
-
-    see(cluster, *seen)
-
-    assert (plugin.stamp(info, None) == before) is holds
-
-
-def test_what_it_listens_to() -> None:
-    plugin = VolumeBinding(None, a_cluster())
-
-    assert heard(plugin.registrations()) == {
-        "storage.k8s.io/StorageClass: Add, Update": hints.after_class_changed,
-        "PersistentVolumeClaim: Add, Update": (hints.after_claim_changed, hints.OF_OWN_CLAIMS),
-        "PersistentVolume: Add, Update": None,
-        "Node: Add, UpdateNodeLabel": None,
-        "storage.k8s.io/CSINode: Add, Update": hints.after_csi_node_changed,
-        "storage.k8s.io/CSIDriver: Update": hints.after_csi_driver_changed,
-        "storage.k8s.io/CSIStorageCapacity: Add, Update": hints.after_capacity_changed,
-    }
-    assert heard(plugin.extra_events()) == {
-        "storage.k8s.io/StorageClass: Delete, Update": None,
-        "storage.k8s.io/CSINode: Delete, Update": None,
-        "storage.k8s.io/CSIDriver: Delete, Update": None,
-        "Pod: Delete": (hints.volumes_are_free, hints.OF_CLAIMS),
-    }
-
-
 # --- node by node --------------------------------------------------------------------------------
 
 
@@ -320,16 +227,3 @@ def test_with_the_gate_the_fuller_storage_scores_less() -> None:
 
     assert score(cluster, a_pod("p", "c"), VolumeBindingArgs(shape=SHAPE)) == [70, 25]
     assert score(cluster, a_pod("p"), VolumeBindingArgs(shape=SHAPE)) == [0, 0]
-
-
-def test_what_is_scored_without_the_first_halves() -> None:
-    """PreFilter and PreScore can be disabled alone; nodes without storage that is known get 0."""
-    cluster = of_all_kinds(
-        a_driver("csi", capacity=True), a_capacity("cap", "dyn", "4Gi", {ZONE: "a"})
-    )
-    view = cluster.view()
-    for pod in (PLAIN, LOST, BOUND, DELAYED):
-        info = cluster.classes.info_of(pod)
-        for args, points in ((None, 0), (VolumeBindingArgs(shape=SHAPE), 75)):
-            scores = VolumeBinding(args, cluster).score(info, view, None)
-            assert scores.tolist() == [points if pod is DELAYED else 0, 0]

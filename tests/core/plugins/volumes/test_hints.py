@@ -6,13 +6,9 @@ import pytest
 
 from asched.core.framework.points import Hint
 from asched.core.model.decode import decode
-from asched.core.model.kinds import PERSISTENT_VOLUME_CLAIM
 from asched.core.model.pod import Pod
 from asched.core.plugins.volumes import hints as after
 from asched.core.plugins.volumes import limits, restrictions, zone
-from asched.core.state.facts import Seen
-from tests import builders
-from tests.core.cycle.playbook import Play
 from tests.volume_builders import (
     a_capacity,
     a_claim,
@@ -109,26 +105,3 @@ def test_whom_a_claim_concerns_is_told_by_its_name(name: str, namespace: str) ->
         sought, offered = after.OF_OWN_CLAIMS.sought(pod), after.OF_OWN_CLAIMS.offered(None, claim)
         is_concerned = not set(sought or ()).isdisjoint(offered or ())
         assert is_concerned is (Hint.QUEUE in hints)
-
-
-@pytest.mark.parametrize("count", [5, 50])
-def test_of_pods_that_wait_for_claims_each_is_asked_when_its_own_is_there(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    for module in (after, limits, restrictions, zone):
-        real = module.uses_claim
-
-        def counted(pod: Any, claim: Any, *, ephemeral: bool, real: Any = real) -> bool:
-            asked.append(pod.metadata.name)
-            return bool(real(pod, claim, ephemeral=ephemeral))
-
-        monkeypatch.setattr(module, "uses_claim", counted)
-    play = Play(builders.a_node("n1"))
-    for number in range(count):
-        volume = {"name": "v", "persistentVolumeClaim": {"claimName": f"c{number}"}}
-        play.see(builders.a_pod(f"p{number}").spec(volumes=[volume]))
-    for number in range(count):
-        play.turn(Seen(PERSISTENT_VOLUME_CLAIM, a_claim(f"c{number}")))
-    assert set(asked) == {f"p{number}" for number in range(count)}
-    assert len(asked) <= 4 * count

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.framework.points import IDLE
 from asched.core.framework.status import Code, Status, failure, unresolvable
-from asched.core.model.kinds import CSI_DRIVER, CSI_NODE
 from asched.core.plugins.volumes.limits import (
     TOO_MANY,
     NodeVolumeLimits,
@@ -182,94 +180,8 @@ def test_with_scaling_a_driver_may_insist_on_being_installed() -> None:
     assert judge(NodeVolumeLimits(cluster), cluster, pod) == {}
 
 
-SCALING = {**DEFAULT_GATES, "VolumeLimitScaling": True}
-
-
 def told(driver: str) -> Status:
     return Status(Code.UNSCHEDULABLE, (f"{driver} CSI driver is not installed on the node",))
-
-
-def test_of_drivers_that_are_not_installed_the_first_is_told_whatever_the_limits() -> None:
-    volumes = [o for n, name in enumerate(("a", "b", "c"), 5) for o in a_pair(n, driver=name)]
-    cluster = a_cluster(
-        a_node("bare"), a_node("some"), a_node("full"),
-        a_csi_node("some", {"a": None, "b": 5}), a_csi_node("full", {"a": 0}),
-        a_driver("a"), a_driver("b", insists=True), a_driver("c", insists=True), *volumes,
-    )  # fmt: skip
-    plugin = NodeVolumeLimits(cluster, SCALING)
-
-    assert judge(plugin, cluster, a_pod("p", "c5", "c6", "c7")) == {
-        "bare": told("b"), "some": told("c"), "full": told("b")
-    }  # fmt: skip
-    assert judge(plugin, cluster, a_pod("p", "c5")) == {"full": TOO_MANY.status}
-    assert judge(plugin, cluster, a_pod("p", "c7")) == dict.fromkeys(
-        ("bare", "some", "full"), told("c")
-    )
-    see(cluster, *a_pair(8, driver="nobody knows it"))
-    assert judge(plugin, cluster, a_pod("p", "c8")) == {}
-
-
-def test_each_driver_of_a_pod_has_a_limit_of_its_own() -> None:
-    cluster = a_world(1, *a_pair(7, driver="a"), *a_pair(8, driver="z"))
-    plugin = NodeVolumeLimits(cluster)
-
-    assert rejected(plugin, cluster, a_pod("p", "c7", "c8", "c0")) == set()
-    assert rejected(plugin, cluster, a_pod("p", "c7", "c8", "c0", "c1")) == {"n1"}
-
-
-def test_what_is_followed_for_it() -> None:
-    assert NodeVolumeLimits(a_cluster()).kinds == ()
-    assert set(NodeVolumeLimits(a_cluster(), SCALING).kinds) == {CSI_DRIVER, CSI_NODE}
-
-
-def test_a_claim_that_cannot_be_counted_is_an_error_only_if_it_exists() -> None:
-    cluster = a_world(1, a_claim("p-e"))
-    plugin = NodeVolumeLimits(cluster)
-    for pod, is_error in ((a_pod("p", "nope"), False), (a_pod("p", ephemeral=["e"]), True)):
-        info = cluster.classes.info_of(pod)
-        codes = plugin.filter(info, cluster.view(), None)
-        assert codes.all()
-        assert (codes >= plugin.errors_from).all() == is_error
-
-
-def test_a_code_that_outlived_its_claims_is_an_error() -> None:
-    cluster = a_world(1)
-    plugin, info = NodeVolumeLimits(cluster), cluster.classes.info_of(a_pod("p", "late"))
-    (code,) = plugin.filter(info, cluster.view(), None).tolist()
-    see(cluster, a_claim("late"))
-
-    assert plugin.explain(info, code) == failure("the pod's volumes changed meanwhile")
-
-
-def test_who_shares_an_answer() -> None:
-    """Volumes that nobody uses yet count by their number; those in use are known by name."""
-    others = [*a_pair(7, driver="other"), a_pod("user", "c0", node="n1")]
-    cluster = a_world(2, *others)
-    plugin = NodeVolumeLimits(cluster)
-    broken = a_pod("p", "c1", disks=[{"awsElasticBlockStore": {"volumeID": "aws://zone/disk"}}])
-    pods = {
-        "": a_pod("p", disks=[{"iscsi": {"iqn": "q"}}]),
-        **{names: a_pod("p", *names.split()) for names in ("c1", "c2", "c1 c2", "c2 c3")},
-        **{names: a_pod("p", *names.split()) for names in ("c7", "c1 c7", "c0", "c0 c1", "none")},
-        "broken": broken,
-    }
-    infos = {name: cluster.classes.info_of(pod) for name, pod in pods.items()}
-    shares = {name: plugin.share_key(info) for name, info in infos.items()}
-    verdicts = {name: plugin.verdict_key(info) for name, info in infos.items()}
-
-    assert shares[""] is verdicts[""] is IDLE
-    assert len(set(shares.values())) == len(pods)
-    assert verdicts["c1"] == verdicts["c2"]
-    assert verdicts["c1 c2"] == verdicts["c2 c3"]
-    assert len({verdicts[name] for name in ("c1", "c1 c2", "c7", "c1 c7")}) == 4
-    for name in ("c0", "c0 c1", "none", "broken"):
-        assert verdicts[name] == shares[name]
-    assert plugin.stamp(infos[""], None) is None
-    before = plugin.stamp(infos["c1"], None)
-    see(cluster, a_volume("pv2", csi=("csi", "elsewhere")))
-    assert plugin.stamp(infos["c1"], None) == before
-    see(cluster, a_volume("pv1", csi=("csi", "elsewhere")))
-    assert plugin.stamp(infos["c1"], None) != before
 
 
 def test_nobody_is_counted_where_no_driver_of_the_pod_has_a_limit() -> None:

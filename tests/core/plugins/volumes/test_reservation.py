@@ -3,13 +3,11 @@
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from asched.core.framework.effects import Patch
 from asched.core.framework.status import failure
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from asched.core.model.storage import SELECTED_NODE
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims
 from asched.core.plugins.volumes.reservation import (
@@ -186,81 +184,6 @@ def test_a_made_volume_that_cannot_be_reached_is_a_problem() -> None:
     assert check.problem == f'pv "made" {NO_MATCH}'
 
 
-def test_the_first_problem_is_told() -> None:
-    cluster, check = a_check()
-    lose(cluster, a_volume("pv"), a_claim("d"))
-
-    assert check.is_settled()
-    assert check.problem == 'failed to check binding: could not find v1.PersistentVolume "pv"'
-
-
-@pytest.mark.parametrize(("seen", "written"), [("4", "x"), ("x", "5"), ("x", "x"), ("5", "5")])
-def test_only_versions_that_are_numbers_can_be_older(seen: str, written: str) -> None:
-    cluster, check = a_check(written)
-    see(cluster, a_volume("pv", version=seen))
-
-    assert check.is_settled()
-    assert check.problem == 'ClaimRef got reset for pv "pv"'
-
-
-def bound_to(claim: str, version: str = "6") -> list[Any]:
-    """What the API tells once a claim is."""
-    return [
-        a_volume(f"pv-{claim}", cls="local", version=version, claim=(claim, f"uid-{claim}")),
-        a_claim(claim, cls="local", volume=f"pv-{claim}", version=version),
-    ]
-
-
-@pytest.mark.parametrize("order", ["cd", "dc"])
-def test_each_claim_must_be_bound(order: str) -> None:
-    claims = [a_claim(name, cls="local", size=f"{n}Gi") for n, name in enumerate("cd", 1)]
-    volumes = [a_volume(f"pv-{name}", cls="local", size=f"{n}Gi") for n, name in enumerate("cd", 1)]
-    cluster = a_cluster(a_node("n1"), a_class("local"), *claims, *volumes, POD)
-    choice = choose(cluster, PodClaims(delayed=tuple(claims)), view_of(cluster, "n1"))
-    reservation = reserve(cluster, choice, "n1")
-    for write in reservation.writes:
-        write.version = "5"
-    check = Check(cluster, cluster.classes.info_of(POD), reservation)
-    for position, name in enumerate(order):
-        see(cluster, *bound_to(name))
-        assert check.is_settled() is (position == 1)
-    assert not check.problem
-
-
-def test_a_volume_that_was_made_is_waited_for() -> None:
-    """The claim may be told of it before it is."""
-    cluster, check = a_check()
-    see(cluster, a_volume("pv", cls="local", version="5", claim=("c", "uid-c")))
-    see(cluster, a_claim("c", cls="local", volume="pv", version="6"))
-    see(cluster, a_claim("d", cls="dyn", volume="made", selected="n1", version="6"))
-    assert not check.is_settled()
-    assert not check.problem
-
-    see(cluster, a_volume("made", cls="dyn", claim=("d", "uid-d")))
-    assert check.is_settled()
-
-
-def test_what_is_followed_grows_when_a_claim_is_told_of_its_volume() -> None:
-    cluster, check = a_check()
-    first = [
-        ("Pod", "default/p"),
-        ("Node", "n1"),
-        ("PersistentVolume", "pv"),
-        ("PersistentVolumeClaim", "default/c"),
-        ("PersistentVolumeClaim", "default/d"),
-    ]
-    assert list(check.follow()) == first
-    assert not check.has_news()
-
-    see(cluster, a_claim("d", cls="dyn", volume="made", selected="n1", version="6"))
-    assert check.has_news()
-    assert list(check.follow()) == [*first, ("PersistentVolume", "made")]
-    assert not check.has_news()
-    lose(cluster, a_claim("d"))
-    assert check.has_news()
-    assert list(check.follow()) == first
-
-
 # --- what is written -----------------------------------------------------------------------------
 
 
@@ -282,24 +205,6 @@ def test_only_what_changes_is_written(claim_ref: Any, spec: bool, annotation: bo
     assert ("spec" in body) is spec
     assert ("annotations" in body.get("metadata", {})) is annotation
     assert (write.body is None) is (not spec and not annotation)
-
-
-def test_annotations_that_are_there_are_kept_and_not_written_again() -> None:
-    volume, by = a_volume("pv"), "pv.kubernetes.io/bound-by-controller"
-    annotations = {"mine": "x", by: "yes"}
-    for known in ({"mine": "x"}, annotations):
-        metadata = msgspec.structs.replace(volume.metadata, annotations=known)
-        bound, write = bind_volume(msgspec.structs.replace(volume, metadata=metadata), a_claim("c"))
-        assert bound.metadata.annotations == annotations
-        assert ("annotations" in (write.body or {})["metadata"]) is (by not in known)
-    claim = a_claim("c", bound=True)
-
-    placed, _ = select_node(claim, "n1")
-
-    assert placed.metadata.annotations == {
-        **(claim.metadata.annotations or {}),
-        SELECTED_NODE: "n1",
-    }
 
 
 @pytest.mark.shared

@@ -4,27 +4,21 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-import msgspec
 import pytest
 
-from asched.core.framework.points import IDLE, Hint
+from asched.core.framework.points import Hint
 from asched.core.framework.status import Code, Status
-from asched.core.model.decode import decode
-from asched.core.model.pod import Pod
-from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 from asched.core.plugins.volumes.restrictions import (
     CLAIM_IN_USE,
     DISK_TAKEN,
-    OF_VOLUMES,
     VolumeRestrictions,
     after_claim_added,
     after_pod_deleted,
     claim_is_free,
     disk_is_free,
 )
-from tests.heard import heard
 from tests.poison.counted import counted
-from tests.volume_builders import a_claim, a_cluster, a_node, a_pod, judge, see
+from tests.volume_builders import a_claim, a_cluster, a_node, a_pod, judge
 
 
 def gce(name: str, *, read_only: bool = False) -> dict[str, Any]:
@@ -118,97 +112,6 @@ def test_a_claim_that_may_be_shared_is_no_matter() -> None:
 
     assert isinstance(verdict, Status)
     assert verdict.code is Code.SKIP
-
-
-def bare_claim(name: str) -> Any:
-    """Without access modes."""
-    claim = a_claim(name)
-    return msgspec.structs.replace(
-        claim, spec=msgspec.structs.replace(claim.spec, access_modes=None)
-    )
-
-
-def test_every_direct_claim_is_looked_at() -> None:
-    user = a_pod("user", "c", node="n1")
-    cluster = a_cluster(a_node("n1"), bare_claim("bare"), exclusive(), user)
-    volumes = [
-        {"name": "e", "ephemeral": {}},
-        {"name": "b", "persistentVolumeClaim": {"claimName": "bare"}},
-        {"name": "c", "persistentVolumeClaim": {"claimName": "c"}},
-    ]
-    spec = {"volumes": volumes}
-    pod = decode(Pod, {"metadata": {"name": "new", "namespace": "default"}, "spec": spec})
-
-    verdict = judge(VolumeRestrictions(cluster), cluster, pod)
-
-    assert verdict == {"n1": CLAIM_IN_USE.status}
-
-
-def test_whose_answers_are_shared_and_how_long_they_hold() -> None:
-    names = ("used", "free", "more")
-    user = a_pod("user", "used", node="n1")
-    cluster = a_cluster(a_node("n1"), *map(exclusive, names), a_claim("shared"), user)
-    plugin = VolumeRestrictions(cluster)
-    pods = {
-        "plain": a_pod("plain"),
-        "used": a_pod("p", "used"),
-        "both": a_pod("p", "free", "used"),
-        "free": a_pod("p", "free"),
-        "more": a_pod("p", "more"),
-        "shared": a_pod("p", "shared"),
-        "missing": a_pod("p", "none"),
-        "gone": a_pod("p", "gone"),
-        "disk": a_pod("p", disks=[gce("a")]),
-        "other": a_pod("p", disks=[gce("b")]),
-    }
-    infos = {name: cluster.classes.info_of(pod) for name, pod in pods.items()}
-    shares = {name: plugin.share_key(info) for name, info in infos.items()}
-    verdicts = {name: plugin.verdict_key(info) for name, info in infos.items()}
-    stamps = {name: plugin.stamp(info, None) for name, info in infos.items()}
-
-    assert shares["plain"] is verdicts["plain"] is IDLE
-    assert len(set(shares.values())) == len(pods)
-    assert verdicts["used"] == verdicts["both"]
-    assert verdicts["free"] == verdicts["more"] == verdicts["shared"] != verdicts["used"]
-    for name in ("missing", "gone", "disk", "other"):
-        assert verdicts[name] == shares[name]
-    see(cluster, a_pod("second", "free", node="n1"), exclusive("none"))
-    moved = {name for name, info in infos.items() if plugin.stamp(info, None) != stamps[name]}
-    assert moved == {"free", "both", "missing"}
-
-
-@pytest.mark.parametrize("gone", ["c", "d", "a", "b", "ac", "e"])
-def test_whom_a_pod_that_goes_concerns_is_told_by_its_volumes(gone: str) -> None:
-    """All whom it helps, in whatever namespace, and nobody else."""
-
-    def of(letters: str, name: str, namespace: str = "default") -> Any:
-        claims, disks = [c for c in letters if c in "cd"], [gce(x) for x in letters if x in "ab"]
-        ephemeral = [x for x in letters if x == "e"]
-        return a_pod(name, *claims, disks=disks, ephemeral=ephemeral, namespace=namespace)
-
-    old = of(gone, "old")
-    for letters in ("", "c", "a", "ac", "ce", "e"):
-        for namespace in ("default", "other"):
-            waiting = of(letters, "waiting", namespace)
-            sought, offered = OF_VOLUMES.sought(waiting), OF_VOLUMES.offered(old, None)
-            is_concerned = not set(sought or ()).isdisjoint(offered or ())
-            asked = (after_pod_deleted, disk_is_free)
-            helps = any(hint(waiting, old, None) is Hint.QUEUE for hint in asked)
-            assert is_concerned is helps, (letters, namespace)
-
-
-def test_what_it_listens_to() -> None:
-    plugin = VolumeRestrictions(a_cluster())
-
-    assert heard(plugin.registrations()) == {
-        "Pod: Delete": (after_pod_deleted, OF_VOLUMES),
-        "Node: Add": None,
-        "PersistentVolumeClaim: Add": (after_claim_added, OF_OWN_CLAIMS),
-    }
-    assert heard(plugin.extra_events()) == {
-        "Pod: Delete": (disk_is_free, OF_VOLUMES),
-        "Node: Delete": claim_is_free,
-    }
 
 
 def test_a_claim_that_does_not_exist_stops_the_pod() -> None:

@@ -64,24 +64,6 @@ def test_what_went_while_the_log_was_missed_is_gone_from_every_list() -> None:
     assert store.candidates(needs_of(a_claim("d", cls="s", size="1Mi"))).count == 1
 
 
-def test_nothing_is_kept_of_volumes_that_are_gone_and_everything_of_others() -> None:
-    cluster = a_cluster()
-    store = VolumeStore(cluster)
-    ours = [a_volume(name, cls="s", claim=("c", "")) for name in "ab"]
-    see(cluster, *ours)
-    assert [v.metadata.name for v in store.made_for(CLAIM)] == ["a", "b"]
-    lose(cluster, ours[0])
-    assert [v.metadata.name for v in store.made_for(CLAIM)] == ["b"]
-    see(cluster, a_volume("c", cls="s"))
-    lose(cluster, ours[1])
-    assert free(store) == ["c"]
-    assert store.candidates(needs_of(a_claim("d", cls="s", size="1Mi"))).count == 1
-    lose(cluster, a_volume("c"))
-    assert free(store) == []
-    assert not store._by_class
-    assert not store._named
-
-
 def test_volumes_that_name_a_claim_are_found_by_it() -> None:
     cluster = a_cluster(
         a_volume("a", claim=("c", "uid-c")),
@@ -104,15 +86,6 @@ def test_a_volume_names_a_claim_by_namespace_name_and_uid() -> None:
     assert not is_made_for(a_volume("a", claim=("d", "")), CLAIM)
     assert not is_made_for(a_volume("a", claim=("c", "other")), CLAIM)
     assert not is_made_for(a_volume("a"), CLAIM)
-
-
-def test_shelves_are_bounded() -> None:
-    cluster = a_cluster(a_volume("a", cls="s", size="900Gi"))
-    store = VolumeStore(cluster)
-    for i in range(SHELVES_MAX + 5):
-        assert store.candidates(needs_of(a_claim("c", cls="s", size=f"{i + 1}Gi"))).count == 1
-
-    assert len(store._shelves) == SHELVES_MAX
 
 
 def test_the_shelf_that_was_unused_for_longest_goes() -> None:

@@ -5,20 +5,15 @@ from operator import attrgetter
 
 import pytest
 
-from asched.core.framework.points import IDLE, Hint
+from asched.core.framework.points import Hint
 from asched.core.framework.status import Code, Status, unresolvable
-from asched.core.model.decode import decode
-from asched.core.model.pod import Pod
 from asched.core.model.volume import StorageClass
-from asched.core.plugins.volumes.hints import OF_OWN_CLAIMS
 from asched.core.plugins.volumes.zone import (
-    WRONG_ZONE,
     VolumeZone,
     after_claim_changed,
     after_class_added,
     after_volume_changed,
 )
-from tests.heard import heard
 from tests.volume_builders import (
     a_claim,
     a_class,
@@ -115,77 +110,6 @@ def test_a_claim_that_waits_for_its_node_is_no_matter() -> None:
 
     assert isinstance(verdict, Status)
     assert verdict.code is Code.SKIP
-
-
-def test_every_direct_claim_is_looked_at() -> None:
-    cluster = a_cluster(
-        a_node("n1", **{GA: "b"}),
-        *(a_volume(f"pv-{zone}", labels={GA: zone}) for zone in "ab"),
-        *(a_claim(name, volume=f"pv-{name[0]}") for name in ("a", "b")),
-        a_claim("p-e", volume="pv-a"),
-        a_class("late"),
-        a_claim("d", cls="late"),
-    )
-    volumes = [
-        {"name": "e", "ephemeral": {}},
-        *({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in "dba"),
-    ]
-    pods = [
-        decode(Pod, {"metadata": {"name": "p", "namespace": "default"}, "spec": {"volumes": v}})
-        for v in (volumes, volumes[:3])
-    ]
-
-    assert [rejected(VolumeZone(cluster), cluster, pod) for pod in pods] == [{"n1"}, set()]
-
-
-def test_who_shares_an_answer() -> None:
-    """Pods without claims have nothing to ask; for others the zones of their volumes count."""
-    volumes = [a_volume(f"pv{n}", labels={GA: zone}) for n, zone in enumerate("aab")]
-    claims = [a_claim(f"c{n}", volume=f"pv{n}") for n in range(3)]
-    cluster = a_cluster(*volumes, *claims)
-    plugin = VolumeZone(cluster)
-    plain, *infos = [
-        cluster.classes.info_of(pod)
-        for pod in (a_pod("p"), *(a_pod("p", name) for name in ("c0", "c1", "c2", "none")))
-    ]
-    assert plugin.share_key(plain) is IDLE
-    assert len({plugin.share_key(info) for info in infos}) == 4
-    for key in (plugin.verdict_key, lambda info: plugin.stamp(info, None)):
-        keys = [key(info) for info in infos]
-        assert keys[0] == keys[1]
-        assert len(set(keys)) == 3
-    assert all(plugin.is_blind_for(info) for info in (plain, *infos))
-
-
-def test_without_its_first_half_the_filter_looks_claims_up_itself() -> None:
-    """PreFilter can be disabled alone."""
-    nodes = [a_node(f"n{n}", **{GA: zone}) for n, zone in enumerate("aba")]
-    cluster = a_cluster(*nodes, a_volume("pv", labels={GA: "a"}), a_claim("c", volume="pv"))
-    plugin = VolumeZone(cluster)
-
-    def told(pod: Pod) -> list[Status | None]:
-        info = cluster.classes.info_of(pod)
-        codes = plugin.filter(info, cluster.view(), None).tolist()
-        return [plugin.explain(info, code) if code else None for code in codes]
-
-    assert told(a_pod("p")) == [None] * 3
-    assert told(a_pod("p", "c")) == [None, WRONG_ZONE.status, None]
-    missing = unresolvable('persistentvolumeclaim "none" not found')
-    assert told(a_pod("p", "none")) == [missing] * 3
-    # A code is told of as it was meant, though claims came or went since.
-    for name in ("c", "none"):
-        info = cluster.classes.info_of(a_pod("p", name))
-        assert plugin.explain(info, 1) == WRONG_ZONE.status
-    assert plugin.explain(cluster.classes.info_of(a_pod("p", "c")), 2) == WRONG_ZONE.status
-
-
-def test_what_it_listens_to() -> None:
-    assert heard(VolumeZone(a_cluster()).registrations()) == {
-        "storage.k8s.io/StorageClass: Add": after_class_added,
-        "Node: Add, UpdateNodeLabel": None,
-        "PersistentVolumeClaim: Add, Update": (after_claim_changed, OF_OWN_CLAIMS),
-        "PersistentVolume: Add, Update": after_volume_changed,
-    }
 
 
 def test_hints() -> None:
