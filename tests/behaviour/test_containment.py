@@ -20,7 +20,7 @@ from asched.core.state.invariant import InvariantError
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.batch_stage import LABEL, Batch, room
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_request_plays import a_play
+from tests.core.cycle.request_plays import a_play
 
 
 class Mine(int):

@@ -9,7 +9,7 @@ from asched.core.model.kinds import ELASTIC_QUOTA, NODE, POD, PROVISIONING_REQUE
 from asched.core.model.quota import ElasticQuota
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_pod
-from tests.core.cycle.test_request_plays import (
+from tests.core.cycle.request_plays import (
     RequestPlay,
     a_play,
     again,

@@ -13,7 +13,7 @@ from asched.core.framework.effects import Effect, EmitEvent, Lane, PatchPodStatu
 from asched.core.model.meta import ObjectReference
 from asched.kube.dispatch import Dispatcher
 from asched.kube.session import ConnectionOptions, connect
-from tests.kube.test_credentials import kubeconfig
+from tests.kube.kubeconfigs import kubeconfig
 
 MIB: Final = 1 << 20
 #: One pod with 3,000 scheduling gates makes 167,000; more pods with fewer take less time here.

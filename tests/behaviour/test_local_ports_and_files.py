@@ -18,8 +18,8 @@ from asched.serve.options import ServingOptions
 from asched.serve.tls import Certificates
 from asched_lab.commands.apiserver import add_parser, serve
 from tests.builders import a_node, a_pod
-from tests.cli.test_ui import a_forwarder
-from tests.host.test_advising import a_plan, serving
+from tests.cli.programs import a_forwarder
+from tests.host.advisers import a_plan, serving
 from tests.patience import HANG_S
 
 JSON: Final = "application/json"

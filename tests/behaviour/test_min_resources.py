@@ -9,7 +9,7 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_pod
-from tests.core.cycle.test_coscheduling_plays import (
+from tests.core.cycle.label_gangs import (
     a_group,
     a_member,
     a_play,

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import sys
 from copy import deepcopy
 
 import pytest
@@ -11,44 +10,9 @@ import pytest
 from asched.cli import explain, pages
 from asched.cli.explain import explanation
 from asched.cli.main import main
+from tests.cli.programs import TOLD, asched
 from tests.kube.scripted import reply, scripted
 from tests.serve.world import a_port
-
-TOLD = {
-    "pod": "default/web",
-    "place": "unschedulable",
-    "node": "",
-    "attempts": 3,
-    "rejectedBy": ["NodeResourcesFit", "TaintToleration"],
-    "gatedBy": "",
-    "schedulerName": "asched",
-    "priority": 7,
-    "story": [
-        {"at": 1.0, "attempt": 4, "what": "node chosen", "details": ["n1", 300, 2]},
-        {
-            "at": 2.5,
-            "attempt": 9,
-            "what": "no node",
-            "reasons": [
-                {"plugin": "TaintToleration", "code": "x", "reason": "tainted", "nodes": 3},
-                {"plugin": "NodeResourcesFit", "code": "x", "reason": "no cpu", "nodes": 17},
-            ],
-        },
-    ],
-    "now": {
-        "nodes": 20,
-        "lookedAt": 20,
-        "feasible": 0,
-        "funnel": [
-            {"plugin": "TaintToleration", "refuses": 3, "left": 17, "of": 20},
-            {"plugin": "NodeName", "refuses": 0, "left": 17, "of": 17},
-            {"plugin": "NodeResourcesFit", "refuses": 19, "left": 0, "of": 17},
-        ],
-        "nearestMisses": [
-            {"node": "n7", "objections": [{"plugin": "NodeResourcesFit", "reason": "no cpu"}]}
-        ],
-    },
-}
 
 
 def test_a_pod_that_fits_nowhere_gets_its_funnel():
@@ -183,17 +147,6 @@ async def port():
     async with a_port() as opened:
         opened.inspector.told["default/web"] = TOLD
         yield opened
-
-
-async def asched(*words):
-    """Exit status, standard output, standard error of a command."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "asched", *words),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    return process.returncode, out.decode(), err.decode()
 
 
 BLIND = "--insecure-skip-tls-verify"

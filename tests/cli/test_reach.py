@@ -7,53 +7,10 @@ from typing import Any
 import pytest
 
 from asched.cli.reach import TOKEN_HEADER
-from tests.cli.test_explain import TOLD, asched
-from tests.kube.scripted import Seen, Wire, reply, scripted, status
+from tests.cli.programs import LEASE, PAGE, POD, TOKEN, TOLD, World, a_kubeconfig, a_leader, asched
+from tests.kube.scripted import scripted, status
 
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/asched-system/leases/asched"
-POD = "/api/v1/namespaces/asched-system/pods/asched-7f-x"
-TOKEN = "/api/v1/namespaces/asched-system/serviceaccounts/asched-explain/token"
-PAGE = f"{POD.replace('asched-7f-x', 'https:asched-7f-x:10260')}/proxy/debug/asched/pods/team/web"
 PODS = "/api/v1/namespaces/asched-system/pods"
-
-
-def a_leader(name: str = "asched-7f-x") -> dict[str, Any]:
-    ports = [{"name": "metrics", "containerPort": 1}, {"name": "https", "containerPort": 10260}]
-    return {
-        "metadata": {"name": name, "namespace": "asched-system"},
-        "spec": {"containers": [{"name": "asched", "ports": ports}]},
-        "status": {"phase": "Running"},
-    }
-
-
-class World:
-    """A cluster's answers by path; a test changes some."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, tuple[int, Any]] = {
-            LEASE: (200, {"spec": {"holderIdentity": "asched-7f-x_0b1c"}}),
-            POD: (200, a_leader()),
-            TOKEN: (201, {"status": {"token": "short-lived"}}),
-            PAGE: (200, TOLD),
-        }
-
-    async def answer(self, seen: Seen, _wire: Wire) -> bytes:
-        nothing = (404, status(404, "NotFound", f"{seen.path} not found"))
-        return reply(*self.answers.get(seen.path, nothing))
-
-
-def a_kubeconfig(folder: Path, url: str, *, namespace: str = "team") -> str:
-    context = {"cluster": "c", "user": "u", "namespace": namespace}
-    other = {"cluster": "c", "user": "u"}
-    document = {
-        "current-context": "here",
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {"token": "alice"}}],
-        "contexts": [{"name": "here", "context": context}, {"name": "bare", "context": other}],
-    }
-    file = folder / "kubeconfig"
-    file.write_text(json.dumps(document))
-    return f"--kubeconfig={file}"
 
 
 async def test_the_leader_is_found_and_asked_with_a_token_for_the_page_only(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from asched.cli.sources import told
 from asched.cli.top import printed
 from asched.cli.top_text import screen
 from asched.kube.transport import Reply
-from tests.cli.test_explain import asched
+from tests.cli.programs import asched
 from tests.patience import HANG_S
-from tests.serve.test_ui_browser import a_view
+from tests.serve.views import a_view
 from tests.serve.world import a_port
 
 

@@ -4,22 +4,17 @@ import asyncio
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from asched.cli.forwarder import Forwarder
-from asched.cli.pages import PageError
-from asched.kube.transport import Reply
-from tests.cli.test_explain import asched
-from tests.cli.test_reach import LEASE, POD, TOKEN, TOKEN_HEADER, World, a_kubeconfig
+from asched.cli.reach import TOKEN_HEADER
+from tests.cli.programs import LEASE, POD, TOKEN, World, a_forwarder, a_kubeconfig, asched
 from tests.kube.scripted import scripted
 from tests.patience import HANG_S
 from tests.serve.browser import a_tab
-from tests.serve.test_ui_browser import a_view
+from tests.serve.views import a_view
 from tests.serve.world import a_port
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nSet-Cookie: a=b\r\nX-Frame-Options: DENY"
@@ -33,38 +28,6 @@ NOT_PASSED_ON = (
     *("", "metrics", "uix", "ui/x", "debug/pprof/"),
     *("debug/asched/cache", "debug/asched/queue"),
 )
-
-
-class Told:
-    """A source that answers everything, and notes what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.fails = 0
-
-    async def page(self, path: str) -> Reply:
-        self.asked.append(path)
-        if self.fails:
-            self.fails -= 1
-            raise PageError("nobody is there")
-        head = (
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nSet-Cookie: a=b\r\nX-Frame-Options: DENY"
-        )
-        return Reply(200, b"page", head)
-
-    async def close(self) -> None: ...
-
-
-@asynccontextmanager
-async def a_forwarder() -> AsyncIterator[tuple[Told, str, aiohttp.ClientSession]]:
-    source = Told()
-    forwarder = Forwarder(source)
-    url = await forwarder.start(0)
-    try:
-        async with aiohttp.ClientSession() as session:
-            yield source, url.removesuffix("ui/"), session
-    finally:
-        await forwarder.close()
 
 
 async def test_pages_to_look_at_are_passed_on_and_no_others() -> None:

@@ -1,30 +1,13 @@
 """What follows from registrations, against the recorded table of the default profile."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from asched.core.framework.points import Hint, Registration
 from asched.core.queue.hints import registered, watched
-from asched.core.state.changes import Action, Trigger
+from tests.conformance.own_registrations import own_registrations
 from tests.conformance.registrations import BY_TEXT, compare, split
 from tests.shared import shared_path
-
-
-def own_registrations(path: Path) -> dict[str, list[Registration]]:
-    """What the recorded plugins say themselves, the implicit entries left out."""
-    own: dict[str, list[Registration]] = {}
-    for entry in json.loads(path.read_text())["plugins"]:
-        for event in entry["events"]:
-            if not event.get("implicit"):
-                actions = Action(0)
-                for text in event["actions"]:
-                    actions |= BY_TEXT[text]
-                hint = (lambda pod, old, new: Hint.QUEUE) if event["hint"] else None
-                registration = Registration(Trigger(event["resource"], actions), hint)
-                own.setdefault(entry["plugin"], []).append(registration)
-    return own
 
 
 @pytest.mark.shared

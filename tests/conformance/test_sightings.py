@@ -11,7 +11,7 @@ from asched.core.model.kinds import KINDS, POD
 from asched.core.queue.event_handlers import Announce, Refresh, pod_triggers, steps
 from asched.core.queue.hints import Interest, registered
 from asched.core.state.changes import Change, Trigger
-from tests.conformance.test_registrations import own_registrations
+from tests.conformance.own_registrations import own_registrations
 from tests.shared import shared_path
 
 KIND_OF = {kind.name: kind for kind in KINDS}

@@ -1,8 +1,6 @@
 """The examples of docs/plugins.md work as they are written, from the top to the bottom."""
 
-import re
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -10,15 +8,7 @@ import pytest
 
 from asched.host.configuration.file import load_config
 from asched.host.user_plugins.catalogue import Catalogue, of_class
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
-
-
-def blocks(language: str) -> list[tuple[int, str]]:
-    """(line, text) of every fenced block in a language."""
-    text = PAGE.read_text(encoding="utf-8")
-    found = re.finditer(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [(text[: m.start()].count("\n") + 1, m[1]) for m in found]
+from tests.docs.pages import PAGE, blocks
 
 
 @pytest.fixture

@@ -3,15 +3,13 @@
 The same in virtual time, with a scheduler that dies as well: tests/test_every_pod_is_bound_once.py.
 """
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
-from asched.core.state import audit
 from asched_lab.apiserver.faults import Fault
-from tests.e2e.inside import Cluster, a_cluster
-from tests.patience import HANG_S
+from tests.e2e.inside import a_cluster
+from tests.e2e.placements import assert_placed_once, is_told, settled
 
 BINDING = r"/pods/[^/]+/binding$"
 PODS = 40
@@ -83,33 +81,3 @@ async def test_places_of_lost_bindings_are_not_given_away(tmp_path: Path) -> Non
         await settled(cluster)
         assert len(cluster.placed()) == 2
         assert_placed_once(cluster)
-
-
-def is_told(pod: dict) -> bool:
-    """Whether the pod says that it cannot be scheduled."""
-    return any(
-        c["type"] == "PodScheduled" and c["status"] == "False" and c["reason"] == "Unschedulable"
-        for c in pod["status"].get("conditions") or ()
-    )
-
-
-def assert_placed_once(cluster: Cluster) -> None:
-    assert set(cluster.bindings.values()) == {1}
-    assert cluster.broken_rules() == []
-    assert not any(map(is_told, cluster.placed())), "a bound pod says that it cannot be scheduled"
-    assert audit.recount(cluster.scheduler.machine.context.cluster) == []
-
-
-async def settled(cluster: Cluster) -> None:
-    """Wait until the scheduler knows what the server knows, and nothing is under way."""
-    machine = cluster.scheduler.machine
-    cluster.server.faults.clear()
-    async with asyncio.timeout(HANG_S):
-        while True:
-            known = machine.context.cluster
-            assumed = any(info.assumed for info in known.placed.values())
-            seen = {uid for uid, info in known.placed.items() if not info.assumed}
-            theirs = {pod["metadata"]["uid"] for pod in cluster.placed()}
-            if machine.is_idle and not assumed and seen == theirs:
-                return
-            await asyncio.sleep(0.02)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from tests.cli.test_explain import asched
+from tests.cli.programs import asched
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import ControlPlane, refusal
 from tests.e2e.inside import SCHEDULER, a_node, a_pod

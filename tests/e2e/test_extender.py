@@ -8,8 +8,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +17,12 @@ import aiohttp
 import pytest
 
 from asched.kube.session import ConnectionOptions, Session, connect
-from tests.kube.test_servers import real_kubeconfig  # noqa: F401 - a fixture
+from tests.e2e.extenders import PLUGIN, running
+from tests.kube.real_servers import real_kubeconfig  # noqa: F401 - a fixture
 from tests.patience import HANG_S
 
 pytestmark = pytest.mark.real
 
-PLUGIN = '''
-class NoFirstNode:
-    """Refuses node e0 with a reason of its own, and likes e2 best."""
-
-    def filter(self, pod, node):
-        if node.name == "e0":
-            return "the first node is for others"
-
-    def score(self, pod, node):
-        return 100 if node.name == "e2" else 0
-'''
 SCHEDULER = "stock"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -43,19 +33,6 @@ def stock_scheduler() -> str:
     if not path.is_file():
         pytest.skip("KUBEBUILDER_ASSETS holds no kube-scheduler")
     return str(path)
-
-
-@contextmanager
-def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                process.kill()
 
 
 async def until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
-from tests.e2e.test_extender import PLUGIN, running
+from tests.e2e.extenders import PLUGIN, running
 from tests.kube.conftest import Certificates
 from tests.patience import HANG_S
 

@@ -13,7 +13,7 @@ from asched_lab.apiserver import deletion
 from asched_lab.apiserver.faults import NAMES, named
 from asched_lab.apiserver.resources import PODS as KIND
 from tests.e2e.inside import Cluster, a_cluster
-from tests.e2e.test_burning_server import assert_placed_once, settled
+from tests.e2e.placements import assert_placed_once, settled
 from tests.patience import HANG_S
 
 PODS = 40

@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from tests.bench.real import assets
 from tests.e2e.control_plane import refusal
+from tests.e2e.group_plane import GROUP_VERSION, PlaneWithGroups, condition_of, kube_scheduler
 from tests.e2e.inside import a_node
 from tests.e2e.outside import a_process
-from tests.e2e.test_groups import GROUP_VERSION, PlaneWithGroups, condition_of, kube_scheduler
 
 Json = dict[str, Any]
 

@@ -3,11 +3,7 @@ one beside kube-scheduler, which must tell the same histories in the same words.
 """
 
 import asyncio
-import json
-import os
-import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,16 +14,19 @@ from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
 from asched_lab.apiserver.server import ApiServer
 from tests.bench.real import assets
-from tests.e2e.control_plane import ControlPlane, refusal
+from tests.e2e.control_plane import refusal
+from tests.e2e.group_plane import (
+    GATES,
+    GROUP_VERSION,
+    Json,
+    PlaneWithGroups,
+    condition_of,
+    kube_scheduler,
+)
 from tests.e2e.inside import a_node
 from tests.e2e.outside import a_process
 
-Json = dict[str, Any]
-
-GATES: Final = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
-GROUP_VERSION: Final = "scheduling.k8s.io/v1alpha2"
 ZONE: Final = "topology.kubernetes.io/zone"
-PROOF: Final = re.compile(": (there is no place|no place was found) for it: .*")
 PATIENCE_S: Final = 90.0
 POLL_S: Final = 0.1
 #: How long histories are left alone before they are compared: a few rounds of backoff.
@@ -60,16 +59,6 @@ def a_member(name: str, group: str, scheduler: str) -> Json:
             "containers": [container],
         },
     }
-
-
-def condition_of(group: Json | None) -> Json:
-    """What the PodGroup was told, without times, and without the proof that only asched adds."""
-    for condition in (group or {}).get("status", {}).get("conditions") or ():
-        if condition["type"] == "PodGroupScheduled":
-            told = {k: v for k, v in condition.items() if k != "lastTransitionTime"}
-            told["message"] = PROOF.sub("", told["message"])
-            return told
-    return {}
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -129,18 +118,6 @@ def _is_of(pod: Json, group: str) -> bool:
 # --- beside kube-scheduler -----------------------------------------------------------------------
 
 
-class PlaneWithGroups(ControlPlane):
-    """A real API server with the alpha kinds."""
-
-    gates = GATES
-
-    async def _spawn(self, name: str, *arguments: str) -> Any:
-        if name == "kube-apiserver":
-            more = (f"--feature-gates={self.gates}", f"--runtime-config={GROUP_VERSION}=true")
-            arguments = (*arguments, *more)
-        return await super()._spawn(name, *arguments)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane() -> AsyncIterator[PlaneWithGroups]:
     folder = assets()
@@ -148,38 +125,6 @@ async def plane() -> AsyncIterator[PlaneWithGroups]:
         pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
     async with PlaneWithGroups(folder) as made, made.open_client():
         yield made
-
-
-@asynccontextmanager
-async def kube_scheduler(folder: Path, plane: PlaneWithGroups) -> AsyncIterator[None]:
-    """Upstream's own, for pods that name `theirs`."""
-    binary = (assets() or Path()) / "kube-scheduler"
-    if not binary.exists():
-        pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
-    config = folder / "theirs.yaml"
-    document = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "leaderElection": {"leaderElect": False},
-        "clientConnection": {"kubeconfig": plane.kubeconfig},
-        "profiles": [{"schedulerName": "theirs"}],
-    }
-    config.write_text(json.dumps(document), encoding="utf-8")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("KUBE")}
-    child = await asyncio.create_subprocess_exec(
-        str(binary),
-        f"--config={config}",
-        f"--feature-gates={plane.gates}",
-        "--secure-port=0",
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=clean,
-    )
-    try:
-        yield
-    finally:
-        child.terminate()
-        await child.wait()
 
 
 #: name -> (nodes as (name, cpu, zone), groups as (name, minCount, pods, by zone))

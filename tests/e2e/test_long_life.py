@@ -12,8 +12,8 @@ from typing import Final
 
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node
-from tests.e2e.test_extender import running
-from tests.e2e.test_reload import Mount, placed
+from tests.e2e.extenders import running
+from tests.e2e.mounts import Mount, placed
 from tests.patience import HANG_S
 from tests.serve.world import a_port, client_tls
 

@@ -16,7 +16,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import SCHEDULER, a_node
 from tests.e2e.neighbourhood import Neighbourhood
 from tests.e2e.outside import a_process
-from tests.e2e.test_shadow import kube_scheduler
+from tests.e2e.reference_scheduler import kube_scheduler
 
 pytestmark = pytest.mark.real
 

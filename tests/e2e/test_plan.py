@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from asched_lab.bench.processes import Process
-from tests.cli.test_explain import asched
+from tests.cli.programs import asched
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process

@@ -25,6 +25,7 @@ from tests.e2e.control_plane import (
 )
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import Asched, a_process
+from tests.e2e.program_flags import flags
 from tests.patience import HANG_S
 
 Json = dict[str, Any]
@@ -48,15 +49,6 @@ async def plane(shared_plane: ControlPlane) -> AsyncIterator[ControlPlane]:
     """A control plane without nodes and pods."""
     yield shared_plane
     await shared_plane.clear()
-
-
-def flags(plane: ControlPlane) -> tuple[str, ...]:
-    return (
-        f"--kubeconfig={plane.kubeconfig}",
-        "--leader-elect=false",
-        "--secure-port=0",
-        f"--scheduler-name={SCHEDULER}",
-    )
 
 
 def assert_calm(process: Asched) -> None:

@@ -9,7 +9,7 @@ from asched_lab.sim.checker import EndState
 from tests.e2e.control_plane import ControlPlane, all_placed
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
-from tests.e2e.test_real import flags
+from tests.e2e.program_flags import flags
 
 pytestmark = pytest.mark.real
 PODS = 40

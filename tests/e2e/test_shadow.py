@@ -6,8 +6,6 @@ ASCHED_E2E_NODES and ASCHED_E2E_PODS enlarge the crowd.
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +13,12 @@ import pytest
 
 from asched.core.shadow.finding import MEANING, Outcome
 from asched.core.shadow.following import AGAIN_S, LATE_S
-from asched_lab.bench.processes import Process
 from asched_lab.sim import mix
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import NODES_COUNT, PODS_COUNT, ControlPlane, all_settled
 from tests.e2e.inside import a_pod
 from tests.e2e.outside import a_process
+from tests.e2e.reference_scheduler import kube_scheduler
 from tests.patience import HANG_S
 
 pytestmark = pytest.mark.real
@@ -49,27 +47,6 @@ profiles:
             resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]
 """
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
-
-
-@asynccontextmanager
-async def kube_scheduler(plane: ControlPlane, *flags: str) -> AsyncIterator[Process]:
-    """The real one; no lease, no pages."""
-    binary = plane.binaries / "kube-scheduler"
-    if not binary.exists():
-        pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
-    command = (
-        str(binary),
-        f"--authentication-kubeconfig={plane.kubeconfig}",
-        f"--authorization-kubeconfig={plane.kubeconfig}",
-        "--secure-port=0",
-        *flags,
-    )
-    process = Process("kube-scheduler", command, plane.folder / "kube-scheduler.log")
-    await process.start()
-    try:
-        yield process
-    finally:
-        await process.stop()
 
 
 async def as_onlooker(plane: ControlPlane, folder: Path) -> str:

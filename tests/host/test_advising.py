@@ -11,42 +11,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from asched.core.config.defaults import configuration
-from asched.host.advising import AdvisingPlan, advise
+from asched.host.advising import advise
 from asched.kube.session import ConnectionOptions
 from asched.serve.extender import NO_STRANGERS
 from asched.serve.options import CannotServeError, ServingOptions
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
+from tests.host.advisers import a_plan, serving
 from tests.kube.conftest import Certificates
 from tests.patience import HANG_S
-
-EXTENDER = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
-
-
-def a_plan(**changes: Any) -> AdvisingPlan:
-    document = {"profiles": [{"schedulerName": "default-scheduler"}], "extenders": [EXTENDER]}
-    options: dict[str, Any] = {
-        "serving": ServingOptions(bind_address="127.0.0.1", secure_port=0),
-        "follows": False,
-        **changes,
-    }
-    return AdvisingPlan(configuration=configuration(document), **options)
-
-
-@asynccontextmanager
-async def serving(plan: AdvisingPlan) -> AsyncIterator[str]:
-    """The address without its scheme."""
-    started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(advise(plan, started))
-    await asyncio.wait([started, task], return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        task.result()
-    try:
-        yield f"127.0.0.1:{started.result()}"
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def post(url: str, body: Any, tls: ssl.SSLContext | bool = True) -> tuple[int, Any]:

@@ -19,31 +19,11 @@ from asched.kube.session import ConnectionOptions, connect
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
+from tests.host.elected import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
 
 #: Short, and as far apart as the real ones.
 RULES = {"lease_s": 2.0, "renew_s": 1.0, "retry_s": 0.2}
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles: [{schedulerName: asched}]
-"""
-
-
-def a_node(name):
-    resources = {"cpu": "64", "memory": "64Gi", "pods": "500"}
-    return {
-        "metadata": {"name": name},
-        "status": {"allocatable": resources, "capacity": resources},
-    }
-
-
-def a_pod(name):
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1m"}}}
-    return {
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": "asched", "containers": [container]},
-    }
 
 
 @pytest.fixture
@@ -111,16 +91,6 @@ async def a_replica(name, tmp_path, *, delay_cache=False, clock=None, **rules):
     finally:
         scheduler.stop()
         await asyncio.gather(replica.task, return_exceptions=True)
-
-
-async def until(condition, patience_s=HANG_S):
-    async with asyncio.timeout(patience_s):
-        while not condition():  # noqa: ASYNC110 - the store rings no bell
-            await asyncio.sleep(0.01)
-
-
-def bound(server):
-    return {p["metadata"]["name"] for p in server.list("pods") if p["spec"].get("nodeName")}
 
 
 def told(server):

@@ -13,7 +13,7 @@ from asched.kube import pace, watch
 from asched.kube.errors import ConnectionLost, Forbidden, Unauthorized
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
-from tests.host.test_process import a_node, a_pod, a_process
+from tests.host.processes import a_node, a_pod, a_process
 from tests.patience import HANG_S
 
 LEASE = ("leases", "kube-system", "asched")

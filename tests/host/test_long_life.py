@@ -30,7 +30,7 @@ from asched.serve.options import (
 )
 from asched_lab.apiserver.auth import ADMIN
 from asched_lab.apiserver.server import ApiServer
-from tests.host.test_process import CONFIGURATION, Process, a_node, a_pod, a_process, free_port
+from tests.host.processes import CONFIGURATION, Process, a_node, a_pod, a_process, free_port
 from tests.patience import HANG_S
 
 PAGES = ("/metrics", "/readyz", "/configz", "/debug/asched/view", "/debug/asched/audit", "/flagz")

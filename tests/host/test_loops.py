@@ -22,7 +22,7 @@ from asched.host.loops import Scheduler
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
-from tests.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
+from tests.host.elected import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
 
 

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "asched").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 ALL = [*SOURCES, *TESTS]
+LAB = sorted((ROOT / "lab").rglob("*.py"))
+TEST_FILES = {path.stem for path in TESTS if path.stem.startswith("test_")}
 
 FILE_LINES_MAX = 800
 
@@ -46,6 +48,19 @@ def test_a_file_says_what_it_is_for() -> None:
 
 def test_a_file_is_named_after_a_noun() -> None:
     assert not [relative(path) for path in ALL if path.stem in NO_NOUNS]
+
+
+def test_no_module_imports_a_test_file() -> None:
+    """What several tests share is in builder modules, so that a test file may be deleted."""
+    imports = re.compile(r"^ *(?:from|import) [^(\n]*(?:\([^)]*\))?", re.MULTILINE)
+    found = [
+        f"{relative(path)}: {name}"
+        for path in [*ALL, *LAB]
+        for statement in imports.findall(text_of(path))
+        for name in re.findall(r"\btest_\w+", statement)
+        if name in TEST_FILES
+    ]
+    assert not found
 
 
 def test_nothing_is_left_unfinished() -> None:

@@ -3,13 +3,7 @@
 import random
 
 from asched.kube.backoff import QUIET_S, WAIT_S_MAX, Backoff
-
-
-class StillClock:
-    now_s = 0.0
-
-    def __call__(self):
-        return self.now_s
+from tests.kube.clocks import StillClock
 
 
 def test_waits_double_up_to_the_cap_with_a_jitter_of_up_to_one():

@@ -1,7 +1,6 @@
 """Where credentials come from, how they stay fresh, and what is said when they cannot be used."""
 
 import asyncio
-import json
 import stat
 import sys
 
@@ -12,21 +11,8 @@ from asched.kube import credentials
 from asched.kube.credentials import Source, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, connect
+from tests.kube.kubeconfigs import kubeconfig
 from tests.kube.scripted import always_ok, reply, scripted, status
-
-
-def kubeconfig(path, server, user=None, cluster=None, **more):
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "clusters": [{"name": "k", "cluster": {"server": server, **(cluster or {})}}],
-        "users": [{"name": "u", "user": user or {}}],
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        **more,
-    }
-    path.write_text(json.dumps(document))
-    return str(path)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from asched.kube import exec_plugin
 from asched.kube.credentials import Source, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.exec_plugin import ExecPlugin, Printed, run
-from tests.kube.test_credentials import kubeconfig
+from tests.kube.kubeconfigs import kubeconfig
 
 V1 = "client.authentication.k8s.io/v1"
 

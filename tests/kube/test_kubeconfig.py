@@ -10,8 +10,8 @@ from asched.kube.credentials import Source, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import read_kubeconfigs
 from asched.kube.session import ConnectionOptions, connect
+from tests.kube.kubeconfigs import kubeconfig
 from tests.kube.scripted import reply
-from tests.kube.test_credentials import kubeconfig
 
 
 def write(path, **document):

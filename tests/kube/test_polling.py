@@ -11,7 +11,7 @@ from asched.core.model.decode import decode
 from asched.core.state.facts import Listed
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
 from asched.kube.polling import KEPT_LISTS, Past, Poller
-from tests.host.test_election import until
+from tests.host.elected import until
 from tests.kube.conftest import session_with
 from tests.kube.scripted import Seen, Wire, reply, scripted, status
 

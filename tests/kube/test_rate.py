@@ -3,7 +3,7 @@
 import pytest
 
 from asched.kube.rate import Rates, TokenBucket
-from tests.kube.test_backoff import StillClock
+from tests.kube.clocks import StillClock
 
 
 def test_the_burst_goes_at_once_and_the_rest_at_the_rate():

@@ -15,8 +15,8 @@ from asched.kube.credentials import Source, load_credentials
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates as ServingCertificates
 from tests.kube.conftest import Certificates
+from tests.kube.kubeconfigs import kubeconfig
 from tests.kube.scripted import reply, scripted
-from tests.kube.test_credentials import kubeconfig
 
 
 @pytest.fixture

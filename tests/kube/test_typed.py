@@ -9,7 +9,7 @@ from asched.kube.credentials import Source, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.typed import ApiAccess
 from asched_lab.apiserver.server import ApiServer
-from tests.docs.test_plugins_page import blocks
+from tests.docs.pages import blocks
 
 
 @asynccontextmanager

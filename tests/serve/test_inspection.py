@@ -14,8 +14,8 @@ from asched.core.state.audit import recount
 from asched.core.state.facts import Seen
 from asched.serve.inspection import Inspection
 from tests.builders import a_node, a_pod
+from tests.core.cycle.gang_plays import GANGS, a_member, room_for, seen_group
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import GANGS, a_member, room_for, seen_group
 
 NOBODY: Any = None
 

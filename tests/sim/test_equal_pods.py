@@ -12,34 +12,10 @@ from asched.core.cycle.observer import Silent
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.host.assemble import Parts, build_machine, build_runners
 from tests.sim.api import Api
-from tests.sim.changing import Changing
+from tests.sim.labelled import Herds, Labelled
 from tests.sim.making import Json, Making
 
 STEPS = 80
-#: Pods of one kind that come at once.
-HERD = 6
-
-
-class Herds(Changing):
-    """Pods come in herds of equals, some of which need others to go."""
-
-    def add_pod(self) -> None:
-        pod = self.make.pod()
-        for number in range(HERD):
-            name = f"{pod['metadata']['name']}-{number}"
-            self.put(POD, self.of_herd({**pod, "metadata": {**pod["metadata"], "name": name}}))
-
-    def of_herd(self, pod: Json) -> Json:
-        return pod
-
-
-class Labelled(Herds):
-    """As an Indexed Job makes them: each has a label of its own."""
-
-    def of_herd(self, pod: Json) -> Json:
-        name = pod["metadata"]["name"]
-        labels = {**pod["metadata"]["labels"], "index": name}
-        return {**pod, "metadata": {**pod["metadata"], "labels": labels}}
 
 
 class Sized(Labelled):

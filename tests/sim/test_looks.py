@@ -14,9 +14,9 @@ from asched.core.model.pod import Pod
 from asched.core.state.facts import Bound, Fact, Gone, Seen
 from asched.host.assemble import build_runners
 from tests.builders import PodBuilder, a_node
+from tests.core.cycle.gang_plays import GANGS, a_group, a_member
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member
-from tests.sim.test_equal_pods import Labelled
+from tests.sim.labelled import Labelled
 
 STEPS = 60
 

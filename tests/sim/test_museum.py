@@ -13,7 +13,7 @@ from asched.host.hearing import Hearing
 from asched.kube.history import History
 from asched_lab.sim.museum import INCIDENTS
 from asched_lab.sim.scenario import play
-from tests.sim.test_scenarios import findings
+from tests.sim.findings import findings
 
 
 @pytest.mark.parametrize("name", INCIDENTS)

@@ -23,8 +23,9 @@ from asched.core.state.changes import ASSIGNED_POD, Change
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Refused, Unknown
 from asched.core.state.pods import PodInfo
-from asched_lab.sim.scenario import Broken, play
+from asched_lab.sim.scenario import play
 from asched_lab.sim.scenarios import SCENARIOS
+from tests.sim.findings import findings
 
 #: One more is lived through, and repeated, in test_recordings.py.
 SEEDS = range(1)
@@ -79,17 +80,6 @@ FOUND: Final = [
 @pytest.mark.parametrize(("name", "seed"), FOUND)
 def test_what_was_found_once_stays_mended(name: str, seed: int) -> None:
     play(SCENARIOS[name], seed)
-
-
-def findings(name: str, seeds: range) -> str:
-    """What a scenario complains about over some seeds; empty if it is content."""
-    found = []
-    for seed in seeds:
-        try:
-            play(SCENARIOS[name], seed)
-        except Broken as broken:
-            found += [f"{broken}".splitlines()[0], *broken.findings]
-    return "\n".join(found)
 
 
 def test_a_lost_answer_taken_for_a_refusal_overcommits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import pytest
 from asched.core.config.decode import SCHEME, BareArgs, Repeating, decode
 from asched.core.config.problem import as_upstream
 from asched.core.config.v1 import API_GROUP, API_VERSION, KIND
+from tests.core.config.documents import config_of, doc
 
 NO_DURATION = 'time: invalid duration ""'
 WRONG_KIND = (
@@ -15,14 +16,6 @@ WRONG_KIND = (
 
 def texts(document: Any, source: str = "") -> tuple[str, ...]:
     return as_upstream(decode(document, source)[1])
-
-
-def doc(**fields: Any) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": KIND, **fields}
-
-
-def config_of(name: str, args: Any) -> dict[str, Any]:
-    return doc(profiles=[{"pluginConfig": [{"name": name, "args": args}]}])
 
 
 def test_a_good_document_comes_back_with_durations_in_nanoseconds() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from asched.core.config.decode import BareArgs, decode
 from asched.core.config.problem import Severity
-from tests.core.config.test_decode import config_of, doc
+from tests.core.config.documents import config_of, doc
 
 LARGE = 2**31
 

@@ -10,12 +10,7 @@ from asched.core.config.merge import ResolvedProfile
 from asched.core.config.replaced import ADVICE, SUCCESSORS
 from asched.core.config.translation import Fate, Translation
 from asched.core.plugins import IN_TREE_POINTS
-
-GROUP = "kubescheduler.config.k8s.io"
-
-
-def old(version: str, **fields: Any) -> dict[str, Any]:
-    return {"apiVersion": f"{GROUP}/{version}", "kind": "KubeSchedulerConfiguration", **fields}
+from tests.core.config.documents import GROUP, old
 
 
 def loaded(translation: Translation) -> ResolvedProfile:

@@ -7,7 +7,7 @@ import pytest
 from asched.core.config.legacy import VERSIONS, translate, version_of
 from asched.core.config.translation import Fate, Translation
 from asched.core.plugins import IN_TREE_POINTS
-from tests.core.config.test_legacy import GROUP, old
+from tests.core.config.documents import GROUP, old
 
 LEAST, MOST, RATIO = (
     "NodeResourcesLeastAllocated",

@@ -10,19 +10,8 @@ from asched.core.config.args import (
     ScoringStrategy,
 )
 from asched.core.config.defaults import configuration
-from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.validate import validate
 from asched.core.config.validate_args import node_resources_fit
-
-PATH = "profiles[0].pluginConfig[0].args."
-
-
-def texts(name: str, args: Any, **gates: bool) -> list[str]:
-    state = {**DEFAULT_GATES, **gates}
-    document = {"profiles": [{"pluginConfig": [{"name": name, "args": args}]}]}
-    found = [problem.text for problem in validate(configuration(document, state), state)]
-    assert all(text.startswith(PATH) for text in found)
-    return [text.removeprefix(PATH) for text in found]
+from tests.core.config.documents import texts
 
 
 def test_preemption_needs_one_of_its_two_bounds() -> None:

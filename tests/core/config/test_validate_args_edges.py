@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.config.test_validate_args import texts
+from tests.core.config.documents import texts
 
 LIST = {"defaultingType": "List"}
 GOOD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}

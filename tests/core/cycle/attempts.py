@@ -11,8 +11,8 @@ from asched.core.model.kinds import POD
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder
+from tests.core.cycle.gang_plays import a_member, seen_group
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import a_member, seen_group
 
 KEY = "default/crew"
 

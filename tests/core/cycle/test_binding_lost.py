@@ -9,7 +9,7 @@ from asched.core.framework.effects import Bind, CallPlugin, ReadPod
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import ReadPending, ReadPlaced, Returned, Seen, TimedOut, Unknown
 from tests.builders import a_node
-from tests.core.cycle.test_binding import Scene, flow
+from tests.core.cycle.binding_scene import Scene, flow
 
 
 async def nothing() -> None:

@@ -1,52 +1,20 @@
 """What one pod may cost the others: attempts pause, in turns whose work is counted."""
 
-from typing import Any
-
-import numpy as np
 import pytest
 
 from asched.core.cycle.group_trial import TRY_STEPS
 from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework import second_look
 from asched.core.framework.effects import Bind
-from asched.core.framework.points import Codes, FilterPlugin
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.state.audit import recount
 from asched.core.state.budget import SLICE_STEPS, TOO_MUCH, Budget, OutOfTurn
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from tests.builders import a_node, a_pod
+from tests.core.cycle.budget_plays import Slow, a_play
+from tests.core.cycle.gang_plays import GANGS, a_group, a_member, bound
 from tests.core.cycle.group_stage import Stage, low, member
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound
-
-
-class Slow(FilterPlugin):
-    """Takes `parts` slices for pods that are labelled so, and keeps what it has done."""
-
-    name = "Slow"
-    budget: Budget
-    parts = 10
-    watch = None
-
-    def __init__(self) -> None:
-        self.done = 0
-
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        while "slow" in pod.pod.labels and self.done < self.parts:
-            self.budget.charge(SLICE_STEPS, "it is slow")
-            if self.watch is not None:
-                self.watch.slice()
-            self.done += 1
-        return np.zeros(nodes.size, dtype=np.int32)
-
-
-def a_play(parts: int = 10, nodes: int = 1) -> Play:
-    cls = type("Slow", (Slow,), {"parts": parts})
-    play = Play(*(a_node(f"n{i}") for i in range(nodes)), plugins=(cls,))
-    cls.budget = play.parts.cluster.budget
-    return play
 
 
 def test_a_pod_that_takes_long_costs_nobody_else_a_turn() -> None:

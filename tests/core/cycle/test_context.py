@@ -4,28 +4,14 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.history import Choice, Histories, Step
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import PluginError, PointError
 from asched.core.model.kinds import POD
-from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.contexts import a_context
 from tests.core.cycle.playbook import Play
-
-
-def a_context() -> tuple[SchedulerContext, Attempt]:
-    """A scheduler context, and an attempt at the pod `web`."""
-    play = Play(a_node("n1"))
-    context = play.machine.context
-    pod = a_pod("web").metadata(resourceVersion="5").build()
-    context.cluster.apply(Seen(POD, pod))
-    runner = context.runners["default-scheduler"]
-    return context, Attempt(
-        3, QueuedPod(pod, 0.0), context.cluster.classes.info_of(pod), runner, 0.0
-    )
-
 
 NEWER = a_pod("web").metadata(resourceVersion="6")
 ENDING = a_pod("web").metadata(resourceVersion="6", deletionTimestamp="2026-01-01T00:00:00Z")

@@ -8,7 +8,7 @@ import pytest
 from asched.core.framework.profile import CannotBuildError
 from asched.plugin import Action, Registration, Trigger, WaitFor
 from asched.testing import given, node, pod
-from tests.core.cycle.test_containment import NODES, POINTS, after, mischief
+from tests.core.cycle.mischief import NODES, POINTS, after, mischief
 
 TOLD = 'plugin "Bad" raised SystemExit: 3'
 

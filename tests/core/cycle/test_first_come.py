@@ -6,8 +6,8 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.facts import Fact, Listed, Seen
 from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.gang_plays import a_group, a_member, a_play
 from tests.core.cycle.playbook import Play, ours
-from tests.core.cycle.test_gang_plays import a_group, a_member, a_play
 
 
 def at(pod: PodBuilder, second: int) -> PodBuilder:

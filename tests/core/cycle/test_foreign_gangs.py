@@ -4,8 +4,8 @@ import pytest
 
 from asched.core.framework.effects import Bind, EmitEvent
 from tests.builders import a_node, a_pod
+from tests.core.cycle.label_gangs import a_member, a_play, group_seen
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_coscheduling_plays import a_member, a_play, group_seen
 
 
 def told(play: Play) -> list[str]:

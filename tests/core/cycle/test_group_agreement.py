@@ -9,8 +9,8 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1BETA1, Kind
 from asched.core.model.workload import PodGroup
 from asched.core.state.facts import Gone, Listed, Seen
+from tests.core.cycle.gang_plays import a_member, a_play, bound, room_for
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import a_member, a_play, bound, room_for
 
 SAME = "all pods in a single pod group should have the same"
 

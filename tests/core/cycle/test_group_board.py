@@ -17,7 +17,7 @@ from asched.core.state.audit import recount
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members, run
-from tests.core.cycle.test_gang_plays import a_member
+from tests.core.cycle.gang_plays import a_member
 
 CPU = 0
 

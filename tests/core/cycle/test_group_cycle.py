@@ -6,15 +6,14 @@ import pytest
 
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Step
-from asched.core.framework.effects import Bind, DeletePod, EmitEvent, Patch, PatchPodStatus
+from asched.core.framework.effects import Bind, DeletePod, Patch, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.facts import Done, Gone, Refused, Seen
 from asched.core.state.pods import PodInfo
 from tests.builders import a_node, a_pod
-from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import (
+from tests.core.cycle.gang_plays import (
     GANGS,
     a_group,
     a_member,
@@ -22,8 +21,9 @@ from tests.core.cycle.test_gang_plays import (
     places,
     room_for,
     seen_group,
-    uid_of,
 )
+from tests.core.cycle.group_attempts import nominated, notes_of
+from tests.core.cycle.playbook import Play
 
 FULL_GROUP = "pod group is unschedulable, pod group is waiting for preemption to complete"
 OTHER_FAILED = "failed to schedule other pod from a pod group: "
@@ -42,15 +42,6 @@ def a_play(*nodes: Any, plugins: Any = ()) -> Play:
         },
     }
     return Play(*nodes, plugins=plugins, profiles=[profile])
-
-
-def notes_of(play: Play) -> dict[str, str]:
-    """Pod to what its last event says."""
-    return {e.regarding.name: e.note for e in play.of(EmitEvent)}
-
-
-def nominated(play: Play) -> dict[str, str | None]:
-    return {name: play.parts.nominator.node_of(uid_of(name)) for name in ("a", "b", "c")}
 
 
 # --- preemption ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Gone, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import KEY, GroupScene, members
-from tests.core.cycle.test_gang_plays import a_member
+from tests.core.cycle.gang_plays import a_member
 
 
 def room(name: str, cpu: int, pods: int = 10) -> NodeBuilder:

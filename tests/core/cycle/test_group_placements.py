@@ -16,9 +16,9 @@ from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, a_node, a_pod
+from tests.core.cycle.gang_plays import a_member, bound, places, uid_of
+from tests.core.cycle.group_attempts import nominated, notes_of
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import a_member, bound, places, uid_of
-from tests.core.cycle.test_group_cycle import nominated, notes_of
 
 ZONE = "topology.kubernetes.io/zone"
 PLUGINS = ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")

@@ -13,7 +13,7 @@ from asched.core.model.workload import Namespace
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members
-from tests.core.cycle.test_gang_plays import a_member
+from tests.core.cycle.gang_plays import a_member
 
 ZONE = "topology.kubernetes.io/zone"
 

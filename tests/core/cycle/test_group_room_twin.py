@@ -9,8 +9,8 @@ from asched.core.framework.effects import Bind, DeletePod, Effect, Lane
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
 from asched.core.state.facts import Done, Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.group_attempts import FirstRow
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_group_twin import FirstRow
 from tests.core.preemption.group_stage import a_budget, a_group
 from tests.twins.group_preemption import Machine, Member, Running, Team, evicted, fits, line_of
 

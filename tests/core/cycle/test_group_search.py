@@ -12,8 +12,8 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
+from tests.core.cycle.gang_plays import GANGS, a_group, a_member, bound, places, seen_group
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound, places, seen_group
 from tests.gangs.planted import planted
 
 #: The name of a node that no member of a planted gang may use.

@@ -11,7 +11,7 @@ from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.state.audit import recount
 from tests.builders import a_node
 from tests.core.cycle.attempts import GroupScene, run
-from tests.core.cycle.test_gang_plays import a_member
+from tests.core.cycle.gang_plays import a_member
 
 
 class Hooks(ReservePlugin):

@@ -25,7 +25,7 @@ from asched.core.state.facts import Seen
 from asched.core.state.pod_groups import COSCHEDULING_LABEL, coscheduled_key
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
 from tests.core.cycle.attempts import KEY, GroupScene, members, run
-from tests.core.cycle.test_gang_plays import a_group, a_member
+from tests.core.cycle.gang_plays import a_group, a_member
 
 HOST = "kubernetes.io/hostname"
 

@@ -24,7 +24,7 @@ from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.cluster import CannotAssumeError
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members, run
-from tests.core.cycle.test_gang_plays import a_member
+from tests.core.cycle.gang_plays import a_member
 
 HOST = "kubernetes.io/hostname"
 

@@ -3,36 +3,21 @@
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from asched.core.framework.effects import Bind, EmitEvent, Patch
-from asched.core.framework.points import I64, ScorePlugin
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE as _NODE
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.core.state.facts import Seen
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 from tests.builders import a_node, a_pod
+from tests.core.cycle.group_attempts import FirstRow
 from tests.core.cycle.playbook import Play
 from tests.twins.pod_group import Answer, Group, Machine, Member, answers
 
 ZONE = "topology.kubernetes.io/zone"
 MIB = 1 << 20
-
-
-class FirstRow(ScorePlugin):
-    """Machines in the order in which they came: no ties, and nothing to normalise."""
-
-    name = "FirstRow"
-    depends_on = Aspect.LIVE
-
-    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
-        rows = np.arange(nodes.size, dtype=np.int64)
-        return 100 - (rows if nodes.rows is None else nodes.rows)
 
 
 def a_play(*, by_zone: bool) -> Play:

@@ -3,9 +3,9 @@
 from asched.core.cycle import group_waiting
 from asched.core.framework.effects import Bind, EmitEvent
 from tests.builders import a_node, a_pod
-from tests.core.cycle import test_gang_plays as upstream
+from tests.core.cycle import gang_plays as upstream
+from tests.core.cycle.label_gangs import a_member, a_play, group_seen, room
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_coscheduling_plays import a_member, a_play, group_seen, room
 
 
 def said(play: Play) -> dict[str, str]:

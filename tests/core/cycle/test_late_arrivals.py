@@ -12,8 +12,8 @@ from asched.core.model.vast import VAST_BYTES
 from asched.core.state import pod_classes
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.gang_plays import GANGS, a_group, a_member, bound
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound
 
 KEYS_OF_VAST = [{"key": f"k{i}", "operator": "Exists"} for i in range(VAST_BYTES // 16)]
 

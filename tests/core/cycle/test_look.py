@@ -24,37 +24,9 @@ from asched.core.model.kinds import (
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import Aspect
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.core.cycle.playbook import Play
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.leaving import Leaving, Scene, wants
 from tests.volume_builders import a_claim, a_csi_node, a_volume
-
-
-class Scene:
-    """Nobody is tried; looks alone."""
-
-    def __init__(self, *nodes: NodeBuilder, plugins: Any = ()) -> None:
-        self.play = Play(*(nodes or (a_node("n1").allocatable(cpu="2"),)), plugins=plugins)
-        self.play.machine.is_active = False
-        self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
-        self.looks = Looks()
-        self.looks.of(self.context)
-
-    def look(self, pod: PodBuilder, **fields: Any) -> Any:
-        """(rejectors, whether of the class), or None."""
-        built = pod.spec(schedulerName="default-scheduler").build()
-        self.cluster.apply(Seen(POD, built))
-        queued = QueuedPod(built, 0.0)
-        for name, value in fields.items():
-            setattr(queued, name, value)
-        found = self.looks(queued)
-        return None if found is None else (set(found.rejectors), found.is_of_class)
-
-    def place(self, name: str, node: str = "n1", cpu: str = "2") -> None:
-        self.cluster.apply(Seen(POD, a_pod(name).requests(cpu=cpu).priority(50).on(node).build()))
-
-
-def wants(cpu: str = "2", name: str = "web") -> PodBuilder:
-    return a_pod(name).requests(cpu=cpu)
 
 
 def test_who_fits_is_worth_an_attempt_and_who_does_not_is_told_by_whom() -> None:
@@ -245,26 +217,6 @@ def test_nothing_is_measured_and_the_meter_stays() -> None:
     scene.look(wants("9"))
     assert runner.meter is meter
     assert SUCCESS.is_success
-
-
-class Leaving(Scene):
-    """Pods leave nodes, and those who wait are asked whether that may help them."""
-
-    def rests(self, pod: PodBuilder, *rejectors: str, **fields: Any) -> QueuedPod:
-        built = pod.spec(schedulerName="default-scheduler").build()
-        self.cluster.apply(Seen(POD, built))
-        queued = QueuedPod(built, 0.0)
-        queued.rejected_by = frozenset(rejectors or ("NodeResourcesFit",))
-        queued.class_key = self.cluster.classes.class_of(built).key
-        for name, value in fields.items():
-            setattr(queued, name, value)
-        return queued
-
-    def may_help(self, pod: PodBuilder, node: str, *rejectors: str, **fields: Any) -> bool:
-        return self.looks.may_help(self.rests(pod, *rejectors, **fields), node)
-
-    def leaves(self, name: str, node: str) -> None:
-        self.cluster.apply(Gone(POD, a_pod(name).on(node).build()))
 
 
 def two_nodes() -> Leaving:

@@ -14,7 +14,7 @@ from asched.core.state.audit import recount
 from asched.core.state.facts import Gone, Seen
 from tests.builders import NodeBuilder
 from tests.core.cycle.attempts import run
-from tests.core.cycle.test_request_plays import (
+from tests.core.cycle.request_plays import (
     CLASS,
     RequestPlay,
     a_play,

@@ -9,7 +9,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.test_look import Leaving, wants
+from tests.core.cycle.leaving import Leaving, wants
 
 OPEN = a_node("n1").allocatable(cpu="4", pods="3")
 

@@ -33,9 +33,9 @@ from asched.core.model.kinds import POD
 from asched.core.state.budget import SLICES_MAX, OutOfTurn
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
+from tests.core.cycle.contexts import a_context
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.recording import Recorder
-from tests.core.cycle.test_context import a_context
 
 
 class Reserving(ReservePlugin, PermitPlugin):

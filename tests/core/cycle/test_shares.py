@@ -6,9 +6,9 @@ from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
+from tests.core.cycle.budget_plays import a_play
+from tests.core.cycle.gang_plays import GANGS, a_group, a_member
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_budget import a_play
-from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member
 
 
 class Shares(CountedLimit):

@@ -7,6 +7,7 @@ import pytest
 from asched.core.dra.allocator import NodeRejected, OutOfSteps, allocate
 from asched.core.dra.answer_codes import INVALID_POOLS
 from asched.core.dra.plan import AllocationError
+from tests.core.dra.sizes import BIG, SAME_NUMA, SIZES, SMALL, A
 from tests.core.dra.worlds import (
     DRIVER,
     NODE,
@@ -20,14 +21,6 @@ from tests.core.dra.worlds import (
     held,
 )
 
-A = f'device.attributes["{DRIVER}"]'
-BIG, SMALL = f'{A}.size == "big"', f'{A}.size == "small"'
-SIZES = [
-    a_device("a", attributes={"size": "small", "numa": 0}),
-    a_device("b", attributes={"size": "big", "numa": 0}),
-    a_device("c", attributes={"size": "big", "numa": 1}),
-]
-SAME_NUMA = ({"matchAttribute": f"{DRIVER}/numa"},)
 OTHER_NUMA = ({"distinctAttribute": f"{DRIVER}/numa"},)
 
 

@@ -3,7 +3,7 @@
 from asched.core.dra.alternatives import alternatives
 from asched.core.dra.effort import Effort
 from asched.core.model.claim import ResourceClaim
-from tests.core.dra.test_allocator import BIG, SAME_NUMA, SIZES, SMALL
+from tests.core.dra.sizes import BIG, SAME_NUMA, SIZES, SMALL
 from tests.core.dra.worlds import (
     NODE,
     World,

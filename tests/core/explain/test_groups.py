@@ -10,8 +10,8 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
+from tests.core.cycle.gang_plays import GANGS, a_member, seen_group
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import GANGS, a_member, seen_group
 
 
 def found(play: Play, pod: Any, others: Any = (), needed: int = 1) -> dict[str, Any]:

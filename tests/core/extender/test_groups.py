@@ -6,7 +6,7 @@ from asched.core.framework.effects import AskExtender, Bind, Effect
 from asched.core.model.kinds import POD_GROUP
 from asched.core.state.facts import Fact, Refused, Replied, Seen
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.test_gang_plays import (
+from tests.core.cycle.gang_plays import (
     GANGS,
     a_group,
     a_member,

@@ -11,7 +11,7 @@ from asched.core.model.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod, term
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_slice, asks
-from tests.core.framework.test_second_look import a_runner
+from tests.core.framework.runners import a_runner
 
 NODES = (
     a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"),

@@ -3,29 +3,7 @@
 from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.framework.points import PreFilterResult
 from asched.core.framework.status import Code, Status
-
-
-class Ears:
-    def __init__(self):
-        self.points = []
-        self.plugins = []
-        self.asked = []
-
-    def point_ran(self, point, profile, status, duration_s):
-        self.points.append((point, status, duration_s))
-
-    def plugin_ran(self, plugin, point, status, duration_s):
-        self.plugins.append((plugin, point, status, duration_s))
-
-    def evaluated(self, point, profile, plugins, times):
-        self.asked.append((point, plugins, times))
-
-
-class Watch:
-    now_s = 0.0
-
-    def __call__(self):
-        return self.now_s
+from tests.core.framework.runners import Ears, Watch
 
 
 def a_meter():

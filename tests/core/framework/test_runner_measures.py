@@ -20,8 +20,7 @@ from asched.core.plugins import IN_TREE
 from asched.core.state.facts import Seen
 from asched.host.assemble import build_runners, known_points
 from tests.builders import PodBuilder, a_node, a_pod, pending
-from tests.core.framework.test_meter import Ears, Watch
-from tests.core.framework.test_runner_extenders import Table
+from tests.core.framework.runners import Ears, Table, Watch
 
 WATCH = Watch()
 

@@ -9,23 +9,10 @@ from asched.core.framework.second_look import blamed, still_takes
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo
-from asched.host.assemble import Parts, build_runners
+from asched.host.assemble import build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
-from tests.core.framework.test_meter import Ears, Watch
-from tests.core.framework.test_runner_extenders import Table
-
-
-def a_runner(*nodes: NodeBuilder, waiting: PodBuilder | None = None) -> Runner:
-    parts = Parts.fresh()
-    for node in nodes:
-        parts.cluster.apply(Seen(NODE, node.build()))
-    if waiting is not None:
-        pod = waiting.build()
-        parts.cluster.apply(Seen(POD, pod))
-        parts.nominator.add(pod)
-    return next(iter(build_runners(configuration({}), parts).values()))
-
+from tests.core.framework.runners import Ears, Table, Watch, a_runner
 
 SMALL = a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10")
 

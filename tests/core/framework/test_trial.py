@@ -5,7 +5,7 @@ from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.state.pods import PodInfo
 from tests.builders import a_node, a_pod
-from tests.core.framework.test_second_look import a_runner
+from tests.core.framework.runners import a_runner
 
 
 def tried(runner: Runner, pod: PodInfo) -> Trial:

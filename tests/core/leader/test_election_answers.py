@@ -15,7 +15,7 @@ from asched.core.leader.election import (
     WriteLease,
 )
 from asched.core.model.timestamp import micro_time
-from tests.core.leader.test_election import World, candidate
+from tests.core.leader.candidates import World, candidate
 
 
 def a_lease(record: LeaseRecord, version: str = "1") -> dict[str, object]:

@@ -4,7 +4,7 @@ from asched.core.model.kinds import JOB, NODE
 from asched.core.plugins.backfill import RESERVED, Backfill
 from asched.core.state.changes import ASSIGNED_POD_DELETE, NODE_ADD, RESERVATION_MOVED
 from asched.core.state.view import NodeView
-from tests.core.state.test_reservations import Scene, endless, lasting
+from tests.core.state.scenes import Scene, endless, lasting
 
 
 def test_rows_that_are_promised_are_refused_for_good() -> None:

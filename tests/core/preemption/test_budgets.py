@@ -4,15 +4,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
-from asched.core.model.workload import PodDisruptionBudget
 from asched.core.preemption import budgets as budgets_
 from asched.core.preemption.budgets import Budgets
 from asched.core.state.budget import SLICE_STEPS, OutOfTurn
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import LabelSet
 from tests.builders import a_node
+from tests.core.preemption.disruption_budgets import budget
 from tests.core.preemption.stage import Stage, a_high, a_low, shown
 
 
@@ -55,18 +54,6 @@ CASES = [
         labels=("", ""),
     ),
 ]
-
-
-def budget(name: str, selector: dict | None, allowed: int, namespace: str = "default", *gone: str):
-    written = {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {} if selector is None else {"selector": selector},
-        "status": {
-            "disruptionsAllowed": allowed,
-            "disruptedPods": dict.fromkeys(gone, "2026-01-01T00:00:00Z"),
-        },
-    }
-    return decode(PodDisruptionBudget, written)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

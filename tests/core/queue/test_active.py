@@ -1,54 +1,13 @@
 """A queue policy of one's own, from a QueueSort plugin: namespaces take turns."""
 
-from collections import deque
-from itertools import chain
 from typing import Any
 
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import QueuedPod
 from asched.core.queue.reprofile import reprofile
 from asched.testing import given, node, pod
 from tests.builders import a_pod
-from tests.core.queue.test_reprofile import NOW_S, a_profile, a_queue, by_name, names
-
-
-class Turns:
-    """Every namespace in its turn; within one, whoever came first."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, deque[QueuedPod]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
-
-    def push(self, queued: QueuedPod, key: Any) -> None:
-        queued.lane = self
-        self._waiting.setdefault(queued.pod.metadata.namespace, deque()).append(queued)
-
-    def discard(self, queued: QueuedPod) -> None:
-        queued.lane = None
-        self._waiting[queued.pod.metadata.namespace].remove(queued)
-
-    def head(self) -> QueuedPod | None:
-        return next((line[0] for line in self._waiting.values() if line), None)
-
-    def pop(self) -> QueuedPod | None:
-        queued = self.head()
-        if queued is not None:
-            self.discard(queued)
-            namespace = queued.pod.metadata.namespace
-            self._waiting[namespace] = self._waiting.pop(namespace)  # to the end
-        return queued
-
-    def empty(self) -> list[QueuedPod]:
-        left = self.in_order()
-        for queued in left:
-            self.discard(queued)
-        return left
-
-    def in_order(self) -> list[QueuedPod]:
-        return list(chain.from_iterable(self._waiting.values()))
+from tests.core.queue.queues import NOW_S, Turns, a_profile, a_queue, by_name, names
 
 
 class FairSort:

@@ -10,7 +10,7 @@ from asched.core.queue.observer import SilentQueue
 from asched.core.queue.queued import QueuedPod
 from asched.testing import given, node, pod
 from tests.builders import a_pod
-from tests.core.queue.test_active import Turns
+from tests.core.queue.queues import Turns
 
 
 class Told(SilentQueue):

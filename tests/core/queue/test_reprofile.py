@@ -4,36 +4,20 @@ from math import inf
 
 from msgspec.structs import replace
 
-from asched.core.framework.points import Registration
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.reprofile import reprofile
 from asched.core.queue.round import unknown_room
-from asched.core.state.changes import Action, Change, Trigger
+from asched.core.state.changes import Change
 from asched.core.state.nominated import Nominator
 from tests.builders import a_node, a_pod
+from tests.core.queue.queues import NODE_ADD, NOW_S, a_profile, a_queue, names
 from tests.core.queue.waiting import Gate
-
-NODE_ADD = (Registration(Trigger("Node", Action.ADD)),)
-NOW_S = 1_000.0
-
-
-def by_name(pod, timestamp_s):
-    return pod.metadata.name
 
 
 def by_name_backwards(pod, timestamp_s):
     return tuple(-ord(letter) for letter in pod.metadata.name)
-
-
-def a_profile(sort_key=by_name):
-    return QueueProfile(sort_key=sort_key, registrations={"Fit": NODE_ADD})
-
-
-def a_queue(*names):
-    return SchedulingQueue(dict.fromkeys(names, a_profile()), Nominator({}.get))
 
 
 def of(name, scheduler="one"):
@@ -44,10 +28,6 @@ def reject(queue, pod):
     queue.add(pod, NOW_S)
     queued = queue.pop(NOW_S)
     queue.return_failed(queued, pod, ["Fit"], [], NOW_S)
-
-
-def names(queued):
-    return [one.pod.metadata.name for one in queued]
 
 
 def test_the_active_lane_is_sorted_anew():

@@ -8,7 +8,7 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import LOOK_STEPS, LOOKS_MAX, Looks, RoomLeft, Round, unknown_room
 from asched.core.state.budget import Budget
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
-from tests.core.queue.test_waking import Looked
+from tests.core.queue.queues import Looked
 from tests.core.queue.waiting import PROFILE, a_pod
 
 

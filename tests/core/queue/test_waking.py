@@ -11,6 +11,7 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import LOOK_STEPS, LOOKS_MAX
 from asched.core.queue.unschedulable import RejectorGroup
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
+from tests.core.queue.queues import Looked
 from tests.core.queue.waiting import (
     NODE_ADDED,
     NODE_LABEL,
@@ -23,21 +24,6 @@ from tests.core.queue.waiting import (
     always,
     by_priority,
 )
-
-
-class Looked:
-    """Answers looks; notes which pods were looked at."""
-
-    def __init__(self, **blamed: str) -> None:
-        self.blamed = blamed  # name of a pod -> who stands against it; others fit
-        self.asked: list[str] = []
-        self.left: list[str] = []  # the node that each look was told of
-
-    def __call__(self, pod: Pod, left: str) -> frozenset[str] | None:
-        name = pod.metadata.name
-        self.asked.append(name)
-        self.left.append(left)
-        return frozenset(self.blamed[name].split()) if name in self.blamed else None
 
 
 def scene(look: Looked, *, by_class: bool = False, gates: tuple[Gate, ...] = ()) -> Scene:

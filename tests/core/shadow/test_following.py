@@ -1,73 +1,27 @@
 """Decisions of another scheduler, one by one: what is found, and when it is looked at again."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 
-from asched.core.framework.points import FilterPlugin
 from asched.core.model.kinds import POD
 from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.shadow.finding import MEANING, Outcome
-from asched.core.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S, Shadow
+from asched.core.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S
 from asched.core.shadow.neighbours import NEAR
-from asched.core.shadow.tally import EXAMPLES_MAX, Tally
+from asched.core.shadow.tally import EXAMPLES_MAX
 from asched.core.shadow.words import text
 from asched.core.state.facts import Listed
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.core.cycle.playbook import Play
-
-NAME = "default-scheduler"
-
-
-class Looking:
-    """A machine that is never active, and what its shadow found."""
-
-    def __init__(self, *nodes: NodeBuilder, **config: Any) -> None:
-        self.play = Play(*nodes, **config)
-        self.play.machine.is_active = False
-        self.tally = Tally()
-        self.shadow = Shadow(self.play.machine.context, self.tally)
-        self.play.machine.context.beside = self.shadow
-
-    def waits(self, *pods: PodBuilder) -> None:
-        for pod in pods:
-            self.play.see(pod)
-            assert self.play.effects == []
-
-    def binds(self, pod: PodBuilder, node: str) -> None:
-        self.play.see(pod.build().on(node))
-        assert self.play.effects == []
-
-    def refuses(self, pod: PodBuilder, message: str, nominated: str = "") -> None:
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        pod.status(conditions=[{**condition, "message": message}]).metadata(resourceVersion="2")
-        if nominated:
-            pod.status(nominatedNodeName=nominated)
-        self.waits(pod)
-
-    def later(self, after_s: float) -> None:
-        self.play.turn(after_s=after_s)
-        while self.shadow.look_again(self.play.now_s):
-            pass
-
-    def found(self, verdict: str = "placed") -> dict[str, int]:
-        profiles = self.tally.told()["profiles"]
-        found: dict[str, int] = profiles.get(NAME, {}).get(verdict, {}).get("outcomes", {})
-        return found
-
-    def example(self) -> dict[str, Any]:
-        (only,) = self.tally.told()["examples"]
-        found: dict[str, Any] = only
-        return found
-
-
-def equal(*names: str, cpu: str = "4", pods: str = "110") -> Iterable[NodeBuilder]:
-    return [a_node(name).allocatable(cpu=cpu, memory="8Gi", pods=pods) for name in names]
-
-
-def small(name: str = "web") -> PodBuilder:
-    return a_pod(name).requests(cpu="1", memory="1Gi")
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.shadow.followed import (
+    IN_VAIN,
+    NAME,
+    PACKS,
+    REFUSED,
+    Broken,
+    Looking,
+    equal,
+    of_size,
+    small,
+)
 
 
 def test_the_only_node_that_fits_is_the_same() -> None:
@@ -104,26 +58,6 @@ def test_a_lower_score_is_told_with_the_points_of_each_plugin() -> None:
     sums = {side: sum(one[side] for one in points.values()) for side in ("theirs", "ours")}
     assert sums == {"theirs": told["details"]["score"], "ours": told["details"]["ours"]}
     assert "web on n1, here n2" in text(looking.tally.told())
-
-
-PACKS = {
-    "schedulerName": NAME,
-    "pluginConfig": [
-        {
-            "name": "NodeResourcesFit",
-            "args": {
-                "scoringStrategy": {
-                    "type": "MostAllocated",
-                    "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
-                }
-            },
-        }
-    ],
-}
-
-
-def of_size(name: str, size: int) -> PodBuilder:
-    return a_pod(name).requests(cpu=str(size), memory=f"{2 * size}Gi")
 
 
 @pytest.mark.parametrize("own", [0, 2], ids=["its node as seen", "its node fuller"])
@@ -278,13 +212,6 @@ def test_a_pod_that_was_bound_before_it_was_seen_waiting() -> None:
     assert looking.found() == {"same": 1}
 
 
-REFUSED = "0/1 nodes are available: 1 Insufficient cpu."
-IN_VAIN = (
-    " no new claims to deallocate, preemption: 0/1 nodes are available:"
-    " 1 Preemption is not helpful for scheduling."
-)
-
-
 def test_the_same_refusal_word_for_word() -> None:
     looking = Looking(*equal("n1"))
     big = a_pod("big").requests(cpu="9")
@@ -333,16 +260,6 @@ def test_room_that_is_made_elsewhere_is_told_and_none_is_made_here() -> None:
     preemption = context.runners[NAME].profile.plugins["DefaultPreemption"]
     assert isinstance(preemption, DefaultPreemption)
     assert not preemption.holding()
-
-
-class Broken(FilterPlugin):
-    name = "Broken"
-
-    def filter(self, *_: Any) -> Any:
-        raise ValueError("no idea")
-
-    def explain(self, *_: Any) -> Any:
-        raise ValueError("no idea")
 
 
 def test_a_plugin_that_raises_is_an_error_of_that_decision() -> None:

@@ -11,7 +11,7 @@ from asched.core.shadow.neighbours import NEAR, Binding
 from asched.core.state.audit import recount
 from asched.core.state.facts import Gone, Listed
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.shadow.test_following import (
+from tests.core.shadow.followed import (
     IN_VAIN,
     PACKS,
     REFUSED,

@@ -6,7 +6,7 @@ from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, POD
 from asched.core.state.audit import compare, known, known_as, recount
 from asched.core.state.cluster import Cluster
 from tests.builders import a_cluster, a_node, a_pod
-from tests.core.state.test_cluster_told import WEBS
+from tests.core.state.scenes import WEBS
 from tests.volume_builders import a_claim, a_csi_node, a_volume, an_attachment, see
 
 TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}

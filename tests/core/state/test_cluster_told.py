@@ -4,21 +4,15 @@ from typing import Any
 
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_GROUP
-from asched.core.model.selector import equality_selector
 from asched.core.model.workload import PodGroup
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
 from asched.core.state.consumers import CONSUMES
-from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.holds import HeldAmounts, HeldPlace
 from asched.core.state.nodes import PODS_MOVED
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
-
-WEBS = CounterKey(
-    (PodPredicate(frozenset({"default"}), equality_selector({"app": "web"})),),
-    counts_terminating=True,
-)
+from tests.core.state.scenes import WEBS
 
 
 def see(cluster: Cluster, *built: PodBuilder | NodeBuilder) -> None:

@@ -8,7 +8,7 @@ from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.facts import Seen
 from asched.core.state.nodes import Aspect
 from tests.builders import a_cluster, a_node, a_pod, pending
-from tests.core.state.test_topology import key
+from tests.core.state.topology_keys import key
 
 ZONE = {"zone": "a"}
 GONE = "2026-01-01T00:00:00Z"

@@ -2,9 +2,6 @@
 
 import pytest
 
-from asched.core.model.decode import decode
-from asched.core.model.meta import LabelSelector
-from asched.core.model.selector import Selector, compile_selector
 from asched.core.state import topology
 from asched.core.state.audit import recount
 from asched.core.state.counters import (
@@ -12,6 +9,7 @@ from asched.core.state.counters import (
     PodCounter,
     PodPredicate,
 )
+from tests.core.state.topology_keys import key, on
 from tests.topology_world import (
     HOST,
     RACK,
@@ -20,24 +18,10 @@ from tests.topology_world import (
     World,
     a_node,
     a_pod,
-    selector_of,
 )
 from tests.twins import topology as twin
 
 KEYS = (ZONE, HOST, RACK)
-
-
-def on(text: str) -> Selector:
-    compiled = compile_selector(decode(LabelSelector, selector_of(text) or {}))
-    assert compiled is not None
-    return compiled
-
-
-def key(
-    text: str, *namespaces: str, terminating: bool = True, on_trial: bool = False
-) -> CounterKey:
-    predicate = PodPredicate(frozenset(namespaces) if namespaces else None, on(text))
-    return CounterKey((predicate,), terminating, on_trial)
 
 
 COUNTED = (

@@ -8,7 +8,7 @@ import pytest
 
 from asched.cli.main import main
 from tests.ops.recording.recorded import NAME, record
-from tests.ops.recording.test_replay import nodes, pods
+from tests.ops.recording.streams import nodes, pods
 
 PACKS = f"""
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -7,6 +7,7 @@ import pytest
 from asched.plugin import Node, Pod, Status, unschedulable
 from asched_lab.whatif.programs import differences, simulate
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_snapshot, places, supposed
+from tests.lab.whatif.requests import a_request
 
 
 class OnlyEven:
@@ -99,34 +100,6 @@ def test_extenders_are_refused_unless_they_are_left_out(text: str, tmp_path) -> 
         simulate(snapshot, config=file)
     found = places(simulate(snapshot, config=file, without_extenders=True))
     assert found == {"default/web": "n1"}
-
-
-def a_request(until: str, *ended: str, node: str = "n1") -> tuple[dict, dict]:
-    """An accepted request with two places of a core and a half on a node."""
-    container = {"name": "main", "resources": {"requests": {"cpu": "1500m"}}}
-    template = {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": {"name": "worker", "namespace": "default"},
-        "template": {
-            "spec": {"schedulerName": "default-scheduler", "containers": [container]},
-        },
-    }
-    types = ("Accepted", "Provisioned", *ended)
-    request = {
-        "apiVersion": "autoscaling.x-k8s.io/v1",
-        "kind": "ProvisioningRequest",
-        "metadata": {"name": "job", "namespace": "default", "uid": "u"},
-        "spec": {
-            "provisioningClassName": "check-and-hold.asched.dev",
-            "podSets": [{"podTemplateRef": {"name": "worker"}, "count": 2}],
-        },
-        "status": {
-            "conditions": [{"type": type_, "status": "True"} for type_ in types],
-            "provisioningClassDetails": {"heldUntil": until, "places-0": f"0/{node}*2"},
-        },
-    }
-    return template, request
 
 
 HELD_UNTIL, TAKEN = "2026-01-01T00:10:00.000000Z", "2026-01-01T00:00:00Z"

@@ -20,8 +20,8 @@ from asched.kube.session import ConnectionOptions, connect
 from asched.ops.audit.auditor import Auditor
 from asched.ops.audit.findings import Difference
 from tests.builders import a_node, a_pod
-from tests.host.test_election import CONFIGURATION, until
-from tests.kube.test_servers import running
+from tests.host.elected import CONFIGURATION, until
+from tests.kube.real_servers import running
 from tests.patience import HANG_S
 
 PODS = 700  # more than a page

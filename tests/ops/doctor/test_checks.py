@@ -18,7 +18,7 @@ from asched.ops.doctor.notes import Finding, Identity, State
 from asched_lab.apiserver.call import User
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
-from tests.cli.test_reach import a_kubeconfig
+from tests.cli.programs import a_kubeconfig
 from tests.deploy.manifests import DEPLOY, documents
 from tests.kube.scripted import Seen, Wire, reply, scripted
 

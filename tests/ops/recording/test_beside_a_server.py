@@ -18,7 +18,7 @@ from asched.serve.inspection import Inspection
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.replay import replay
-from tests.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
+from tests.host.elected import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
 
 

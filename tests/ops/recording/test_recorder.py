@@ -2,51 +2,16 @@
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from asched.core.framework.effects import Bind
-from asched.core.model.kinds import NODE
-from asched.core.state.facts import Fact, Seen
 from asched.ops.recording.file import numbered
 from asched.ops.recording.recorder import Recorder
 from asched_lab.replay.reading import Recording
-from tests.builders import a_node, a_pod
-from tests.ops.recording.recorded import a_head, a_machine, ours
+from tests.ops.recording.recorded import a_head, a_machine
+from tests.ops.recording.streams import BYTES_MAX, Tape, sights
 from tests.patience import HANG_S
-
-BYTES_MAX = 1 << 24
-
-
-def sights(count: int) -> list[Fact]:
-    node = a_node("n1").allocatable(cpu="1000", memory="1000Gi", pods="1000").build()
-    return [Seen(NODE, node), *(ours(a_pod(f"p{n}")) for n in range(count))]
-
-
-class Tape:
-    """A machine that is recorded to a file of its own."""
-
-    def __init__(self, folder: Path, bytes_max: int = BYTES_MAX) -> None:
-        self.path = folder / "recording"
-        machine = a_machine(counter_s=lambda: 0.0)
-        self.ended: list[str] = []
-        self.has_ended = threading.Event()
-        self.recorder = Recorder(
-            machine, a_head(machine), self.path, bytes_max, stopped=self._stopped
-        )
-        self.now_s = 1000.0
-
-    def _stopped(self, why: str) -> None:
-        self.ended.append(why)
-        self.has_ended.set()
-
-    def turn(self, *facts: Fact) -> int:
-        """How many bindings the machine asks for."""
-        self.now_s += 1.0
-        effects = self.recorder.handle(list(facts), self.now_s)
-        return sum(isinstance(effect, Bind) for effect in effects)
 
 
 def test_everything_is_there_once_it_is_closed(tmp_path: Path) -> None:
@@ -66,7 +31,7 @@ def test_everything_is_there_once_it_is_closed(tmp_path: Path) -> None:
 CRASHES = """
 import os, sys, threading
 from pathlib import Path
-from tests.ops.recording.test_recorder import Tape, sights
+from tests.ops.recording.streams import Tape, sights
 
 tape = Tape(Path(sys.argv[1]))
 file, flush = tape.recorder._file, tape.recorder._file.flush

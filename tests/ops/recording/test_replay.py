@@ -31,19 +31,7 @@ from tests.ops.recording.recorded import (
     ours,
     record,
 )
-
-
-def nodes(count: int = 4, **amounts: str) -> list[Fact]:
-    amounts = amounts or {"cpu": "4", "memory": "16Gi", "pods": "20"}
-    return [Seen(NODE, a_node(f"n{n}").allocatable(**amounts).build()) for n in range(count)]
-
-
-def pods(count: int, start: int = 0) -> list[Fact]:
-    """Each a little larger than the one before, so that each is a class of its own."""
-    return [
-        ours(a_pod(f"p{n}").requests(cpu=f"{100 + n}m", memory="64Mi"))
-        for n in range(start, start + count)
-    ]
+from tests.ops.recording.streams import nodes, pods
 
 
 def some_turns() -> Iterator[list[Fact]]:

@@ -3,7 +3,7 @@
 from asched.core.model.kinds import COSCHEDULING_GROUP
 from asched.core.state.facts import Seen
 from asched.serve.view.gangs import one_gang
-from tests.core.cycle.test_coscheduling_plays import a_group, a_member, a_play, room, settled
+from tests.core.cycle.label_gangs import a_group, a_member, a_play, room, settled
 
 
 def test_a_gang_is_told_with_its_min_resources() -> None:

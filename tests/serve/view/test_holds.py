@@ -3,7 +3,7 @@
 from asched.cli.explain import explanation
 from asched.serve.view.holds import OWNERS_MAX, holds_for
 from tests.builders import a_pod
-from tests.core.cycle.test_request_plays import a_play, consumer, held_play, room
+from tests.core.cycle.request_plays import a_play, consumer, held_play, room
 
 
 def test_a_pod_is_told_for_whom_room_is_held() -> None:

@@ -7,8 +7,8 @@ from asched.serve.telemetry.metrics import Metrics
 from asched.serve.view.gangs import one_gang
 from asched.serve.view.live import LiveView
 from tests.builders import a_node, a_pod
+from tests.core.cycle.gang_plays import a_member, a_play, seen_group
 from tests.core.cycle.playbook import Play
-from tests.core.cycle.test_gang_plays import a_member, a_play, seen_group
 
 
 def a_view(play: Play) -> LiveView:

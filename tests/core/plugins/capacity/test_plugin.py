@@ -1,51 +1,21 @@
 """CapacityScheduling: what a namespace may use, and whom it may push out."""
 
-from typing import Any
-
 import pytest
 
 from asched.core.framework.effects import Bind, DeletePod, MarkVictim
 from asched.core.model.decode import decode
-from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
-from asched.core.model.quota import ElasticQuota, LocalQueue
+from asched.core.model.kinds import LOCAL_QUEUE
+from asched.core.model.quota import LocalQueue
 from asched.core.state.facts import Done, Gone, Seen
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.builders import a_pod
 from tests.core.cycle.playbook import Play
+from tests.core.plugins.capacity.quota_plays import a_play, big, pod, quota, room
 
 GPU = "example.com/gpu"
 
 
-def a_play(*nodes: NodeBuilder, **args: Any) -> Play:
-    """As users of scheduler-plugins have it: preemption is the plugin's alone."""
-    plugins = {
-        "multiPoint": {"enabled": [{"name": "CapacityScheduling"}]},
-        "postFilter": {"enabled": [{"name": "CapacityScheduling"}], "disabled": [{"name": "*"}]},
-    }
-    config = [{"name": "CapacityScheduling", "args": args}]
-    own = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": config}
-    return Play(*nodes, profiles=[own])
-
-
-def quota(play: Play, namespace: str, name: str = "quota", **spec: Any) -> None:
-    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
-    made = decode(ElasticQuota, {"metadata": metadata, "spec": spec})
-    play.turn(Seen(ELASTIC_QUOTA, made))
-
-
-def room(name: str, cpu: int = 8, **more: str) -> NodeBuilder:
-    return a_node(name).allocatable({"cpu": str(cpu), "memory": "64Gi", "pods": "100", **more})
-
-
-def pod(name: str, namespace: str, cpu: int = 1, priority: int = 0) -> PodBuilder:
-    return a_pod(name, namespace).requests(cpu=str(cpu)).priority(priority)
-
-
 def bound(play: Play) -> list[str]:
     return [bind.pod.name for bind in play.of(Bind)]
-
-
-def big(cpu: int) -> dict[str, str]:
-    return {"cpu": str(cpu), "memory": "100Gi", "ephemeral-storage": "100Gi"}
 
 
 def test_nobody_uses_more_than_his_max() -> None:

@@ -12,7 +12,7 @@ from asched.core.plugins.capacity.victims import Victims
 from asched.core.state.audit import recount
 from tests.builders import PodBuilder
 from tests.core.cycle.playbook import Play
-from tests.core.plugins.capacity.test_plugin import a_play, big, pod, quota, room
+from tests.core.plugins.capacity.quota_plays import a_play, big, pod, quota, room
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
