@@ -66,7 +66,7 @@ test-pythons:
 	done; [ -z "$$missing" ] || echo "not tested, because not installed: Python$$missing"
 
 bench: compiled
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m asched_lab.measure $(ARGS)
 
 # The image's dependencies, by hash and without registry addresses; needs uv (pip install uv).
 LOCK := uv pip compile --quiet --python-version 3.13 --python-platform x86_64-unknown-linux-gnu \

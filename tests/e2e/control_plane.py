@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from asched.kube.certificates import client_context
-from tests.bench.real import TOKEN, RealServer, assets
+from asched_lab.measure.real import TOKEN, RealServer, assets
 from tests.lab.apiserver.client import Client
 
 Json = dict[str, Any]

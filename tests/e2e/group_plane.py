@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.bench.real import assets
+from asched_lab.measure.real import assets
 from tests.e2e.control_plane import ControlPlane
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from tests.bench.real import assets
+from asched_lab.measure.real import assets
 from tests.e2e.control_plane import ControlPlane, refusal
 from tests.e2e.inside import a_node
 from tests.e2e.outside import a_process

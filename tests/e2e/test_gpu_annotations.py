@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from tests.bench.real import assets
+from asched_lab.measure.real import assets
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node
 from tests.e2e.outside import ROOT, a_process

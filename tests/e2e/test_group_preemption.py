@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from tests.bench.real import assets
+from asched_lab.measure.real import assets
 from tests.e2e.control_plane import refusal
 from tests.e2e.group_plane import GROUP_VERSION, PlaneWithGroups, condition_of, kube_scheduler
 from tests.e2e.inside import a_node

@@ -13,7 +13,7 @@ import pytest_asyncio
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS
 from asched_lab.apiserver.server import ApiServer
-from tests.bench.real import assets
+from asched_lab.measure.real import assets
 from tests.e2e.control_plane import refusal
 from tests.e2e.group_plane import (
     GATES,

@@ -17,7 +17,7 @@ from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalan
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.state.nodes import Aspect
 from asched_lab.bench.run_decide import DecideWorld
-from tests.bench import calls, crowds, groups
+from asched_lab.measure import calls, crowds, groups
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NODES = 120

@@ -1,6 +1,6 @@
 """`make bench`: how fast pods are bound, beside a bare client on the same server in the same run.
 
-    python -m tests.bench [--nodes N] [--pods M] [--rows plain,spread,decide-plain,seven,all]
+    python -m asched_lab.measure [--nodes N] [--pods M] [--rows plain,spread,decide-plain,seven,all]
                           [--json OUT] [--flames FOLDER]
 
 Against a real API server where KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver, else
@@ -30,11 +30,11 @@ from typing import Any
 from asched.host.process import runner
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.bench.world import WorkloadFailedError
-from tests.bench import real
-from tests.bench.crowds import Crowd, plain
-from tests.bench.engine import measure_apart
-from tests.bench.measure import Cluster, EmbeddedServer, Row, measure
-from tests.bench.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
+from asched_lab.measure import real
+from asched_lab.measure.crowds import Crowd, plain
+from asched_lab.measure.engine import measure_apart
+from asched_lab.measure.measure import Cluster, EmbeddedServer, Row, measure
+from asched_lab.measure.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
 
 BARE = "bare client"
 COLUMNS = (
@@ -45,7 +45,7 @@ COLUMNS = (
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.bench",
+        prog="python -m asched_lab.measure",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

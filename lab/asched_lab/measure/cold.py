@@ -1,7 +1,7 @@
-"""What gets bound by schedulers that are killed again and again: `python -m tests.bench.cold`.
+"""What gets bound by schedulers that are killed again and again.
 
-    KUBEBUILDER_ASSETS=… python -m tests.bench.cold [--nodes N] [--pods M] [--life S] [--lives L]
-                                                    [--with-a-lease]
+    KUBEBUILDER_ASSETS=… python -m asched_lab.measure.cold [--nodes N] [--pods M] [--life S]
+                                                           [--lives L] [--with-a-lease]
 
 A real API server holds N nodes and M waiting pods. A scheduler is started, killed with SIGKILL S
 seconds later, and started again, L times; then kube-scheduler is, on the same nodes with pods of
@@ -24,9 +24,9 @@ from pathlib import Path
 
 from asched_lab.bench.processes import Process
 from asched_lab.bench.report import commit, machine_line
-from tests.bench.crowds import plain
-from tests.bench.measure import SCHEDULER, Cluster
-from tests.bench.real import RealServer, assets
+from asched_lab.measure.crowds import plain
+from asched_lab.measure.measure import SCHEDULER, Cluster
+from asched_lab.measure.real import RealServer, assets
 
 LOOK_S = 0.01
 CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
@@ -97,7 +97,7 @@ async def compare(args: argparse.Namespace, binaries: Path) -> dict[str, int]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.cold",
+        prog="python -m asched_lab.measure.cold",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

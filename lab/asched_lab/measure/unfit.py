@@ -1,6 +1,6 @@
 """A recording of a cluster in which many pods fit nowhere, made in process: `asched replay` it.
 
-    python -m tests.bench.unfit FILE --seconds 30
+    python -m asched_lab.measure.unfit FILE --seconds 30
 
 5,000 nodes of which 60 have GPUs; 50 pods a second, of which a quarter ask for GPUs (three
 priorities), a twentieth for more than any node has, others spread or keep apart; a third of them is
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from asched.core.config.defaults import default_configuration
 from asched_lab.bench.run_decide import DecideWorld
-from tests.bench.crowds import HOSTNAME, ZONE, JsonObject, node, pod
+from asched_lab.measure.crowds import HOSTNAME, ZONE, JsonObject, node, pod
 
 NODES, GPU_NODES, APPS = 5_000, 60, 40
 GPU = "nvidia.com/gpu"

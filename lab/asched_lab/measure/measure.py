@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,7 @@ from asched_lab.bench.api import EVENTS_PATH, PODS_PATH, Api
 from asched_lab.bench.processes import Process
 from asched_lab.bench.run_bind import embedded_server, scheduler_config
 from asched_lab.bench.world import WorkloadFailedError
-from tests.bench.crowds import Crowd, JsonObject, node, plain
+from asched_lab.measure.crowds import Crowd, JsonObject, node, plain
 
 SCHEDULER = "asched-bench"
 CHUNK = 1000
@@ -156,7 +157,7 @@ class Cluster:
         """Create in the order given, many at a time."""
         iterator = iter(objects)
         while chunk := list(islice(iterator, CHUNK)):
-            await self.api.many([lambda o=o: self.api.create(o, namespace) for o in chunk])
+            await self.api.many([partial(self.api.create, o, namespace) for o in chunk])
 
     async def requests(self) -> int:
         """Requests about pods, groups and events so far; 0 where the server does not count."""
@@ -264,7 +265,14 @@ def _scheduler(cluster: Cluster) -> Process:
 
 
 def _bare(cluster: Cluster, namespace: str, *more: str) -> Process:
-    command = (sys.executable, "-m", "tests.bench.bare", cluster.kubeconfig, namespace, *more)
+    command = (
+        sys.executable,
+        "-m",
+        "asched_lab.measure.bare",
+        cluster.kubeconfig,
+        namespace,
+        *more,
+    )
     return Process("bare client", command, cluster.folder / "bare.log")
 
 

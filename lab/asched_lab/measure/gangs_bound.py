@@ -1,6 +1,6 @@
 """Gangs through a real API server beside the same pods without them.
 
-    KUBEBUILDER_ASSETS=... python -m tests.bench.gangs_bound --nodes 500 --pods 2000 --rounds 3
+    KUBEBUILDER_ASSETS=... python -m asched_lab.measure.gangs_bound --nodes 500 --pods 2000
 
 Both are bound in turns on one server, by a scheduler with the gates of groups, in every other round
 the gangs first; a round before them is not counted. The last lines give the medians, their ratio,
@@ -18,11 +18,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.bench import real
-from tests.bench.crowds import Crowd, JsonObject, plain
-from tests.bench.groups import Row as Kind
-from tests.bench.groups import group
-from tests.bench.measure import Cluster, Row, measure
+from asched_lab.measure import real
+from asched_lab.measure.crowds import Crowd, JsonObject, plain
+from asched_lab.measure.groups import Row as Kind
+from asched_lab.measure.groups import group
+from asched_lab.measure.measure import Cluster, Row, measure
 
 #: Of a row, and of what it has besides.
 TOLD = ("rate", "told_rate", "cpu_ms_per_pod")
@@ -99,7 +99,9 @@ def _compared(what: str, bare: list[float], gangs: list[float]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.gangs_bound", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m asched_lab.measure.gangs_bound", description=__doc__
+    )
     parser.add_argument("--nodes", type=int, default=500)
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--size", type=int, default=4)

@@ -14,11 +14,21 @@ from random import Random
 from asched.core.config.defaults import default_configuration
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
-from tests.bench import engine
-from tests.bench.crowds import HIGH, ZONE, Crowd, JsonObject, affinity, high, low, plain, pod
-from tests.bench.engine import SCHEDULER, TIMEOUT_S
-from tests.bench.measure import Row
-from tests.bench.million import told
+from asched_lab.measure import engine
+from asched_lab.measure.crowds import (
+    HIGH,
+    ZONE,
+    Crowd,
+    JsonObject,
+    affinity,
+    high,
+    low,
+    plain,
+    pod,
+)
+from asched_lab.measure.engine import SCHEDULER, TIMEOUT_S
+from asched_lab.measure.measure import Row
+from asched_lab.measure.million import told
 
 GPU_NODES, GPUS = 250, 20
 NAMESPACES, TEAMS = 10_000, 100
@@ -107,7 +117,7 @@ async def measure_waiting(name: str) -> Row:
     world, random, changed = DecideWorld(default_configuration(SCHEDULER)), Random(0), [0]
     world.tell(told(*((i, "4") for i in range(PLACED))))
     unlike = (pod(f"unlike-{i:06d}", cpu=f"{5000 + i}m") for i in range(WAITING))
-    await engine._create(world, (scheduled_by(one, SCHEDULER) for one in unlike), "bench")
+    await engine.create(world, (scheduled_by(one, SCHEDULER) for one in unlike), "bench")
     await world.until(lambda: world.facts()["attempts"] >= WAITING, TIMEOUT_S, "first attempts")
     world.forget_measured()
     before = world.facts()
@@ -119,7 +129,7 @@ async def measure_waiting(name: str) -> Row:
 
     world.every(1.0 / CHANGES_PER_S, change)
     pods = (scheduled_by(plain(i, PLACED), SCHEDULER) for i in range(PLACED))
-    await engine._create(world, pods, "bench")
+    await engine.create(world, pods, "bench")
     await world.until(lambda: world.pods.scheduled_count >= PLACED, TIMEOUT_S, "all pods")
     facts = world.facts()
     row.bound = world.pods.scheduled_count

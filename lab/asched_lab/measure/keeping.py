@@ -1,6 +1,6 @@
 """What it costs to keep every decision, and to record everything beside that.
 
-    python -m tests.bench.keeping [--turns 400] [--shapes plain,spread] [--rounds 3]
+    python -m asched_lab.measure.keeping [--turns 400] [--shapes plain,spread] [--rounds 3]
 
 The row `decide-SHAPE` (5,000 nodes) in one process, a few pods at a time, by turns: nothing is kept
 of decisions; they are kept, as ever; they are kept and all is recorded. So whatever neighbours do
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -33,8 +34,8 @@ from asched.core.framework.runner import Decision
 from asched.ops.recording.recorder import REST_S
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
-from tests.bench.crowds import SHAPES, Crowd, node
-from tests.bench.engine import SCHEDULER, TIMEOUT_S, _create
+from asched_lab.measure.crowds import SHAPES, Crowd, node
+from asched_lab.measure.engine import SCHEDULER, TIMEOUT_S, create
 
 KINDS: Final = ("forgotten", "kept", "recorded")
 NODES: Final = 5000
@@ -65,6 +66,10 @@ def _keeping() -> Callable[[bool], None]:
     return turn
 
 
+def _has_bound(world: DecideWorld, count: int) -> bool:
+    return world.pods.scheduled_count >= count
+
+
 async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float, float]:
     """({kind: microseconds a pod, turn by turn}, those of the thread, bytes on disk a pod)."""
     keep, order = _keeping(), random.Random(0)
@@ -74,8 +79,8 @@ async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float
         world = DecideWorld(default_configuration(SCHEDULER), record=path)
         recording = world.recording
         assert recording is not None
-        await _create(world, crowd.also, "")
-        await _create(world, (node(i) for i in range(NODES)), "")
+        await create(world, crowd.also, "")
+        await create(world, (node(i) for i in range(NODES)), "")
         await world.sleep(0.0)
         world.forget_measured()
         await asyncio.sleep(4 * REST_S)  # the thread writes the nodes
@@ -86,12 +91,10 @@ async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float
         for _ in range(turns):
             for kind in order.sample(KINDS, len(KINDS)):
                 keep(kind != "forgotten")
-                world._told = recording if kind == "recorded" else world.machine
+                world.told = recording if kind == "recorded" else world.machine
                 await world.create(list(islice(waiting, PODS)), "bench")
                 started_s, done = world.engine_s, done + PODS
-                await world.until(
-                    lambda done=done: world.pods.scheduled_count >= done, TIMEOUT_S, "the pods"
-                )
+                await world.until(partial(_has_bound, world, done), TIMEOUT_S, "the pods")
                 spent[kind].append((world.engine_s - started_s) / PODS * 1e6)
         await world.close()
         pods = turns * PODS
@@ -136,7 +139,14 @@ def main() -> None:
             show(shape, args.turns)
             continue
         for _ in range(args.rounds):  # the layout of memory differs from process to process
-            command = [sys.executable, "-m", "tests.bench.keeping", "--here", "--shapes", shape]
+            command = [
+                sys.executable,
+                "-m",
+                "asched_lab.measure.keeping",
+                "--here",
+                "--shapes",
+                shape,
+            ]
             subprocess.run([*command, "--turns", str(args.turns)], check=True)
 
 

@@ -1,4 +1,4 @@
-"""How many calls a pod costs: `python -m tests.bench.calls [ROW ...]`.
+"""How many calls a pod costs: `python -m asched_lab.measure.calls [ROW ...]`.
 
 Of Python's functions (resumed generators among them) and of C's, from its arrival to its
 confirmation, in turns of so many cycles each. The same on any machine, whatever else it does.
@@ -15,8 +15,8 @@ from asched.core.config.defaults import default_configuration
 from asched.core.cycle.turn_limit import CountedLimit
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
-from tests.bench.crowds import HIGH, SHAPES, high, low, node
-from tests.bench.engine import SCHEDULER
+from asched_lab.measure.crowds import HIGH, SHAPES, high, low, node
+from asched_lab.measure.engine import SCHEDULER
 
 #: Cycles a turn: about what fits into one on a quiet machine.
 CYCLES: Final = 32
@@ -63,14 +63,14 @@ async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
         await world.create([HIGH, *(low(i, nodes) for i in range(4 * nodes))], "bench")
         world.take_in()
     await place(warm)
-    world.machine.handle = counting  # type: ignore[method-assign]
+    world.machine.handle = counting  # type: ignore[method-assign, assignment]
     await place(pods)
     await world.close()
     return Calls(told[0] / pods, told[1] / pods)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.calls", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m asched_lab.measure.calls", description=__doc__)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(ROWS)}")
     parser.add_argument("--nodes", type=int, default=600)
     parser.add_argument("--pods", type=int, default=400)

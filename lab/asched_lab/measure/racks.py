@@ -1,4 +1,4 @@
-"""What a required rack costs a gang: python -m tests.bench.racks
+"""What a required rack costs a gang: python -m asched_lab.measure.racks
 
 5,000 nodes of 16 cores in 50 racks and five blocks. A gang of pods of one core comes as a whole, to
 a profile without NetworkTopology, and to one with it, where it must be in one rack or prefers one.

@@ -1,4 +1,4 @@
-"""Pod groups decided by the engine: `python -m tests.bench.groups [--rows NAME ...]`.
+"""Pod groups decided by the engine: `python -m asched_lab.measure.groups [--rows NAME ...]`.
 
     bare        20,000 single pods, what everything is compared with
     basic-2     the same pods in 10,000 groups of two without a gang policy
@@ -32,8 +32,8 @@ from asched.core.framework.effects import Effect
 from asched.core.state.facts import Fact
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
-from tests.bench.crowds import JsonObject, node, pod
-from tests.bench.engine import CHUNK, SCHEDULER, TIMEOUT_S, _create
+from asched_lab.measure.crowds import JsonObject, node, pod
+from asched_lab.measure.engine import CHUNK, SCHEDULER, TIMEOUT_S, create
 
 PODS: Final = 20_000
 #: Of those whose calls are counted, and of each turn of the machine meanwhile.
@@ -113,10 +113,10 @@ def racked(index: int) -> JsonObject:
 async def prepared(row: Row, nodes: int, pods: int) -> DecideWorld:
     """Nodes and PodGroups for so many pods, taken in."""
     world = DecideWorld(settings(row))
-    await _create(world, (racked(i) for i in range(nodes)), "")
+    await create(world, (racked(i) for i in range(nodes)), "")
     if row.size:
         groups = (group(f"group-{i:06d}", row) for i in range(-(-pods // row.size)))
-        await _create(world, groups, "bench")
+        await create(world, groups, "bench")
     await world.sleep(0.0)
     return world
 
@@ -149,12 +149,12 @@ async def count_calls(row: Row, nodes: int, pods: int = COUNTED) -> float:
     steps = row.size + 1  # a cycle, and of a group each pod's binding
     world.machine.limit = CountedLimit(max(A_TURN // size, 1) * steps - 1)
     waiting = members(row, before + pods)
-    await _create(world, islice(waiting, before), "bench")
+    await create(world, islice(waiting, before), "bench")
     await world.until(lambda: world.pods.scheduled_count >= before, TIMEOUT_S, "the first pods")
     counting = Counting(world)
     world.told = counting
     world.machine.is_active = False
-    await _create(world, waiting, "bench")
+    await create(world, waiting, "bench")
     world.take_in()
     world.machine.is_active = True
     await world.until(lambda: world.pods.scheduled_count >= before + pods, TIMEOUT_S, "all pods")
@@ -172,7 +172,7 @@ async def measure_beside(row: Row, nodes: int) -> float:
     started_s = [world.engine_s for world in worlds]
     for _ in range(0, PODS, CHUNK):
         for world, pods in zip(worlds, waiting, strict=True):
-            await _create(world, islice(pods, CHUNK), "bench")
+            await create(world, islice(pods, CHUNK), "bench")
     for world in worlds:
         world.machine.is_active = True
     while (behind := min(worlds, key=_bound)).pods.scheduled_count < PODS:
@@ -196,7 +196,7 @@ async def measure(row: Row, nodes: int) -> dict[str, Any]:
     world.forget_measured()
     started_s = world.now_s
     world.machine.is_active = False
-    await _create(world, members(row, PODS), "bench")
+    await create(world, members(row, PODS), "bench")
     world.take_in()
     intake_s = world.now_s - started_s
     world.machine.is_active = True
@@ -213,7 +213,9 @@ async def measure(row: Row, nodes: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.groups", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m asched_lab.measure.groups", description=__doc__
+    )
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
     parser.add_argument("--calls", action="store_true")

@@ -1,4 +1,6 @@
-"""Very many nodes: `python -m tests.bench.million [--nodes 1000000] [--pods 20000] [--rows ...]`.
+"""Very many nodes.
+
+    python -m asched_lab.measure.million [--nodes 1000000] [--pods 20000] [--rows ...]
 
     plain           pods without wishes
     spread          pods that spread over zones, as far as that goes
@@ -28,8 +30,8 @@ from asched.core.state.facts import Seen
 from asched.kube.codec import KindCodec
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
-from tests.bench.crowds import SHAPES, JsonObject, node
-from tests.bench.engine import SCHEDULER, TIMEOUT_S, _create
+from asched_lab.measure.crowds import SHAPES, JsonObject, node
+from asched_lab.measure.engine import SCHEDULER, TIMEOUT_S, create
 
 ROWS: Final[dict[str, Callable[[int, int], JsonObject]]] = {
     name: SHAPES[name] for name in ("plain", "spread", "node-affinity")
@@ -81,11 +83,11 @@ async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any
         world.every(1.0 / churn, change)
     maker = ROWS[name]
 
-    await _create(world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM)), "bench")
+    await create(world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM)), "bench")
     await world.until(lambda: world.pods.scheduled_count >= WARM, TIMEOUT_S, "the first pods")
     world.forget_measured()
     changed[0], before = 0, looked(world)
-    await _create(
+    await create(
         world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM, WARM + pods)), "bench"
     )
     await world.until(lambda: world.pods.scheduled_count >= WARM + pods, TIMEOUT_S, "all pods")
@@ -106,7 +108,9 @@ async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.million", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m asched_lab.measure.million", description=__doc__
+    )
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--churn", type=int, default=0)

@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.bench.world import WorkloadFailedError
-from tests.bench.crowds import Crowd, JsonObject, member, node, pod_group
-from tests.bench.measure import Row
+from asched_lab.measure.crowds import Crowd, JsonObject, member, node, pod_group
+from asched_lab.measure.measure import Row
 
 SCHEDULER = "asched-bench"
 CHUNK = 2000
@@ -35,7 +36,7 @@ async def measure_apart(name: str, flames: Path | None = None) -> Row:
         watched = ("py-spy", "record", "--rate", str(LOOKS_PER_S), "--output", picture, "--")
     with tempfile.TemporaryDirectory(prefix="asched-bench-") as folder:
         out = Path(folder) / "row.json"
-        arguments = ("-m", "tests.bench", "--rows", name, "--here", "--json", str(out))
+        arguments = ("-m", "asched_lab.measure", "--rows", name, "--here", "--json", str(out))
         child = await asyncio.create_subprocess_exec(
             *watched, sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL
         )
@@ -50,15 +51,15 @@ async def measure(name: str, crowd: Crowd) -> Row:
     """Pods per second of engine time: taking them in, deciding, and the watch's confirmations."""
     row = Row(name, crowd.nodes, crowd.waiting_count)
     world = DecideWorld(default_configuration(SCHEDULER))
-    await _create(world, crowd.also, "")
-    await _create(world, (node(i) for i in range(crowd.nodes)), "")
-    await _create(world, crowd.placed_pods(), "bench")
+    await create(world, crowd.also, "")
+    await create(world, (node(i) for i in range(crowd.nodes)), "")
+    await create(world, crowd.placed_pods(), "bench")
     await world.sleep(0.0)
     world.forget_measured()
     before, started_s = world.pods.scheduled_count, world.now_s
     world.machine.is_active = False
     waiting = (scheduled_by(pod, SCHEDULER) for pod in crowd.waiting_pods())
-    await _create(world, waiting, crowd.namespace)
+    await create(world, waiting, crowd.namespace)
     world.take_in()
     intake_s = world.now_s - started_s
     world.machine.is_active = True
@@ -91,7 +92,7 @@ async def measure_freed_places(
     row = Row(name, 1, pods)
     world = await _one_node(cpus, default_configuration(SCHEDULER))
     waiting = (scheduled_by(kind(i), SCHEDULER) for i in range(pods))
-    await _create(world, waiting, "bench")
+    await create(world, waiting, "bench")
     await _until_all_were_tried(world, row)
     before = world.pods.scheduled_count
     await _until_all_are_bound(world, row, 1)
@@ -108,9 +109,9 @@ async def measure_freed_gangs(name: str, gangs: int, size: int, rounds: int) -> 
         size, configuration({"profiles": [{"schedulerName": SCHEDULER}]}, gates)
     )
     for gang in range(gangs):
-        await _create(world, (pod_group(f"gang-{gang:04d}", size),), "bench")
+        await create(world, (pod_group(f"gang-{gang:04d}", size),), "bench")
         members = (member(f"gang-{gang:04d}", i) for i in range(size))
-        await _create(world, (scheduled_by(pod, SCHEDULER) for pod in members), "bench")
+        await create(world, (scheduled_by(pod, SCHEDULER) for pod in members), "bench")
     await _until_all_were_tried(world, row)
     before = world.pods.scheduled_count
     await _until_all_are_bound(world, row, size, before + rounds * size)
@@ -122,7 +123,7 @@ async def _one_node(cpus: int, config: SchedulerConfiguration) -> DecideWorld:
     made = node(0)
     for amounts in (made["status"]["capacity"], made["status"]["allocatable"]):
         amounts["cpu"] = str(cpus)
-    await _create(world, (made,), "")
+    await create(world, (made,), "")
     return world
 
 
@@ -146,9 +147,7 @@ async def _until_all_are_bound(
         for ended in sorted(running)[:step]:
             await world.delete("pods", "bench", ended)
             await world.sleep(0.0)
-        await world.until(
-            lambda before=before: world.pods.scheduled_count > before, TIMEOUT_S, "the next"
-        )
+        await world.until(partial(_has_bound_more, world, before), TIMEOUT_S, "the next")
     await world.sleep(1.0)
     row.last_s = round(world.now_s - tried_s, 3)
 
@@ -167,7 +166,11 @@ def _of_freed_places(world: DecideWorld, row: Row, bound: int) -> Row:
     return row
 
 
-async def _create(world: DecideWorld, objects: Iterable[JsonObject], namespace: str) -> None:
+def _has_bound_more(world: DecideWorld, before: int) -> bool:
+    return world.pods.scheduled_count > before
+
+
+async def create(world: DecideWorld, objects: Iterable[JsonObject], namespace: str) -> None:
     """A chunk at a time, each taken in before the next is made."""
     iterator = iter(objects)
     while chunk := list(islice(iterator, CHUNK)):

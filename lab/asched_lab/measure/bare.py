@@ -1,9 +1,10 @@
 """The bare client: what it writes, a scheduler has to write as well; it decides nothing. So no
 scheduler of the same client on the same server can be faster.
 
-    python -m tests.bench.bare KUBECONFIG NAMESPACE              bind all that wait, with an event
-    python -m tests.bench.bare KUBECONFIG NAMESPACE follow 300   the same for 300 pods, as they come
-    python -m tests.bench.bare KUBECONFIG NAMESPACE preempt      first evict three pods for each
+    python -m asched_lab.measure.bare KUBECONFIG NAMESPACE [follow 300 | preempt]
+
+With no word it binds all pods that wait, with an event; `follow 300` does the same for 300 pods, as
+they come; `preempt` first evicts three pods for each.
 
 Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the scheduler's, and
 the scheduler's policy for events: they give way to bindings until the oldest has waited for
@@ -29,7 +30,7 @@ from asched.kube.session import ConnectionOptions, Session, connect, read_json
 from asched.kube.writes import request_for
 from asched.names import DISRUPTION_TARGET
 from asched_lab.bench.api import PODS_PATH, Api
-from tests.bench.crowds import JsonObject
+from asched_lab.measure.crowds import JsonObject
 
 IN_FLIGHT = 64
 #: Pods that make way for one, as many as the scheduler evicts in this row.

@@ -1,6 +1,6 @@
 """What an audit asks of a real control plane: processor time and bytes of a page of metadata.
 
-    KUBEBUILDER_ASSETS=FOLDER python -m tests.bench.audit [--pods N]
+    KUBEBUILDER_ASSETS=FOLDER python -m asched_lab.measure.audit [--pods N]
 
 Creates pods that nobody places, goes through them page by page as `host/audit` does, and
 prints what a page of 500 cost the API server, etcd and this process; what they do by themselves is
@@ -20,7 +20,7 @@ from asched.kube.heads import Heads
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import Reflector
 from asched_lab.bench.report import commit, machine_line
-from tests.bench.real import RealServer, assets
+from asched_lab.measure.real import RealServer, assets
 
 ROUNDS = 10
 IDLE_S = 10.0
@@ -43,7 +43,7 @@ POD_MANIFEST = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.audit", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m asched_lab.measure.audit", description=__doc__)
     parser.add_argument("--pods", type=int, default=2_000, metavar="N")
     wanted = parser.parse_args(argv).pods
     folder = assets()

@@ -85,7 +85,7 @@ def _term(key: str, labels: dict[str, str]) -> JsonObject:
 
 
 def affinity(member: str, key: str, labels: dict[str, str], *, weight: int = 0) -> JsonObject:
-    """podAffinity or podAntiAffinity, required or, with a weight, preferred."""
+    """PodAffinity or podAntiAffinity, required or, with a weight, preferred."""
     term = _term(key, labels)
     if weight:
         preferred = [{"weight": weight, "podAffinityTerm": term}]

@@ -7,8 +7,8 @@ from http import HTTPStatus
 
 from asched.kube.codec import INITIAL_EVENTS_END
 from asched_lab.bench.api import PODS_PATH
-from tests.bench import engine, measure, shapes
-from tests.bench.crowds import (
+from asched_lab.measure import engine, measure, shapes
+from asched_lab.measure.crowds import (
     HIGH,
     SHAPES,
     TEAM,
@@ -25,7 +25,7 @@ from tests.bench.crowds import (
     sized,
     stateful,
 )
-from tests.bench.measure import Cluster, Row
+from asched_lab.measure.measure import Cluster, Row
 
 ARRIVAL_PER_SECOND = 300.0
 ARRIVAL_S = 10.0

@@ -1,0 +1,1 @@
+"""Measurements beside a bare client, of decisions alone, and of single parts."""
