@@ -9,21 +9,21 @@ from msgspec.structs import astuple
 
 def footprint(value: Any) -> int:
     """Bytes of a value and of all that it refers to; what several parts share counts for each."""
-    found, left = 0, [value]
-    while left:
-        one = left.pop()
-        if one is None or one is True or one is False:
+    size_bytes, parts = 0, [value]
+    for part in parts:  # which grows
+        if part is None or part is True or part is False:
             continue
-        found += getsizeof(one)
-        if isinstance(one, str | int | float | bytes):
+        size_bytes += getsizeof(part)
+        kind = part.__class__
+        if kind is str or kind is int:  # most parts
             continue
-        if isinstance(one, msgspec.Struct):
-            left += astuple(one)
-        elif isinstance(one, dict):
-            left += one
-            left += one.values()
-        elif isinstance(one, list | tuple | set | frozenset):
-            left += one
-        elif isinstance(one, msgspec.Raw):
-            found += len(memoryview(one))
-    return found
+        if isinstance(part, msgspec.Struct):
+            parts += astuple(part)
+        elif isinstance(part, dict):
+            parts += part
+            parts += part.values()
+        elif isinstance(part, list | tuple | set | frozenset):
+            parts += part
+        elif isinstance(part, msgspec.Raw):
+            size_bytes += len(memoryview(part))
+    return size_bytes
