@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 NODES ?= 1000
 PODS ?= 5000
@@ -12,21 +13,22 @@ PODS ?= 5000
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
 	@echo "make test    run all tests"
-	@echo "make test-pythons  the same on the oldest Python that is promised and installed, the parts that depend on it on the others"
+	@echo "make test-pythons  all tests on the oldest and the newest Python that are promised, public interfaces on the others"
 	@echo "make check   ruff, mypy, import contracts, house tests"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
+	@echo "make lock    pin the dependencies anew, by hash"
 	@echo "make bench   measure throughput (against a real API server where KUBEBUILDER_ASSETS is set)"
 
-$(READY): pyproject.toml lab/pyproject.toml
+$(READY): pyproject.toml lab/pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "asched needs Python 3.11 or newer, and '$(PYTHON)' is none: make PYTHON=python3.12, say"; exit 2; }
 	@echo "setting up $(VENV), once; some minutes where the network is slow"
 	@echo "  1/4 making a virtual environment of $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "  2/4 bringing pip up to date"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@echo "  3/4 installing libraries and tools (most of the time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[completion]' --editable './lab[tui]'
+	@echo "  2/4 installing libraries and tools (most of the time)"
+	@$(INSTALL) --require-hashes --requirement requirements-dev.lock
+	@echo "  3/4 installing asched and asched-lab"
+	@$(INSTALL) --no-deps --no-build-isolation --editable . --editable ./lab
 	@echo "  4/4 compiling"
 	@$(BIN)/python -m compileall -q asched lab
 	@touch $@
@@ -51,29 +53,33 @@ check: $(READY)
 run: compiled
 	$(BIN)/asched run $(ARGS)
 
-# The suite on the oldest Python that is promised and installed here; on the others what depends on the interpreter and on
-# libraries: the client and its TLS, pages, codecs, commands, and the machine. Which were missing is said.
+# All tests on the oldest and the newest Python that are promised (the newest is the image's), the tests of public
+# interfaces on those between. Each has an environment of its own. The output names those that are not installed.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
+WHOLE := $(firstword $(PYTHONS)) $(lastword $(PYTHONS))
+PUBLIC := tests/behaviour tests/cli tests/conformance
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
-PARTS := tests/cli tests/core/cycle tests/core/model tests/kube tests/serve
 test-pythons:
-	@parts=; for version in $(PYTHONS); do \
+	@for version in $(PYTHONS); do \
 	  if python=$$(.ci/python $$version); then \
-	    echo "Python $$version ($$python): $${parts:-all tests}"; \
+	    case " $(WHOLE) " in *" $$version "*) tests=;; *) tests="$(PUBLIC)";; esac; \
+	    echo "Python $$version ($$python): $${tests:-all tests}"; \
 	    [ "$$($(BIN)/python -c '$(VERSION)' 2>/dev/null)" = $$version ] && venv=$(VENV) || venv=.venv-$$version; \
-	    $(MAKE) test PYTHON=$$python VENV=$$venv TESTS="$$parts" || exit 1; parts="$(PARTS)"; \
+	    $(MAKE) test PYTHON=$$python VENV=$$venv TESTS="$$tests" || exit 1; \
 	  else missing="$$missing $$version"; fi; \
 	done; [ -z "$$missing" ] || echo "not tested, because not installed: Python$$missing"
 
 bench: compiled
 	$(BIN)/python -m asched_lab.measure $(ARGS)
 
-# The image's dependencies, by hash and without registry addresses; needs uv (pip install uv).
-LOCK := uv pip compile --quiet --python-version 3.13 --python-platform x86_64-unknown-linux-gnu \
-  --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
+# Versions by hash, without registry addresses; needs uv (pip install uv). The first file is for development on every Python
+# that is promised, the others for the image, with the same versions. `make lock LOCK_ARGS=--upgrade` takes newer ones.
+LOCK = uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(LOCK_ARGS)
+IMAGE := --constraint requirements-dev.lock --python-version 3.13 --python-platform x86_64-unknown-linux-gnu
 lock:
-	$(LOCK) --output-file deploy/requirements.lock pyproject.toml
-	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) --output-file deploy/build.lock -
+	$(LOCK) --universal --python-version $(firstword $(PYTHONS)) --group dev --output-file requirements-dev.lock pyproject.toml
+	$(LOCK) $(IMAGE) --output-file deploy/requirements.lock pyproject.toml
+	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) $(IMAGE) --output-file deploy/build.lock -
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .hypothesis
