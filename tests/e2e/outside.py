@@ -20,6 +20,7 @@ from tests.patience import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.05
+PROGRAM = (sys.executable, "-m", "asched")
 
 
 class Asched:
@@ -57,12 +58,15 @@ class Asched:
 
 @asynccontextmanager
 async def a_process(
-    folder: Path, *arguments: str, environment: dict[str, str] | None = None
+    folder: Path,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    program: tuple[str, ...] = PROGRAM,
 ) -> AsyncIterator[Asched]:
     """`asched run ARGUMENTS`; killed in the end if it is still there."""
     log = folder / "asched.log"
     clean = {k: v for k, v in os.environ.items() if not k.startswith("KUBE")}
-    command = (sys.executable, "-m", "asched", "run", *arguments)
+    command = (*program, "run", *arguments)
     with log.open("wb") as file:
         child = await asyncio.create_subprocess_exec(
             *command,

@@ -1,0 +1,62 @@
+"""Both distributions as they are built and installed: a wheel, and an environment with one of them.
+
+    wheel = built("asched", folder, "wheel")
+    asched = installed(wheel, folder / "environment")      # .../bin/asched
+
+Such an environment has the packages that the image installs, by links to those of the tests' own,
+and nothing else.
+"""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import sysconfig
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from tests.shared import ROOT
+
+#: Distribution -> its folder.
+PROJECTS = {"asched": ROOT, "asched-lab": ROOT / "lab"}
+IMAGE_LOCK = ROOT / "deploy/requirements.lock"
+
+
+def built(name: str, folder: Path, target: str) -> Path:
+    """The "wheel" or "sdist" of a distribution; skips where the build backend is missing."""
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed")
+    before = set(folder.iterdir())
+    run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder, cwd=PROJECTS[name])
+    (made,) = set(folder.iterdir()) - before
+    return made
+
+
+def installed(wheel: Path, environment: Path) -> Path:
+    """The program `asched` of a new environment with this wheel alone."""
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    python = environment / "bin/python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", wheel)
+    purelib = sysconfig.get_path("purelib", "venv", {"base": str(environment)})
+    _link_packages_of_the_image(Path(purelib))
+    return environment / "bin/asched"
+
+
+def _link_packages_of_the_image(site_packages: Path) -> None:
+    names = set(re.findall(r"^([\w.-]+)==", IMAGE_LOCK.read_text(encoding="utf-8"), re.MULTILINE))
+    if sys.version_info < (3, 13):
+        names.add("typing-extensions")  # the lock is for a Python that needs none
+    for name in names:
+        package = distribution(name)
+        entries = {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}
+        for entry in entries:
+            (site_packages / entry).symlink_to(Path(str(package.locate_file(entry))))
+
+
+def run(*command: object, cwd: Path = ROOT) -> None:
+    words = [str(word) for word in command]
+    ran = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr

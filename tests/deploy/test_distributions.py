@@ -1,0 +1,98 @@
+"""What the wheels and source distributions contain, and what a wheel of asched does alone."""
+
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from asched.cli.commands import COMMANDS, LAB_COMMANDS
+from tests.deploy.distributions import PROJECTS, built, installed
+from tests.shared import ROOT
+
+PACKAGES = {"asched": "asched", "asched-lab": "asched_lab"}
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("wheels")
+    return {name: built(name, folder, "wheel") for name in PROJECTS}
+
+
+@pytest.fixture(scope="module")
+def asched(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program where only asched is installed."""
+    return installed(wheels["asched"], tmp_path_factory.mktemp("alone") / "environment")
+
+
+def files_of(package: Path) -> set[str]:
+    """The files of a package in this tree, by their paths from the folder it is in."""
+    return {
+        path.relative_to(package.parent).as_posix()
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_wheel_has_the_files_of_its_own_package_and_no_others(
+    name: str, wheels: dict[str, Path]
+) -> None:
+    with zipfile.ZipFile(wheels[name]) as archive:
+        files = set(archive.namelist())
+    metadata = {file for file in files if file.split("/")[0].endswith(".dist-info")}
+
+    assert files - metadata == files_of(PROJECTS[name] / PACKAGES[name])
+    assert {file.split("/", 1)[1] for file in metadata} >= {"METADATA", "entry_points.txt"}
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_no_package_contains_tests(name: str) -> None:
+    package = PROJECTS[name] / PACKAGES[name]
+    names = {part for file in files_of(package) for part in file.split("/")}
+
+    assert not {name for name in names if name.startswith(("test_", "tests", "conftest"))}
+
+
+def test_a_source_distribution_has_what_builds_the_wheel_and_no_tests(tmp_path: Path) -> None:
+    for name, project in PROJECTS.items():
+        with tarfile.open(built(name, tmp_path, "sdist")) as archive:
+            files = {member.name.split("/", 1)[1] for member in archive if member.isfile()}
+
+        package = files_of(project / PACKAGES[name])
+        assert files >= package | {"pyproject.toml", "README.md", "PKG-INFO"}
+        others = {file.split("/")[0] for file in files - package}
+        assert others <= {
+            *("pyproject.toml", "README.md", "PKG-INFO", ".gitignore"),
+            *("LICENSE", "CHANGELOG.md", "config"),
+        }
+
+
+def test_demo_says_in_one_line_what_to_install(asched: Path) -> None:
+    status, output, errors = ran(asched, "demo")
+
+    assert (status, output, errors.count("\n")) == (2, "", 1), errors
+    assert "pip install asched-lab" in errors
+
+
+def test_help_lists_the_commands_that_are_installed(asched: Path) -> None:
+    status, output, errors = ran(asched, "--help")
+    listed = {line.split()[0] for line in output.splitlines() if line.startswith("    ")}
+
+    assert (status, errors) == (0, "")
+    assert listed >= set(COMMANDS)
+    assert not listed & set(LAB_COMMANDS)
+
+
+def test_each_command_of_asched_is_there_without_the_lab(asched: Path) -> None:
+    imports = ";".join(f"import asched.cli.{command}" for command in COMMANDS)
+
+    assert ran(asched.with_name("python"), "-c", imports) == (0, "", "")
+
+
+def ran(program: Path, *words: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [program, *words], cwd=ROOT.parent, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
