@@ -5,6 +5,7 @@ Skipped where KUBEBUILDER_ASSETS names none. ASCHED_E2E_NODES and ASCHED_E2E_POD
 
 import asyncio
 import random
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from asched_lab.sim.checker import EndState
 from tests.e2e.affairs import REQUIRED, broken_rules
 from tests.e2e.control_plane import (
     NODES_COUNT,
+    PODS,
     PODS_COUNT,
     ControlPlane,
     all_placed,
@@ -178,10 +180,11 @@ async def test_two_schedulers_want_the_same_pods(plane: ControlPlane, tmp_path: 
         await two.says("synced")
         await plane.create_pods(small_pods("wanted", 300))
         await plane.until(all_placed)
-        await asyncio.sleep(2.0)  # what the loser still wants to say would have been said
-        pods = await plane.until(all_placed)
-        for process in (one, two):
+        for process in (one, two):  # in an orderly end, everything is written that is to be
+            process.signal(signal.SIGTERM)
+            assert await process.ended() == 0
             assert_calm(process)
+    pods = await plane.every(PODS)
 
     assert broken_rules(await plane.every("/api/v1/nodes"), pods) == []
     assert not [pod["metadata"]["name"] for pod in pods if refusal(pod)]

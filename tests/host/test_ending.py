@@ -17,16 +17,18 @@ async def _handlers_are_put_back():
         asyncio.get_running_loop().remove_signal_handler(number)
 
 
-async def signalled():
+async def signalled(ending):
     os.kill(os.getpid(), signal.SIGTERM)
-    await asyncio.sleep(0.01)  # the loop reads it from a pipe
+    async with asyncio.timeout(HANG_S):
+        while not ending.is_asked:  # noqa: ASYNC110 - the loop reads it from a pipe
+            await asyncio.sleep(0)
 
 
 async def test_a_signal_stops_what_runs():
     ending, stopped = Ending(), asyncio.Event()
     ending.listen(stopped.set)
 
-    await signalled()
+    await signalled(ending)
 
     async with asyncio.timeout(HANG_S):
         await stopped.wait()
@@ -37,7 +39,7 @@ async def test_a_signal_between_two_lives_stops_the_next_one():
     ending, stopped = Ending(), []
     ending.listen(lambda: stopped.append("first"))
 
-    await signalled()
+    await signalled(ending)
     ending.listen(lambda: stopped.append("second"))
 
     assert stopped == ["first", "second"]
@@ -54,7 +56,7 @@ async def test_what_takes_long_before_a_life_is_given_up():
             given_up.set()
 
     trying = asyncio.ensure_future(ending.unless_asked(connecting()))
-    await signalled()
+    await signalled(ending)
 
     async with asyncio.timeout(HANG_S):
         with pytest.raises(AskedToEndError):

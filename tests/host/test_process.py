@@ -187,13 +187,19 @@ async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
 
 
 ENDS = """
-import asyncio, time
+import asyncio, threading, time
 from asched.host.process import runner
+
+started = threading.Event()
+
+def work_on():
+    started.set()
+    time.sleep(10 * 3600)
 
 async def work():
     assert await asyncio.to_thread(lambda: 5) == 5
-    never = asyncio.ensure_future(asyncio.to_thread(time.sleep, 10 * 3600))
-    await asyncio.sleep(0.1)
+    never = asyncio.ensure_future(asyncio.to_thread(work_on))
+    await asyncio.to_thread(started.wait)
     never.cancel()
     return 7
 

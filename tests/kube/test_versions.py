@@ -31,6 +31,7 @@ class World:
         self.server, self.session = server, session
         self.cluster = Cluster()
         self.facts: list[Fact] = []
+        self.naps = 0
 
     def hear(self, fact: Fact) -> None:
         self.facts.append(fact)
@@ -73,6 +74,7 @@ async def following(*served: str) -> AsyncIterator[World]:
     world = World(server, session)
 
     async def nap(_seconds: float) -> None:
+        world.naps += 1
         await asyncio.sleep(0.02)
 
     options = ReflectorOptions(rng=random.Random(1), sleep=nap)
@@ -128,7 +130,8 @@ async def test_a_version_that_vanishes_leaves_what_is_known_until_another_takes_
         await world.until(lambda: world.known == {"crew"})
 
         world.server.ctx.alpha.clear()
-        await asyncio.sleep(1.0)
+        napped = world.naps
+        await world.until(lambda: world.naps >= napped + 3)  # asked and denied between them
         assert world.known == {"crew"}, "a server that denies the kind has not denied the object"
         assert len(world.lists) == 1
 

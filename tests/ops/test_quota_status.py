@@ -37,13 +37,30 @@ class World:
         self.may_act = True
         self.args = CapacitySchedulingArgs()
         self.cluster = Cluster()
+        self.turns = 0
         self.controller = QuotaStatus(
             session,
             self.cluster,
-            args=lambda: {"asched": self.args},
+            args=self._current_args,
             may_act=lambda: self.may_act,
             wrote=lambda result: self.wrote.update((result,)),
         )
+
+    def _current_args(self) -> dict[str, CapacitySchedulingArgs]:
+        """The controller reads them once a turn."""
+        self.turns += 1
+        return {"asched": self.args}
+
+    async def whole_turns(self) -> None:
+        """Wait until a turn has begun and ended."""
+        begun = self.turns
+        await self.until(lambda: self.turns >= begun + 2)
+
+    def version(self, name: str) -> str:
+        quota = self.server.get("elasticquotas", "default", name)
+        assert quota is not None
+        found: str = quota["metadata"]["resourceVersion"]
+        return found
 
     def quota(self, name: str, namespace: str = "default", **spec: Any) -> None:
         manifest = {
@@ -167,11 +184,12 @@ async def test_nobody_writes_who_does_not_lead_or_is_switched_off(
         world.may_act = False
         world.quota("team", min={"cpu": "2"})
         await world.run_pod("one", cpu="1")
-        await asyncio.sleep(0.2)
+        await world.until(lambda: bool(world.cluster.placed and world.cluster.all(ELASTIC_QUOTA)))
+        await world.whole_turns()
         assert world.used("team") is None
 
         world.may_act, world.args = True, CapacitySchedulingArgs(status_controller=False)
-        await asyncio.sleep(0.2)
+        await world.whole_turns()
         assert world.used("team") is None
 
         world.args = CapacitySchedulingArgs()
@@ -181,12 +199,14 @@ async def test_nobody_writes_who_does_not_lead_or_is_switched_off(
 async def test_what_is_right_already_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_world(monkeypatch) as world:
         world.quota("team", min={"cpu": "2"})
+        world.quota("later", "kube-system", min={"cpu": "2"})
         await world.run_pod("one", cpu="1")
         await world.until(lambda: world.used("team") == {"cpu": "1"})
-        writes = world.wrote["success"]
+        before = world.version("team")
 
         await world.run_pod("idle")
-        await asyncio.sleep(0.2)
+        await world.run_pod("another", "kube-system", cpu="1")  # namespaces are written in order
+        await world.until(lambda: world.used("later", "kube-system") == {"cpu": "1"})
 
-        assert world.wrote["success"] == writes
+        assert world.version("team") == before
         assert not world.wrote["error"]

@@ -44,6 +44,8 @@ class Wire:
         self._writers: set[asyncio.StreamWriter] = set()
         self._open: set[asyncio.Task[None]] = set()
         self.port = 0
+        #: set once a fault has kept something from passing
+        self.swallowed = asyncio.Event()
 
     @property
     def fault(self) -> Fault | None:
@@ -95,10 +97,14 @@ class Wire:
                     self._touched.discard(end)
                     _reset(end)
 
+    def _swallow(self, to: asyncio.StreamWriter) -> None:
+        self._touched.add(to)
+        self.swallowed.set()
+
     async def _requests(self, source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
         while data := await _some(source):
             if self._fault is Fault.BLACK_HOLE:
-                self._touched.add(to)
+                self._swallow(to)
                 continue
             to.write(data)
             await to.drain()
@@ -107,7 +113,7 @@ class Wire:
         while data := await _some(source):
             match self._fault:
                 case Fault.BLACK_HOLE | Fault.LOST_ANSWERS:
-                    self._touched.add(to)
+                    self._swallow(to)
                     continue
                 case Fault.RESET if self._random.random() < 0.3:
                     return
