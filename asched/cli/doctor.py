@@ -26,7 +26,6 @@ from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.process import runner
 from asched.host.user_plugins.catalogue import PluginLoadError
 from asched.kube.errors import ConnectError
-from asched.ops.doctor.checks import Examination, examine
 from asched.ops.doctor.notes import Finding, Identity, State
 
 EXIT_OK: Final = 0
@@ -55,6 +54,8 @@ def main(argv: Sequence[str]) -> int:
         for line in str(error).splitlines():
             print(f"asched doctor: {line}", file=sys.stderr)
         return EXIT_USAGE
+    from asched.ops.doctor.checks import Examination, examine  # half a second: kubernetes-asyncio
+
     examination = Examination(
         configuration=plan.configuration,
         connection=plan.connection,

@@ -1,23 +1,87 @@
-"""kubernetes-asyncio's typed client, logged in as asched: what plugins talk to the API server with.
+"""kubernetes-asyncio's typed client, logged in as asched: two ways to have it.
+
+Commands (`doctor`, `snapshot`, `plan --apply`) and the start with a Policy in a ConfigMap use the
+library's APIs over connections of asched (`client_over`): what goes wrong is a ClientError.
+Plugins get a client with the library's own connections and errors (`ApiAccess`), because its
+authors expect those, and `Watch` reads aiohttp's answers.
 
 What scheduling itself reads and writes goes other ways (`session.py`), because building the
-library's models costs a hundred times what decoding our records does. A plugin that looks up a
-ConfigMap in `permit` has that time, and its author knows the library. It is imported when a plugin
-asks for a client, which takes half a second: once, in a process that has such a plugin.
+library's models costs a hundred times what decoding our records does. The library is imported where
+a client is made, which takes half a second: never in a scheduler without a plugin that asks for it.
 """
 
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import orjson
 
 from asched.kube.credentials import Credentials
-from asched.kube.errors import ConnectError
+from asched.kube.errors import ConnectError, ProtocolBroken
+from asched.kube.session import read_json
+from asched.kube.transport import JSON, Reply, Transport
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from asched.core.state.cluster import Cluster
+
+
+async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
+    """A client of the library whose requests `transport` sends, each within `timeout_s`.
+
+    Its APIs raise ApiError and TransportError. With `_preload_content=False` they return the Reply,
+    whatever its status is. There is nothing to close but the transport.
+    """
+    from kubernetes_asyncio.client import ApiClient, ApiException, Configuration
+
+    class Client(ApiClient):
+        async def request(
+            self,
+            method: str,
+            url: str,
+            query_params: Any = None,
+            headers: Any = None,
+            post_params: Any = None,  # noqa: ARG002 - forms, which no API of Kubernetes has
+            body: Any = None,
+            _preload_content: bool = True,
+            _request_timeout: Any = None,
+        ) -> Any:
+            reply = await transport.request(
+                method,
+                f"{url}?{urlencode(query_params)}" if query_params else url,
+                None if body is None else orjson.dumps(body),
+                content_type=headers.get("Content-Type", JSON),
+                timeout_s=_request_timeout or timeout_s,
+            )
+            if not _preload_content:
+                return reply
+            read_json(reply)  # raises for an error, and for what is no JSON object
+            return _Answer(reply)
+
+        def deserialize(self, response: Any, response_type: Any) -> Any:
+            try:
+                return super().deserialize(response, response_type)
+            except (ApiException, AttributeError, LookupError, TypeError, ValueError) as error:
+                raise ProtocolBroken(f"the answer is no {response_type}: {error}") from error
+
+    client = Client(Configuration(host=""))
+    await client.rest_client.close()  # its own connections are not used
+    return client
+
+
+class _Answer:
+    """A Reply as the library reads it."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self.status = reply.status
+        self.data: bytes | str = reply.body
+
+    def getheader(self, name: str) -> str | None:
+        return self._reply.header(name)
 
 
 class ApiAccess:

@@ -3,8 +3,8 @@
 from typing import Final
 
 from asched.kube.errors import ApiError, ConnectError, TransportError
-from asched.kube.session import ConfigData, ConnectionOptions, connect
-from asched.kube.writes import quoted
+from asched.kube.session import HANDSHAKE_TIMEOUT_S, ConnectionOptions, connect
+from asched.kube.typed import client_over
 
 #: The key under which kube-scheduler up to 1.22 looked.
 KEY: Final = "policy.cfg"
@@ -12,11 +12,13 @@ KEY: Final = "policy.cfg"
 
 async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str) -> str:
     """The text of the Policy. Raises ConnectError with one line that says what to do."""
+    from kubernetes_asyncio.client import CoreV1Api  # half a second, at few starts
+
     where = f"configmap {namespace}/{name}"
     session = await connect(connection)
     try:
-        path = f"/api/v1/namespaces/{quoted(namespace)}/configmaps/{quoted(name)}"
-        found = await session.get_as(path, ConfigData)
+        core = CoreV1Api(await client_over(session.general, HANDSHAKE_TIMEOUT_S))
+        found = await core.read_namespaced_config_map(name, namespace)
     except (ApiError, TransportError) as error:
         raise ConnectError(
             f"couldn't get policy config map {namespace}/{name}: {error};"

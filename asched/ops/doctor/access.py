@@ -8,11 +8,20 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/util/flowco
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
+
+from kubernetes_asyncio.client import (
+    V1ResourceAttributes,
+    V1SelfSubjectAccessReview,
+    V1SelfSubjectAccessReviewSpec,
+    V1SelfSubjectReview,
+    V1SubjectAccessReview,
+    V1SubjectAccessReviewSpec,
+)
 
 from asched.host.user_plugins.rights import ATTRIBUTE
 from asched.kube.errors import ClientError
-from asched.ops.doctor.notes import Finding, Identity, JsonObject, Reader, State, unreadable
+from asched.ops.doctor.notes import Finding, Identity, JsonObject, State, unreadable
 from asched.ops.doctor.permissions import (
     COMPONENTS,
     GRANT,
@@ -23,6 +32,7 @@ from asched.ops.doctor.permissions import (
     Need,
     Right,
 )
+from asched.ops.doctor.reader import Reader
 
 PERMISSIONS: Final = "permissions"
 FLOW: Final = "flow control"
@@ -31,35 +41,36 @@ SHARED_LEVELS: Final = frozenset({"workload-low", "global-default", "catch-all"}
 #: Without these nothing is scheduled at all; without others the process runs and some pods suffer.
 #: A list that may not be read ends the start, whoever reads the kind.
 VITAL: Final = frozenset({SCHEDULING, LEADER_ELECTION})
-FLOW_SCHEMAS: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 
 
 async def who(reader: Reader) -> Identity:
     """Whom the API server takes us for. Raises ClientError."""
-    group_version = "authentication.k8s.io/v1"
-    answer = await reader.ask(group_version, "selfsubjectreviews", "SelfSubjectReview", {})
-    info = answer.get("status", {}).get("userInfo", {})
-    return Identity(info.get("username", ""), tuple(info.get("groups") or ()))
+    review = await reader.authentication.create_self_subject_review(V1SelfSubjectReview())
+    user = review.status.user_info
+    return Identity(user.username or "", tuple(user.groups or ()))
 
 
 async def may(reader: Reader, right: Right, other: Identity | None) -> bool:
     """Whether we, or somebody else, have a right. Raises ClientError."""
     plural, _, subresource = right.resource.partition("/")
-    attributes = {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": plural,
-        "subresource": subresource,
-        "namespace": right.namespace,
-        "name": right.name,
-    }
-    spec: dict[str, Any] = {"resourceAttributes": {k: v for k, v in attributes.items() if v}}
-    kind = "SelfSubjectAccessReview"
-    if other is not None:
-        kind = "SubjectAccessReview"
-        spec |= {"user": other.user, "groups": list(other.groups)}
-    answer = await reader.ask("authorization.k8s.io/v1", f"{kind.lower()}s", kind, spec)
-    return bool(answer.get("status", {}).get("allowed"))
+    attributes = V1ResourceAttributes(
+        verb=right.verb,
+        group=right.group,
+        resource=plural,
+        subresource=subresource,
+        namespace=right.namespace,
+        name=right.name,
+    )
+    api = reader.authorization
+    if other is None:
+        own = V1SelfSubjectAccessReviewSpec(resource_attributes=attributes)
+        body = V1SelfSubjectAccessReview(spec=own)
+        return bool((await api.create_self_subject_access_review(body)).status.allowed)
+    spec = V1SubjectAccessReviewSpec(
+        resource_attributes=attributes, user=other.user, groups=list(other.groups)
+    )
+    review = await api.create_subject_access_review(V1SubjectAccessReview(spec=spec))
+    return bool(review.status.allowed)
 
 
 async def check_permissions(
@@ -122,7 +133,7 @@ async def check_flow(
 ) -> list[Finding]:
     """In which priority level bindings and lease renewals are served."""
     try:
-        schemas = await reader.items(FLOW_SCHEMAS)
+        schemas = await reader.items(reader.flow_control.list_flow_schema)
     except ClientError as error:
         return [unreadable(FLOW, "flowschemas", error)]
     if not schemas:

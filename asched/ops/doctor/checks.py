@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -37,8 +37,9 @@ from asched.kube.session import ConnectionOptions, Session, connect, read_as
 from asched.kube.transport import Reply
 from asched.kube.versions import versions_of
 from asched.ops.doctor.access import check_flow, check_permissions, who
-from asched.ops.doctor.notes import READ_TIMEOUT_S, Finding, Identity, Reader, State, unreadable
+from asched.ops.doctor.notes import Finding, Identity, State, unreadable
 from asched.ops.doctor.permissions import READERS, Right, needed
+from asched.ops.doctor.reader import Reader, or_none
 from asched.ops.doctor.rivals import check_rivals
 
 #: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
@@ -92,9 +93,10 @@ async def examine(examination: Examination) -> list[Finding]:
 
 
 async def _examine(session: Session, examination: Examination) -> list[Finding]:
+    reader = await Reader.over(session)
     started_s = examination.clock_s()
     try:
-        reply = await session.general.request("GET", "/version", timeout_s=READ_TIMEOUT_S)
+        reply: Any = await reader.version.get_code(_preload_content=False)
     except ClientError as error:
         cure = "check the address, the network and that the API server runs"
         return [Finding("reach", State.PROBLEM, f"{error}", cure)]
@@ -106,7 +108,6 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
     found = [Finding("reach", State.OK, f"{session.url} answers")]
     found += _check_clock(reply, middle_s)
     found += _check_version(reply)
-    reader = Reader(session)
     identity = examination.other
     try:
         identity = identity or await who(reader)
@@ -254,7 +255,11 @@ async def _check_quotas(reader: Reader) -> list[Finding]:
 async def _namespaces_with(reader: Reader, kind: Kind) -> set[str]:
     for version in versions_of(kind):
         try:
-            items = await reader.items(version.path)
+            items = await reader.items(
+                reader.custom_objects.list_cluster_custom_object,
+                *version.group_version.split("/"),
+                version.plural,
+            )
         except NotFound:
             continue
         return {item["metadata"]["namespace"] for item in items}
@@ -262,12 +267,14 @@ async def _namespaces_with(reader: Reader, kind: Kind) -> set[str]:
 
 
 async def _resources(reader: Reader, group_version: str) -> frozenset[str]:
-    root = "/api/v1" if group_version == "v1" else f"/apis/{group_version}"
-    try:
-        listed = (await reader.get(root)).get("resources") or ()
-    except NotFound:
-        return frozenset()
-    return frozenset(resource["name"] for resource in listed)
+    group, _, version = group_version.rpartition("/")
+    discovery = (
+        reader.custom_objects.get_api_resources(group, version)
+        if group
+        else reader.core.get_api_resources()
+    )
+    found = await or_none(discovery)
+    return frozenset(resource.name for resource in found.resources) if found else frozenset()
 
 
 def _missing_kind(kind: Kind) -> Finding:

@@ -1,28 +1,18 @@
-"""What a check of `asched doctor` says, and how it reads the cluster.
+"""What a check of `asched doctor` says.
 
 Rules   a check never raises for what the cluster answers: what may not be read is a SKIPPED finding
         that names the missing right, so that the others still tell theirs; every finding that is
         not OK has a cure.
-Bounds  LIST_MAX objects of a list are looked at; READ_TIMEOUT_S for one request.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-import orjson
 
-from asched.kube.errors import ApiError, Forbidden, NotFound
-from asched.kube.session import Session, read_json
-from asched.kube.transport import Transport
-
-#: Enough for the Deployments of a large cluster; beyond it a finding says that more exist.
-LIST_MAX: Final = 2000
-READ_TIMEOUT_S: Final = 15.0
-#: Questions in flight at once: about forty are asked.
-CONNECTIONS: Final = 8
+from asched.kube.errors import ApiError, Forbidden
 
 JsonObject = Mapping[str, Any]
 
@@ -67,37 +57,6 @@ class Identity(msgspec.Struct, frozen=True):
         prefix, _, rest = self.user.partition("system:serviceaccount:")
         namespace, _, name = rest.partition(":")
         return ("", "") if prefix else (namespace, name)
-
-
-class Reader:
-    """Reads of one session. Every method raises ApiError or TransportError."""
-
-    def __init__(self, session: Session) -> None:
-        self._transport: Transport = session.pool(CONNECTIONS, purpose="doctor")
-
-    async def get(self, path: str) -> dict[str, Any]:
-        reply = await self._transport.request("GET", path, timeout_s=READ_TIMEOUT_S)
-        return read_json(reply)
-
-    async def get_or_none(self, path: str) -> dict[str, Any] | None:
-        """The object, or None if there is none."""
-        try:
-            return await self.get(path)
-        except NotFound:
-            return None
-
-    async def items(self, path: str) -> list[dict[str, Any]]:
-        """The first LIST_MAX objects of a list."""
-        joint = "&" if "?" in path else "?"
-        found = (await self.get(f"{path}{joint}limit={LIST_MAX}")).get("items")
-        return found if isinstance(found, list) else []
-
-    async def ask(self, group_version: str, resource: str, kind: str, spec: Any) -> dict[str, Any]:
-        """POST a review; returns it with its status."""
-        path = f"/apis/{group_version}/{resource}"
-        body = orjson.dumps({"apiVersion": group_version, "kind": kind, "spec": spec})
-        reply = await self._transport.request("POST", path, body, timeout_s=READ_TIMEOUT_S)
-        return read_json(reply)
 
 
 def unreadable(check: str, what: str, error: Exception) -> Finding:

@@ -16,10 +16,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 import yaml
+from kubernetes_asyncio.client import V1LeaseSpec
 from msgspec.structs import replace
 
 from asched import names
@@ -30,12 +30,12 @@ from asched.ops.doctor.notes import (
     Finding,
     Identity,
     JsonObject,
-    Reader,
     State,
     ago,
     seconds_since,
     unreadable,
 )
+from asched.ops.doctor.reader import Reader, or_none
 
 LEASE: Final = "lease"
 NAME: Final = "scheduler name"
@@ -131,15 +131,15 @@ async def check_lease(
     if not election.leader_elect:
         text = "leader election is off: a second replica would bind the same pods"
         return [Finding(LEASE, State.WARNING, text, "run one replica only, or switch it on")], ""
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(election.resource_namespace)}/leases"
+    read = reader.coordination.read_namespaced_lease
     try:
-        lease = await reader.get_or_none(f"{path}/{quote(election.resource_name)}")
+        lease = await or_none(read(election.resource_name, election.resource_namespace))
     except ClientError as error:
         return [unreadable(LEASE, f"lease {where}", error)], ""
-    spec = (lease or {}).get("spec") or {}
-    holder = spec.get("holderIdentity") or ""
-    age_s = seconds_since(spec.get("renewTime"), now)
-    is_live = bool(holder) and age_s is not None and age_s < spec.get("leaseDurationSeconds", 15)
+    spec = (lease and lease.spec) or V1LeaseSpec()
+    holder = spec.holder_identity or ""
+    age_s = (now - spec.renew_time).total_seconds() if spec.renew_time else None
+    is_live = bool(holder) and age_s is not None and age_s < (spec.lease_duration_seconds or 15)
     served = {profile.scheduler_name for profile in configuration.profiles}
     if _is_theirs(election) and names.DEFAULT_SCHEDULER_NAME not in served:
         text = f"{where} is kube-scheduler's own lease: only one of the two would work at a time"
@@ -179,9 +179,10 @@ async def _reporters(
     reader: Reader, name: str, holder_host: str, own: Sequence[Served], now: datetime
 ) -> list[Finding]:
     """Who has placed pods under this name lately, save the holder of our lease and replicas."""
-    selector = quote(f"reason={names.EVENT_SCHEDULED},reportingComponent={name}", safe="")
+    selector = f"reason={names.EVENT_SCHEDULED},reportingComponent={name}"
+    list_events = reader.core.list_event_for_all_namespaces
     try:
-        events = await reader.items(f"/api/v1/events?fieldSelector={selector}")
+        events = await reader.items(list_events, field_selector=selector)
     except ClientError as error:
         return [unreadable(NAME, "events", error)]
     latest: dict[str, float] = {}
@@ -200,9 +201,10 @@ async def _reporters(
 
 
 async def _workloads(reader: Reader) -> list[Served]:
-    deployments = await reader.items("/apis/apps/v1/deployments")
-    component = quote(f"component={KUBE_SCHEDULER}", safe="")
-    pods = await reader.items(f"/api/v1/namespaces/{KUBE_SYSTEM}/pods?labelSelector={component}")
+    deployments = await reader.items(reader.apps.list_deployment_for_all_namespaces)
+    list_pods = reader.core.list_namespaced_pod
+    component = f"component={KUBE_SCHEDULER}"
+    pods = await reader.items(list_pods, KUBE_SYSTEM, label_selector=component)
     owned = [(d, (d["spec"].get("template") or {}).get("spec") or {}) for d in deployments]
     # Static pods; those of a Deployment are known by it.
     owned += [(p, p["spec"]) for p in pods if not _is_of_replica_set(p)]
@@ -288,8 +290,9 @@ async def _mounted(
             source = volume.get("configMap") or {}
             if volume["name"] != mount["name"] or not source:
                 continue
-            path = f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(source['name'])}"
-            data = ((await reader.get_or_none(path)) or {}).get("data") or {}
+            read = reader.core.read_namespaced_config_map
+            config_map = await or_none(read(source["name"], namespace))
+            data = (config_map and config_map.data) or {}
             paths = {item["path"]: item["key"] for item in source.get("items") or ()}
             wanted = file.removeprefix(folder)
             try:
