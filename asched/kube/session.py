@@ -128,16 +128,22 @@ class Session:
         await self.credentials.close()
 
 
+def successful(reply: Reply) -> bytes:
+    """The body of a successful answer. Raises ApiError for any other."""
+    if not 200 <= reply.status < 300:
+        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+    return reply.body
+
+
 def read_as(reply: Reply, shape: type[T]) -> T:
     """What a successful answer holds. Raises ApiError for any other, ProtocolBroken for one of
     another shape: whoever can bear no answer can bear that.
     """
-    if not 200 <= reply.status < 300:
-        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+    body = successful(reply)
     try:
-        return read(msgspec.json.Decoder(shape).decode, reply.body)
+        return read(msgspec.json.Decoder(shape).decode, body)
     except MalformedError as error:
-        start = reply.body[:_SHOWN].decode("utf-8", "replace")
+        start = body[:_SHOWN].decode("utf-8", "replace")
         raise ProtocolBroken(f"the answer makes no sense ({error}): {start!r}") from error
 
 

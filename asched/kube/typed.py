@@ -10,9 +10,11 @@ library's models costs a hundred times what decoding our records does. The libra
 a client is made, which takes half a second: never in a scheduler without a plugin that asks for it.
 """
 
+import re
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from asched.core.state.cluster import Cluster
+
+
+#: Lists objects, and returns a Reply.
+Lister = Callable[..., Awaitable[Any]]
 
 
 async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
@@ -70,6 +76,24 @@ async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
     client = Client(Configuration(host=""))
     await client.rest_client.close()  # its own connections are not used
     return client
+
+
+def lister(client: "ApiClient", group_version: str, name: str, plural: str) -> Lister:
+    """What lists a kind in all namespaces: called with the library's keywords, in JSON."""
+    from kubernetes_asyncio.client import CoreV1Api, CustomObjectsApi
+
+    group, _, version = group_version.rpartition("/")
+    if group:
+        return partial(
+            CustomObjectsApi(client).list_cluster_custom_object,
+            group,
+            version,
+            plural,
+            _preload_content=False,
+        )
+    core, noun = CoreV1Api(client), re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    of_all = getattr(core, f"list_{noun}_for_all_namespaces", None)
+    return partial(of_all or getattr(core, f"list_{noun}"), _preload_content=False)
 
 
 class _Answer:

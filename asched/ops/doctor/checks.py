@@ -255,11 +255,7 @@ async def _check_quotas(reader: Reader) -> list[Finding]:
 async def _namespaces_with(reader: Reader, kind: Kind) -> set[str]:
     for version in versions_of(kind):
         try:
-            items = await reader.items(
-                reader.custom_objects.list_cluster_custom_object,
-                *version.group_version.split("/"),
-                version.plural,
-            )
+            items = await reader.of_kind(version)
         except NotFound:
             continue
         return {item["metadata"]["namespace"] for item in items}

@@ -3,7 +3,7 @@
 Bounds  LIST_MAX objects of a list are read; READ_TIMEOUT_S for one request.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, Final
 
 from kubernetes_asyncio.client import (
@@ -17,9 +17,10 @@ from kubernetes_asyncio.client import (
     VersionApi,
 )
 
+from asched.core.model.kinds import Kind
 from asched.kube.errors import NotFound
 from asched.kube.session import Session, read_json
-from asched.kube.typed import client_over
+from asched.kube.typed import Lister, client_over, lister
 
 #: Enough for the Deployments of a large cluster.
 LIST_MAX: Final = 2000
@@ -36,6 +37,7 @@ class Reader:
         return cls(await client_over(session.pool(CONNECTIONS, purpose="doctor"), READ_TIMEOUT_S))
 
     def __init__(self, client: Any) -> None:
+        self._client = client
         self.apps = AppsV1Api(client)
         self.authentication = AuthenticationV1Api(client)
         self.authorization = AuthorizationV1Api(client)
@@ -46,12 +48,16 @@ class Reader:
         self.version = VersionApi(client)
 
     async def items(
-        self, list_objects: Callable[..., Awaitable[Any]], *args: str, **selectors: str
+        self, list_objects: Lister, *args: str, **selectors: str
     ) -> list[dict[str, Any]]:
         """The first LIST_MAX objects of a list, as JSON: models of 2,000 Deployments take 5 s."""
         reply = await list_objects(*args, limit=LIST_MAX, _preload_content=False, **selectors)
         found = read_json(reply).get("items")
         return found if isinstance(found, list) else []
+
+    async def of_kind(self, kind: Kind) -> list[dict[str, Any]]:
+        """The same of a kind, in all namespaces."""
+        return await self.items(lister(self._client, kind.group_version, kind.name, kind.plural))
 
 
 async def or_none(read: Awaitable[Any]) -> Any:

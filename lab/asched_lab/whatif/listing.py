@@ -11,11 +11,7 @@ Bounds  PAGE_TIMEOUT_S a page, PAGES_MAX pages of a kind.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import urlencode
 
-import msgspec
-
-from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import (
     BY_RESOURCE,
     COSCHEDULING_GROUP,
@@ -31,10 +27,10 @@ from asched.core.model.kinds import (
     Kind,
 )
 from asched.kube.codec import KindCodec, peek_continue
-from asched.kube.errors import ApiError, ClientError, Expired, ProtocolBroken, api_error
+from asched.kube.errors import ApiError, ClientError, Expired
 from asched.kube.lists import PAGE_SIZE, PAGE_TIMEOUT_S
-from asched.kube.parsing import read
-from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.session import ConnectionOptions, Session, connect, read_json, successful
+from asched.kube.typed import client_over, lister
 from asched.kube.versions import versions_of
 from asched.kube.watch import POD_FIELD_SELECTOR
 from asched_lab.whatif.snapshot import (
@@ -47,7 +43,6 @@ from asched_lab.whatif.snapshot import (
 )
 
 PAGES_MAX: Final = 10_000
-_lists: Final = msgspec.json.Decoder(dict[str, Any])
 #: Without these there is no cluster.
 NEEDED: Final = (NODE, POD)
 #: Served by few clusters: nobody needs to hear that they are not.
@@ -81,11 +76,12 @@ async def listed(session: Session) -> Snapshot:
     )
     order = [*NEEDED, *others, POD_TEMPLATE]
     version: str | None = ""
+    client = await client_over(session.general, PAGE_TIMEOUT_S)
     for kind in order:
         if kind is POD_TEMPLATE and not snapshot.of(PROVISIONING_REQUEST):
             continue  # nobody asks for pods that look so
         try:
-            version, found = await _served(session, kind, version)
+            version, found = await _served(client, kind, version)
         except ClientError as error:
             if kind in NEEDED:
                 raise SnapshotError(f"{kind.plural} cannot be listed: {error}") from error
@@ -95,7 +91,7 @@ async def listed(session: Session) -> Snapshot:
         snapshot.objects[kind.group_version, kind.name] = found
     for (group_version, name), (plural, _) in ADMISSION.items():
         try:
-            found = await _whole(session, group_version, name, plural)
+            found = await _whole(client, group_version, name, plural)
         except ClientError as error:
             snapshot.left_out[name] = str(error)
             continue
@@ -108,31 +104,29 @@ def _is_absent(error: ClientError) -> bool:
     return isinstance(error, ApiError) and error.code == 404
 
 
-async def _served(
-    session: Session, kind: Kind, version: str | None
-) -> tuple[str | None, list[Json]]:
+async def _served(client: Any, kind: Kind, version: str | None) -> tuple[str | None, list[Json]]:
     """A kind in whichever of its versions the server has: (the resourceVersion to list others at,
     its objects). Raises ClientError.
     """
     for served in versions_of(kind):
-        lister = _Lister(session, served)
+        pages = _Pages(client, served)
         try:
-            version = await lister.all(version)
+            version = await pages.all(version)
         except ClientError as error:
             absent = error
             if not _is_absent(error):
                 raise
         else:
-            return version, of_records(kind, lister.found)
+            return version, of_records(kind, pages.found)
     raise absent
 
 
-class _Lister:
+class _Pages:
     """One kind, page by page, as records."""
 
-    def __init__(self, session: Session, kind: Kind) -> None:
-        self._session = session
+    def __init__(self, client: Any, kind: Kind) -> None:
         self._kind = kind
+        self._list = lister(client, kind.group_version, kind.name, kind.plural)
         self._codec = KindCodec(kind, lambda *_: None)
         self.found: list[Any] = []
 
@@ -140,11 +134,11 @@ class _Lister:
         """List at this version, or, if it is "", at the newest; returns the version to list others
         at, None once they are not of one moment any more. Raises ClientError.
         """
-        query = {"limit": str(PAGE_SIZE)}
+        query: dict[str, Any] = {"limit": PAGE_SIZE}
         if self._kind is POD:
-            query["fieldSelector"] = POD_FIELD_SELECTOR
+            query["field_selector"] = POD_FIELD_SELECTOR
         if version:
-            exactly = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+            exactly = {"resource_version": version, "resource_version_match": "Exact"}
             try:
                 await self._pages({**query, **exactly})
             except (Expired, ApiError) as error:
@@ -157,34 +151,23 @@ class _Lister:
         newest = await self._pages(query)
         return newest if version == "" else None
 
-    async def _pages(self, query: Mapping[str, str]) -> str:
+    async def _pages(self, query: Mapping[str, Any]) -> str:
         version = ""
         for _ in range(PAGES_MAX):
-            body = await _get(self._session, f"{self._kind.path}?{urlencode(query)}")
+            body = successful(await self._list(**query))
             page = self._codec.page(body)
             version = version or page.version
             self.found += page.objects
             token = peek_continue(body)
             if not token:
                 return version
-            query = {k: v for k, v in query.items() if not k.startswith("resourceVersion")}
-            query["continue"] = token
+            query = {k: v for k, v in query.items() if not k.startswith("resource_version")}
+            query["_continue"] = token
         raise SnapshotError(f"more than {PAGES_MAX} pages of {self._kind.plural}")
 
 
-async def _whole(session: Session, group_version: str, name: str, plural: str) -> list[Json]:
-    root = "/api/v1" if group_version == "v1" else f"/apis/{group_version}"
-    body = await _get(session, f"{root}/{plural}")
-    try:
-        items = read(_lists.decode, body).get("items") or ()
-    except MalformedError as error:
-        raise ProtocolBroken(f"the list of {plural} is malformed: {error}") from error
+async def _whole(client: Any, group_version: str, name: str, plural: str) -> list[Json]:
+    listed = read_json(await lister(client, group_version, name, plural)())
     named = {"apiVersion": group_version, "kind": name}
+    items = listed.get("items") or ()
     return [kept for item in items if (kept := cleaned({**item, **named})) is not None]
-
-
-async def _get(session: Session, path: str) -> bytes:
-    reply = await session.general.request("GET", path, timeout_s=PAGE_TIMEOUT_S)
-    if reply.status != 200:
-        raise api_error(reply.status, reply.body)
-    return reply.body
