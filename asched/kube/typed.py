@@ -91,9 +91,14 @@ def lister(client: "ApiClient", group_version: str, name: str, plural: str) -> L
             plural,
             _preload_content=False,
         )
-    core, noun = CoreV1Api(client), re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    core, noun = CoreV1Api(client), noun_of(name)
     of_all = getattr(core, f"list_{noun}_for_all_namespaces", None)
     return partial(of_all or getattr(core, f"list_{noun}"), _preload_content=False)
+
+
+def noun_of(kind: str) -> str:
+    """A kind as methods of the APIs spell it: PodTemplate is pod_template."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
 
 
 class _Answer:

@@ -1,4 +1,4 @@
-"""A user's plugin asks the API server for each pod over one connection."""
+"""A user's plugin asks the API server for each pod over one connection; without it none is made."""
 
 import asyncio
 import re
@@ -97,6 +97,36 @@ async def test_one_connection_serves_the_plugins_of_all_pods(tmp_path: Path) -> 
 
     asked = [agent for agent in forwarder.agents if not agent.startswith("asched")]
     assert len(asked) == 1
+
+
+async def test_a_scheduler_without_such_a_plugin_does_not_import_the_library(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.yaml").write_text(
+        CONFIGURATION.replace("{name: Freezes}", ""), encoding="utf-8"
+    )
+    server = ApiServer()
+    await server.start()
+    try:
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig(), encoding="utf-8")
+        server.create("nodes", a_node("n"))
+        async with a_process(
+            tmp_path,
+            f"--config={tmp_path / 'config.yaml'}",
+            "--secure-port=0",
+            environment={
+                "KUBECONFIG": str(tmp_path / "kubeconfig"),
+                "PYTHONPROFILEIMPORTTIME": "1",
+            },
+        ) as asched:
+            server.create("pods", a_pod("p"))
+            await is_bound(server, "p")
+            asched.signal(signal.SIGTERM)
+            assert await asched.ended() == 0
+            assert "asched.kube.typed" in asched.words
+            assert "kubernetes_asyncio" not in asched.words
+    finally:
+        await server.stop()
 
 
 async def is_bound(server: ApiServer, name: str) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.kube.real_servers import real_kubeconfig  # noqa: F401 - a fixture
-
 PLUGIN = '''
 class NoFirstNode:
     """Refuses node e0 with a reason of its own, and likes e2 best."""

@@ -18,7 +18,6 @@ import pytest
 
 from asched.kube.session import ConnectionOptions, Session, connect
 from tests.e2e.extenders import PLUGIN, running
-from tests.kube.real_servers import real_kubeconfig  # noqa: F401 - a fixture
 from tests.patience import HANG_S
 
 pytestmark = pytest.mark.real
@@ -137,7 +136,7 @@ def refusal_of(pod: dict[str, Any]) -> str:
 async def test_a_stock_scheduler_follows_our_plugins(
     tmp_path: Path,
     stock_scheduler: str,
-    real_kubeconfig: str,  # noqa: F811
+    real_kubeconfig: str,
     unused_tcp_port: int,
     by_name: bool,
 ) -> None:

@@ -13,13 +13,13 @@ Bounds  AT_ONCE requests in flight; REQUEST_S each; `patience_s` for adoption, a
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import orjson
+from kubernetes_asyncio.client import AppsV1Api, BatchV1Api, CoreV1Api
 
 from asched.kube.errors import ApiError, ClientError, NotFound, TransportError
 from asched.kube.session import Session, read_json
-from asched_lab.apiserver.resources import BY_KIND
+from asched.kube.typed import client_over, noun_of
 from asched_lab.whatif.makers import DEPLOYMENT, GATE, STATEFUL_SET, NoPlanError, selected
 from asched_lab.whatif.plan import Plan, gated, marked, pinned
 from asched_lab.whatif.snapshot import Json
@@ -32,11 +32,27 @@ POLL_S: Final = 0.5
 HEARD_S: Final = 2.0
 #: From here on an answer does not say whether the object was stored.
 SERVER_ERROR: Final = 500
-JSON_PATCH: Final = "application/json-patch+json"
-MERGE_PATCH: Final = "application/merge-patch+json"
 #: Of a StatefulSet: the field of its status, and the label of its pods.
 REVISION: Final = "updateRevision"
 REVISION_LABEL: Final = "controller-revision-hash"
+APIS: Final = {"v1": CoreV1Api, "apps/v1": AppsV1Api, "batch/v1": BatchV1Api}
+
+
+class Ref(NamedTuple):
+    """Which object."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def to(cls, obj: Json) -> "Ref":
+        metadata = obj["metadata"]
+        return cls(obj["apiVersion"], obj["kind"], metadata["namespace"], metadata["name"])
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Applying:
@@ -50,11 +66,13 @@ class Applying:
         self._patience_s = patience_s
         self._tell = tell
         self._gate = asyncio.Semaphore(AT_ONCE)
-        #: (path, uid) of everything created, in that order; no uid: perhaps created
-        self._created: list[tuple[str, str]] = []
+        self._client: Any = None
+        #: everything created with its uid, in that order; no uid: perhaps created
+        self._created: list[tuple[Ref, str]] = []
 
     async def run(self) -> None:
         """Raises NoPlanError once nothing is left of it, ClientError if even that is unknown."""
+        self._client = await client_over(self._session.general, REQUEST_S)
         try:
             await self._steps()
         except asyncio.CancelledError:  # Ctrl-C: nothing is left of it either
@@ -76,19 +94,19 @@ class Applying:
             await asyncio.sleep(HEARD_S)
         for owner in plan.owners:
             await self._create(_first(owner))
-            metadata = owner["metadata"]
-            self._tell(f"created {owner['kind']} {metadata['namespace']}/{metadata['name']}")
+            self._tell(f"created {Ref.to(owner)}")
         if plan.owners:
             await self._until(_adopted, "have no controller", self._of_owners())
             for owner in plan.owners:
                 if owner["kind"] == STATEFUL_SET[1]:
                     await self._revise(owner)
-        await self._each(self._open(path) for path in self._pod_paths())
-        await self._until(_placed, "have no node", {_path(pod): node for pod, node in plan.pods})
+        await self._each(self._open(Ref.to(pod)) for pod, _ in plan.pods)
+        nodes = {Ref.to(pod): node for pod, node in plan.pods}
+        await self._until(_placed, "have no node", nodes)
         self._tell(f"all {len(pods)} pods have the nodes of the plan")
 
-    def _of_owners(self) -> dict[str, str]:
-        """Paths of pods that an owner is to adopt, with its name."""
+    def _of_owners(self) -> dict[Ref, str]:
+        """Pods that an owner is to adopt, with its name."""
         makers = [o for o in self._plan.owners if o["kind"] != DEPLOYMENT[1]]
         makers.sort(key=lambda owner: len(owner["metadata"]["name"]))
         found = {}
@@ -100,26 +118,26 @@ class Applying:
                 is_of_it = metadata["name"].startswith(f"{name}-")
                 is_of_it = is_of_it and where == metadata["namespace"]
                 if is_of_it and selected(one).items() <= labels.items():
-                    found[_path(pod)] = name
+                    found[Ref.to(pod)] = name
         return found
 
     async def _revise(self, owner: Json) -> None:
         """Tell a StatefulSet's pods that they are of its revision, which it says itself, and let it
         replace others from then on.
         """
-        path, name = _path(owner), owner["metadata"]["name"]
+        ref = Ref.to(owner)
         clock = asyncio.get_running_loop().time
         until_s = clock() + self._patience_s
-        while not (revision := ((await self._ask("GET", path)).get("status") or {}).get(REVISION)):
+        while not (revision := ((await self._ask("read", ref)).get("status") or {}).get(REVISION)):
             if clock() > until_s:
-                raise NoPlanError(f"StatefulSet {_named(owner)} has no {REVISION}")
+                raise NoPlanError(f"{ref} has no {REVISION}")
             await asyncio.sleep(POLL_S)
         label = {"metadata": {"labels": {REVISION_LABEL: revision}}}
-        of_it = [pod for pod, maker in self._of_owners().items() if maker == name]
-        await self._each(self._ask("PATCH", pod, label, MERGE_PATCH) for pod in of_it)
+        of_it = [pod for pod, maker in self._of_owners().items() if maker == ref.name]
+        await self._each(self._ask("patch", pod, label) for pod in of_it)
         strategy = owner["spec"].get("updateStrategy") or {"type": "RollingUpdate"}
         steps = [{"op": "replace", "path": "/spec/updateStrategy", "value": strategy}]
-        await self._ask("PATCH", path, steps, JSON_PATCH)
+        await self._ask("patch", ref, steps)
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -136,86 +154,83 @@ class Applying:
                 raise error
 
     async def _create(self, obj: Json) -> None:
-        path = _path(obj)
-        collection = path.rpartition("/")[0]
+        ref = Ref.to(obj)
         try:
-            made = await self._ask("POST", collection, marked(obj, self._plan.id))
+            made = await self._ask("create", ref, marked(obj, self._plan.id))
         except ApiError as error:
             if error.code >= SERVER_ERROR:
-                self._created.append((path, ""))
-            raise NoPlanError(f"{obj['kind']} {_named(obj)}: {error.message}") from error
+                self._created.append((ref, ""))
+            raise NoPlanError(f"{ref}: {error.message}") from error
         except (TransportError, asyncio.CancelledError):
-            self._created.append((path, ""))
+            self._created.append((ref, ""))
             raise
-        self._created.append((path, str(made["metadata"]["uid"])))
+        self._created.append((ref, str(made["metadata"]["uid"])))
 
-    def _pod_paths(self) -> list[str]:
-        return [_path(pod) for pod, _ in self._plan.pods]
-
-    async def _open(self, path: str) -> None:
+    async def _open(self, ref: Ref) -> None:
         """Take our gate away, and no other."""
-        pod = await self._ask("GET", path)
+        pod = await self._ask("read", ref)
         gates = [one["name"] for one in pod["spec"].get("schedulingGates") or ()]
         at = f"/spec/schedulingGates/{gates.index(GATE)}"
         steps = [
             {"op": "test", "path": f"{at}/name", "value": GATE},
             {"op": "remove", "path": at},
         ]
-        await self._ask("PATCH", path, steps, JSON_PATCH)
+        await self._ask("patch", ref, steps)
 
     async def _until(
-        self, is_so: Callable[[Json, str], bool], what: str, wanted: Mapping[str, str]
+        self, is_so: Callable[[Json, str], bool], what: str, wanted: Mapping[Ref, str]
     ) -> None:
         """Look at pods until something holds of all of them. Raises NoPlanError."""
         clock = asyncio.get_running_loop().time
         until_s, left = clock() + self._patience_s, dict(wanted)
         while True:
-            pods = await asyncio.gather(*(self._looked_at(path) for path in left))
-            late = [pod for pod in pods if not is_so(pod, left[_path(pod)])]
+            pods = await asyncio.gather(*(self._looked_at(ref) for ref in left))
+            late = [pod for pod in pods if not is_so(pod, left[Ref.to(pod)])]
             if not late:
                 return
             if clock() > until_s:
                 which = f"{_named(late[0])}{_waits_for(late[0])}"
                 raise NoPlanError(f"{len(late)} of {len(wanted)} pods {what}: {which}")
-            left = {_path(pod): left[_path(pod)] for pod in late}
+            left = {ref: left[ref] for ref in map(Ref.to, late)}
             await asyncio.sleep(POLL_S)
 
-    async def _looked_at(self, path: str) -> Json:
+    async def _looked_at(self, ref: Ref) -> Json:
         async with self._gate:
             try:
-                return {"apiVersion": "v1", "kind": "Pod", **await self._ask("GET", path)}
+                return {"apiVersion": "v1", "kind": "Pod", **await self._ask("read", ref)}
             except NotFound:
-                name = path.rpartition("/")[2]
-                raise NoPlanError(f"pod {name} was deleted by somebody else") from None
+                raise NoPlanError(f"pod {ref.name} was deleted by somebody else") from None
 
-    async def _ask(
-        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
-    ) -> Json:
-        """The object that is answered. Raises ApiError, TransportError."""
-        data = None if body is None else orjson.dumps(body)
-        reply = await self._session.general.request(
-            method, path, data, timeout_s=REQUEST_S, content_type=content_type
-        )
-        return read_json(reply)
+    async def _ask(self, verb: str, ref: Ref, body: Any = None) -> Json:
+        """Create, read, patch or delete an object; the one that is answered. A list of steps is a
+        JSON patch, another patch a strategic merge. Raises ApiError, TransportError.
+        """
+        api = APIS[ref.api_version](self._client)
+        given: dict[str, Any] = {"namespace": ref.namespace, "_preload_content": False}
+        if verb != "create":
+            given["name"] = ref.name
+        if body is not None:
+            given["body"] = body
+        return read_json(await getattr(api, f"{verb}_namespaced_{noun_of(ref.kind)}")(**given))
 
     async def _take_back(self) -> list[str]:
         """Delete what was created, owners first; what could not be deleted."""
         left = []
-        for path, uid in reversed(self._created):
+        for ref, uid in reversed(self._created):
             try:
-                found = uid or await self._uid_of_ours(path)
+                found = uid or await self._uid_of_ours(ref)
                 options = {"preconditions": {"uid": found}, "propagationPolicy": "Background"}
                 if found:
-                    await self._ask("DELETE", path, options)
+                    await self._ask("delete", ref, options)
             except NotFound:
                 continue
             except ClientError as error:
-                left.append(f"{path} ({error})")
+                left.append(f"{ref} ({error})")
         return left
 
-    async def _uid_of_ours(self, path: str) -> str:
+    async def _uid_of_ours(self, ref: Ref) -> str:
         """Empty if what is there was not created by this plan."""
-        metadata = (await self._ask("GET", path))["metadata"]
+        metadata = (await self._ask("read", ref))["metadata"]
         is_ours = (metadata.get("annotations") or {}).get(GATE) == self._plan.id
         return str(metadata["uid"]) if is_ours else ""
 
@@ -250,13 +265,6 @@ def _waits_for(pod: Json) -> str:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f": {condition.get('message', '')}"
     return ""
-
-
-def _path(obj: Json) -> str:
-    res = BY_KIND[obj["apiVersion"], obj["kind"]]
-    root = f"/apis/{res.api_version}" if res.group else f"/api/{res.version}"
-    metadata = obj["metadata"]
-    return f"{root}/namespaces/{metadata['namespace']}/{res.plural}/{metadata['name']}"
 
 
 def _named(obj: Json) -> str:
