@@ -2,8 +2,8 @@
 
 Commands (`doctor`, `snapshot`, `plan --apply`) and the start with a Policy in a ConfigMap use the
 library's APIs over connections of asched (`client_over`): what goes wrong is a ClientError.
-Plugins get a client with the library's own connections and errors (`ApiAccess`), because its
-authors expect those, and `Watch` reads aiohttp's answers.
+Plugins get a client with the library's own connections and errors (`ApiAccess`): their authors know
+those from its documentation, and its `Watch` reads answers of aiohttp.
 
 What scheduling itself reads and writes goes other ways (`session.py`), because building the
 library's models costs a hundred times what decoding our records does. The library is imported where
