@@ -9,11 +9,11 @@ from asched.core.framework.effects import Bind
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_pod
+from tests.core.cycle.gang_plays import bound
 from tests.core.cycle.label_gangs import (
     a_group,
     a_member,
     a_play,
-    bound,
     group_seen,
     room,
     settled,

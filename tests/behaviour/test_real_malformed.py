@@ -16,8 +16,9 @@ import pytest_asyncio
 
 from tests.behaviour.odd_json import ODD, claim_bytes, managed, nested
 from tests.e2e.control_plane import PATIENCE_S, ControlPlane
-from tests.e2e.inside import SCHEDULER, a_node, a_pod
+from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import Asched, a_process
+from tests.e2e.program_flags import flags
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
@@ -89,15 +90,6 @@ async def plane() -> AsyncIterator[Plane]:
         await made.create(f"{RESOURCES}/deviceclasses", [CLASS])
         await made.create(f"{RESOURCES}/resourceslices", [SLICE])
         yield made
-
-
-def flags(plane: Plane) -> tuple[str, ...]:
-    return (
-        f"--kubeconfig={plane.kubeconfig}",
-        "--leader-elect=false",
-        "--secure-port=0",
-        f"--scheduler-name={SCHEDULER}",
-    )
 
 
 def with_fields(name: str, fields: bytes) -> bytes:

@@ -5,7 +5,6 @@ With the embedded API server always; with a real one where KUBEBUILDER_ASSETS na
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -14,8 +13,9 @@ import pytest
 
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.server import ApiServer
+from tests.e2e.inside import a_pod
 from tests.patience import HANG_S
-from tests.shared import shared_path
+from tests.real_api_server import real_api_server
 
 LEASE_S = 3.0
 FLAGS = (
@@ -30,18 +30,6 @@ PODS = 1_500
 #: The leader dies when so many are bound.
 KILL_AT = 200
 
-#: Runs the shared harness in a process of its own until its input ends.
-HARNESS = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from realcluster import RealCluster
-with RealCluster() as cluster:
-    print(cluster.kubeconfig, flush=True)
-    sys.stdin.read()
-    for process in cluster.procs:
-        process.kill()
-"""
-
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
 async def kubeconfig(request, tmp_path):
@@ -53,14 +41,8 @@ async def kubeconfig(request, tmp_path):
         yield str(tmp_path / "kubeconfig")
         await server.stop()
         return
-    if "KUBEBUILDER_ASSETS" not in os.environ:
-        pytest.skip("KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver")
-    command = [sys.executable, "-c", HARNESS, str(shared_path("bench/realcluster.py").parent)]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
-    yield (await process.stdout.readline()).decode().strip()
-    process.stdin.close()
-    await process.wait()
+    with real_api_server() as path:
+        yield path
 
 
 class Cluster:
@@ -104,14 +86,6 @@ def a_node(number):
     return {"metadata": {"name": f"n{number}"}, "status": status}
 
 
-def a_pod(number):
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1m"}}}
-    return {
-        "metadata": {"name": f"p{number}", "namespace": "default"},
-        "spec": {"schedulerName": "asched", "containers": [container]},
-    }
-
-
 async def start(kubeconfig, log):
     command = (sys.executable, "-m", "asched", "run", "--kubeconfig", kubeconfig, *FLAGS)
     return await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
@@ -140,7 +114,9 @@ async def test_a_killed_leader_is_replaced_in_time_and_no_pod_suffers(kubeconfig
 
         await until(is_standing_by)
         creating = asyncio.ensure_future(
-            cluster.create("/api/v1/namespaces/default/pods", map(a_pod, range(PODS)))
+            cluster.create(
+                "/api/v1/namespaces/default/pods", (a_pod(f"p{i}", "1m") for i in range(PODS))
+            )
         )
 
         async def enough():

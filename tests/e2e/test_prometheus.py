@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import socket
 import sys
 import urllib.parse
 import urllib.request
@@ -11,6 +10,8 @@ import urllib.request
 import pytest
 
 from asched_lab.apiserver.server import ApiServer
+from tests.e2e.inside import a_pod
+from tests.host.processes import free_port
 from tests.patience import HANG_S
 
 SCRAPE = """
@@ -36,12 +37,6 @@ QUERIES = (
     "process_resident_memory_bytes",
     'leader_election_master_status{name="asched"} == 1',
 )
-
-
-def free_port():
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return made.getsockname()[1]
 
 
 def ask(port, query):
@@ -92,7 +87,7 @@ async def test_prometheus_finds_what_dashboards_ask_for(server, tmp_path):
         missing, number = set(QUERIES), 0
         async with asyncio.timeout(HANG_S):
             while missing:
-                server.create("pods", a_pod(number))  # rates need something to rise
+                server.create("pods", a_pod(f"p{number}", "1m"))  # rates need something to rise
                 number += 1
                 await asyncio.sleep(0.5)
                 found = {q for q in missing if await asyncio.to_thread(ask, own_port, q)}
@@ -103,11 +98,3 @@ async def test_prometheus_finds_what_dashboards_ask_for(server, tmp_path):
         for process in (watcher, asched):
             process.terminate()
             await process.wait()
-
-
-def a_pod(number):
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1m"}}}
-    return {
-        "metadata": {"name": f"p{number}", "namespace": "default"},
-        "spec": {"schedulerName": "asched", "containers": [container]},
-    }

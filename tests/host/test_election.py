@@ -18,22 +18,11 @@ from asched.host.measured import MeasuredDispatcher
 from asched.kube.session import ConnectionOptions, connect
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.faults import Fault
-from asched_lab.apiserver.server import ApiServer
-from tests.host.elected import CONFIGURATION, a_node, a_pod, bound, until
+from tests.host.elected import CONFIGURATION, a_pod, bound, until
 from tests.patience import HANG_S
 
 #: Short, and as far apart as the real ones.
 RULES = {"lease_s": 2.0, "renew_s": 1.0, "retry_s": 0.2}
-
-
-@pytest.fixture
-async def server(tmp_path):
-    server = ApiServer()
-    await server.start()
-    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-    server.create("nodes", a_node("n1"))
-    yield server
-    await server.stop()
 
 
 class ClockThatJumps(Clock):

@@ -21,19 +21,8 @@ from asched.host.hearing import DeafError
 from asched.host.loops import Scheduler
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.faults import Fault
-from asched_lab.apiserver.server import ApiServer
 from tests.host.elected import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
-
-
-@pytest.fixture
-async def server(tmp_path):
-    server = ApiServer()
-    await server.start()
-    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-    server.create("nodes", a_node("n1"))
-    yield server
-    await server.stop()
 
 
 @asynccontextmanager

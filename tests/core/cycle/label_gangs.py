@@ -42,10 +42,6 @@ def room(name: str, cpu: int) -> NodeBuilder:
     return a_node(name).allocatable(cpu=str(cpu), memory="64Gi", pods="100")
 
 
-def bound(play: Play) -> set[str]:
-    return {bind.pod.name for bind in play.of(Bind)}
-
-
 def group_seen(play: Play, *args: Any, **spec: Any) -> None:
     play.turn(Seen(COSCHEDULING_GROUP, a_group(*args, **spec)))
 

@@ -6,7 +6,8 @@ from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
 from tests.builders import a_pod
-from tests.core.cycle.label_gangs import LABEL, a_member, a_play, bound, group_seen, room, settled
+from tests.core.cycle.gang_plays import bound
+from tests.core.cycle.label_gangs import LABEL, a_member, a_play, group_seen, room, settled
 from tests.core.cycle.playbook import Play
 
 # --- gangs ---------------------------------------------------------------------------------------
