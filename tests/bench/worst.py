@@ -43,8 +43,8 @@ from asched.core.model.workload import Namespace
 from asched.core.state.facts import Bound, Fact, Gone, Listed, Seen
 from asched.host.inbox import Inbox
 from asched.host.memory import Collector
-from asched_lab.measure import worst_crowds
 from tests import volume_builders
+from tests.bench import worst_crowds
 from tests.bench.worst_crowds import CROWDS, a_world
 from tests.builders import a_node, a_pod
 from tests.core.cycle.gang_plays import GANGS, a_group, a_member

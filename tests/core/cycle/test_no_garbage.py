@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from asched_lab.measure import worst_crowds
+from tests.bench import worst_crowds
 from tests.bench.worst import CASES, turns_of
 from tests.garbage import uncollected
 
