@@ -31,11 +31,11 @@ from asched.core.model.node import Node
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Listed, Raised, Returned, TimedOut
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import counter_s
 from asched.host.ending import stop_on_signals
 from asched.host.loops import DRAIN_S, Scheduler
 from asched.host.process import runner
 from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.clock import counter_s
 from asched.kube.dispatch import Dispatcher
 from asched.kube.files import file_content
 from asched.kube.session import ConnectionOptions, Session, connect

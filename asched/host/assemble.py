@@ -55,7 +55,10 @@ class Parts(msgspec.Struct, frozen=True):
 
     @classmethod
     def fresh(cls) -> "Parts":
-        cluster = Cluster()
+        return cls.of(Cluster())
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> "Parts":
         return cls(cluster, cluster.singleton(Nominator.of))
 
 

@@ -32,7 +32,7 @@ from asched.core.leader.election import (
     Wait,
     WriteLease,
 )
-from asched.host.clock import Clock
+from asched.kube.clock import Clock
 from asched.kube.errors import (
     ApiError,
     ClientError,

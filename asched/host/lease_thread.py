@@ -22,11 +22,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
-from asched.host.clock import Clock
 from asched.host.election import Candidate, Stand
-from asched.host.tasks import in_thread, tell_loop
+from asched.kube.clock import Clock
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.tasks import in_thread, tell_loop
 from asched.kube.transport import Exchange, Observer, observe_nothing
 from asched.serve.telemetry.component_metrics import LeaderMetrics
 from asched.serve.telemetry.log import loop_failed

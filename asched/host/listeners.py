@@ -7,7 +7,7 @@ from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.cycle.machine import Machine
 from asched.core.model.kinds import COSCHEDULING_GROUP, ELASTIC_QUOTA, POD, Kind
 from asched.core.state.facts import Fact
-from asched.host.inbox import Listener
+from asched.kube.inbox import Listener
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import Session
 from asched.ops.clashes import Clashes

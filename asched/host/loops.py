@@ -26,20 +26,20 @@ from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.state.facts import Answer, Fact, WallClock
-from asched.host.clock import Clock
-from asched.host.hearing import DeafError, Hearing, StartOverError
-from asched.host.inbox import Inbox, Listener
 from asched.host.leadership import Leadership, LostLeadershipError
 from asched.host.memory import Collector, own_process
 from asched.host.plugin_calls import PluginCalls
-from asched.host.tasks import Tasks
+from asched.kube.clock import Clock
 from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import ClientError, HistoryChanged
+from asched.kube.hearing import DeafError, Hearing, StartOverError
 from asched.kube.history import History
+from asched.kube.inbox import Inbox, Listener
 from asched.kube.originals import Originals
 from asched.kube.pace import Company, ReflectorOptions
 from asched.kube.polling import Poller
 from asched.kube.session import Session
+from asched.kube.tasks import Tasks
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
 
 if TYPE_CHECKING:  # who records nothing need not read how

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from asched.core.framework.effects import CallPlugin, CancelCall
 from asched.core.framework.status import MISTAKES
 from asched.core.state.facts import Answer, Raised, Returned, TimedOut
-from asched.host.tasks import Tasks
+from asched.kube.tasks import Tasks
 
 
 class PluginCalls:

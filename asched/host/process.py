@@ -29,32 +29,32 @@ from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import counter_s
 from asched.host.configuration.reload import Reloader, Wanted
+from asched.host.debugger import Debugger
 from asched.host.election import Stand, identity
 from asched.host.ending import AskedToEndError, Ending
 from asched.host.extenders import Consultants
-from asched.host.hearing import StartOverError
 from asched.host.leadership import LostLeadershipError
 from asched.host.lease_thread import LeaseThread
 from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
-from asched.host.measured import LANE_NAMES, MeasuredDispatcher
-from asched.host.tasks import Unawaited, in_thread
+from asched.host.opening import Pages
 from asched.host.user_plugins import instances
 from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.clock import counter_s
 from asched.kube.dispatch import CONCURRENCY, DispatchOptions
+from asched.kube.hearing import StartOverError
 from asched.kube.session import ConnectionOptions, Session, connect
+from asched.kube.tasks import Unawaited, in_thread
 from asched.kube.typed import ApiAccess
 from asched.ops import shadowing
 from asched.ops.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
 from asched.ops.audit.auditor import Auditor
-from asched.ops.debugger import Debugger
 from asched.serve.inspection import Inspection
-from asched.serve.opening import Pages
 from asched.serve.options import ServingPlan
 from asched.serve.telemetry.exposition import Exposition
 from asched.serve.telemetry.log import loop_failed
+from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ async def _schedule(
     scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants, recorder)
     try:
         if shadow is not None:
-            shadow.show(metrics.families)
+            shadow.show(metrics.families.pulled)
             scheduler.tasks.spawn("shadow", shadow.run(scheduler.clock.now_s))
         await _run(plan, ending, scheduler, metrics, campaign, consultants)
     finally:
@@ -211,7 +211,7 @@ def _recorder(plan: Plan, machine: Machine) -> "Recorder | None":
         return None
     from asched.ops.recording.recorder import Recorder, head_of  # 20 ms
 
-    head = head_of(machine, plan.configuration, plan.plugins, plan.max_in_unschedulable_s)
+    head = head_of(machine, plan.configuration, plan.plugins.contents, plan.max_in_unschedulable_s)
     try:
         recorder = Recorder(machine, head, plan.record.path, plan.record.bytes_max)
     except OSError as error:
@@ -272,7 +272,13 @@ async def _run(
 ) -> None:
     """Listen to signals, and schedule; open the pages beside it."""
     auditor = Auditor(scheduler, period_s=plan.audit_period_s, observer=metrics.own)
-    inspection = Inspection(scheduler, plan.configuration, scheduler.may_act, auditor, plan.plugins)
+    inspection = Inspection(
+        scheduler.machine.context,
+        plan.configuration,
+        scheduler.may_act,
+        auditor,
+        plan.wanted.rebuild,
+    )
     pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
     await pages.take_port()
     try:

@@ -22,8 +22,7 @@ from asched.core.cycle.machine import Machine
 from asched.core.shadow.following import Shadow
 from asched.core.shadow.tally import Tally
 from asched.core.shadow.words import text
-from asched.host.clock import counter_s
-from asched.serve.telemetry.instruments import Families
+from asched.kube.clock import counter_s
 
 log = logging.getLogger("asched.shadow")
 
@@ -60,9 +59,9 @@ class Shadowing:
         machine.context.beside = self._shadow
         self._tally = plan.tally
 
-    def show(self, families: Families) -> None:
-        """Put what is counted on the page of metrics."""
-        families.pulled(
+    def show(self, pulled: Callable[..., object]) -> None:
+        """Put what is counted on the page of metrics; `pulled` is that of its `Families`."""
+        pulled(
             "asched_shadow_decisions_total",
             "counter",
             "[ALPHA] Decisions of the shadowed scheduler by profile, verdict (placed,"
@@ -70,7 +69,7 @@ class Shadowing:
             ("profile", "verdict", "outcome"),
             lambda: {key: float(count) for key, count in self._tally.decisions.copy().items()},
         )
-        families.pulled(
+        pulled(
             "asched_shadow_differences_total",
             "counter",
             "[ALPHA] Decisions of the shadowed scheduler that a plugin made differ from ours: it"
@@ -78,7 +77,7 @@ class Shadowing:
             ("profile", "plugin", "outcome"),
             lambda: {key: float(count) for key, count in self._tally.plugins.copy().items()},
         )
-        families.pulled(
+        pulled(
             "asched_shadow_doubts",
             "gauge",
             "[ALPHA] Decisions that differ and wait for a second look.",

@@ -19,9 +19,9 @@ from asched.core.model.requests import CPU
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
 from asched.core.state.holds import HeldAmounts
 from asched.core.state.reservations import Reservations
-from asched.host.loops import Scheduler
-from asched.host.measured import LANE_NAMES, MeasuredDispatcher
+from asched.kube.running import Running
 from asched.serve.telemetry.instruments import Families
+from asched.serve.telemetry.measured import LANE_NAMES, MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 
 Values = Mapping[tuple[str, ...], float]
@@ -30,7 +30,7 @@ Values = Mapping[tuple[str, ...], float]
 class Figures:
     """What can be read off a running scheduler."""
 
-    def __init__(self, scheduler: Scheduler, metrics: Metrics) -> None:
+    def __init__(self, scheduler: Running, metrics: Metrics) -> None:
         self._scheduler = scheduler
         self._metrics = metrics
         self._context = scheduler.machine.context

@@ -14,6 +14,7 @@ import numpy as np
 
 from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Line
 from asched.core.explain import against, changes, groups, shortfalls, ways, words
@@ -26,10 +27,8 @@ from asched.core.queue.unschedulable import equals_of
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
-from asched.host.loops import Scheduler
-from asched.host.user_plugins.catalogue import Catalogue
-from asched.ops.audit.auditor import Auditor
-from asched.serve.past import Past
+from asched.serve.inspector import Audit
+from asched.serve.past import Past, Rebuild
 from asched.serve.view import holds, starts
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
@@ -46,16 +45,16 @@ class Inspection:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        context: SchedulerContext,
         configuration: SchedulerConfiguration,
         is_leader: Callable[[], bool],
-        auditor: Auditor,
-        plugins: Catalogue | None = None,
+        audit: Audit,
+        rebuild: Rebuild,
     ) -> None:
-        self._scheduler = scheduler
-        self._auditor = auditor
-        self._context = scheduler.machine.context
-        self.current, self.plugins = configuration, plugins or Catalogue()
+        """A reload replaces `current` and `rebuild`."""
+        self._context = context
+        self._audit = audit
+        self.current, self.rebuild = configuration, rebuild
         self._past = Past(self._context)
         self.is_leader = is_leader
 
@@ -66,10 +65,10 @@ class Inspection:
         return list(self._context.cluster.pods_seen.values())
 
     def audit_report(self) -> Mapping[str, Any]:
-        return self._auditor.report.told()
+        return self._audit.told()
 
     async def audit_now(self) -> Mapping[str, Any]:
-        return (await self._auditor.now()).told()
+        return await self._audit.told_now()
 
     # --- dumps -----------------------------------------------------------------------------------
 
@@ -152,7 +151,7 @@ class Inspection:
         chosen = next((line for line in lines if "feasible" in line), None)
         if pod is None or chosen is None:
             return None
-        return await self._past.against(self.current, self.plugins, pod, against_node, chosen)
+        return await self._past.against(self.rebuild, pod, against_node, chosen)
 
     async def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
         """How each node looks at a waiting pod now, what is missing, and what would help."""

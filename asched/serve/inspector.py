@@ -1,6 +1,6 @@
 """What the pages may look at: read-only answers, made by whoever runs the scheduler.
 
-`host` implements them; a test may answer from a table.
+A test may answer from a table.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -10,7 +10,7 @@ from asched.core.model.pod import Pod
 
 
 class Inspector(Protocol):
-    """`host/inspection.py` implements it."""
+    """`inspection.py` implements it."""
 
     def is_leader(self) -> bool:
         """Whether this process schedules. Always true without leader election."""
@@ -47,6 +47,16 @@ class Inspector(Protocol):
         self, namespace: str, name: str, against_node: str
     ) -> Mapping[str, Any] | None:
         """What a node came to when the pod's node was chosen; None if nothing is known of that."""
+
+
+class Audit(Protocol):
+    """Compares what is known with the API server."""
+
+    def told(self) -> Mapping[str, Any]:
+        """What was found so far."""
+
+    async def told_now(self) -> Mapping[str, Any]:
+        """The same once everything is compared, which begins now."""
 
 
 class Viewer(Protocol):

@@ -12,17 +12,17 @@ Bounds  one at a time; SLICE objects between two turns of the deciding loop, and
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
-from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.config.merge import UnusableProfileError
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.decided import scores_told
+from asched.core.framework.profile import CannotBuildError
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import NODE, POD, Kind
@@ -32,8 +32,6 @@ from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from asched.core.state.journal import Step
-from asched.host.assemble import BUILD_ERRORS, Parts, build_runners
-from asched.host.user_plugins.catalogue import Catalogue
 from asched.serve.view import slices
 
 #: Some 30 µs each.
@@ -44,7 +42,12 @@ OTHERWISE: Final = (
     " or another configuration played a part"
 )
 #: What may go wrong with plugins that are made anew.
-FAILURES: Final[tuple[type[Exception], ...]] = (*BUILD_ERRORS, PointError, OutOfTurn)
+FAILURES: Final[tuple[type[Exception], ...]] = (
+    *(UnusableProfileError, CannotBuildError, PointError, OutOfTurn),
+)
+
+#: Makes the runners of the current configuration on another cluster; may raise FAILURES.
+Rebuild = Callable[[Cluster], Mapping[str, Runner]]
 
 Told = dict[str, Any]
 
@@ -58,8 +61,7 @@ class Past:
 
     async def against(
         self,
-        configuration: SchedulerConfiguration,
-        plugins: Catalogue,
+        rebuild: Rebuild,
         pod: Pod,
         node: str,
         chosen: Mapping[str, Any],
@@ -68,23 +70,17 @@ class Past:
         it.
         """
         async with self._one_at_a_time:
-            parts = Parts.fresh()
+            cluster = Cluster()
             then = await _as_it_was(self._context, chosen["position"])
             if then is None:
                 return {"unknown": FORGOTTEN}
-            await _build(parts.cluster, then, pod)
+            await _build(cluster, then, pod)
             try:
-                runners = build_runners(
-                    replace(configuration, extenders=()),
-                    parts,
-                    factories=plugins.factories,
-                    known=plugins.known,
-                )
-                runner = runners.get(pod.spec.scheduler_name)
+                runner = rebuild(cluster).get(pod.spec.scheduler_name)
                 if runner is None:
                     return {"unknown": f"there is no profile {pod.spec.scheduler_name} now"}
                 judged = partial(_judged, runner, pod, node, chosen)
-                return await slices.in_turns(parts.cluster.budget, judged)
+                return await slices.in_turns(cluster.budget, judged)
             except FAILURES as error:
                 return {"unknown": str(error)}
 

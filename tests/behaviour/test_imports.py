@@ -20,7 +20,7 @@ def make_contexts():
 thread = threading.Thread(target=make_contexts)
 thread.start()
 try:
-    import asched.serve.serving
+    import asched.host.serving
 finally:
     is_over.set()
     thread.join()

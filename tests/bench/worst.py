@@ -41,8 +41,8 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.state.facts import Bound, Fact, Gone, Listed, Seen
-from asched.host.inbox import Inbox
 from asched.host.memory import Collector
+from asched.kube.inbox import Inbox
 from tests import volume_builders
 from tests.bench import worst_crowds
 from tests.bench.worst_crowds import CROWDS, a_world

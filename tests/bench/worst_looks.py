@@ -23,6 +23,7 @@ from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
+from asched.host.configuration.reload import Wanted
 from asched.kube.heads import Head
 from asched.kube.lists import PAGE_SIZE
 from asched.ops.audit.objects import _Comparison
@@ -71,7 +72,7 @@ def looks(play: Play) -> dict[str, Look]:
     )
     decided = configuration({}, DEFAULT_GATES)
     auditor: Any = None
-    inspection = Inspection(scheduler, decided, lambda: True, auditor)
+    inspection = Inspection(context, decided, lambda: True, auditor, Wanted(decided).rebuild)
     metrics = Metrics()
     figures = Figures(scheduler, metrics)
     figures._show_upstream(metrics.families)

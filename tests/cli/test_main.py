@@ -53,7 +53,7 @@ RARE = ("cryptography", "asched.core.dra.cel.program", "kubernetes_asyncio", "ri
     [
         ("from asched.cli.main import main; main(['--help'])", HEAVY + RARE),
         ("import asched.cli.run", (*RARE, "aiohttp", "prometheus_client")),
-        ("import asched.cli.run, asched.serve.serving", RARE),
+        ("import asched.cli.run, asched.host.serving", RARE),
     ],
 )
 def test_what_is_not_needed_yet_is_not_imported(loads: str, absent: tuple[str, ...]) -> None:

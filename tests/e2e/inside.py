@@ -18,8 +18,8 @@ from typing import Any
 
 from asched.core.config.defaults import configuration
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import counter_s
 from asched.host.loops import Scheduler
+from asched.kube.clock import counter_s
 from asched.kube.dispatch import Dispatcher, DispatchOptions
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.resources import PODS

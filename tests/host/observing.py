@@ -7,8 +7,8 @@ from typing import Any
 
 from asched.core.config.defaults import default_configuration
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import counter_s
 from asched.host.loops import Scheduler
+from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S

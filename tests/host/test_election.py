@@ -8,14 +8,14 @@ import pytest
 
 from asched.core.leader.election import Rules
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import Clock, counter_s
 from asched.host.configuration.file import load_config
 from asched.host.election import Stand
 from asched.host.leadership import LostLeadershipError
 from asched.host.lease_thread import LeaseThread
 from asched.host.loops import Scheduler
-from asched.host.measured import MeasuredDispatcher
+from asched.kube.clock import Clock, counter_s
 from asched.kube.session import ConnectionOptions, connect
+from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.faults import Fault
 from tests.host.elected import CONFIGURATION, a_pod, bound, until

@@ -16,10 +16,9 @@ import aiohttp
 import pytest
 import yaml
 
-from asched.host import hearing
 from asched.host.configuration.file import load_config
 from asched.host.process import Plan, schedule
-from asched.kube import certificates, credentials, pace
+from asched.kube import certificates, credentials, hearing, pace
 from asched.kube.session import ConnectionOptions
 from asched.serve.options import (
     AccessOptions,

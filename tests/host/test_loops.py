@@ -15,10 +15,10 @@ from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import Clock, counter_s
 from asched.host.configuration.file import load_config
-from asched.host.hearing import DeafError
 from asched.host.loops import Scheduler
+from asched.kube.clock import Clock, counter_s
+from asched.kube.hearing import DeafError
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.faults import Fault
 from tests.host.elected import CONFIGURATION, a_node, a_pod, bound, until

@@ -76,7 +76,7 @@ def test_nothing_is_left_unfinished() -> None:
 
 def test_only_the_spawner_spawns() -> None:
     """A task nobody keeps is a task nobody misses; task groups keep theirs."""
-    spawner = ROOT / "asched/host/tasks.py"
+    spawner = ROOT / "asched/kube/tasks.py"
     found = [
         f"{relative(path)}:{node.lineno}"
         for path in SOURCES

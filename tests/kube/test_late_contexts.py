@@ -15,7 +15,7 @@ import ssl
 reads = []
 usual = ssl.SSLContext.set_default_verify_paths
 ssl.SSLContext.set_default_verify_paths = lambda self: (reads.append(1), usual(self))
-import asched.cli.run, asched.serve.serving
+import asched.cli.run, asched.host.serving
 before = len(reads)
 ssl.create_default_context()
 print(before, len(reads) - before)

@@ -12,9 +12,9 @@ from asched.cli import flags, run
 from asched.cli.flags import UsageError
 from asched.core.config.defaults import configuration
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import counter_s
 from asched.host.loops import Scheduler
 from asched.host.process import schedule
+from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
 from asched.serve.routes import OWN
 from asched_lab.apiserver.call import User

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
-from asched.host.measured import MeasuredDispatcher
 from asched.serve.figures import Figures
+from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -21,15 +21,14 @@ NOBODY: Any = None
 
 
 def inspection_of(play: Play) -> Inspection:
-    scheduler = SimpleNamespace(machine=play.machine)
-    return Inspection(cast("Any", scheduler), configuration({}), lambda: True, NOBODY)
+    return Inspection(play.machine.context, configuration({}), lambda: True, NOBODY, NOBODY)
 
 
 def test_the_configuration_is_shown_without_private_keys() -> None:
     tls = {"certData": "Y2VydA==", "keyData": "c2VjcmV0"}
     made = configuration({"extenders": [{"urlPrefix": "https://e/", "tlsConfig": tls}]})
-    scheduler = SimpleNamespace(machine=SimpleNamespace(context=None))
-    shown = Inspection(cast("Any", scheduler), made, lambda: True, NOBODY).configuration()
+    context: Any = SimpleNamespace(cluster=None)
+    shown = Inspection(context, made, lambda: True, NOBODY, NOBODY).configuration()
     assert shown["extenders"][0]["tlsConfig"]["certData"] == "Y2VydA=="
     assert b"c2VjcmV0" not in orjson.dumps(shown)
 
@@ -146,8 +145,7 @@ async def test_others_have_their_turn_between_two_kinds_of_changes() -> None:
     """What is supposed of the cluster for a kind is over by then."""
     play = Play(a_node("n1").allocatable(cpu="1"))
     play.see(a_pod("web").requests(cpu="4"))
-    scheduler = SimpleNamespace(machine=play.machine)
-    inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True, NOBODY)
+    inspection = inspection_of(play)
     asked = asyncio.ensure_future(inspection.explain("default", "web"))
     turns = 0
     while not asked.done():

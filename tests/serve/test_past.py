@@ -13,7 +13,7 @@ from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Gone, Seen
-from asched.host.user_plugins.catalogue import Catalogue
+from asched.host.configuration.reload import Wanted
 from asched.serve.past import Past
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -103,7 +103,7 @@ class World:
     async def against(self, pod: PodBuilder, node: str, chosen: dict[str, Any]) -> dict[str, Any]:
         seen = self.play.parts.cluster.pods_seen[f"default/{pod.json['metadata']['name']}"]
         return await Past(self.play.machine.context).against(
-            configuration({}), Catalogue(), seen, node, chosen
+            Wanted(configuration({})).rebuild, seen, node, chosen
         )
 
 

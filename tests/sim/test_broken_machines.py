@@ -18,10 +18,10 @@ from asched.core.plugins.taint_toleration import TaintToleration
 from asched.core.plugins.volumes.binding import VolumeBinding
 from asched.core.preemption.budgets import Budgets
 from asched.core.state.cluster import Cluster
-from asched.host.measured import MeasuredDispatcher
 from asched.kube.dispatch import Dispatcher
 from asched.kube.transport import Transport
 from asched.kube.watch import Reflector
+from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched_lab.sim.scenario import Broken, play
 from asched_lab.sim.scenarios import SCENARIOS
 

@@ -9,7 +9,7 @@ from asched.core.state.facts import Listed
 from asched.core.state.list_parts import ListParts
 from asched.core.state.nominated import Nominator
 from asched.core.state.refusals import Refusals
-from asched.host.hearing import Hearing
+from asched.kube.hearing import Hearing
 from asched.kube.history import History
 from asched_lab.sim.museum import INCIDENTS
 from asched_lab.sim.scenario import play

@@ -33,7 +33,8 @@ from asched.core.cycle.context import kinds_read
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import Kind
-from asched.host.assemble import BUILD_ERRORS, reconfigured
+from asched.core.state.cluster import Cluster
+from asched.host.assemble import BUILD_ERRORS, Parts, build_runners, reconfigured
 from asched.host.configuration.file import ConfigError, UnreadableFileError
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
@@ -86,6 +87,15 @@ class Wanted(msgspec.Struct, frozen=True):
     plugins: Catalogue = msgspec.field(default_factory=Catalogue)
     qps: float = 0.0
     burst: int = 0
+
+    def rebuild(self, cluster: Cluster) -> dict[str, Runner]:
+        """Runners on another cluster, which ask no extender. Raises BUILD_ERRORS."""
+        return build_runners(
+            replace(self.configuration, extenders=()),
+            Parts.of(cluster),
+            factories=self.plugins.factories,
+            known=self.plugins.known,
+        )
 
     def is_like(self, other: "Wanted") -> bool:
         """Whether nothing would change."""
@@ -207,7 +217,7 @@ class Reloader:
         await scheduler.reconfigure(order)
         scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
         self._inspection.current = configuration
-        self._inspection.plugins = wanted.plugins
+        self._inspection.rebuild = wanted.rebuild
         self._current = wanted
         drop_old_modules(wanted.plugins)
 

@@ -33,9 +33,10 @@ from asched.core.framework.profile import Factory
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.state.cluster import Cluster
 from asched.host.configuration.file import ConfigError, LoadedConfig, located
-from asched.host.user_plugins import arguments, patience, rights
+from asched.host.user_plugins import arguments, patience
 from asched.host.user_plugins.patience import NotInTimeError, within
 from asched.kube.files import file_content
+from asched.ops.doctor import plugin_rights
 from asched.ops.doctor.permissions import Right
 
 GROUP: Final = "asched.plugins"
@@ -83,8 +84,8 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
     def rights(self) -> tuple[Right, ...]:
         """What it says it needs at the API server. Raises PluginLoadError."""
         try:
-            return rights.rights_of(self.own)
-        except rights.RulesError as error:
+            return plugin_rights.rights_of(self.own)
+        except plugin_rights.RulesError as error:
             raise PluginLoadError(f"plugin {self.name} of {self.origin}: {error}") from error
 
     @cached_property
@@ -188,6 +189,18 @@ class Catalogue:
         return frozenset(
             (name, plugin.origin, plugin.own.__module__ if plugin.given else "")
             for name, plugin in self.plugins.items()
+        )
+
+    @property
+    def contents(self) -> tuple[tuple[str, str, str], ...]:
+        """As `edition`, sorted; a file is told by a digest of its content, not by its path."""
+        return tuple(
+            sorted(
+                (name, origin, module.rpartition("_")[2])
+                if module.startswith(MODULE_PREFIX)
+                else (name, origin, module)
+                for name, origin, module in self.edition
+            )
         )
 
     @property

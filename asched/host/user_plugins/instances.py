@@ -18,10 +18,10 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory
 from asched.core.state.cluster import Cluster
-from asched.host.tasks import in_thread
 from asched.host.user_plugins import arguments
 from asched.host.user_plugins.catalogue import Catalogue, UserPlugin
 from asched.host.user_plugins.patience import NotInTimeError, within
+from asched.kube.tasks import in_thread
 
 #: As long as an import may take.
 MAKE_S: Final = 30.0

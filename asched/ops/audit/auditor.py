@@ -14,7 +14,7 @@ Bounds  one part at a time; those of `objects.py`, `places.py` and `findings.py`
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -22,8 +22,8 @@ from asched import names
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
-from asched.host.loops import Scheduler
 from asched.kube.errors import ClientError
+from asched.kube.running import Running
 from asched.kube.watch import Reflector
 from asched.ops.audit.findings import Difference, Ended, Report, What
 from asched.ops.audit.objects import Compared, compare
@@ -69,7 +69,7 @@ class Auditor:
     """Spawn `run`. `period_s`: how long it takes to compare everything once; 0: only on demand."""
 
     def __init__(
-        self, scheduler: Scheduler, *, period_s: float, observer: AuditObserver | None = None
+        self, scheduler: Running, *, period_s: float, observer: AuditObserver | None = None
     ) -> None:
         self.report = Report()
         self._scheduler = scheduler
@@ -94,6 +94,14 @@ class Auditor:
             self._in_haste = self._scheduler.tasks.spawn("audit now", self._all())
         await asyncio.shield(self._in_haste)
         return self.report
+
+    def told(self) -> Mapping[str, Any]:
+        """The report, for a page."""
+        return self.report.told()
+
+    async def told_now(self) -> Mapping[str, Any]:
+        """The report, once all of it is compared."""
+        return (await self.now()).told()
 
     async def _all(self) -> None:
         for name, part in list(self._parts()):

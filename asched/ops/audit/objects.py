@@ -23,10 +23,10 @@ import msgspec
 from asched.core.model.kinds import Kind
 from asched.core.state import audit
 from asched.core.state.facts import Gone, Seen
-from asched.host.loops import Scheduler
 from asched.kube import heads
 from asched.kube.lists import PAGE_SIZE
 from asched.kube.reading import runs_backwards
+from asched.kube.running import Running
 from asched.kube.watch import Reflector
 from asched.ops.audit.findings import Difference, What
 
@@ -67,13 +67,13 @@ class Compared(msgspec.Struct):
     undecided: int = 0
 
 
-async def compare(scheduler: Scheduler, reflector: Reflector, *, hastes: bool) -> Compared:
+async def compare(scheduler: Running, reflector: Reflector, *, hastes: bool) -> Compared:
     """Compare a kind that is followed and was listed. Raises ApiError and TransportError."""
     return await _Comparison(scheduler, reflector, hastes=hastes).run()
 
 
 class _Comparison:
-    def __init__(self, scheduler: Scheduler, reflector: Reflector, *, hastes: bool) -> None:
+    def __init__(self, scheduler: Running, reflector: Reflector, *, hastes: bool) -> None:
         self._scheduler = scheduler
         self._reflector = reflector
         self._kind: Kind = reflector.kind

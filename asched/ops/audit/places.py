@@ -18,7 +18,7 @@ from asched.core.cycle.standing import OF_QUEUE, Fault, fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
 from asched.core.state import audit
 from asched.core.state.facts import Gone, Seen
-from asched.host.loops import Scheduler
+from asched.kube.running import Running
 from asched.ops.audit.findings import Difference, What
 from asched.ops.audit.objects import SETTLE_S, TURNS_MAX, Compared
 
@@ -34,7 +34,7 @@ WRONG_MAX: Final = 1000
 class Places:
     """Compares what was derived. `hastes`: without rests."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Running) -> None:
         self._scheduler = scheduler
         self._context = scheduler.machine.context
         self._cluster = self._context.cluster

@@ -19,7 +19,6 @@ from kubernetes_asyncio.client import (
     V1SubjectAccessReviewSpec,
 )
 
-from asched.host.user_plugins.rights import ATTRIBUTE
 from asched.kube.errors import ClientError
 from asched.ops.doctor.notes import Finding, Identity, JsonObject, State, unreadable
 from asched.ops.doctor.permissions import (
@@ -32,6 +31,7 @@ from asched.ops.doctor.permissions import (
     Need,
     Right,
 )
+from asched.ops.doctor.plugin_rights import ATTRIBUTE
 from asched.ops.doctor.reader import Reader
 
 PERMISSIONS: Final = "permissions"

@@ -30,7 +30,6 @@ from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Effect
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.core.state.facts import Fact
-from asched.host.user_plugins.catalogue import MODULE_PREFIX, Catalogue
 from asched.ops.recording.file import RecordingFile
 from asched.ops.recording.lines import (
     FORMAT,
@@ -55,26 +54,22 @@ REST_S: Final = 0.25
 CLOSE_S: Final = 5.0
 
 
+#: (name, origin, what tells the content) of users' plugins
+Plugins = tuple[tuple[str, str, str], ...]
+
+
 class Here(NamedTuple):
-    """What decides beside the configuration: versions, and (name, origin, what tells the content)
-    of users' plugins.
-    """
+    """What decides beside the configuration: versions, and users' plugins."""
 
     version: str
     python: str
     numpy: str
-    plugins: tuple[tuple[str, str, str], ...]
+    plugins: Plugins
 
 
-def here(catalogue: Catalogue) -> Here:
+def here(plugins: Plugins = ()) -> Here:
     """Of this process."""
-    plugins = tuple(sorted((*one[:2], _content(one[2])) for one in catalogue.edition))
     return Here(_version(), platform.python_version(), np.__version__, plugins)
-
-
-def _content(module: str) -> str:
-    """The module of a plugin's file is named after its path and a digest of its content."""
-    return module.rpartition("_")[2] if module.startswith(MODULE_PREFIX) else module
 
 
 def _version() -> str:
@@ -89,11 +84,11 @@ def _version() -> str:
 def head_of(
     machine: Machine,
     configuration: SchedulerConfiguration,
-    catalogue: Catalogue,
+    plugins: Plugins = (),
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
 ) -> Head:
     """What a replay makes the same machine of."""
-    now = here(catalogue)
+    now = here(plugins)
     return Head(
         format=FORMAT,
         configuration=deciding(configuration),

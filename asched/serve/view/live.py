@@ -14,8 +14,8 @@ from time import time
 from typing import Any, Final
 
 from asched.core.cycle.history import Line, Step
-from asched.host.clock import counter_s
-from asched.host.loops import Scheduler
+from asched.kube.clock import counter_s
+from asched.kube.running import Running
 from asched.serve.telemetry.metrics import Metrics
 from asched.serve.view.cells import cells, one_node
 from asched.serve.view.gangs import one_gang, waiting_gangs
@@ -41,7 +41,7 @@ class LiveView:
     """
 
     def __init__(
-        self, scheduler: Scheduler, metrics: Metrics, version: str, is_leader: Callable[[], bool]
+        self, scheduler: Running, metrics: Metrics, version: str, is_leader: Callable[[], bool]
     ) -> None:
         self._scheduler = scheduler
         self._context = scheduler.machine.context

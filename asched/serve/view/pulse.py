@@ -17,7 +17,7 @@ from time import time
 from typing import Any, Final, NamedTuple
 
 from asched.core.queue.queue import SchedulingQueue
-from asched.host.clock import counter_s
+from asched.kube.clock import counter_s
 from asched.serve.telemetry.instruments import Histogram
 from asched.serve.telemetry.scheduler_metrics import SchedulerMetrics
 

@@ -29,7 +29,6 @@ from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.state.facts import Fact
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.memory import Collector
-from asched.host.user_plugins.catalogue import Catalogue
 from asched.ops.recording.recorder import Recorder as Recording
 from asched.ops.recording.recorder import head_of
 from asched_lab.bench.engine_time import Recorder
@@ -95,7 +94,7 @@ class DecideWorld(World):
                 runner.meter = Meter(self.recorder, name, counter_s)
         self.recording: Recording | None = None
         if record is not None:
-            head = head_of(self.machine, configuration, Catalogue())
+            head = head_of(self.machine, configuration)
             self.recording = Recording(self.machine, head, record, RECORD_BYTES_MAX)
         #: who is handed the facts
         self.told: Told = self.recording or self.machine

@@ -106,7 +106,7 @@ def _instead(path: str | None, head: Head, catalogue: Catalogue) -> SchedulerCon
 
 def _otherwise(head: Head, catalogue: Catalogue) -> list[str]:
     """What is not as it was when it was recorded, as far as that may change decisions."""
-    now = here(catalogue)
+    now = here(catalogue.contents)
     pairs = (("asched", head.version, now.version), ("NumPy", head.numpy, now.numpy))
     found = [f"recorded by {name} {then}, this is {it}" for name, then, it in pairs if then != it]
     known = {name: content for name, _, content in now.plugins}

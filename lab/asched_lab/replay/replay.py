@@ -12,8 +12,8 @@ from collections.abc import Callable
 import msgspec
 
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.host.clock import counter_s
 from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.clock import counter_s
 from asched.ops.recording.asked import asked_for
 from asched.ops.recording.file import LineReader
 from asched.ops.recording.lines import TurnLine, UnreadableLineError, effects_bytes, read_line

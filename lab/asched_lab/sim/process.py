@@ -26,23 +26,23 @@ from asched.core.leader.election import Rules
 from asched.core.model.meta import ObjectMeta
 from asched.core.state.facts import Answer, Fact, Listed, Seen
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import Clock
 from asched.host.election import Candidate, Stand
-from asched.host.hearing import StartOverError
 from asched.host.leadership import LostLeadershipError
 from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
-from asched.host.measured import MeasuredDispatcher
 from asched.host.memory import Collector
 from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.clock import Clock
 from asched.kube.dispatch import DispatchOptions
 from asched.kube.events import EventRecorder
+from asched.kube.hearing import StartOverError
 from asched.kube.pace import ReflectorOptions
 from asched.kube.reading import runs_backwards
 from asched.kube.session import Session
 from asched.kube.writes import Request
 from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
+from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.sim.loop import VirtualLoop
 from asched_lab.sim.wire import Wire, WireSession
@@ -216,7 +216,7 @@ class Process:
             return None
         number = sum(1 for _ in setup.record.iterdir())
         path = setup.record / f"{number:03d}-{self.name}"
-        head = head_of(self.machine, setup.configuration, setup.catalogue)
+        head = head_of(self.machine, setup.configuration, setup.catalogue.contents)
         return Recorder(self.machine, head, path, RECORD_BYTES_MAX)
 
     def cut(self, late_s_max: float = 0.0) -> None:

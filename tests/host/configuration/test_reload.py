@@ -11,18 +11,18 @@ from aiohttp import web
 
 from asched.core.model.kinds import NODE, POD_GROUP
 from asched.host.assemble import Parts, build_machine
-from asched.host.clock import counter_s
 from asched.host.configuration.file import load_config
 from asched.host.configuration.reload import Reloader, Wanted
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
-from asched.host.measured import MeasuredDispatcher
 from asched.host.process import measured_runners
-from asched.host.tasks import in_thread
 from asched.host.user_plugins.catalogue import discover, plugin_files
+from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
+from asched.kube.tasks import in_thread
 from asched.ops.audit.auditor import Auditor
 from asched.serve.inspection import Inspection
+from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
@@ -127,7 +127,13 @@ async def a_world(tmp_path, text):
     scheduler = Scheduler(session, machine, make_dispatcher=make, originals=consultants.originals)
     reloader = Reloader(
         scheduler,
-        Inspection(scheduler, configuration, lambda: True, Auditor(scheduler, period_s=0)),
+        Inspection(
+            machine.context,
+            configuration,
+            lambda: True,
+            Auditor(scheduler, period_s=0),
+            current.rebuild,
+        ),
         consultants,
         metrics.own,
         current=current,

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Gone, Seen
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import counter_s
 from asched.host.configuration.file import load_config
 from asched.host.loops import Scheduler
+from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
 from asched.ops.audit.auditor import Auditor
 from asched.ops.audit.findings import Difference

@@ -50,7 +50,7 @@ def a_head(
     config: SchedulerConfiguration | None = None,
     catalogue: Catalogue = NOBODY,
 ) -> Head:
-    return head_of(machine, config or a_configuration(), catalogue)
+    return head_of(machine, config or a_configuration(), catalogue.contents)
 
 
 def ours(pod: PodBuilder) -> Seen:

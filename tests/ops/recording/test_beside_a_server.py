@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.clock import counter_s
 from asched.host.configuration.file import load_config
+from asched.host.configuration.reload import Wanted
 from asched.host.loops import Scheduler
 from asched.host.user_plugins.catalogue import Catalogue
+from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
 from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
@@ -42,12 +43,16 @@ async def test_a_run_is_repeated(tmp_path: Path, *, asks: bool) -> None:
     machine = build_machine(
         configuration, parts, build_runners(configuration, parts), counter_s=counter_s
     )
-    recorder = Recorder(
-        machine, head_of(machine, configuration, Catalogue()), tmp_path / "r", 1 << 24
-    )
+    recorder = Recorder(machine, head_of(machine, configuration), tmp_path / "r", 1 << 24)
     session = await connect(ConnectionOptions(master=server.url))
     scheduler = Scheduler(session, machine, recorder=recorder)
-    inspection = Inspection(scheduler, configuration, lambda: True, Auditor(scheduler, period_s=0))
+    inspection = Inspection(
+        machine.context,
+        configuration,
+        lambda: True,
+        Auditor(scheduler, period_s=0),
+        Wanted(configuration).rebuild,
+    )
     running = asyncio.ensure_future(scheduler.run())
 
     await until(lambda: scheduler.is_synced)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from asched.host.lease_thread import LeaseThread
 from asched.host.loops import Scheduler
-from asched.host.tasks import Unawaited, in_thread, tell_loop
 from asched.kube.session import ConnectionOptions
+from asched.kube.tasks import Unawaited, in_thread, tell_loop
 from asched.serve.access import Access
 from asched.serve.app import Server
 from asched.serve.figures import Figures
@@ -52,7 +52,7 @@ def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
 
 
 class Serving:
-    """The port, in a thread. Opened by `pages.py`, closed after the scheduler has run.
+    """The port, in a thread. Opened by `opening.py`, closed after the scheduler has run.
 
         clients <─> port's thread: TLS, requests, who asks and may they ──Asked──> deciding loop
                                                                         <──Page───┘

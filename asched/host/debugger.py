@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from asched.core.state import audit
 from asched.core.state.cluster import Cluster
-from asched.host.clock import counter_s
 from asched.host.loops import Scheduler
+from asched.kube.clock import counter_s
 from asched.ops.audit.auditor import Auditor
 from asched.serve.inspection import Inspection
 

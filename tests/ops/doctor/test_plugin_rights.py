@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from asched.host.user_plugins.rights import RulesError, rights_of
 from asched.ops.doctor.permissions import Right
+from asched.ops.doctor.plugin_rights import RulesError, rights_of
 
 
 def declaring(rules: Any) -> type[Any]:

@@ -23,7 +23,7 @@ from asched.serve.options import CannotServeError, ServingPlan
 from asched.serve.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from asched.serve.serving import Serving
+    from asched.host.serving import Serving
 
 #: A kubelet's first probe comes after a second at the earliest, by default after ten.
 OPEN_S: Final = 1.0
@@ -56,7 +56,7 @@ class Pages:
         if not self._plan.is_on:
             return
         # A tenth of a second of CPU, which decisions would have to wait for later.
-        from asched.serve.serving import Serving
+        from asched.host.serving import Serving
 
         self._open = Serving.open
         self._listening = await listening.listen(

@@ -18,8 +18,8 @@ from asched.core.framework.effects import (
     PodRef,
 )
 from asched.core.state.facts import Replied
-from asched.host.measured import MeasuredDispatcher
 from asched.kube.session import ConnectionOptions, connect
+from asched.serve.telemetry.measured import MeasuredDispatcher
 from asched.serve.telemetry.metrics import Metrics
 from tests.kube.scripted import reply, scripted, status
 from tests.patience import HANG_S

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asched.core.state.cluster import Cluster
-from asched.ops.debugger import Debugger
+from asched.host.debugger import Debugger
 from tests.builders import a_cluster, a_node, a_pod
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from asched.host.tasks import Tasks, in_thread, tell_loop
+from asched.kube.tasks import Tasks, in_thread, tell_loop
 from tests.patience import HANG_S
 
 

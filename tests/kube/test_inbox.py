@@ -3,7 +3,7 @@
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Seen
-from asched.host.inbox import FACTS_FIRST, FACTS_PER_TURN, INTAKE_S, Inbox
+from asched.kube.inbox import FACTS_FIRST, FACTS_PER_TURN, INTAKE_S, Inbox
 from tests.builders import a_pod
 
 

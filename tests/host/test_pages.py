@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from asched.core.config.defaults import default_configuration
-from asched.serve.opening import Pages
+from asched.host.opening import Pages
 from asched.serve.options import CannotServeError, ServingOptions, ServingPlan
 
 CONFIGURATION = default_configuration("asched")
@@ -36,7 +36,7 @@ class Serving:
 async def world(monkeypatch):
     serving, stopped = Serving(), []
     scheduler = SimpleNamespace(begun=asyncio.Event(), stop=lambda: stopped.append(True))
-    monkeypatch.setattr("asched.serve.serving.Serving", serving)
+    monkeypatch.setattr("asched.host.serving.Serving", serving)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = ServingOptions(bind_address="127.0.0.1", secure_port=port)

@@ -7,10 +7,9 @@ import logging
 import pytest
 
 from asched.core.model.kinds import NODE, POD, POD_GROUP, SERVICE
-from asched.host import hearing
-from asched.host.hearing import DeafError, Hearing
-from asched.kube import pace, watch
+from asched.kube import hearing, pace, watch
 from asched.kube.errors import ConnectionLost, Forbidden, Unauthorized
+from asched.kube.hearing import DeafError, Hearing
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
 from tests.host.processes import a_node, a_pod, a_process

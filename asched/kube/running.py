@@ -1,0 +1,36 @@
+"""A running scheduler, as its pages, figures and audits see it; `asched.host` has the real one."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from asched.core.cycle.machine import Machine
+from asched.core.model.kinds import Kind
+from asched.kube.clock import Clock
+from asched.kube.dispatch import Dispatcher
+from asched.kube.hearing import Hearing
+from asched.kube.history import History
+from asched.kube.inbox import Inbox
+from asched.kube.tasks import Tasks
+from asched.kube.watch import Reflector
+
+
+class Running(Protocol):
+    """The parts of a scheduler that others read, and what they may ask of it."""
+
+    machine: Machine
+    clock: Clock
+    inbox: Inbox
+    tasks: Tasks
+    dispatcher: Dispatcher
+    hearing: Hearing
+    history: History
+    is_synced: bool
+
+    @property
+    def reflectors(self) -> Mapping[Kind, Reflector]: ...
+
+    def may_act(self) -> bool:
+        """Whether no other process can be leading."""
+
+    async def list_again(self, kinds: Iterable[Kind]) -> None:
+        """List these kinds anew, and wait until that is taken in."""
