@@ -1,10 +1,10 @@
 """Counters, gauges and histograms cheap enough for the deciding loop; `page.py` shows them through
 prometheus-client.
 
-prometheus-client's own instruments take a lock and look a child up by its labels at each use, some
-2 µs each; these are plain attributes and one bisection, a quarter of a microsecond. They are
-written by one thread (the event loop) and read by another (the one that renders a page); a page may
-therefore be one observation ahead of itself, never broken.
+prometheus-client's own instruments take a lock for each sum and each bucket and go through the
+buckets one by one; these are plain attributes and one bisection (DECISIONS 16 has figures). They
+are written by one thread (the event loop) and read by another (the one that renders a page); a page
+may therefore be one observation ahead of itself, never broken.
 
 Bounds  CHILDREN_MAX label sets per family; further ones share the child whose labels are all
         "other", so that no input can grow a page without end.
