@@ -25,8 +25,7 @@ from asched.core.framework import profile as framework
 from asched.core.framework import second_look
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.plugin_reports import PluginReports
-from asched.core.framework.point_table import points_of
-from asched.core.framework.points import Plugin, QueueSortPlugin, Registration
+from asched.core.framework.points import QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
 from asched.core.framework.waiting import WaitingPods
@@ -60,11 +59,6 @@ class Parts(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, cluster: Cluster) -> "Parts":
         return cls(cluster, cluster.singleton(Nominator.of))
-
-
-def known_points(plugins: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
-    """Which extension points each of a user's plugins implements, as the configuration needs it."""
-    return {**IN_TREE_POINTS, **{name: points_of(cls) for name, cls in plugins.items()}}
 
 
 def build_runners(

@@ -6,7 +6,7 @@ in `watch.py`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import inf
 from typing import Any, Final, TypeVar
 
@@ -114,12 +114,6 @@ class Session:
     ) -> T:
         """GET one object. Raises ApiError or TransportError."""
         return read_as(await self.general.request("GET", path, timeout_s=timeout_s), shape)
-
-    async def get_json(
-        self, path: str, *, timeout_s: float = HANDSHAKE_TIMEOUT_S
-    ) -> Mapping[str, Any]:
-        """The same, whatever the object holds."""
-        return await self.get_as(path, dict[str, Any], timeout_s=timeout_s)
 
     async def close(self) -> None:
         for pool in self._pools:

@@ -63,7 +63,7 @@ class Cluster:
         await asyncio.gather(*(some() for _ in range(16)))
 
     async def items(self, path):
-        return (await self._session.get_json(path, timeout_s=30.0))["items"]
+        return (await self._session.get_as(path, dict, timeout_s=30.0))["items"]
 
     async def placed(self):
         """Pod uid -> node."""

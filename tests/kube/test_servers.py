@@ -246,8 +246,8 @@ async def test_conditions_events_and_evictions_arrive(cluster):
         dispatcher.submit(event)
         assert isinstance(await cluster.answer(dispatcher, DeletePod(id=4, pod=pod)), Done)
         await cluster.until(lambda: "a" not in cluster.pods)
-    events = await cluster.session.get_json(
-        f"/apis/events.k8s.io/v1/namespaces/{cluster.namespace}/events"
+    events = await cluster.session.get_as(
+        f"/apis/events.k8s.io/v1/namespaces/{cluster.namespace}/events", dict
     )
     (stored,) = [e for e in events["items"] if e["reason"] == "FailedScheduling"]
     assert stored["series"]["count"] == 2

@@ -76,19 +76,19 @@ async def test_a_forbidden_version_is_no_obstacle(server):
     server.handler = forbidden
     session = await connect(ConnectionOptions(master=server.url))
     with pytest.raises(Forbidden):
-        await session.get_json("/api/v1/nodes")
+        await session.get_as("/api/v1/nodes", dict)
     await session.close()
 
 
 async def test_an_object_is_read_or_its_absence_raised(session, server):
-    assert await session.get_json("/x") == {"ok": True}
+    assert await session.get_as("/x", dict) == {"ok": True}
 
     async def missing(_seen, _wire):
         return reply(404, b"404 page not found\n")
 
     server.handler = missing
     with pytest.raises(NotFound, match="404 page not found") as caught:
-        await session.get_json("/x")
+        await session.get_as("/x", dict)
     assert caught.value.code == 404
 
 
@@ -103,7 +103,7 @@ async def test_a_200_that_is_no_object_is_a_failed_answer(session, server, body)
 
     server.handler = senseless
     with pytest.raises(ProtocolBroken, match="makes no sense"):
-        await session.get_json("/x")
+        await session.get_as("/x", dict)
 
 
 @pytest.mark.parametrize("data", [[], 7, {"a": 1}, {"a": None}])

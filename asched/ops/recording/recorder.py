@@ -148,10 +148,6 @@ class Recorder:
         self._thread.start()
 
     @property
-    def is_recording(self) -> bool:
-        return not self._ended
-
-    @property
     def written_bytes(self) -> int:
         return self._file.written_bytes
 

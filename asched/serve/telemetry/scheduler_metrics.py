@@ -29,9 +29,6 @@ BINDING_WAIT_BOUNDS: Final = exponential(0.1, 2, 14)
 #: `attempts` of the SLI is exact up to here; "15+" beyond.
 ATTEMPTS_EXACT: Final = 14
 
-#: The points whose plugins are counted one by one.
-COUNTED_POINTS: Final = ("PreFilter", "Filter", "PreScore", "Score")
-
 
 class GroupMetrics:
     """The families of pod groups."""

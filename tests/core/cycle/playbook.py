@@ -10,15 +10,21 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import Silent
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
+from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.state.facts import Answer, Bound, Fact, Gone, Seen
-from asched.host.assemble import Parts, build_machine, build_runners, known_points
+from asched.host.assemble import Parts, build_machine, build_runners
 from tests.builders import NodeBuilder, PodBuilder
 
 E = TypeVar("E", bound=Effect)
+
+
+def known_points(plugins: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
+    """The extension points of the in-tree plugins and of these, as the configuration needs them."""
+    return {**IN_TREE_POINTS, **{name: points_of(cls) for name, cls in plugins.items()}}
 
 
 class Strict(Silent):

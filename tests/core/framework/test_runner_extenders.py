@@ -19,8 +19,9 @@ from asched.core.framework.status import PointError
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins import IN_TREE
 from asched.core.state.facts import Done, Gone, Seen
-from asched.host.assemble import Parts, build_runners, known_points
+from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
+from tests.core.cycle.playbook import known_points
 from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
 from tests.core.framework.runners import Table
 

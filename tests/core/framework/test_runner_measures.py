@@ -18,8 +18,9 @@ from asched.core.framework.status import Reason, unresolvable
 from asched.core.model.kinds import NODE
 from asched.core.plugins import IN_TREE
 from asched.core.state.facts import Seen
-from asched.host.assemble import build_runners, known_points
+from asched.host.assemble import build_runners
 from tests.builders import PodBuilder, a_node, a_pod, pending
+from tests.core.cycle.playbook import known_points
 from tests.core.framework.runners import Ears, Table, Watch
 
 WATCH = Watch()
