@@ -62,6 +62,7 @@ def main(argv: Sequence[str]) -> int:
         other=own.other,
         is_serving=options.serving.secure_port != 0,
         tries_groups=plan.gates.get("GenericWorkload", False),
+        writes_statuses=plan.writes_statuses,
         heeds_taint_rules=plan.gates.get("DRADeviceTaintRules", False),
         known=plan.plugins.known,
         rights_of=plan.plugins.rights_of,

@@ -226,6 +226,7 @@ def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
 _NOT_A_SHADOWS: Final = {
     "record": "nothing is decided that could be repeated",
     "explain_hint": "it writes no events",
+    "status_controllers": "it writes nothing",
     "bind_concurrency": "it binds nothing",
     "scheduler_name": "--shadow names the schedulers",
     "pod_max_in_unschedulable_pods_duration": "it tries no pod again",

@@ -273,6 +273,7 @@ OWN: Final = (
     Flag("shadow", "strings", "", "asched", "only look on while these schedulers decide"),
     Flag("shadow-report", "string", "", "asched", "file (JSON) for what a shadow found"),
     Flag("audit-period", "duration", "10m0s", "asched", "time of one look at all that is known"),
+    Flag("status-controllers", "bool", "false", "asched", "write PodGroup and ElasticQuota status"),
     Flag("explain-hint", "bool", "false", "asched", "end what refused pods hear with how to ask"),
 )
 

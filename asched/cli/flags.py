@@ -22,7 +22,6 @@ from asched.host.configuration.options import LogOptions, MetricsOptions, Policy
 from asched.serve.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
 
 EXIT_OK: Final = 0
-EXIT_RUNTIME: Final = 1
 EXIT_USAGE: Final = 2
 
 
@@ -54,6 +53,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     plugin_dir: str
     bind_concurrency: int
     explain_hint: bool
+    status_controllers: bool
     record: str
     record_max_bytes: int
     #: Schedulers whose decisions are only looked at; nothing is scheduled then.

@@ -93,7 +93,8 @@ def plan_of(options: RunOptions) -> Plan:
         plugins = discover(options.plugin, options.plugin_dir)
         loaded = run_config.load(options, plugins.known, policy_text, enabled=plugins.given)
         qps, burst = run_config.rate(options, loaded)
-        return Wanted(loaded.configuration, plugins, qps, burst), loaded.warnings
+        warnings = (*loaded.warnings, *run_config.status_warnings(options, loaded))
+        return Wanted(loaded.configuration, plugins, qps, burst), warnings
 
     wanted, warnings = read()
     own = run_config.lease_warnings(wanted.configuration)
@@ -111,6 +112,7 @@ def plan_of(options: RunOptions) -> Plan:
         ),
         bind_concurrency=options.bind_concurrency,
         advises=options.explain_hint,
+        writes_statuses=options.status_controllers,
         max_in_unschedulable_s=options.pod_max_in_unschedulable_pods_duration,
         audit_period_s=options.audit_period,
         plugins=wanted.plugins,

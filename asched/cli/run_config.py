@@ -170,6 +170,20 @@ def lease_warnings(configuration: SchedulerConfiguration) -> tuple[str, ...]:
     return (text,)
 
 
+def status_warnings(options: RunOptions, loaded: LoadedConfig) -> tuple[str, ...]:
+    """The args may turn a status controller off; only the flag turns them on."""
+    if options.status_controllers or not isinstance(loaded.source.document, Mapping):
+        return ()
+    written = [
+        entry.get("args")
+        for profile in loaded.source.document.get("profiles") or ()
+        for entry in profile.get("pluginConfig") or ()
+    ]
+    if not any(isinstance(args, Mapping) and args.get("statusController") for args in written):
+        return ()
+    return ("statusController: true has no effect without --status-controllers; add the flag",)
+
+
 def rate(options: RunOptions, loaded: LoadedConfig) -> tuple[float, int]:
     """Requests a second and the burst, if somebody wrote them; (0, 0) is no limit.
 

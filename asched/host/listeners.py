@@ -38,9 +38,12 @@ def listeners_of(
     *,
     may_act: Callable[[], bool],
     spawn: Callable[[str, Coroutine[Any, Any, None]], object],
+    writes_statuses: bool,
     options: ReflectorOptions | None = None,
 ) -> Mapping[Kind, Listener]:
-    """By the kind they hear of; `options` are for streams of their own."""
+    """By the kind they hear of; `options` are for streams of their own. `writes_statuses`: with the
+    status controllers of PodGroups and ElasticQuotas.
+    """
     context = machine.context
 
     def quota_args() -> Mapping[str, CapacitySchedulingArgs]:
@@ -49,6 +52,8 @@ def listeners_of(
     clashes = Clashes(
         session, owns=context.owns, may_act=may_act, refused=metrics.own.kubelet_refused
     )
+    if not writes_statuses:
+        return {POD: clashes}
     quotas = QuotaStatus(
         session,
         context.cluster,

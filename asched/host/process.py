@@ -80,6 +80,8 @@ class Plan(msgspec.Struct, frozen=True):
     bind_concurrency: int = CONCURRENCY[Lane.BINDING]
     #: Whether events of pods that fit nowhere end with how to ask why.
     advises: bool = False
+    #: Whether the statuses of PodGroups and ElasticQuotas are written.
+    writes_statuses: bool = False
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
     #: In how long all that is known is compared with the API server once; 0: only on demand.
     audit_period_s: float = AUDIT_PERIOD_S
@@ -254,7 +256,14 @@ def _scheduler(
         ),
         kinds=machine.context.kinds,
         originals=consultants.originals,
-        listeners=listeners_of(session, machine, metrics, may_act=may_send, spawn=spawn),
+        listeners=listeners_of(
+            session,
+            machine,
+            metrics,
+            may_act=may_send,
+            spawn=spawn,
+            writes_statuses=plan.writes_statuses,
+        ),
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
         recorder=recorder,

@@ -4,8 +4,9 @@
     labelled pods, finished ones included ────┴─> groups to look at ─> phases.next_status ─> PATCH
 
 The scheduler's own watch knows no finished pods, so the labelled ones are followed here once more.
-Only a leader writes. Whoever runs the controller of scheduler-plugins switches this one off (args
-of Coscheduling, `statusController: false`): two writers would undo each other's counts.
+Runs with --status-controllers, where the controller of scheduler-plugins does not: two writers
+would undo each other's counts. `statusController: false` in the args of Coscheduling switches this
+one off. Only a leader writes.
 
 Bounds  one small entry per labelled pod; one request at a time; RETRY_S after some that failed.
 """

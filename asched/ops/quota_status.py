@@ -4,8 +4,9 @@
 
 Used is what running pods of the namespace ask for, by every resource that `min` or `max` name, be
 it nothing, and by those that the pods name. (Finished pods are not followed, nor do they count.)
-Only a leader writes. Whoever runs the controller of scheduler-plugins switches this one off (args
-of CapacityScheduling, `statusController: false`).
+Runs with --status-controllers, where the controller of scheduler-plugins does not;
+`statusController: false` in the args of CapacityScheduling switches this one off. Only a leader
+writes.
 
 Bounds  an entry per running pod of a namespace with a quota; a namespace is written once every
         PERIOD_S at most; one request at a time; RETRY_S after some that failed.

@@ -142,12 +142,22 @@ def test_the_option_for_taint_rules_grants_what_their_gate_takes_and_nothing_els
     assert set(granted) == wanted - without
 
 
+def test_the_status_controllers_are_granted_what_they_write_and_nothing_else() -> None:
+    manifests = documents(DEPLOY / "components/status-controllers/rbac.yaml")
+    plugins = [*default_plugins(), names.COSCHEDULING, names.CAPACITY_SCHEDULING]
+    without = {need.right for need in needed(plugins, ELECTION)}
+    wanted = {need.right for need in needed(plugins, ELECTION, writes_statuses=True)}
+    granted = list(rights_in(manifests))
+    assert len(granted) == len(set(granted)) == 2
+    assert set(granted) == wanted - without
+
+
 @pytest.mark.parametrize(
     ("plugin", "count"),
     [
-        (names.COSCHEDULING, 3),
+        (names.COSCHEDULING, 2),
         (names.CHECK_AND_HOLD, 5),
-        (names.CAPACITY_SCHEDULING, 5),
+        (names.CAPACITY_SCHEDULING, 4),
         (names.BACKFILL, 2),
     ],
 )

@@ -31,6 +31,7 @@ PATIENCE_S: Final = 120.0
 POLL_S: Final = 0.1
 #: A queue that is left alone for so long has nothing more to try.
 QUIET_S: Final = 2.0
+OWN: Final = ("--secure-port=0", "--status-controllers")
 
 
 class Row:
@@ -165,7 +166,7 @@ async def real(tmp_path: Path) -> AsyncIterator[Client]:
 def _asched(folder: Path, kubeconfig: object) -> AbstractAsyncContextManager[Asched]:
     flags = (f"--config={ROOT / 'config' / 'batch.yaml'}", "--leader-elect=false")
     environment = {"KUBECONFIG": str(kubeconfig)}
-    return a_process(folder, *flags, "--secure-port=0", environment=environment)
+    return a_process(folder, *flags, *OWN, environment=environment)
 
 
 async def every_row(client: Client) -> None:

@@ -74,7 +74,8 @@ def _asched(folder: Path, kubeconfig: object) -> AbstractAsyncContextManager[Asc
     config = folder / "config.yaml"
     config.write_text(CONFIG, encoding="utf-8")
     flags = (f"--config={config}", "--leader-elect=false", "--secure-port=0")
-    return a_process(folder, *flags, environment={"KUBECONFIG": str(kubeconfig)})
+    status = "--status-controllers"
+    return a_process(folder, *flags, status, environment={"KUBECONFIG": str(kubeconfig)})
 
 
 async def made(client: Client, path: str, body: Json) -> None:

@@ -72,6 +72,8 @@ class Examination(msgspec.Struct, frozen=True):
     is_serving: bool = True
     #: Whether pod groups are followed (GenericWorkload).
     tries_groups: bool = False
+    #: Whether the statuses of PodGroups and ElasticQuotas are written (--status-controllers).
+    writes_statuses: bool = False
     #: Whether rules that put taints on devices are (DRADeviceTaintRules).
     heeds_taint_rules: bool = False
     known: KnownPlugins = msgspec.field(default_factory=lambda: IN_TREE_POINTS)
@@ -158,6 +160,7 @@ async def _check_access(
         election,
         is_serving=examination.is_serving,
         tries_groups=examination.tries_groups,
+        writes_statuses=examination.writes_statuses,
         heeds_taint_rules=examination.heeds_taint_rules,
         own=own,
     )

@@ -76,10 +76,12 @@ SCHEDULING: Final = "scheduling"
 SPREADING: Final = "default spreading"
 POD_GROUPS: Final = "pod groups"
 TAINT_RULES: Final = "taints of devices"
+STATUS_CONTROLLERS: Final = "status controllers"
 #: Purposes whose rights a component of deploy/ grants, and its name.
 COMPONENTS: Final = {
     POD_GROUPS: "pod-groups",
     TAINT_RULES: "device-taint-rules",
+    STATUS_CONTROLLERS: "status-controllers",
     names.COSCHEDULING: "coscheduling",
     names.CHECK_AND_HOLD: "check-and-hold",
     names.CAPACITY_SCHEDULING: "capacity-scheduling",
@@ -177,7 +179,6 @@ GROUP_RIGHTS: Final = (
 COSCHEDULING_RIGHTS: Final = (
     Right("list", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
     Right("watch", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
-    Right("patch", group_of(COSCHEDULING_GROUP), f"{COSCHEDULING_GROUP.plural}/status"),
 )
 
 
@@ -190,13 +191,10 @@ REQUEST_RIGHTS: Final = (
     Right("watch", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
 )
 #: The same for ElasticQuotas, and for the queues by which Kueue keeps quotas of its own.
-QUOTA_RIGHTS: Final = (
-    *(
-        Right(verb, group_of(kind), kind.plural)
-        for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
-        for verb in ("list", "watch")
-    ),
-    Right("patch", group_of(ELASTIC_QUOTA), f"{ELASTIC_QUOTA.plural}/status"),
+QUOTA_RIGHTS: Final = tuple(
+    Right(verb, group_of(kind), kind.plural)
+    for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
+    for verb in ("list", "watch")
 )
 #: The same for Jobs, whose deadlines tell when pods end, where a profile enables Backfill.
 JOB_RIGHTS: Final = tuple(Right(verb, group_of(JOB), JOB.plural) for verb in ("list", "watch"))
@@ -206,6 +204,15 @@ FOLLOWS: Final = {
     names.COSCHEDULING: COSCHEDULING_RIGHTS,
     names.CHECK_AND_HOLD: REQUEST_RIGHTS,
     names.CAPACITY_SCHEDULING: QUOTA_RIGHTS,
+}
+#: What the status controllers write (--status-controllers), by the plugin whose objects they are.
+STATUS_RIGHTS: Final = {
+    names.COSCHEDULING: Right(
+        "patch", group_of(COSCHEDULING_GROUP), f"{COSCHEDULING_GROUP.plural}/status"
+    ),
+    names.CAPACITY_SCHEDULING: Right(
+        "patch", group_of(ELASTIC_QUOTA), f"{ELASTIC_QUOTA.plural}/status"
+    ),
 }
 #: What following rules that put taints on devices takes (DRADeviceTaintRules).
 TAINT_RULE_RIGHTS: Final = (
@@ -220,13 +227,15 @@ def needed(
     *,
     is_serving: bool = True,
     tries_groups: bool = False,
+    writes_statuses: bool = False,
     heeds_taint_rules: bool = False,
     own: Mapping[str, Iterable[Right]] = NOTHING,
 ) -> list[Need]:
     """Every right for these plugins, each once, in the order in which it is first used.
 
     `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload);
-    `heeds_taint_rules`: whether DRADeviceTaintRules is on. `own` are those that users' plugins
+    `writes_statuses`: whether --status-controllers is given; `heeds_taint_rules`: whether
+    DRADeviceTaintRules is on. `own` are those that users' plugins
     declare.
     """
     enabled = set(plugins)
@@ -240,6 +249,9 @@ def needed(
     for plugin, rights in FOLLOWS.items():
         for right in rights if plugin in enabled else ():
             found.setdefault(right, plugin)
+    for plugin, right in STATUS_RIGHTS.items():
+        if writes_statuses and plugin in enabled:
+            found.setdefault(right, STATUS_CONTROLLERS)
     if heeds_taint_rules and names.DYNAMIC_RESOURCES in enabled:
         for right in TAINT_RULE_RIGHTS:
             found.setdefault(right, TAINT_RULES)

@@ -194,6 +194,7 @@ class Process:
                 self.machine,
                 metrics,
                 may_act=lambda: self.may_act,
+                writes_statuses=True,
                 spawn=lambda *task: self.scheduler.tasks.spawn(*task),  # noqa: PLW0108 - not yet there
                 options=ReflectorOptions(rng=rng, clock=now_s),
             ),
