@@ -3,15 +3,12 @@ was skipped, and why, is told in one line at the end.
 """
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
 
 from asched.host.user_plugins import catalogue
-from tests.shared import shared_path
+from tests.real_api_server import real_api_server
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -28,29 +25,10 @@ THEIRS = frozenset(_offered(group=catalogue.GROUP))
 catalogue.entry_points = lambda group: [o for o in _offered(group=group) if o not in THEIRS]
 
 
-#: Runs the shared harness in a process of its own until its input ends.
-HARNESS = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from realcluster import RealCluster
-with RealCluster() as cluster:
-    print(cluster.kubeconfig, flush=True)
-    sys.stdin.read()
-    for process in cluster.procs:
-        process.kill()
-"""
-
-
 @pytest.fixture(scope="session")
 def real_kubeconfig():
-    """Of a real API server, where its binaries are."""
-    if "KUBEBUILDER_ASSETS" not in os.environ:
-        pytest.skip("KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver")
-    folder = str(shared_path("bench/realcluster.py").parent)
-    command = [sys.executable, "-c", HARNESS, folder]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield process.stdout.readline().decode().strip()
-        process.stdin.close()
+    with real_api_server() as path:
+        yield path
 
 
 #: What a reason for skipping says -> what was missing, for the line at the end of a run.
