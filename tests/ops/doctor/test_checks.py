@@ -455,8 +455,16 @@ async def test_groups_of_scheduler_plugins_are_missed_where_a_profile_wants_them
     assert said["kinds"].state is State.WARNING
     assert "install the CRD of kubernetes-sigs/scheduler-plugins" in said["kinds"].cure
     assert said["permissions"].state is State.PROBLEM
-    assert "patch podgroups.scheduling.x-k8s.io/status" in said["permissions"].text
     assert "deploy/components/coscheduling" in said["permissions"].cure
+
+    found = await clinic.examine(configuration=wants, writes_statuses=True)
+
+    (missing,) = [
+        finding for finding in found if "podgroups.scheduling.x-k8s.io/status" in finding.text
+    ]
+    assert missing.state is State.WARNING
+    assert missing.text.startswith("status controllers: may not patch")
+    assert "deploy/components/status-controllers" in missing.cure
 
 
 @pytest.mark.parametrize("answer", [{"status": [], "spec": 5}, {"items": [{"spec": 5}]}])
