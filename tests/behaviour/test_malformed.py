@@ -277,6 +277,7 @@ async def test_a_question_to_our_extender_is_answered_or_refused(
                     reader, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.write(
                         f"POST /{verb} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                        "Content-Type: application/json\r\n"
                         f"Content-Length: {len(body)}\r\n\r\n".encode()
                         + body
                     )

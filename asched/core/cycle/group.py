@@ -121,9 +121,9 @@ def _gathering(
 ) -> Iterator[None]:
     attempts, queue, own_uid = group.attempts, context.queue, popped.pod.uid
     mates = tuple(context.cluster.pod_groups.get(group.key).unplaced.items())
-    if count_missing(context.cluster, group.key) <= 0:
-        mates = tuple([(uid, pod) for uid, pod in mates if pod.priority == popped.pod.priority])
     try:
+        if count_missing(context.cluster, group.key) <= 0:
+            mates = tuple([(uid, pod) for uid, pod in mates if pod.priority == popped.pod.priority])
         for number, (uid, pod) in enumerate(mates, 1):
             if uid != own_uid:
                 queued = queue.pop_mate(pod, popped.queued, context.now_s)

@@ -105,7 +105,7 @@ async def test_a_repeated_request_counts_as_a_retry_with_its_own_code() -> None:
 
     async def sometimes(_seen: Any, _wire: Any) -> bytes:
         code = next(codes)
-        return reply(code, status(code, "X", "m") if code >= 400 else {})
+        return reply(code, status(code, "ServerTimeout", "m") if code >= 400 else {})
 
     async with bench(sometimes) as made:
         await made.perform(DeletePod(id=1, pod=pod()))
