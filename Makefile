@@ -13,7 +13,7 @@ PODS ?= 5000
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
 	@echo "make test    run all tests"
-	@echo "make test-pythons  all tests on the oldest and the newest Python that are promised, public interfaces on the others"
+	@echo "make test-pythons  all tests on the oldest Python that is promised, public interfaces on the others"
 	@echo "make check   ruff, mypy, import contracts, house tests"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
 	@echo "make lock    pin the dependencies anew, by hash"
@@ -53,10 +53,10 @@ check: $(READY)
 run: compiled
 	$(BIN)/asched run $(ARGS)
 
-# All tests on the oldest and the newest Python that are promised (the newest is the image's), the tests of public
-# interfaces on those between. Each has an environment of its own. The output names those that are not installed.
+# All tests on the oldest Python that is promised, the tests of public interfaces on the others (the newest is the image's).
+# Each has an environment of its own. The output names those that are not installed.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
-WHOLE := $(firstword $(PYTHONS)) $(lastword $(PYTHONS))
+WHOLE := $(firstword $(PYTHONS))
 PUBLIC := tests/behaviour tests/cli tests/conformance
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 test-pythons:

@@ -280,7 +280,7 @@ def test_a_binding_that_fails_gives_the_place_back_to_the_request() -> None:
     play.see(consumer("a"))
     (bind,) = play.binds()
     assert sum(play.held().values()) == 1
-    play.turn(Refused(bind.id, 500, "no"))
+    play.turn(Refused(bind.id, 422, "no"))
 
     assert play.held() == {"n1": 1, "n2": 1}
     play.turn(after_s=5)
