@@ -33,7 +33,7 @@ def test_a_broken_rule_names_its_seed_first(
     assert capsys.readouterr().err.startswith("scenario Preemptors, seed 3: ")
 
 
-def test_a_sweep_names_every_seed_that_fails_and_shows_a_rule_broken_once(
+def test_a_sweep_names_every_seed_that_fails_and_how_to_repeat_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ill(*_: object, **__: object) -> None:
@@ -46,7 +46,7 @@ def test_a_sweep_names_every_seed_that_fails_and_shows_a_rule_broken_once(
     told = capsys.readouterr()
     lines = told.err.splitlines()
     named = [line.partition(": ")[0] for line in lines if line.startswith("scenario ")]
-    (again,) = [line for line in lines if line.startswith("again: ")]
+    again, *_ = [line for line in lines if line.startswith("again: ")]
     assert named == [f"scenario Churn, seed {seed}" for seed in (3, 4, 5)]
     assert told.out.endswith("3 with a broken rule\n")
 
