@@ -234,8 +234,8 @@ MISTAKES: Final = (
         "a failed pod comes back as it was before",
         "Advisers",
         QUEUE,
-        "        queued.pod = pod_now\n",
-        "",
+        "            return\n        queued.pod = pod_now\n",
+        "            return\n",
     ),
     Mistake(
         "queue",
@@ -314,7 +314,7 @@ MISTAKES: Final = (
         "kube/transport.py",
         "        if not self._may_send():",
         "        if False:",
-        (("host/measured.py", "        if self._may_send():", "        if True:"),),
+        (("serve/telemetry/measured.py", "        if self._may_send():", "        if True:"),),
     ),
     Mistake(
         "fences",
@@ -484,7 +484,7 @@ MISTAKES: Final = (
         "watches",
         "of two sights of an object the older one is kept",
         "Churn",
-        "host/inbox.py",
+        "kube/inbox.py",
         "                self._facts[at - self.drained] = fact\n",
         "",
     ),
