@@ -124,7 +124,8 @@ def _command(argv: list[str]) -> int:
     wanted = next((word for word in argv if not word.startswith("-")), "")
     if wanted in RENAMED:
         sys.stderr.write(f"asched: '{wanted}' is now called '{RENAMED[wanted]}'\n")
-        argv = [RENAMED[word] if word == wanted else word for word in argv]
+        at = argv.index(wanted)
+        argv = [*argv[:at], RENAMED[wanted], *argv[at + 1 :]]
         wanted = RENAMED[wanted]
     if wanted and wanted not in COMMANDS:
         module = module_of(wanted)

@@ -139,3 +139,12 @@ def test_streams_that_lead_nowhere_and_names_that_cannot_be_shown(
     assert (ended.returncode, said in told) == (status, True), told
     assert "Traceback" not in told
     assert "Exception ignored" not in told
+
+
+def test_a_former_name_stands_for_the_new_one_and_other_words_stay(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sim", "--scenario", "sim"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("asched: 'sim' is now called 'chaos'\n")
+    assert "'sim'" in said.splitlines()[1]

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from asched.cli.arguments import port
+from asched.cli.commands import LAB_COMMANDS
 from asched.kube.files import write_private
 from asched_lab.apiserver import faults
 from asched_lab.apiserver.server import ApiServer
@@ -17,7 +18,7 @@ from asched_lab.apiserver.server import ApiServer
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apiserver",
-        help="run an in-memory Kubernetes API server for trying things out",
+        help=LAB_COMMANDS["apiserver"],
         description="An in-memory Kubernetes API server; kubectl works, nothing is kept.",
     )
     parser.add_argument("--port", type=port, default=0, help="to listen on (0, a free one)")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.arguments import seed_number
+from asched.cli.commands import LAB_COMMANDS
 from asched.host.process import runner
 from asched_lab.bench import plot, report
 from asched_lab.bench.preparation import Prepared
@@ -31,7 +32,7 @@ LINE_EVERY_S: Final = 5.0
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "bench",
-        help="measure throughput with scheduler_perf's workload files",
+        help=LAB_COMMANDS["bench"],
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.arguments import seed_number, whole
+from asched.cli.commands import LAB_COMMANDS
 from asched_lab.sim import lives
 from asched_lab.sim.scenario import Broken, Cut, Scenario, play
 from asched_lab.sim.scenarios import SCENARIOS
@@ -35,7 +36,7 @@ _lives: Final = whole(1, 1_000_000)
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "chaos",
-        help="live through simulated bad days, or repeat one by its seed",
+        help=LAB_COMMANDS["chaos"],
         description="The scheduler in virtual time, and a server on which everything goes wrong.",
         epilog="scenarios: " + ", ".join(SCENARIOS),
     )

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.cli.arguments import add_plugin_flags, node_count, pod_count, seed_number
+from asched.cli.commands import LAB_COMMANDS
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.host.process import runner
 from asched.host.user_plugins.catalogue import PluginLoadError, discover
@@ -32,9 +33,7 @@ INDENT: Final = 10
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "demo", help="place thousands of pods, and watch", description=__doc__
-    )
+    parser = subparsers.add_parser("demo", help=LAB_COMMANDS["demo"], description=__doc__)
     add = parser.add_argument
     add(
         "--nodes",

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.arguments import whole
+from asched.cli.commands import LAB_COMMANDS
 from asched.cli.output import add_output_flag, plain, written
 from asched.core.model.decode import MalformedError, parse
 from asched.kube.files import file_content, write_private
@@ -50,7 +51,7 @@ TIMEOUT_S_MAX: Final = 86_400
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="decide where pods go, write it down, and have it so later, or not at all",
+        help=LAB_COMMANDS["plan"],
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

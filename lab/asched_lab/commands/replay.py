@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.arguments import add_plugin_flags
+from asched.cli.commands import LAB_COMMANDS
 from asched.cli.output import plain
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
@@ -38,7 +39,7 @@ PROGRESS_EVERY: Final = 2_000
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "replay",
-        help="repeat a recording of `run --record`, and compare the decisions",
+        help=LAB_COMMANDS["replay"],
         description="Repeat what a scheduler recorded with `asched run --record FILE`.",
         epilog="docs/replay.md tells more.",
     )

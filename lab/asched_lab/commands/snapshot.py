@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
+from asched.cli.commands import LAB_COMMANDS
 from asched.kube.session import ConnectionOptions
 from asched_lab.commands.supposed import INPUT_ERRORS, STDIN, fail
 from asched_lab.whatif.listing import snapshot_of
@@ -33,7 +34,7 @@ FORMS: Final = ("lines", "json", "yaml")
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "snapshot",
-        help="write a cluster's objects to a file, without secrets, for asched simulate",
+        help=LAB_COMMANDS["snapshot"],
         description=__doc__,
         epilog=WHAT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
