@@ -17,7 +17,7 @@ from asched.core.config.args import CheckAndHoldArgs
 from asched.core.config.validate_args import HOLD_S_MAX, PERCENT_MAX
 from asched.core.cycle import request_pods, request_status
 from asched.core.cycle.request_book import PODS_MAX, Bookings
-from asched.core.cycle.request_share import beyond_share
+from asched.core.cycle.share import why_beyond_share
 from asched.core.model.provisioning import ProvisioningRequest
 from asched.core.state.cluster import Cluster
 
@@ -66,7 +66,7 @@ def holding_promised(
     for place in places:
         sizes[place.pod_set] += place.times
     by_set = [(likes[pod_set], size) for pod_set, size in sizes.items()]
-    over = beyond_share(cluster, request.metadata.namespace, by_set, args)
+    over = why_beyond_share(cluster, request.metadata.namespace, by_set, args)
     if over:
         return request_status.LOST, over
     until_s = min(until_s, cluster.wall_clock_s + hold_s)

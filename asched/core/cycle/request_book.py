@@ -188,15 +188,13 @@ class Bookings:
                 self.house(booking, slot, slot.node)
             yield
 
-    def held_by(self, namespace: str) -> Counter[str]:
+    def held_by(self, namespace: str) -> Iterator[dict[str, int]]:
         """What the slots of a namespace amount to, pods among it: those that pods have as well,
         since they are held again once these go.
         """
-        found = Counter[str]()
         for booking in self._bookings.values():
             for pod_set, size in booking.sizes.items() if booking.namespace == namespace else ():
-                found.update(times(booking.likes[pod_set], size))
-        return found
+                yield times(booking.likes[pod_set], size)
 
     @property
     def first_end_s(self) -> float | None:

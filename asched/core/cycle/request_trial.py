@@ -36,8 +36,8 @@ from asched.core.cycle.request_pods import (
     numbered,
     terms_of,
 )
-from asched.core.cycle.request_share import beyond_share
 from asched.core.cycle.request_status import Wanted, Where
+from asched.core.cycle.share import why_beyond_share
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
 from asched.core.model.provisioning import ProvisioningRequest
@@ -78,7 +78,7 @@ def answer(
     if context.cluster.wall_clock_s >= until_s:
         why = f"no place was found within {terms.valid_s:.0f} s ({VALID_UNTIL_SECONDS})"
         return Found(request_status.failed(why, request_status.EXPIRED))
-    over = beyond_share(context.cluster, request.metadata.namespace, by_set, args)
+    over = why_beyond_share(context.cluster, request.metadata.namespace, by_set, args)
     if over:
         return _not_found(over, terms, until_s)
     if any(runner.consults(info) for info, _ in by_set):

@@ -12,7 +12,7 @@ moved it is named (`start_causes.py`), told to its pods and counted.
 A promise has the priority of the least important pod that it is made to; more important pods do
 not heed it. No start is promised that is later than horizonSeconds after the first search for its
 owner, so that a promise which is moved again and again ends. All promises to one namespace reserve
-no more than its share (`start_share.py`), and count as used against its ElasticQuota while another
+no more than its share (`share.py`), and count as used against its ElasticQuota while another
 start is looked for.
 
 Bounds  one search at a time: it knows an end of every pod, and pauses; others wait, as for want of
@@ -25,6 +25,7 @@ from math import inf
 from typing import Final
 
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.share import BEYOND_SHARE, is_beyond_share
 from asched.core.cycle.start_causes import why_moved
 from asched.core.cycle.start_keeping import (
     REPLAN_S,
@@ -36,7 +37,6 @@ from asched.core.cycle.start_keeping import (
 )
 from asched.core.cycle.start_recall import told
 from asched.core.cycle.start_search import Found, NodesMovedError, is_beyond, search
-from asched.core.cycle.start_share import BEYOND_SHARE, is_beyond_share
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PointError
 from asched.core.state.budget import OutOfTurn
