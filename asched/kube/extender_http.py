@@ -14,7 +14,7 @@ from yarl import URL
 
 from asched.core.framework.effects import AskExtender
 from asched.core.state.facts import Answer, Refused, Replied, Unknown
-from asched.kube.json_text import whole_letters
+from asched.kube.parsing import whole_letters
 from asched.kube.sockets import connect_problem
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
@@ -94,7 +94,8 @@ def first_value(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        text = whole_letters(body.decode("utf-8", "replace")).lstrip(" \t\r\n")
+        mended = whole_letters(body.decode("utf-8", "replace").encode())
+        text = mended.decode().lstrip(" \t\r\n")
     try:
         return _value_at_the_start(text)[0]
     except RecursionError:

@@ -29,8 +29,9 @@ LEVELS_MAX: Final = 128
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _UNKNOWN: Final = rb"\ufffd"
-#: By byte: the value of a hexadecimal digit, 0 for others. Halves are \ud800 and up, \udc00 and up.
-_NIBBLES: Final = np.array([int(chr(n), 16) if chr(n) in hexdigits else 0 for n in range(256)])
+#: By byte: the value of a hexadecimal digit, -1 for others. First halves are \ud800 and up, second
+#: ones \udc00 and up.
+_NIBBLES: Final = np.array([int(chr(n), 16) if chr(n) in hexdigits else -1 for n in range(256)])
 _FIRST_HALF, _SECOND_HALF = 8, 12
 #: By byte: what it does to the depth, and whether that or a string begins or ends with it.
 _STEPS: Final = np.zeros(256, dtype=np.int8)
@@ -55,15 +56,18 @@ def read(decoder: Callable[[bytes], T], data: bytes) -> T:
 
 def mended(data: bytes) -> bytes:
     """The same JSON for decoders that are stricter than Go's."""
-    return _shallow(_whole_letters(data.decode("utf-8", "replace").encode()))
+    return _shallow(whole_letters(data.decode("utf-8", "replace").encode()))
 
 
-def _whole_letters(data: bytes) -> bytes:
-    """With U+FFFD for each escaped half of a surrogate pair that has no other half."""
-    text = np.frombuffer(data.replace(rb"\\", b"__") + b"_" * 3, dtype=np.uint8)
-    places = np.flatnonzero(text[:-3] == _BACKSLASH)
+def whole_letters(data: bytes) -> bytes:
+    """JSON with U+FFFD for each escaped half of a surrogate pair that has no other half."""
+    rest = len(_UNKNOWN) - 1
+    text = np.frombuffer(data.replace(rb"\\", b"__") + b"_" * rest, dtype=np.uint8)
+    places = np.flatnonzero(text[:-rest] == _BACKSLASH)
     is_half = (text[places + 1] == ord("u")) & (text[places + 2] | 0x20 == ord("d"))
-    places = places[is_half & (_NIBBLES[text[places + 3]] >= _FIRST_HALF)]
+    is_half &= _NIBBLES[text[places + 3]] >= _FIRST_HALF
+    is_half &= (_NIBBLES[text[places + 4]] >= 0) & (_NIBBLES[text[places + 5]] >= 0)
+    places = places[is_half]
     if not len(places):
         return data
     is_first = _NIBBLES[text[places + 3]] < _SECOND_HALF

@@ -20,7 +20,7 @@ import yaml
 from asched.core.config.decode import Repeating
 from asched.core.config.problem import Path, Problem, Severity, StartStage, quoted
 from asched.core.config.scalars import UnsupportedKeyError, go_syntax, key_of, value_of
-from asched.kube.json_text import whole_letters
+from asched.kube.parsing import whole_letters
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
@@ -126,9 +126,12 @@ def _no_number(word: str) -> Any:
 
 
 def _read_json(source: Source) -> None:
+    whole = whole_letters(source.text.encode("utf-8", "surrogatepass"))
     try:
         source.document = json.loads(
-            whole_letters(source.text), object_pairs_hook=_object, parse_constant=_no_number
+            whole.decode("utf-8", "surrogatepass"),
+            object_pairs_hook=_object,
+            parse_constant=_no_number,
         )
     except json.JSONDecodeError as error:
         text = f"couldn't get version/kind; json parse error: {error.msg}"
