@@ -69,7 +69,7 @@ class Ear(Silent):
         self.parts: list[str] = []
 
     def contained(self, part: str, about: str, error: BaseException) -> None:
-        assert error.__traceback__ is not None, "a log line without a traceback helps nobody"
+        assert error.__traceback__ is not None, "a log line needs a traceback"
         self.parts.append(part)
 
 

@@ -289,7 +289,7 @@ def test_a_request_that_goes_lets_others_be_decided_for_at_once() -> None:
     play.see(a_pod("other").requests(cpu="1"))
     while not play.node_of("uid-other"):
         turns += 1
-        assert turns < 30, "others wait while each place is told of by itself"
+        assert turns < 30, "other pods wait while each place is reported by itself"
         play.turn()
     for _ in range(30):
         play.turn()

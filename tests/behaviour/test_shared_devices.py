@@ -216,7 +216,7 @@ ONE_HALF = {"koordinator.sh/gpu-core": 50}
                 asking("liar", requests={WHOLE: 1}, on="n1", annotations={INDEX: "0"}),
             ],
             2,
-            id="whole ones hide nobody's parts",
+            id="whole ones hide no parts of others",
         ),
     ],
 )

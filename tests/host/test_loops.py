@@ -128,7 +128,7 @@ async def test_pods_that_wait_for_something_else_do_not_keep_the_lease(server, t
 
 
 class ClockThatWasSet(Clock):
-    """Somebody moved the wall clock on by an hour after the start."""
+    """An administrator moved the wall clock on by an hour after the start."""
 
     def ahead_s(self):
         return 3_600.0

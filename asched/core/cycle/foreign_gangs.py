@@ -5,7 +5,7 @@ profile does not have. It is then placed by itself, as if it had named none; who
 find that out when half of a job runs and the other half waits. So the first pod of each such group
 says what is wrong and what to do.
 
-Bounds  TOLD_MAX groups are remembered, by names of NAME_MAX letters; a forgotten one is told of
+Bounds  TOLD_MAX groups are remembered, by names of NAME_MAX letters; a forgotten one is reported
         again.
 """
 

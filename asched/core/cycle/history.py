@@ -8,7 +8,7 @@ binding came off, which is what follows a chosen node for the most part, is note
 read as one of its own.
 
 Bounds  LINES_MAX lines and BYTES_MAX bytes of what they keep (the oldest go), TOLD_MAX lines of
-        one pod; whoever asks for the newest of a kind goes back NEWEST_WITHIN lines; LINKED_MAX
+        one pod; a search for the newest of a kind goes back NEWEST_WITHIN lines; LINKED_MAX
         lines are linked at a time.
 """
 

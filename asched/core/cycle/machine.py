@@ -6,7 +6,7 @@
                             run scheduling cycles, one after the other, for a bounded time
                             return the effects that came of all this
 
-It owns nobody's clock and no connection. `host/loops.py` drives it in production, simulation
+It owns no clock and no connection. `host/loops.py` drives it in production, simulation
 and replay drive it in theirs. Equal facts at equal times, to turns that end after as many cycles
 (`turn_limit.py`), give equal effects.
 

@@ -411,7 +411,7 @@ def keep(context: SchedulerContext) -> None:
 
 
 def next_s(cluster: Cluster) -> float | None:
-    """When `keep` has something to do next, by the time that turns are told."""
+    """When `keep` has something to do next, by the time of turns."""
     first_end_s = cluster.singleton(Bookings).first_end_s
     return None if first_end_s is None else first_end_s - cluster.wall_ahead_s
 

@@ -103,7 +103,7 @@ class Requests:
         self._cursor = -2
         self._served: Mapping[str, CheckAndHoldArgs] = {}
         self._tries: list[tuple[float, int, str]] = []
-        #: those whose time has come, new ones and those tried in vain, by namespace
+        #: those whose time has come, new ones and those that found no place before, by namespace
         self._new: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._vain: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._new_in_a_row = 0

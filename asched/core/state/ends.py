@@ -11,7 +11,7 @@ The earliest hard end counts. Soft ends count only where an administrator says s
 then only without a hard one, in the order of the table. A pod that has not started yet is taken to
 start START_S from now, for UNSTARTED_S.
 
-Whoever owns a pod may write most of this, so an end is believed once: the first that was read of a
+A pod's owner may write most of this, so an end is believed once: the first that was read of a
 running pod counts, later ones only if they are earlier, and a pod that runs on after it (after a
 hard one, LATE_S longer) is not known to end any more.
 

@@ -1,6 +1,6 @@
 """What is left of each node's devices.
 
-Whoever owns a pod may write its annotations at any time. So a pod's devices are those that were
+A pod's owner may write its annotations at any time. So a pod's devices are those that were
 reserved for it here or, of pods that this process did not bind, those that its annotations named
 when they were first read; they count with the amounts that the pod's own spec asks for. Later
 changes of the annotations count for nothing. A pod whose annotations name other numbers of devices

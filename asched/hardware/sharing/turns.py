@@ -2,7 +2,7 @@
 
     lock   an annotation of the node that names time and pod; we set it, the plugin takes it away.
            It is in the way of others while it is younger than GIVEN_UP_S and its pod is there.
-    phase  the plugin serves the pod that was told first: the next is told once it is served. Only
+    phase  the plugin serves the pod that was marked first, then the next one is marked. Only
            pods that ask for such devices are waited for, once each, from when they were bound (or
            first seen so) until GIVEN_UP_S later: what their owners write afterwards counts for
            nothing.

@@ -193,7 +193,7 @@ class Catalogue:
 
     @property
     def contents(self) -> tuple[tuple[str, str, str], ...]:
-        """As `edition`, sorted; a file is told by a digest of its content, not by its path."""
+        """As `edition`, sorted; a file is known by a digest of its content, not by its path."""
         return tuple(
             sorted(
                 (name, origin, module.rpartition("_")[2])

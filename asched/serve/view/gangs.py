@@ -1,6 +1,6 @@
 """Gangs: which of them wait, and one in full: what it lacks, and its pods.
 
-Bounds  GANGS_MAX gangs, MEMBERS_MAX pods of one are told, with how many there are. Linear in the
+Bounds  GANGS_MAX gangs, MEMBERS_MAX pods of one are shown, with how many there are. Linear in the
         groups, in slices.
 """
 

@@ -1,6 +1,6 @@
 """Room that is held for pods to come, as a pod that waits sees it.
 
-Bounds  OWNERS_MAX requests are told, those with the most places. Linear in the bookings.
+Bounds  OWNERS_MAX requests are shown, those with the most places. Linear in the bookings.
 """
 
 from heapq import nlargest

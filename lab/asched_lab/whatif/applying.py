@@ -199,7 +199,7 @@ class Applying:
             try:
                 return {"apiVersion": "v1", "kind": "Pod", **await self._ask("read", ref)}
             except NotFound:
-                raise NoPlanError(f"pod {ref.name} was deleted by somebody else") from None
+                raise NoPlanError(f"pod {ref.name} was deleted by another client") from None
 
     async def _ask(self, verb: str, ref: Ref, body: Any = None) -> Json:
         """Create, read, patch or delete an object; the one that is answered. A list of steps is a

@@ -13,7 +13,7 @@ from tests.core.cycle.playbook import Play
 
 
 class Scene:
-    """Nobody is tried; looks alone."""
+    """No pod is tried; dry runs alone."""
 
     def __init__(self, *nodes: NodeBuilder, plugins: Any = ()) -> None:
         self.play = Play(*(nodes or (a_node("n1").allocatable(cpu="2"),)), plugins=plugins)
@@ -41,7 +41,7 @@ def wants(cpu: str = "2", name: str = "web") -> PodBuilder:
 
 
 class Leaving(Scene):
-    """Pods leave nodes, and those who wait are asked whether that may help them."""
+    """Pods leave nodes, and pods that wait are asked whether that may help them."""
 
     def rests(self, pod: PodBuilder, *rejectors: str, **fields: Any) -> QueuedPod:
         built = pod.spec(schedulerName="default-scheduler").build()

@@ -161,7 +161,7 @@ def test_who_may_have_seen_the_places_taken_hears_that_they_are_free(
     run(tell_freed(scene.context, group))
     assert sorted(moves) == (["n0"] if was_seen else []), "of equals one, whatever their nodes"
     run(tell_freed(scene.context, group))
-    assert len(moves) == (1 if was_seen else 0), "they are told once"
+    assert len(moves) == (1 if was_seen else 0), "it is reported once"
 
 
 def test_a_pause_while_places_are_given_back_counts_as_well() -> None:

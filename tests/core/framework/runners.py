@@ -47,7 +47,7 @@ class Binder(BindPlugin):
 
 
 class Table:
-    """`keeps` and `points` are None where nobody filters or gives points; `words` of refusals."""
+    """`keeps` and `points` are None without filters or points; `words` of refusals."""
 
     has_preempt = False
 

@@ -14,7 +14,7 @@ RULES = Rules("me", lease_s=15.0, renew_s=10.0, retry_s=2.0)
 
 
 class World:
-    """One lease, its API server, and a clock that jumps to whoever wakes next."""
+    """One lease, its API server, and a clock that jumps to the next one that wakes."""
 
     def __init__(self) -> None:
         self.lease = None
@@ -57,7 +57,7 @@ class World:
         }
 
     def run(self, candidates, until_s):
-        """Wake candidates in turn; gives (time, who) of every moment somebody begins to lead."""
+        """Wake candidates in turn; gives (time, name) of each beginning leadership."""
         waits = dict.fromkeys(candidates, self.now_s)
         began = []
         while waits:

@@ -14,7 +14,7 @@ from asched.core.state.nominated import Nominator
 
 
 class Turns:
-    """Every namespace in its turn; within one, whoever came first."""
+    """Every namespace in its turn; within one, the pod that came first."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[QueuedPod]] = {}

@@ -1,4 +1,4 @@
-"""`asched snapshot`: a cluster's file, by the rights of whoever asks."""
+"""`asched snapshot`: a cluster's file, by the rights of the user who asks."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""What a pod that waits is told of room that is held."""
+"""What a page says to a pod that waits of room that is held."""
 
 from asched.cli.explain import explanation
 from asched.serve.view.holds import OWNERS_MAX, holds_for
