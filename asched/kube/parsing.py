@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from asched.core.model.decode import MalformedError, parse, reason_of
+from asched.core.model.decode import MalformedError, parse
 
 T = TypeVar("T")
 
@@ -44,13 +44,11 @@ _MARKS[_QUOTE] = True
 def read(decoder: Callable[[bytes], T], data: bytes) -> T:
     """Decode JSON that a server sent, mended if need be. Raises MalformedError."""
     try:
-        return decoder(data)
-    except MemoryError:
-        raise
-    except Exception as error:
+        return parse(decoder, data)
+    except MalformedError:
         fixed = mended(data)
         if fixed == data:
-            raise MalformedError(reason_of(error)) from error
+            raise
     return parse(decoder, fixed)
 
 

@@ -33,10 +33,10 @@ def parse(decoder: Callable[[S], T], source: S) -> T:
     except MemoryError:
         raise
     except Exception as error:
-        raise MalformedError(reason_of(error)) from error
+        raise MalformedError(_reason_of(error)) from error
 
 
-def reason_of(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """Why a decoder failed, in one line."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
