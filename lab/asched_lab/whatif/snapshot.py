@@ -1,7 +1,7 @@
 """A cluster's objects at one moment, as far as a scheduler reads them, and the file they are in.
 
     live cluster (`listing.py`) ─┐
-    file of `asched snapshot`        ├─> Snapshot ──write──> JSON lines or a List, gzipped or not
+    file of `asched snapshot`   ├─> Snapshot ──write──> JSON lines or a List, gzipped or not
     `kubectl get ... -o json`   ─┘
 
 What is kept of an object is what the scheduler's record of its kind has: commands, environments,
