@@ -81,7 +81,7 @@ class Ends:
 
     def of(self, info: PodInfo, now_s: float) -> End | None:
         """When a pod ends if it runs, or starts now; None if that is not known."""
-        if not info.node_name:
+        if not info.pod.spec.node_name:  # not bound: it may be on a node for an attempt only
             return self._end(info, now_s + START_S)
         uid = info.pod.uid
         started_s = _seconds(info.pod.status.start_time)

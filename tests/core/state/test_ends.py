@@ -31,7 +31,7 @@ BEGAN_S = NOW_S - 50
 
 
 def placed(cluster: Cluster, pod: PodBuilder, **status: Any) -> PodInfo:
-    info = cluster.classes.info_of(pod.status(**status).build())
+    info = cluster.classes.info_of(pod.spec(nodeName="n1").status(**status).build())
     info.node_name = "n1"
     return info
 
