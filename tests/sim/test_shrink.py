@@ -86,12 +86,10 @@ def test_a_cut_life_of_a_scenario_is_repeated_by_its_cut(monkeypatch: pytest.Mon
     assert again.value.findings == small.findings
 
 
-def test_whatever_is_raised_in_a_life_names_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_a_run_names_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     def ill(*_: object, **__: object) -> None:
         raise RuntimeError("the queue is ill")
 
     monkeypatch.setattr(SchedulingQueue, "move", ill)
-    with pytest.raises(
-        Broken, match="scenario RollingDrain, seed 0: RuntimeError: the queue is ill"
-    ):
+    with pytest.raises(Broken, match=r"scenario RollingDrain, seed 0: .*the queue is ill"):
         play(SCENARIOS["RollingDrain"], 0)

@@ -57,7 +57,7 @@ CLAIM: dict[str, Any] = {
             "allocationTimestamp": "2026-01-01T00:00:00Z",
         },
         "reservedFor": [{"resource": "pods", "name": "p", "uid": "pu"}],
-        "devices": [{"driver": "d.com", "pool": "p", "device": "g", "data": {"any": "thing"}}],
+        "devices": [{"driver": "d.com", "pool": "p", "device": "g"}],
     },
 }
 SLICE: dict[str, Any] = {
