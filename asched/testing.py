@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config.v1 import API_VERSION, KIND
-from asched.core.cycle.observer import Silent
+from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import (
     Bind,
     CallPlugin,
@@ -140,7 +140,7 @@ class Outcome:
 
 
 @dataclass
-class World(Silent):
+class World(SilentObserver):
     """A cluster under test. `effects` and `events` are everything asked of the API so far;
     `raised` holds (plugin, point, exception) of plugins that failed.
     """

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from asched.cli.arguments import add_plugin_flags
-from asched.cli.config_parts import NoConfigurationError, Part, parts
+from asched.cli.config_parts import ConfigPart, NoConfigurationError, parts
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(
-    command: str, name: str, part: Part, loaded: LoadedConfig, *, is_first: bool, form: str
+    command: str, name: str, part: ConfigPart, loaded: LoadedConfig, *, is_first: bool, form: str
 ) -> None:
     if command != "migrate":
         _say([f"warning: {line}" for line in loaded.warnings])

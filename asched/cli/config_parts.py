@@ -20,7 +20,7 @@ LIST: Final = "List"
 POLICY: Final = "Policy"
 
 
-class Part(msgspec.Struct, frozen=True):
+class ConfigPart(msgspec.Struct, frozen=True):
     """One configuration; `where` says which one of the file, empty for the whole file."""
 
     text: str
@@ -31,20 +31,20 @@ class NoConfigurationError(Exception):
     """Manifests without a configuration in them: one line."""
 
 
-def parts(text: str) -> list[Part]:
+def parts(text: str) -> list[ConfigPart]:
     """The configurations in a text, at least one; raises NoConfigurationError.
 
     A text that is no YAML is returned whole, for its reader to say what is wrong with it.
     """
     if text.lstrip().startswith("{"):
-        return [Part(text)]
+        return [ConfigPart(text)]
     try:
         nodes = [node for node in parse(_composed, text) if node]
     except MalformedError:
-        return [Part(text)]
+        return [ConfigPart(text)]
     kinds = [_field(node, "kind") for node in nodes]
     if len(nodes) < 2 and not {CONFIG_MAP, LIST} & set(kinds):
-        return [Part(text)]
+        return [ConfigPart(text)]
     found = [part for node in nodes for part in _of_document(node, text)]
     if not found:
         listed = ", ".join(dict.fromkeys(kind or "no kind" for kind in kinds))
@@ -56,7 +56,7 @@ def _composed(text: str) -> list[yaml.Node]:
     return list(yaml.compose_all(text, Loader=yaml.SafeLoader))
 
 
-def _of_document(node: yaml.Node, text: str) -> Iterator[Part]:
+def _of_document(node: yaml.Node, text: str) -> Iterator[ConfigPart]:
     kind = _field(node, "kind")
     if kind == LIST:
         items = _value(node, "items")
@@ -65,12 +65,12 @@ def _of_document(node: yaml.Node, text: str) -> Iterator[Part]:
     elif kind == CONFIG_MAP:
         yield from _of_config_map(node, text)
     elif _is_configuration(node):
-        yield Part(
+        yield ConfigPart(
             _in_place(text, node.start_mark.line, node.end_mark), f"{kind} of line {_line(node)}"
         )
 
 
-def _of_config_map(node: yaml.Node, text: str) -> Iterator[Part]:
+def _of_config_map(node: yaml.Node, text: str) -> Iterator[ConfigPart]:
     metadata, data = _value(node, "metadata"), _value(node, "data")
     name = _field(metadata, "name")
     for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
@@ -85,7 +85,7 @@ def _of_config_map(node: yaml.Node, text: str) -> Iterator[Part]:
             continue
         is_block = value.style == "|"
         where = f"{CONFIG_MAP} {name}, {key.value}"
-        yield Part(_block(text, value) if is_block else value.value, where)
+        yield ConfigPart(_block(text, value) if is_block else value.value, where)
 
 
 def _block(text: str, value: yaml.ScalarNode) -> str:

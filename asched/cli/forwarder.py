@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from asched.cli.pages import PageError
-from asched.cli.sources import Source, told
+from asched.cli.sources import ClusterSource, told
 from asched.kube.transport import Reply
 
 HOST: Final = "127.0.0.1"
@@ -44,7 +44,7 @@ AGAIN_S: Final = 0.2
 class Forwarder:
     """`start`, then `close`; the source is its owner's to close."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ClusterSource) -> None:
         self._source = source
         self._secret = secrets.token_urlsafe(18)
         self._runner: web.ServerRunner | None = None

@@ -84,7 +84,7 @@ class _LeaseSpec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
 
 
-class _Lease(msgspec.Struct):
+class _LeaseHolder(msgspec.Struct):
     spec: _LeaseSpec
 
 
@@ -203,7 +203,7 @@ async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
     what, within = f"lease {namespace}/{lease}", quoted(namespace)
     path = f"/apis/coordination.k8s.io/v1/namespaces/{within}/leases/{quoted(lease)}"
     try:
-        found = await _get(session, path, f"read {what}", _Lease)
+        found = await _get(session, path, f"read {what}", _LeaseHolder)
     except NotFound:
         return await _only_one(session, namespace, what)
     holder = found.spec.holder_identity or ""

@@ -18,7 +18,7 @@ from asched.core.config import text
 from asched.host.assemble import BUILD_ERRORS
 from asched.host.configuration import policy_configmap
 from asched.host.configuration.file import ConfigError, UnreadableFileError
-from asched.host.configuration.reload import Wanted
+from asched.host.configuration.reload import DesiredSetup
 from asched.host.loops import CannotStartError
 from asched.host.process import Plan, RecordPlan, run_process
 from asched.host.user_plugins.catalogue import PluginLoadError, discover, plugin_files
@@ -89,12 +89,12 @@ def plan_of(options: RunOptions) -> Plan:
     exposition = run_config.exposition(options)
     policy_text = _policy_text(options)
 
-    def read() -> tuple[Wanted, Sequence[str]]:
+    def read() -> tuple[DesiredSetup, Sequence[str]]:
         plugins = discover(options.plugin, options.plugin_dir)
         loaded = run_config.load(options, plugins.known, policy_text, enabled=plugins.given)
         qps, burst = run_config.rate(options, loaded)
         warnings = (*loaded.warnings, *run_config.status_warnings(options, loaded))
-        return Wanted(loaded.configuration, plugins, qps, burst), warnings
+        return DesiredSetup(loaded.configuration, plugins, qps, burst), warnings
 
     wanted, warnings = read()
     own = run_config.lease_warnings(wanted.configuration)

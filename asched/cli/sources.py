@@ -29,7 +29,7 @@ nonResourceURLs /ui/ and /debug/asched/*; its own certificate proves nothing, so
 """
 
 
-class Source(Protocol):
+class ClusterSource(Protocol):
     async def page(self, path: str) -> Reply:
         """Raises PageError if nobody answers."""
 
@@ -66,7 +66,7 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
     add_token_flags(parser)
 
 
-async def open_source(args: argparse.Namespace) -> Source:
+async def open_source(args: argparse.Namespace) -> ClusterSource:
     """Raises PageError."""
     if args.server:
         return Named(args)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
-from asched.cli.sources import HOW, Source, add_source_flags, open_source, told
+from asched.cli.sources import HOW, ClusterSource, add_source_flags, open_source, told
 from asched.cli.top_text import screen
 from asched.host.process import runner
 
@@ -83,12 +83,12 @@ async def _top(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _view(source: Source) -> dict[str, Any]:
+async def _view(source: ClusterSource) -> dict[str, Any]:
     return told(await source.page(VIEW), "live view", lambda view: printed(view, "wide"))
 
 
 async def _views(
-    args: argparse.Namespace, source: Source
+    args: argparse.Namespace, source: ClusterSource
 ) -> AsyncIterator[tuple[dict[str, Any], str]]:
     """(what was told last, why there is nothing newer). The first one has to come."""
     view = await _view(source)
@@ -116,7 +116,7 @@ def _is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-async def _live(args: argparse.Namespace, source: Source) -> None:
+async def _live(args: argparse.Namespace, source: ClusterSource) -> None:
     """Draw on the other screen of the terminal, which gives the first one back at the end."""
     ended = asyncio.Event()
     with _keys(ended), _other_screen():
@@ -132,7 +132,7 @@ async def _live(args: argparse.Namespace, source: Source) -> None:
             await asyncio.gather(drawing, waiting, return_exceptions=True)
 
 
-async def _draw(args: argparse.Namespace, source: Source) -> None:
+async def _draw(args: argparse.Namespace, source: ClusterSource) -> None:
     async for view, trouble in _views(args, source):
         _paint(args, view, trouble)
 

@@ -40,7 +40,7 @@ from asched.kube.dispatch import Dispatcher
 from asched.kube.files import file_content
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.serve.door import Door, Limits, connections_max
-from asched.serve.extender import NAMES_BYTES_MAX, Opinion, SchedulerContext
+from asched.serve.extender import NAMES_BYTES_MAX, ExtenderService, Opinion
 from asched.serve.listening import listen
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates
@@ -87,7 +87,7 @@ async def advise(plan: AdvisingPlan, started: "asyncio.Future[int] | None" = Non
 async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[Door, int]:
     options = plan.serving
     # One kube-scheduler asks, with a connection for each pod that it binds.
-    door = Door(SchedulerContext(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
+    door = Door(ExtenderService(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
     cure = "choose another --port"
     return door, door.open(await listen(options.bind_address, options.secure_port, cure=cure))
 

@@ -16,9 +16,9 @@ from asched.core.config.construct import in_order_of_use
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.look import Looks
+from asched.core.cycle.look import DryRuns
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
-from asched.core.cycle.observer import Observer, Silent
+from asched.core.cycle.observer import Observer, SilentObserver
 from asched.core.cycle.orders import Reconfigured
 from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
@@ -33,7 +33,7 @@ from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
 from asched.core.queue import guarded_key
 from asched.core.queue.active import MakeQueue
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.guarded_queue import Guarded
 from asched.core.queue.lane import PodHeap
@@ -102,13 +102,13 @@ def build_machine(
     bindings_max: int = BINDINGS_MAX,
 ) -> Machine:
     """The machine around the runners. `counter_s` measures durations, it never decides."""
-    observer = observer or Silent()
+    observer = observer or SilentObserver()
     parts.cluster.singleton(PluginReports).observer = observer
-    looks = Looks()
+    looks = DryRuns()
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,
-        backoff=Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
+        backoff=BackoffTimes(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
         max_in_unschedulable_s=max_in_unschedulable_s,
         observer=observer,
         counter_s=counter_s,
@@ -141,7 +141,7 @@ def reconfigured(
     return Reconfigured(
         runners,
         queue_profiles(runners, observer),
-        Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
+        BackoffTimes(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
         group_rules(configuration, runners),
         text.deciding(configuration),
         tuple(sorted(edition)),
@@ -191,12 +191,12 @@ def queue_profiles(
     """What the queue needs to know of the profiles: data, no plugin by name."""
     return {
         name: QueueProfile(
-            sort_key=sort_key_of(runner.profile.queue_sort, observer or Silent()),
+            sort_key=sort_key_of(runner.profile.queue_sort, observer or SilentObserver()),
             registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,
             blame=partial(second_look.blamed, runner),
-            active_queue=active_queue_of(runner.profile.queue_sort, observer or Silent()),
+            active_queue=active_queue_of(runner.profile.queue_sort, observer or SilentObserver()),
         )
         for name, runner in runners.items()
     }

@@ -26,9 +26,9 @@ from asched.core.leader.election import (
     Act,
     CreateLease,
     Election,
+    LeaseTimes,
     Lost,
     Read,
-    Rules,
     Wait,
     WriteLease,
 )
@@ -67,7 +67,7 @@ def identity() -> str:
 class Stand(msgspec.Struct, frozen=True):
     """What is stood for: a lease, by its rules. `component` is named in events."""
 
-    rules: Rules
+    rules: LeaseTimes
     namespace: str
     name: str
     component: str
@@ -274,7 +274,7 @@ class Campaign:
             log.info("The event was not sent", extra={"v": 2, "err": error})
 
 
-class Candidate:
+class LeaderCandidate:
     """Leads as `loops.Leadership` asks, on the loop that decides; `session` writes the lease.
 
     `lease_thread.py` leads beside that loop.

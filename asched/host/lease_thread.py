@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
-from asched.host.election import Candidate, Stand
+from asched.host.election import LeaderCandidate, Stand
 from asched.kube.clock import Clock
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, Session, connect
@@ -53,7 +53,7 @@ def end_process() -> None:
     os._exit(EXIT_STATUS)
 
 
-class LeaseThread(Candidate):
+class LeaseThread(LeaderCandidate):
     """Leads beside the loop that decides. Build it on that loop.
 
     `session` is that loop's own, for handing the lease on at an orderly end; `options` are for the

@@ -32,11 +32,11 @@ from asched.host.plugin_calls import PluginCalls
 from asched.kube.clock import Clock
 from asched.kube.dispatch import Dispatcher
 from asched.kube.errors import ClientError, HistoryChanged
-from asched.kube.hearing import DeafError, Hearing, StartOverError
+from asched.kube.hearing import DeafError, ReflectorWatchdog, StartOverError
 from asched.kube.history import History
 from asched.kube.inbox import Inbox, Listener
 from asched.kube.originals import Originals
-from asched.kube.pace import Company, ReflectorOptions
+from asched.kube.pace import ListPacer, ReflectorOptions
 from asched.kube.polling import Poller
 from asched.kube.session import Session
 from asched.kube.tasks import Tasks
@@ -95,8 +95,8 @@ class Scheduler:
         self._listeners = listeners or {}
         self.reflectors: dict[Kind, Reflector] = {}
         self._pollers: dict[Kind, Poller] = {}
-        self.hearing = Hearing(self.reflectors, self.clock.awake_s)
-        self.history, self._company = History(session.general), Company(self.clock.awake_s)
+        self.hearing = ReflectorWatchdog(self.reflectors, self.clock.awake_s)
+        self.history, self._company = History(session.general), ListPacer(self.clock.awake_s)
         self._memory = memory or own_process()
         self._collector: Collector
         self._rng = rng or random.Random()

@@ -26,10 +26,10 @@ from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import Runner
-from asched.core.leader.election import Rules
+from asched.core.leader.election import LeaseTimes
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.configuration.reload import Reloader, Wanted
+from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.debugger import Debugger
 from asched.host.election import Stand, identity
 from asched.host.ending import AskedToEndError, Ending
@@ -89,7 +89,7 @@ class Plan(msgspec.Struct, frozen=True):
     plugins: Catalogue = msgspec.field(default_factory=Catalogue)
     serving: ServingPlan = msgspec.field(default_factory=ServingPlan)
     #: Reads configuration and plugins anew; None if there is nothing to be read.
-    reload: Callable[[], Wanted] | None = None
+    reload: Callable[[], DesiredSetup] | None = None
     #: The files it would read just now.
     files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
@@ -102,10 +102,10 @@ class Plan(msgspec.Struct, frozen=True):
     version: Callable[[], str] = str
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> DesiredSetup:
         """The part of it that a reload may change."""
         qps, burst = self.connection.qps, self.connection.burst
-        return Wanted(self.configuration, self.plugins, qps, burst)
+        return DesiredSetup(self.configuration, self.plugins, qps, burst)
 
 
 def run_process(plan: Plan) -> int:
@@ -304,7 +304,7 @@ async def _run(
 
 
 async def measured_runners(
-    wanted: Wanted, chain: ExtenderChain | None, parts: Parts, metrics: Metrics
+    wanted: DesiredSetup, chain: ExtenderChain | None, parts: Parts, metrics: Metrics
 ) -> dict[str, Runner]:
     """The runners of a configuration, each with its meter. Raises BUILD_ERRORS."""
     plugins = wanted.plugins
@@ -341,7 +341,7 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread 
     election = plan.configuration.leader_election
     if not election.leader_elect:
         return None
-    rules = Rules(
+    rules = LeaseTimes(
         identity(),
         election.lease_duration_s,
         election.renew_deadline_s,

@@ -21,14 +21,14 @@ from asched.serve.figures import Figures
 from asched.serve.health import PING, Check, Health
 from asched.serve.inspection import Inspection
 from asched.serve.options import ServingPlan
-from asched.serve.pages import Asked, Page
+from asched.serve.pages import Page, PageRequest
 from asched.serve.routes import Routes
 from asched.serve.telemetry.log import loop_failed
 from asched.serve.telemetry.metrics import Metrics
-from asched.serve.turns import Turns
+from asched.serve.turns import FairSelector
 from asched.serve.view.live import LiveView
 
-Pages = Callable[[Asked], Coroutine[Any, Any, Page]]
+Pages = Callable[[PageRequest], Coroutine[Any, Any, Page]]
 #: Its requests have 5 s to end.
 STOP_S: Final = 7.0
 
@@ -121,16 +121,18 @@ class Serving:
     # --- in the thread ---------------------------------------------------------------------------
 
     def _run(self, pages: Pages, listening: Sequence[socket.socket]) -> None:
-        turns = Turns()
+        turns = FairSelector()
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(turns)) as runner:
             runner.run(self._serve(pages, listening, turns))
 
-    async def _serve(self, pages: Pages, listening: Sequence[socket.socket], turns: Turns) -> None:
+    async def _serve(
+        self, pages: Pages, listening: Sequence[socket.socket], turns: FairSelector
+    ) -> None:
         here, stop = asyncio.get_running_loop(), asyncio.Event()
         here.set_exception_handler(loop_failed)
         here.set_default_executor(Unawaited())
 
-        async def from_home(asked: Asked) -> Page:
+        async def from_home(asked: PageRequest) -> Page:
             made = asyncio.run_coroutine_threadsafe(pages(asked), self._home)
             return await asyncio.wrap_future(made)
 

@@ -18,7 +18,7 @@ import msgspec
 from asched.core.model.decode import MalformedError
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectMeta, Record
-from asched.kube.errors import ProtocolBroken, Status, read_status
+from asched.kube.errors import ApiStatus, ProtocolBroken, read_status
 from asched.kube.originals import Originals
 from asched.kube.parsing import read
 
@@ -34,17 +34,17 @@ BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
 
 
-class Sight(NamedTuple):
+class WatchLine(NamedTuple):
     """One line of a watch. `obj` is None if malformed or a bookmark; `status` only for ERROR."""
 
     type: str
     obj: Record | None
     version: str
     annotations: dict[str, str] | None = None
-    status: Status | None = None
+    status: ApiStatus | None = None
 
 
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """One page of a list."""
 
     objects: list[Record]
@@ -135,7 +135,7 @@ class KindCodec:
         everywhere = self._all_originals
         return everywhere if everywhere is not None and everywhere.wants(self.kind) else None
 
-    def page(self, body: bytes) -> Page:
+    def page(self, body: bytes) -> ListPage:
         """One page of a list. Raises ProtocolBroken if it is no list at all."""
         if self._originals is not None:
             return self._page_object_by_object(body)
@@ -143,17 +143,17 @@ class KindCodec:
             page = read(self._pages.decode, body)
         except MalformedError:
             return self._page_object_by_object(body)
-        return Page(
+        return ListPage(
             page.items or [], page.metadata.resource_version, page.metadata.continue_token, 0
         )
 
-    def _page_object_by_object(self, body: bytes) -> Page:
+    def _page_object_by_object(self, body: bytes) -> ListPage:
         try:
             page = read(_raw_lists.decode, body)
         except MalformedError as error:
             raise ProtocolBroken(f"the list of {self.kind.plural} is malformed: {error}") from error
         before = self.malformed_count
-        return Page(
+        return ListPage(
             self._one_by_one(page.items or ()),
             page.metadata.resource_version,
             page.metadata.continue_token,
@@ -186,7 +186,7 @@ class KindCodec:
                 self._originals.keep(self.kind, obj, content)
         return objects
 
-    def sights(self, lines: list[bytes]) -> Iterator[Sight]:
+    def sights(self, lines: list[bytes]) -> Iterator[WatchLine]:
         """Whole lines of a watch, in order. Raises ProtocolBroken at one that is no watch event."""
         decode = self._events.decode
         originals = self._originals
@@ -203,13 +203,13 @@ class KindCodec:
                 continue
             meta = event.object.metadata
             if event.type == BOOKMARK:
-                yield Sight(BOOKMARK, None, meta.resource_version, meta.annotations)
+                yield WatchLine(BOOKMARK, None, meta.resource_version, meta.annotations)
             else:
                 if originals is not None and event.type != DELETED:
                     originals.keep(self.kind, event.object, line, is_line=True)
-                yield Sight(event.type, event.object, meta.resource_version)
+                yield WatchLine(event.type, event.object, meta.resource_version)
 
-    def _open_envelope(self, line: bytes, error: MalformedError | None) -> Sight:
+    def _open_envelope(self, line: bytes, error: MalformedError | None) -> WatchLine:
         try:
             envelope = read(_envelopes.decode, line)
         except MalformedError as broken:
@@ -218,10 +218,10 @@ class KindCodec:
             ) from broken
         content = bytes(envelope.object)
         if envelope.type == ERROR:
-            status = read_status(content) or Status(
+            status = read_status(content) or ApiStatus(
                 message=content[:200].decode("utf-8", "replace")
             )
-            return Sight(ERROR, None, "", status=status)
+            return WatchLine(ERROR, None, "", status=status)
         if envelope.type == BOOKMARK:  # mandatory fields of its kind may be missing
             try:
                 bookmark = read(_bookmarks.decode, content).metadata
@@ -229,10 +229,10 @@ class KindCodec:
                 raise ProtocolBroken(
                     f"a bookmark of the watch of {self.kind.plural} is malformed: {broken}"
                 ) from broken
-            return Sight(BOOKMARK, None, bookmark.resource_version, bookmark.annotations)
+            return WatchLine(BOOKMARK, None, bookmark.resource_version, bookmark.annotations)
         head = self._report(content, error or MalformedError("unknown"))
         gone = _minimal(self.kind, head) if envelope.type == DELETED else None
-        return Sight(envelope.type, gone, head.resource_version)
+        return WatchLine(envelope.type, gone, head.resource_version)
 
     def _report(self, content: bytes, error: MalformedError) -> ObjectMeta:
         """Count a malformed object, name it if it is new, and return what is known of it."""
@@ -271,7 +271,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def is_initial_end(sight: Sight) -> bool:
+def is_initial_end(sight: WatchLine) -> bool:
     """The initial events of a streaming list are complete with this bookmark."""
     return (sight.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 

@@ -44,7 +44,7 @@ IN_CLUSTER_VARIABLE: Final = HOST_VARIABLE
 _SCHEMES: Final = {"http": 80, "https": 443}
 
 
-class Source(msgspec.Struct, frozen=True):
+class CredentialSource(msgspec.Struct, frozen=True):
     """Which configuration to load; empty strings are "not given"."""
 
     kubeconfig: str = ""
@@ -187,14 +187,14 @@ class Credentials:
             await asyncio.wait({self._renewal})
 
 
-async def load_credentials(source: Source) -> Credentials:
+async def load_credentials(source: CredentialSource) -> Credentials:
     """Find and read the configuration. Raises ConnectError with one line for the user."""
     credentials = Credentials(lambda: _find(source))
     await credentials.renew()
     return credentials
 
 
-def _find(source: Source) -> Login:
+def _find(source: CredentialSource) -> Login:
     paths = _kubeconfigs(source.kubeconfig)
     if paths:
         login = read_kubeconfigs(paths, source.context)

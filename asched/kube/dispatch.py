@@ -27,7 +27,7 @@ from asched.kube.courtesy import FIRST_LANES, limit_of, share_from_s
 from asched.kube.errors import TransportError, read_status
 from asched.kube.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.kube.extenders import Extenders
-from asched.kube.lanes import QUEUE_MAX, Job, LaneState, StatusQueue, given_up, not_done
+from asched.kube.lanes import QUEUE_MAX, LaneState, QueuedWrite, StatusQueue, given_up, not_done
 from asched.kube.rate import Rates
 from asched.kube.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
 from asched.kube.session import Session
@@ -90,9 +90,9 @@ class Dispatcher:
         assert isinstance(statuses, StatusQueue)
         self._statuses = statuses
         #: Bindings of pods whose status is just being patched; they start when that is over.
-        self._held: dict[str, Job] = {}
+        self._held: dict[str, QueuedWrite] = {}
         #: Jobs that wait for their next attempt.
-        self._delayed: dict[Job, asyncio.TimerHandle] = {}
+        self._delayed: dict[QueuedWrite, asyncio.TimerHandle] = {}
         own = session.options
         self.rates = Rates(own.qps, own.burst, self._loop.time, self._pump)
         self._group: asyncio.TaskGroup | None = None
@@ -111,7 +111,7 @@ class Dispatcher:
             self._answer((effect.id,), not_done(effect, "shutting down"))
             return
         state = self._lanes[effect.lane]
-        job = Job(effect.lane, effect, self._loop.time(), (effect.id,))
+        job = QueuedWrite(effect.lane, effect, self._loop.time(), (effect.id,))
         if isinstance(effect, EmitEvent):
             job.event = self._recorder.record(effect)
             if job.event is None:
@@ -182,7 +182,7 @@ class Dispatcher:
 
     # --- queues ---------------------------------------------------------------------------------
 
-    def _enqueue(self, state: LaneState, job: Job) -> None:
+    def _enqueue(self, state: LaneState, job: QueuedWrite) -> None:
         while state.queue.is_full:
             state.dropped_count += 1
             if state.lane not in COURTESY_LANES:
@@ -242,7 +242,7 @@ class Dispatcher:
             return 0.0
         return self.rates.of(is_event=lane is Lane.EVENT).take()
 
-    def _hold(self, state: LaneState, job: Job, uid: str) -> bool:
+    def _hold(self, state: LaneState, job: QueuedWrite, uid: str) -> bool:
         """A status patch that landed after the binding would undo its condition: it goes first."""
         if uid in self._held or not self._statuses.is_under_way(uid):
             return False
@@ -250,7 +250,7 @@ class Dispatcher:
         state.delayed_count += 1
         return True
 
-    def _status_done(self, job: Job) -> None:
+    def _status_done(self, job: QueuedWrite) -> None:
         """A pod's patch is over: what waited for it goes on."""
         self._statuses.done(job)
         held = self._held.pop(job.key[0], None)
@@ -272,7 +272,7 @@ class Dispatcher:
 
     # --- one attempt ------------------------------------------------------------------------------
 
-    async def _perform(self, state: LaneState, job: Job) -> None:
+    async def _perform(self, state: LaneState, job: QueuedWrite) -> None:
         """One attempt and what follows from it."""
         is_over = True
         try:
@@ -307,7 +307,7 @@ class Dispatcher:
                 self._idle.set()
             self._pump()
 
-    async def _attempt(self, job: Job) -> Outcome | Answer:
+    async def _attempt(self, job: QueuedWrite) -> Outcome | Answer:
         """Send the request; what a plugin made that none can be written of is refused here."""
         try:
             event = job.event
@@ -332,7 +332,7 @@ class Dispatcher:
             return Refused(effect.id, 0, "no extenders are configured")
         return await self._extenders.ask(effect)
 
-    def _repair_event(self, job: Job, outcome: Outcome) -> bool:
+    def _repair_event(self, job: QueuedWrite, outcome: Outcome) -> bool:
         """A series whose event has gone is created anew; one that exists after all is patched."""
         write = job.event
         if write is None or not isinstance(outcome, Reply):
@@ -347,7 +347,7 @@ class Dispatcher:
                 return True
         return False
 
-    def _postpone(self, state: LaneState, job: Job, again: Again) -> None:
+    def _postpone(self, state: LaneState, job: QueuedWrite, again: Again) -> None:
         if again.pause:
             if state.lane is Lane.STATUS:
                 self._status_done(job)
@@ -364,7 +364,7 @@ class Dispatcher:
             if state.lane <= lower.lane < Lane.LOCAL:
                 lower.paused_until_s = max(lower.paused_until_s, until_s)
 
-    def _resume(self, state: LaneState, job: Job) -> None:
+    def _resume(self, state: LaneState, job: QueuedWrite) -> None:
         state.delayed_count -= 1
         self._delayed.pop(job, None)
         if state.lane is Lane.STATUS:
@@ -394,6 +394,6 @@ class Dispatcher:
                 writes.extend(self._recorder.refresh())
             state = self._lanes[Lane.EVENT]
             for write in writes:
-                job = Job(Lane.EVENT, write.series.effect, self._loop.time(), event=write)
+                job = QueuedWrite(Lane.EVENT, write.series.effect, self._loop.time(), event=write)
                 self._enqueue(state, job)
             self._pump()

@@ -133,7 +133,7 @@ class _Details(msgspec.Struct, rename="camel"):
     causes: list[_Cause] | None = None
 
 
-class Status(msgspec.Struct, rename="camel"):
+class ApiStatus(msgspec.Struct, rename="camel"):
     """metav1.Status, as far as anybody here reads it."""
 
     kind: str = ""
@@ -189,10 +189,10 @@ _NOT_DONE: Final = (
     "admission webhook ",
 )
 
-_status_decoder: Final = msgspec.json.Decoder(Status)
+_status_decoder: Final = msgspec.json.Decoder(ApiStatus)
 
 
-def read_status(body: bytes) -> Status | None:
+def read_status(body: bytes) -> ApiStatus | None:
     """The metav1.Status in a body, or None if it is something else."""
     try:
         status = read(_status_decoder.decode, body)

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from asched.core.framework.effects import STRATEGIC_MERGE, EmitEvent
 from asched.core.model.meta import ObjectReference
 from asched.core.model.timestamp import NS_PER_SECOND, micro_time
-from asched.kube.writes import Request, quoted
+from asched.kube.writes import WireRequest, quoted
 
 NOTE_BYTES_MAX: Final = 1024
 REFRESH_S: Final = 30 * 60.0
@@ -118,7 +118,7 @@ class EventRecorder:
                 if series.count > 1:
                     yield EventWrite(series, is_patch=True)
 
-    def request(self, write: EventWrite) -> Request:
+    def request(self, write: EventWrite) -> WireRequest:
         """The request of a write, with the counts of this moment."""
         series = write.series
         effect = series.effect
@@ -126,7 +126,7 @@ class EventRecorder:
         path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace)}/events"
         if write.is_patch:
             body = _encode({"series": _counted(series)})
-            return Request("PATCH", f"{path}/{quoted(series.name)}", body, STRATEGIC_MERGE)
+            return WireRequest("PATCH", f"{path}/{quoted(series.name)}", body, STRATEGIC_MERGE)
         event: dict[str, Any] = {
             "kind": "Event",
             "apiVersion": "events.k8s.io/v1",
@@ -147,7 +147,7 @@ class EventRecorder:
             event["related"] = effect.related
         if write.with_series:
             event["series"] = _counted(series)
-        return Request("POST", path, _encode(event))
+        return WireRequest("POST", path, _encode(event))
 
 
 def _counted(series: Series) -> dict[str, Any]:

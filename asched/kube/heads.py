@@ -31,7 +31,7 @@ ACCEPT: Final = (
 )
 
 
-class Head(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class ObjectHead(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The identity of an object in one of its versions."""
 
     name: str = ""
@@ -45,23 +45,23 @@ class Head(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class _Item(msgspec.Struct, frozen=True, gc=False):
-    metadata: Head = Head()
+    metadata: ObjectHead = ObjectHead()
 
 
-class _ListHead(msgspec.Struct, frozen=True):
+class _ListMetadata(msgspec.Struct, frozen=True):
     resource_version: str = msgspec.field(name="resourceVersion", default="")
     continue_token: str = msgspec.field(name="continue", default="")
 
 
 class _Page(msgspec.Struct):
-    metadata: _ListHead = _ListHead()
+    metadata: _ListMetadata = _ListMetadata()
     items: list[_Item] | None = None
 
 
 _pages: Final = msgspec.json.Decoder(_Page)
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """An object as it is now, None if there is none, and the version of the answer. `is_odd`: there
     is one that cannot be read.
     """
@@ -80,7 +80,7 @@ class Heads:
     def __init__(self, reflector: Reflector) -> None:
         self._reflector = reflector
 
-    async def pages(self, pause_s: float) -> AsyncIterator[tuple[list[Head], str]]:
+    async def pages(self, pause_s: float) -> AsyncIterator[tuple[list[ObjectHead], str]]:
         """Everything there is, with the version of that moment, and a rest after each page."""
         query = {"limit": str(PAGE_SIZE)}
         while True:
@@ -97,14 +97,14 @@ class Heads:
             query = {"limit": str(PAGE_SIZE), "continue": page.metadata.continue_token}
             await asyncio.sleep(pause_s)
 
-    async def one(self, key: str) -> Found:
+    async def one(self, key: str) -> FoundObject:
         """The object of this key ("namespace/name", or a bare name) as it is at this moment."""
         namespace, _, name = key.rpartition("/")
         reply = await self._get({"fieldSelector": f"metadata.name={name}"}, JSON, namespace)
         page = self._reflector.codec.page(reply.body)
         objects: list[Any] = page.objects
         found = next((obj for obj in objects if obj.metadata.key == key), None)
-        return Found(found, page.version, bool(page.malformed_count))
+        return FoundObject(found, page.version, bool(page.malformed_count))
 
     async def _get(self, query: dict[str, str], accept: str, namespace: str = "") -> Reply:
         reflector, options = self._reflector, self._reflector.options

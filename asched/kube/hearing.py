@@ -40,7 +40,7 @@ class StartOverError(Exception):
     """What is known of the cluster is worth nothing; the message says why. The lease is free."""
 
 
-class Hearing:
+class ReflectorWatchdog:
     """Watches over reflectors, which may become more."""
 
     def __init__(

@@ -47,22 +47,22 @@ NAMESPACE_ASKED: Final = "default"
 NAME_ASKED: Final = "asched-canary"
 
 
-class _Head(msgspec.Struct, frozen=True, rename="camel"):
+class _HeadMetadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
 
 
-class _Item(msgspec.Struct):
-    metadata: _Head = _Head()
+class _HistoryItem(msgspec.Struct):
+    metadata: _HeadMetadata = _HeadMetadata()
 
 
-class _Answer(msgspec.Struct):
-    metadata: _Head = _Head()
-    items: list[_Item] | None = None
+class _HistoryList(msgspec.Struct):
+    metadata: _HeadMetadata = _HeadMetadata()
+    items: list[_HistoryItem] | None = None
 
 
-_answers: Final = msgspec.json.Decoder(_Answer)
+_answers: Final = msgspec.json.Decoder(_HistoryList)
 
 
 class History:
@@ -163,7 +163,7 @@ class History:
             )
         self._uid = uid or self._uid
 
-    async def _read(self, kind: Kind, query: dict[str, str]) -> _Answer:
+    async def _read(self, kind: Kind, query: dict[str, str]) -> _HistoryList:
         name = WITNESS if kind is NAMESPACE else NAME_ASKED
         path = kind.object_path(NAMESPACE_ASKED, "").rstrip("/")
         asked = urlencode({"fieldSelector": f"metadata.name={name}", **query})

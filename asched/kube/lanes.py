@@ -42,7 +42,7 @@ QUEUE_MAX: Final[Mapping[Lane, int]] = {
 BYTES_MAX: Final = 128 << 20
 
 
-class Job(msgspec.Struct, eq=False):
+class QueuedWrite(msgspec.Struct, eq=False):
     """One effect on its way; `ids` are the effects that its outcome answers."""
 
     lane: Lane
@@ -73,7 +73,7 @@ class JobQueue:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = 0
-        self.waiting = self._jobs = deque[Job]()
+        self.waiting = self._jobs = deque[QueuedWrite]()
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -82,14 +82,14 @@ class JobQueue:
     def is_full(self) -> bool:
         return len(self.waiting) >= self._limit or self._bytes >= BYTES_MAX
 
-    def _counted(self, job: Job) -> Job:
+    def _counted(self, job: QueuedWrite) -> QueuedWrite:
         """Count a job that comes in, or that has another text now."""
         self._bytes -= job.size
         job.size = _bytes_of(job)
         self._bytes += job.size
         return job
 
-    def _gone(self, job: Job) -> Job:
+    def _gone(self, job: QueuedWrite) -> QueuedWrite:
         self._bytes -= job.size
         job.size = 0
         return job
@@ -99,17 +99,17 @@ class JobQueue:
         """When the job at the head was queued."""
         return self._jobs[0].queued_s if self._jobs else None
 
-    def put(self, job: Job) -> None:
+    def put(self, job: QueuedWrite) -> None:
         self._jobs.append(self._counted(job))
 
-    def put_back(self, job: Job) -> None:
+    def put_back(self, job: QueuedWrite) -> None:
         """To the head: it has waited before."""
         self._jobs.appendleft(self._counted(job))
 
-    def drop_oldest(self) -> Job:
+    def drop_oldest(self) -> QueuedWrite:
         return self._gone(self._jobs.popleft())
 
-    def take(self) -> Job | None:
+    def take(self) -> QueuedWrite | None:
         """The next job that may start, or None."""
         return self.drop_oldest() if self.waiting else None
 
@@ -122,7 +122,7 @@ class TurnQueue(JobQueue):
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
-        self.waiting = self._heap = list[tuple[int, int, Job]]()
+        self.waiting = self._heap = list[tuple[int, int, QueuedWrite]]()
         self._tickets = count(1)
         self._earlier = count(0, -1)
 
@@ -130,13 +130,13 @@ class TurnQueue(JobQueue):
     def oldest_s(self) -> float | None:
         return self._heap[0][2].queued_s if self._heap else None
 
-    def put(self, job: Job) -> None:
+    def put(self, job: QueuedWrite) -> None:
         heappush(self._heap, (job.effect.turn, next(self._tickets), job))
 
-    def put_back(self, job: Job) -> None:
+    def put_back(self, job: QueuedWrite) -> None:
         heappush(self._heap, (job.effect.turn, next(self._earlier), job))
 
-    def drop_oldest(self) -> Job:
+    def drop_oldest(self) -> QueuedWrite:
         return heappop(self._heap)[2]
 
 
@@ -145,7 +145,7 @@ class StatusQueue(JobQueue):
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
-        self.waiting = self._waiting = OrderedDict[tuple[str, str], Job]()
+        self.waiting = self._waiting = OrderedDict[tuple[str, str], QueuedWrite]()
         self._under_way: set[str] = set()
         self.folded_count = 0
 
@@ -153,7 +153,7 @@ class StatusQueue(JobQueue):
     def oldest_s(self) -> float | None:
         return next(iter(self._waiting.values())).queued_s if self._waiting else None
 
-    def put(self, job: Job) -> None:
+    def put(self, job: QueuedWrite) -> None:
         job.key = status_key(job.effect)
         older = self._waiting.get(job.key)
         if older is None:
@@ -164,7 +164,7 @@ class StatusQueue(JobQueue):
         older.ids += job.ids
         self._counted(older)
 
-    def put_back(self, job: Job) -> None:
+    def put_back(self, job: QueuedWrite) -> None:
         newer = self._waiting.get(job.key)
         if newer is None:
             self._waiting[job.key] = self._counted(job)
@@ -175,10 +175,10 @@ class StatusQueue(JobQueue):
             self._counted(newer)
         self._waiting.move_to_end(job.key, last=False)
 
-    def drop_oldest(self) -> Job:
+    def drop_oldest(self) -> QueuedWrite:
         return self._gone(self._waiting.popitem(last=False)[1])
 
-    def take(self) -> Job | None:
+    def take(self) -> QueuedWrite | None:
         for key, job in self._waiting.items():
             if key[0] not in self._under_way:
                 del self._waiting[key]
@@ -186,14 +186,14 @@ class StatusQueue(JobQueue):
                 return self._gone(job)
         return None
 
-    def done(self, job: Job) -> None:
+    def done(self, job: QueuedWrite) -> None:
         """A patch taken before is over (or goes back)."""
         self._under_way.discard(job.key[0])
 
     def is_under_way(self, uid: str) -> bool:
         return uid in self._under_way
 
-    def overtaken_by_binding(self, uid: str) -> Job | None:
+    def overtaken_by_binding(self, uid: str) -> QueuedWrite | None:
         """Take out the waiting patch that a binding of the same pod makes pointless."""
         job = self._waiting.pop((uid, names.POD_SCHEDULED), None)
         return None if job is None else self._gone(job)
@@ -225,7 +225,7 @@ class LaneState:
         return not (self.queue.waiting or self.in_flight_count or self.delayed_count)
 
 
-def _bytes_of(job: Job) -> int:
+def _bytes_of(job: QueuedWrite) -> int:
     """What an event, or the text of a condition, takes in memory."""
     if job.event is not None:
         return job.event.series.size
@@ -265,7 +265,7 @@ def _patch(effect: Effect) -> PatchPodStatus:
     return effect
 
 
-def given_up(job: Job, why: str) -> Answer:
+def given_up(job: QueuedWrite, why: str) -> Answer:
     """The answer to work that will not be tried (again)."""
     return Unknown(job.effect.id, why) if job.maybe_done else not_done(job.effect, why)
 

@@ -22,11 +22,11 @@ CONNECTIONS: Final = 2
 PURPOSE: Final = "leader-election"
 
 
-class _Meta(msgspec.Struct, rename="camel"):
+class _LeaseMetadata(msgspec.Struct, rename="camel"):
     resource_version: str
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _ElectionSpec(msgspec.Struct, rename="camel"):
     """What the election reads."""
 
     holder_identity: str | None = None
@@ -39,8 +39,8 @@ class _Spec(msgspec.Struct, rename="camel"):
 class _Lease(msgspec.Struct):
     """An answer of another shape is no Lease, and proves nothing."""
 
-    metadata: _Meta
-    spec: _Spec | None = None
+    metadata: _LeaseMetadata
+    spec: _ElectionSpec | None = None
 
 
 class LeaseClient:

@@ -14,7 +14,7 @@ Bounds  PART_BYTES and one object are kept, unless nothing can be cut off.
 from typing import Final
 
 from asched.core.model.meta import Record
-from asched.kube.codec import KindCodec, Page
+from asched.kube.codec import KindCodec, ListPage
 
 PART_BYTES: Final = 1 << 20
 _ITEMS: Final = b'"items":['
@@ -55,6 +55,6 @@ class ListParser:
         self._looked = len(kept)
         return objects
 
-    def end(self) -> Page:
+    def end(self) -> ListPage:
         """What is left, with the list's version. Raises ProtocolBroken."""
         return self._codec.page(self._head + self._kept)

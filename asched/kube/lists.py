@@ -15,12 +15,12 @@ from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
 from asched.core.state.facts import Fact, Listed
 from asched.kube import codec
-from asched.kube.codec import KindCodec, Page, Sight
+from asched.kube.codec import KindCodec, ListPage, WatchLine
 from asched.kube.errors import (
+    ApiStatus,
     Expired,
     Forbidden,
     NotFound,
-    Status,
     TooManyRequests,
     TransportError,
     Unauthorized,
@@ -55,7 +55,7 @@ class Everything(NamedTuple):
 
     objects: tuple[Record, ...]
     version: str
-    rest: list[Sight]
+    rest: list[WatchLine]
     parts: int = 0
 
 
@@ -116,7 +116,7 @@ class Lister:
     def _parts(self) -> _Parts:
         return _Parts(None if self._codec.keeps_originals else self._take)
 
-    def _complete(self, parts: _Parts, version: str, rest: list[Sight]) -> Everything:
+    def _complete(self, parts: _Parts, version: str, rest: list[WatchLine]) -> Everything:
         self._take = None
         return Everything(tuple(parts.objects.values()), version, rest, parts.count)
 
@@ -134,7 +134,7 @@ class Lister:
             for at, sight in enumerate(sights):
                 if sight.type == codec.ERROR:
                     await _ended(reading)
-                    raise _initial_error(sight.status or Status())
+                    raise _initial_error(sight.status or ApiStatus())
                 if sight.type == codec.BOOKMARK:
                     if codec.is_initial_end(sight):
                         return self._complete(parts, sight.version, sights[at + 1 :])
@@ -144,7 +144,7 @@ class Lister:
                     else:
                         parts.add((sight.obj,))
 
-    async def _sights(self, reading: LineReader) -> list[Sight]:
+    async def _sights(self, reading: LineReader) -> list[WatchLine]:
         try:
             async with asyncio.timeout(INITIAL_SILENCE_S):
                 sights = await reading.next()
@@ -190,7 +190,7 @@ class Lister:
                     following.cancel()
         return self._complete(parts, page.version, [])
 
-    async def _first_page(self, query: dict[str, str], parts: _Parts) -> Page:
+    async def _first_page(self, query: dict[str, str], parts: _Parts) -> ListPage:
         """Its objects are among the parts. Served from memory, it is the whole list."""
         path = self._path(query)
         async with self._transport.stream(path, timeout_s=PAGE_TIMEOUT_S) as stream:
@@ -223,7 +223,7 @@ async def _ended(reading: LineReader) -> None:
                 pass
 
 
-def _initial_error(status: Status) -> Exception:
+def _initial_error(status: ApiStatus) -> Exception:
     """An ERROR among the initial events: a server may promise streaming lists in vain."""
     if status.code == 410 or status.is_too_large_version:
         return Relist("", status.message)

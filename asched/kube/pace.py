@@ -46,7 +46,7 @@ class ReflectorOptions(msgspec.Struct):
     clock: Callable[[], float] = monotonic
 
 
-class Company:
+class ListPacer:
     """The reflectors of one process: not all of them list at once, and whoever pauses because
     nobody answered hears of it when another one is answered.
     """
@@ -84,7 +84,7 @@ class Pauses:
     themselves: a server that was away and has forgotten our version is asked for a list soon.
     """
 
-    def __init__(self, options: ReflectorOptions, company: Company) -> None:
+    def __init__(self, options: ReflectorOptions, company: ListPacer) -> None:
         self._options = options
         self._company = company
         self._failures, self._lists = (

@@ -33,7 +33,7 @@ SPREAD: Final = 0.1
 KEPT_LISTS: Final = 12
 
 
-class Past:
+class ListedObjects:
     """What was listed before, by key."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Poller:
         codec = KindCodec(kind, log_malformed)
         self._lister = Lister(transport, codec, lambda _query: kind.path, lambda: None)
         self._has_past = hasattr(kind.record, "following")
-        self._past = Past()
+        self._past = ListedObjects()
         self._complained = ""
 
     async def run(self) -> None:

@@ -4,7 +4,7 @@ import logging
 from typing import Any, Final
 
 from asched.core.model.kinds import Kind
-from asched.kube.codec import KindCodec, Sight
+from asched.kube.codec import KindCodec, WatchLine
 from asched.kube.errors import (
     ApiError,
     ConnectFailed,
@@ -55,7 +55,7 @@ class LineReader:
         self._codec = kind_codec
         self._splitter = LineSplitter()
 
-    async def next(self) -> list[Sight] | None:
+    async def next(self) -> list[WatchLine] | None:
         """All whole lines of the next piece; may be empty."""
         try:
             chunk = await anext(self._chunks)

@@ -39,7 +39,7 @@ from asched.core.framework.effects import (
 )
 from asched.core.state.facts import Answer, Done, Refused, Unknown
 from asched.kube.errors import TransportError, retry_after_s, says_not_done
-from asched.kube.lanes import Job
+from asched.kube.lanes import QueuedWrite
 from asched.kube.transport import Reply
 from asched.kube.writes import answer_for
 
@@ -82,7 +82,7 @@ class Again(msgspec.Struct, frozen=True):
 Outcome = Reply | TransportError
 
 
-def next_step(job: Job, outcome: Outcome, now_s: float, rng: Random) -> Answer | Again:
+def next_step(job: QueuedWrite, outcome: Outcome, now_s: float, rng: Random) -> Answer | Again:
     """What to do after an attempt of `job`; sets `job.maybe_done`."""
     effect = job.effect
     if isinstance(outcome, Reply):
@@ -127,7 +127,7 @@ def outcome_may_stand(effect: Effect) -> bool:
     return isinstance(effect, Bind | Create)
 
 
-def _next_for_event(job: Job, outcome: Outcome, rng: Random) -> Answer | Again:
+def _next_for_event(job: QueuedWrite, outcome: Outcome, rng: Random) -> Answer | Again:
     if isinstance(outcome, Reply) or job.attempt_count >= EVENT_ATTEMPTS:
         return _honest(job, outcome, maybe_done=True)
     return Again(EVENT_WAIT_S * (1 + 0.2 * rng.random()), pause=True)
@@ -146,13 +146,13 @@ def _is_delete(effect: Effect) -> bool:
     return isinstance(effect, DeletePod | Delete)
 
 
-def _again(job: Job, again: Again, outcome: Outcome, now_s: float) -> Answer | Again:
+def _again(job: QueuedWrite, again: Again, outcome: Outcome, now_s: float) -> Answer | Again:
     if now_s + again.wait_s - job.queued_s <= RETRY_S_MAX:
         return again
     return _honest(job, outcome, maybe_done=job.maybe_done)
 
 
-def _honest(job: Job, outcome: Outcome, *, maybe_done: bool) -> Answer:
+def _honest(job: QueuedWrite, outcome: Outcome, *, maybe_done: bool) -> Answer:
     """The answer when there will be no further attempt."""
     effect = job.effect
     if isinstance(effect, ReadPod) or maybe_done:

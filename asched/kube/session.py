@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from asched.core.model.decode import MalformedError
-from asched.kube.credentials import Credentials, Source, load_credentials
+from asched.kube.credentials import Credentials, CredentialSource, load_credentials
 from asched.kube.errors import (
     ConnectError,
     ProtocolBroken,
@@ -154,7 +154,7 @@ async def connect(
     `handshake=False` leaves out the first request: kube-scheduler waits for an unreachable server
     without a word, and so may the host. Raises ConnectError.
     """
-    source = Source(options.kubeconfig, options.context, options.master)
+    source = CredentialSource(options.kubeconfig, options.context, options.master)
     session = Session(await load_credentials(source), options, observe)
     if not handshake:
         return session

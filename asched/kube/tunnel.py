@@ -20,7 +20,7 @@ HEAD_BYTES_MAX: Final = 1 << 16
 _HEAD_END: Final = b"\r\n\r\n"
 
 
-class _Answer(asyncio.Protocol):
+class _ProxyHead(asyncio.Protocol):
     """Collects the head of the proxy's answer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -42,7 +42,7 @@ async def open_tunnel(proxy: Proxy, target: str, tls: ssl.SSLContext | None) -> 
     proxy if it speaks TLS itself.
     """
     loop = asyncio.get_running_loop()
-    answer = _Answer(loop)
+    answer = _ProxyHead(loop)
     context, name = verification(proxy, tls)
     transport, _ = await loop.create_connection(
         lambda: answer, proxy.host, proxy.port, ssl=context, server_hostname=name

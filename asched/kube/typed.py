@@ -43,7 +43,7 @@ async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
     """
     from kubernetes_asyncio.client import ApiClient, ApiException, Configuration
 
-    class Client(ApiClient):
+    class TransportClient(ApiClient):
         async def request(
             self,
             method: str,
@@ -65,7 +65,7 @@ async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
             if not _preload_content:
                 return reply
             read_json(reply)  # raises for an error, and for what is no JSON object
-            return _Answer(reply)
+            return _LibraryReply(reply)
 
         def deserialize(self, response: Any, response_type: Any) -> Any:
             try:
@@ -73,7 +73,7 @@ async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
             except (ApiException, AttributeError, LookupError, TypeError, ValueError) as error:
                 raise ProtocolBroken(f"the answer is no {response_type}: {error}") from error
 
-    client = Client(Configuration(host=""))
+    client = TransportClient(Configuration(host=""))
     await client.rest_client.close()  # its own connections are not used
     return client
 
@@ -101,7 +101,7 @@ def noun_of(kind: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
 
 
-class _Answer:
+class _LibraryReply:
     """A Reply as the library reads it."""
 
     def __init__(self, reply: Reply) -> None:
@@ -193,7 +193,7 @@ class _Shared:
 def _client(credentials: Credentials) -> "ApiClient":
     from kubernetes_asyncio.client import ApiClient, Configuration
 
-    class Client(ApiClient):
+    class SchedulerClient(ApiClient):
         async def update_params_for_auth(self, headers: dict[str, str], *_: Any, **__: Any) -> None:
             """Say who asks as the scheduler's own requests do at that moment."""
             credentials.keep_fresh()
@@ -207,4 +207,4 @@ def _client(credentials: Credentials) -> "ApiClient":
     configuration = Configuration(host=f"{credentials.url}{credentials.base_path}")
     configuration.proxy = credentials.proxy
     configuration.tls_server_name = credentials.server_name
-    return Client(configuration)
+    return SchedulerClient(configuration)

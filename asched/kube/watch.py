@@ -36,10 +36,11 @@ from asched.core.model.kinds import NAMESPACE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.kube import codec
-from asched.kube.codec import KindCodec, Sight
+from asched.kube.codec import KindCodec, WatchLine
 from asched.kube.doubt import Doubt
 from asched.kube.errors import (
     ApiError,
+    ApiStatus,
     ClientError,
     DeadlineExceeded,
     Expired,
@@ -48,7 +49,6 @@ from asched.kube.errors import (
     NotFound,
     ProtocolBroken,
     ServerFailed,
-    Status,
     TooManyRequests,
     TransportError,
     Unauthorized,
@@ -60,7 +60,7 @@ from asched.kube.originals import Originals
 from asched.kube.pace import (
     LIST_STREAM_S,
     STREAM_SLACK_S,
-    Company,
+    ListPacer,
     Pauses,
     ReflectorOptions,
     stream_s,
@@ -116,7 +116,7 @@ class Reflector:
         on_failure: Callable[[Kind, ClientError], None] = lambda _kind, _error: None,
         originals: Originals | None = None,
         history: History | None = None,
-        company: Company | None = None,
+        company: ListPacer | None = None,
     ) -> None:
         self.kind = kind
         #: The version of it that the server has.
@@ -134,7 +134,7 @@ class Reflector:
         )
         self._originals = originals
         self.codec = KindCodec(kind, log_malformed, originals)
-        self._company = company or Company(self.options.clock)
+        self._company = company or ListPacer(self.options.clock)
         self._pauses = Pauses(self.options, self._company)
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self._version)
@@ -305,7 +305,7 @@ class Reflector:
         """
         self._is_shaken = self.doubt.is_open = True
 
-    def _deliver(self, sights: list[Sight]) -> None:
+    def _deliver(self, sights: list[WatchLine]) -> None:
         """Hand over what a piece of the stream contained."""
         if not sights:
             return
@@ -313,7 +313,7 @@ class Reflector:
         put, kind = self.put, self.spoken
         for sight in sights:
             if sight.type == codec.ERROR:
-                raise self._stream_error(sight.status or Status())
+                raise self._stream_error(sight.status or ApiStatus())
             if runs_backwards(self._version, sight.version):
                 raise Relist("", f"versions run backwards ({self._version}, then {sight.version})")
             if sight.version:
@@ -322,7 +322,7 @@ class Reflector:
                 continue
             put(Gone(kind, sight.obj) if sight.type == codec.DELETED else Seen(kind, sight.obj))
 
-    def _stream_error(self, status: Status) -> Exception:
+    def _stream_error(self, status: ApiStatus) -> Exception:
         if status.code == 429:
             wait_s = status.details.retry_after_seconds if status.details is not None else 0
             return TooManyRequests(429, status.message, status.reason, retry_after_s=wait_s or None)

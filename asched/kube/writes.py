@@ -43,7 +43,7 @@ from asched.kube.transport import JSON, Reply
 SERVER_TIMEOUT: Final = "?timeout=30s"
 
 
-class Request(NamedTuple):
+class WireRequest(NamedTuple):
     """What goes over the wire."""
 
     method: str
@@ -71,7 +71,7 @@ class _ReadBack(msgspec.Struct):
 _read_backs: Final = msgspec.json.Decoder(_ReadBack)
 
 
-def request_for(effect: Effect) -> Request:
+def request_for(effect: Effect) -> WireRequest:
     """The request that performs an effect. Raises TypeError if no request does."""
     match effect:
         case Bind():
@@ -79,26 +79,26 @@ def request_for(effect: Effect) -> Request:
         case PatchPodStatus():
             return patch_pod_status(effect)
         case ReadPod():
-            return Request("GET", _pod_path(effect.pod.namespace, effect.pod.name), None)
+            return WireRequest("GET", _pod_path(effect.pod.namespace, effect.pod.name), None)
         case DeletePod():
             path = _pod_path(effect.pod.namespace, effect.pod.name)
-            return Request("DELETE", path, _delete_options(effect.pod.uid))
+            return WireRequest("DELETE", path, _delete_options(effect.pod.uid))
         case Delete():
             path = effect.kind.object_path(quoted(effect.namespace), quoted(effect.name))
-            return Request("DELETE", path, _delete_options(effect.uid))
+            return WireRequest("DELETE", path, _delete_options(effect.uid))
         case Patch():
             path = effect.kind.object_path(quoted(effect.namespace), quoted(effect.name))
             if effect.subresource:
                 path = f"{path}/{effect.subresource}"
-            return Request("PATCH", path, orjson.dumps(effect.body), effect.content_type)
+            return WireRequest("PATCH", path, orjson.dumps(effect.body), effect.content_type)
         case Create():
             collection = effect.kind.object_path(quoted(effect.namespace), "").rstrip("/")
-            return Request("POST", collection, orjson.dumps(effect.body))
+            return WireRequest("POST", collection, orjson.dumps(effect.body))
         case _:
             raise TypeError(f"{type(effect).__name__} is not performed by a request")
 
 
-def bind(effect: Bind) -> Request:
+def bind(effect: Bind) -> WireRequest:
     """POST pods/NAME/binding; the uid in the metadata is the precondition."""
     pod = effect.pod
     body = orjson.dumps(
@@ -109,10 +109,12 @@ def bind(effect: Bind) -> Request:
             "target": {"kind": "Node", "name": effect.node},
         }
     )
-    return Request("POST", f"{_pod_path(pod.namespace, pod.name)}/binding{SERVER_TIMEOUT}", body)
+    return WireRequest(
+        "POST", f"{_pod_path(pod.namespace, pod.name)}/binding{SERVER_TIMEOUT}", body
+    )
 
 
-def patch_pod_status(effect: PatchPodStatus) -> Request:
+def patch_pod_status(effect: PatchPodStatus) -> WireRequest:
     """PATCH pods/NAME/status, strategic merge, of one condition and the nomination.
 
     The uid in the metadata makes the server refuse it (422) for a pod made anew under the name.
@@ -128,7 +130,7 @@ def patch_pod_status(effect: PatchPodStatus) -> Request:
     body: dict[str, Any] = {"status": status}
     if effect.pod.uid:
         body["metadata"] = {"uid": effect.pod.uid}
-    return Request("PATCH", path, orjson.dumps(body), STRATEGIC_MERGE)
+    return WireRequest("PATCH", path, orjson.dumps(body), STRATEGIC_MERGE)
 
 
 def answer_for(effect: Effect, reply: Reply) -> Answer:

@@ -55,17 +55,17 @@ class Meta(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
-class Status(msgspec.Struct, frozen=True):
+class PodEndStatus(msgspec.Struct, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
 
 
-class End(msgspec.Struct, frozen=True):
+class PodEnd(msgspec.Struct, frozen=True):
     """What a pod says of its end: no watch shows it, so our records have no room for it."""
 
     metadata: Meta = Meta()
-    status: Status = Status()
+    status: PodEndStatus = PodEndStatus()
 
 
 def is_refusal(phase: str, reason: str) -> bool:
@@ -120,7 +120,7 @@ class Clashes:
 
     async def _look_into(self, pod: Pod) -> None:
         path = POD.object_path(quoted(pod.metadata.namespace), quoted(pod.metadata.name))
-        end = await self._session.get_as(path, End)
+        end = await self._session.get_as(path, PodEnd)
         reason = end.status.reason
         if end.metadata.uid != pod.uid or not is_refusal(end.status.phase, reason):
             return

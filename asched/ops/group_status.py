@@ -63,7 +63,7 @@ class GroupStatus:
         self._written = written
         self._options = replace(options or ReflectorOptions(), label_selector=COSCHEDULING_LABEL)
         self._groups: dict[str, CoschedulingGroup] = {}
-        self._members: dict[str, dict[str, phases.Member]] = {}  # group's key -> uid -> member
+        self._members: dict[str, dict[str, phases.MemberPhase]] = {}  # group's key -> uid -> member
         self._group_of: dict[str, str] = {}  # pod's uid -> group's key
         self._listed: set[str] = set()  # uids in the parts of a list that came so far
         #: what was written and may not be shown by the watch yet: group's uid -> status, version
@@ -125,7 +125,7 @@ class GroupStatus:
             self._drop(pod.uid)
         if not name:
             return
-        members, member = self._members.setdefault(key, {}), phases.Member.of(pod)
+        members, member = self._members.setdefault(key, {}), phases.MemberPhase.of(pod)
         if members.get(pod.uid) != member:
             members[pod.uid] = member
             self._group_of[pod.uid] = key

@@ -20,7 +20,7 @@ import msgspec
 
 from asched.core.cycle.machine import Machine
 from asched.core.shadow.following import Shadow
-from asched.core.shadow.tally import Tally
+from asched.core.shadow.tally import FindingTally
 from asched.core.shadow.words import text
 from asched.kube.clock import counter_s
 
@@ -35,7 +35,7 @@ class ShadowPlan(msgspec.Struct, frozen=True):
     """Where the report goes: a file as JSON, or standard output as text."""
 
     report: Path | None = None
-    tally: Tally = msgspec.field(default_factory=Tally)
+    tally: FindingTally = msgspec.field(default_factory=FindingTally)
 
     def tell(self) -> None:
         """Write the report."""

@@ -18,12 +18,12 @@ log = logging.getLogger("asched.host")
 MERGE: Final = "application/merge-patch+json"
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+class _PatchMetadata(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
 
 
 class _Written(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
+    metadata: _PatchMetadata = _PatchMetadata()
 
 
 async def patch_status(

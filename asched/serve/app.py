@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from asched.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
+from asched.serve.auth import Authenticator, Authorizer, RequestCredentials, ReviewError
 from asched.serve.auth import UnknownUserError as UnknownUser
 from asched.serve.door import Door, Limits
 from asched.serve.health import ROOTS
 from asched.serve.options import ServingOptions
-from asched.serve.pages import Asked, Page, forbidden, text, unauthorized
-from asched.serve.request import BadRequestError, Request
+from asched.serve.pages import Page, PageRequest, forbidden, text, unauthorized
+from asched.serve.request import BadRequestError, HttpRequest
 from asched.serve.tls import Certificates
-from asched.serve.turns import Turns
+from asched.serve.turns import FairSelector
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -52,11 +52,11 @@ class Server:
     def __init__(
         self,
         options: ServingOptions,
-        pages: Callable[[Asked], Awaitable[Page]],
+        pages: Callable[[PageRequest], Awaitable[Page]],
         authenticator: Authenticator,
         authorizer: Authorizer,
         limits: Limits | None = None,
-        turns: Turns | None = None,
+        turns: FairSelector | None = None,
     ) -> None:
         self._pages = pages
         self._authenticator = authenticator
@@ -89,11 +89,11 @@ class Server:
 
     # --- one request -----------------------------------------------------------------------------
 
-    async def _handle(self, request: Request) -> Page:
+    async def _handle(self, request: HttpRequest) -> Page:
         page = await self._page(request)
         return replace(page, headers={"Cache-Control": "no-cache, private", **page.headers})
 
-    async def _page(self, request: Request) -> Page:
+    async def _page(self, request: HttpRequest) -> Page:
         if not request.path.startswith("/"):  # CONNECT asks for a host, OPTIONS for "*"
             return text("Bad Request\n", 400, nosniff=True)
         is_probe = request.path.split("/")[1] in ROOTS
@@ -118,8 +118,8 @@ class Server:
         finally:
             self._busy -= not is_probe
 
-    async def _answer(self, request: Request) -> Page:
-        shown = Credentials(request.headers, _certificate(request.certificate))
+    async def _answer(self, request: HttpRequest) -> Page:
+        shown = RequestCredentials(request.headers, _certificate(request.certificate))
         try:
             user = await self._authenticator.user(shown)
         except UnknownUser as error:
@@ -137,10 +137,10 @@ class Server:
         except TimeoutError:
             return text("the request's body did not come\n", 408, nosniff=True)
         accept = request.header("accept")
-        return await self._pages(Asked(request.method, path, request.query(), accept, body))
+        return await self._pages(PageRequest(request.method, path, request.query(), accept, body))
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: HttpRequest) -> bytes:
     """The body. Raises BadRequestError if it is longer than any page needs, and TimeoutError."""
     if request.content_length > BODY_BYTES_MAX:
         raise BadRequestError(413, "request body too large")

@@ -86,7 +86,7 @@ class Remembered(Generic[V]):
             self._answers.popitem(last=False)
 
 
-class Credentials(msgspec.Struct, frozen=True):
+class RequestCredentials(msgspec.Struct, frozen=True):
     """What a request shows of its sender; header names in lower case."""
 
     headers: Sequence[tuple[str, str]] = ()
@@ -117,7 +117,7 @@ class Authenticator:
         self._metrics = metrics
         self._users: Remembered[User | str] = Remembered()
 
-    async def user(self, shown: Credentials) -> User:
+    async def user(self, shown: RequestCredentials) -> User:
         """Raises UnknownUserError for credentials that are no good."""
         started_s = monotonic()
         result = "error"
@@ -131,7 +131,7 @@ class Authenticator:
             self._metrics.authenticated(result, monotonic() - started_s)
         return user
 
-    async def _find(self, shown: Credentials) -> User:
+    async def _find(self, shown: RequestCredentials) -> User:
         user = by_proxy(shown.certificate, shown.headers, self.proxy)
         if user is None:
             user = by_certificate(shown.certificate, self.client_authorities)

@@ -31,8 +31,8 @@ from typing import Any, Final
 import msgspec
 
 from asched.serve.pages import Page, text
-from asched.serve.request import BadRequestError, Request, read_request
-from asched.serve.turns import Turns
+from asched.serve.request import BadRequestError, HttpRequest, read_request
+from asched.serve.turns import FairSelector
 
 log = logging.getLogger("asched.serve")
 
@@ -52,7 +52,7 @@ ACCEPT_AGAIN_S: Final = 1.0
 #: What is buffered of a connection beyond one read, before reading pauses.
 BUFFER_BYTES: Final = 16 * 1024
 
-Handle = Callable[[Request], Awaitable[Page]]
+Handle = Callable[[HttpRequest], Awaitable[Page]]
 
 
 def connections_max() -> int:
@@ -119,7 +119,7 @@ class Door:
         handle: Handle,
         context: ssl.SSLContext | None,
         limits: Limits | None = None,
-        turns: Turns | None = None,
+        turns: FairSelector | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self._in_all = self.limits.in_all or connections_max()

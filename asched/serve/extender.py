@@ -34,7 +34,7 @@ from asched.core.framework.status import PointError
 from asched.core.model.decode import MalformedObjectError
 from asched.core.model.quantity import QuantityError
 from asched.serve.pages import JSON, NOT_FOUND, Page, text
-from asched.serve.request import Request
+from asched.serve.request import HttpRequest
 
 log = logging.getLogger("asched.extender")
 
@@ -87,7 +87,7 @@ _BAD: Final = (
 )
 
 
-class SchedulerContext:
+class ExtenderService:
     """Answers requests; to be run by whoever owns the port."""
 
     def __init__(self, opinion: Opinion) -> None:
@@ -95,7 +95,7 @@ class SchedulerContext:
         #: Bytes of the questions that are here now.
         self._held = 0
 
-    async def handle(self, request: Request) -> Page:
+    async def handle(self, request: HttpRequest) -> Page:
         if request.method == "POST":
             return await self._ask(request)
         if request.method in ("GET", "HEAD") and request.path in ("/healthz", "/livez", "/readyz"):
@@ -103,7 +103,7 @@ class SchedulerContext:
             return text(trouble or "ok", 503 if trouble else 200)
         return NOT_FOUND
 
-    async def _ask(self, request: Request) -> Page:
+    async def _ask(self, request: HttpRequest) -> Page:
         if self._opinion.is_local and not is_local_name(request.header("host")):
             return text("this port answers to localhost and loopback addresses only\n", 421)
         if request.header("content-type").partition(";")[0].strip().lower() != JSON:

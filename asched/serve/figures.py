@@ -9,7 +9,7 @@ from typing import Any
 
 from asched import names
 from asched.core.cycle.request_book import Bookings
-from asched.core.cycle.request_cycle import Requests
+from asched.core.cycle.request_cycle import ProvisioningRequests
 from asched.core.cycle.start_causes import CAUSES as START_CAUSES
 from asched.core.cycle.start_keeping import CHANGES as START_CHANGES
 from asched.core.cycle.start_keeping import StartTimes
@@ -191,7 +191,7 @@ class Figures:
         """How many have places, and how many wait for some."""
         cluster = self._context.cluster
         booked = len(cluster.singleton(Bookings))
-        waiting = max(len(cluster.singleton(Requests).tracked) - booked, 0)
+        waiting = max(len(cluster.singleton(ProvisioningRequests).tracked) - booked, 0)
         return {("held",): booked, ("waiting",): waiting}
 
     def looks(self) -> Values:

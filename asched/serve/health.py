@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from asched.serve.pages import NOSNIFF, NOT_FOUND, TEXT, Asked, Page
+from asched.serve.pages import NOSNIFF, NOT_FOUND, TEXT, Page, PageRequest
 
 log = logging.getLogger("asched.serve")
 
@@ -55,7 +55,7 @@ class Health:
             yield f"/{root}"
             yield from (f"/{root}/{name}" for name in checks)
 
-    def page(self, asked: Asked) -> Page | None:
+    def page(self, asked: PageRequest) -> Page | None:
         """The page of a health path; None if the path is none."""
         _, root, *rest = asked.path.split("/")
         checks = self._checks.get(root)
@@ -72,7 +72,7 @@ class Health:
             return _text(f"internal server error: {trouble}\n", 500)
         return Page(b"ok")
 
-    def _all(self, root: str, asked: Asked) -> Page:
+    def _all(self, root: str, asked: PageRequest) -> Page:
         excluded = dict.fromkeys(name for name in asked.query.get("exclude", ()) if name)
         lines, failed = [], []
         for check in self._checks[root].values():

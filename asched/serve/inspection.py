@@ -206,7 +206,7 @@ class Inspection:
         return {"place": "being bound" if assumed is not None else "unknown"}
 
 
-def _told(change: "ways.Change") -> dict[str, Any]:
+def _told(change: "ways.SuggestedChange") -> dict[str, Any]:
     told = change._asdict()
     if not change.of:  # nobody else waits for the same
         del told["takes"], told["of"]

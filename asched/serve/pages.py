@@ -24,7 +24,7 @@ class Page(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PageRequest(msgspec.Struct, frozen=True):
     """A request, as far as a page may depend on it. The query maps a name to all its values."""
 
     method: str

@@ -31,7 +31,7 @@ from asched.core.model.pod import Pod
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
-from asched.core.state.journal import Step
+from asched.core.state.journal import JournalStep
 from asched.serve.view import slices
 
 #: Some 30 µs each.
@@ -94,7 +94,7 @@ class Then(NamedTuple):
     placed: dict[str, tuple[Pod, str]]
     others: dict[str, tuple[Kind, dict[str, Any]]]
 
-    def before(self, step: Step) -> None:
+    def before(self, step: JournalStep) -> None:
         """Go back over a step."""
         known: dict[str, Any]
         before = step.before

@@ -16,7 +16,7 @@ from time import monotonic
 from types import FrameType
 from typing import Final
 
-from asched.serve.pages import NOSNIFF, TEXT, Asked, Page, text
+from asched.serve.pages import NOSNIFF, TEXT, Page, PageRequest, text
 
 PREFIX: Final = "/debug/pprof"
 SECONDS_DEFAULT: Final = 30.0
@@ -34,7 +34,7 @@ class Profiling:
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
-    async def page(self, asked: Asked) -> Page:
+    async def page(self, asked: PageRequest) -> Page:
         name = asked.path.removeprefix(PREFIX).strip("/")
         if not name:
             return _index()
@@ -46,7 +46,7 @@ class Profiling:
             return await self._profile(asked)
         return text("Unknown profile\n", 404, nosniff=True)
 
-    async def _profile(self, asked: Asked) -> Page:
+    async def _profile(self, asked: PageRequest) -> Page:
         try:
             seconds = float(asked.query.get("seconds", (str(SECONDS_DEFAULT),))[0])
         except ValueError:

@@ -35,12 +35,12 @@ class BadRequestError(Exception):
         self.status = status
 
 
-class Request:
+class HttpRequest:
     """A request whose head has arrived. Header names are in lower case."""
 
     def __init__(
         self,
-        head: "_Head",
+        head: "_HeadParser",
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         first: bytes,
@@ -102,7 +102,7 @@ class Request:
 
 async def read_request(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes = b""
-) -> Request:
+) -> HttpRequest:
     """Read a request's head, of which `first` has arrived. Raises BadRequestError, or
     ConnectionError if the head breaks off.
     """
@@ -119,12 +119,12 @@ async def read_request(
     head, rest = bytes(got[:end]), bytes(got[end:])
     if max(map(len, head.split(b"\r\n"))) > LINE_BYTES_MAX:
         raise BadRequestError(431, f"a line of the head has more than {LINE_BYTES_MAX} bytes")
-    parsed = _Head(head)
+    parsed = _HeadParser(head)
     parsed.keeps_alive &= len(rest) <= parsed.content_length
-    return Request(parsed, reader, writer, rest)
+    return HttpRequest(parsed, reader, writer, rest)
 
 
-class _Head:
+class _HeadParser:
     """What a head says. The methods `on_...` are the parser's. Raises BadRequestError."""
 
     def __init__(self, head: bytes) -> None:

@@ -42,7 +42,7 @@ def unit_of(resource: str) -> str:
     return "integer" if resource.startswith(ATTACHABLE_PREFIX) else ""
 
 
-class _Pods(Collector):
+class _PodCollector(Collector):
     def __init__(self, pods: Iterable[Pod]) -> None:
         self._pods = pods
 
@@ -79,5 +79,5 @@ def _labels(pod: Pod, resource: str) -> dict[str, str]:
 def render(pods: Iterable[Pod]) -> bytes:
     """The page."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Pods(pods))
+    registry.register(_PodCollector(pods))
     return generate_latest(registry)

@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from asched.serve import resources, ui
 from asched.serve.health import Health
 from asched.serve.inspector import Inspector, Viewer
-from asched.serve.pages import JSON, NOSNIFF, NOT_FOUND, Asked, Page, as_json, text
+from asched.serve.pages import JSON, NOSNIFF, NOT_FOUND, Page, PageRequest, as_json, text
 from asched.serve.profiling import PREFIX, PROFILES, Profiling
 from asched.serve.telemetry.log import set_verbosity
 from asched.serve.telemetry.metrics import Metrics
@@ -64,7 +64,7 @@ class Routes:
         self._health = health
         self._profiling = Profiling() if is_profiling else None
         self._started_s = started_s
-        self._table: dict[str, Callable[[Asked], Page | Awaitable[Page]]] = {
+        self._table: dict[str, Callable[[PageRequest], Page | Awaitable[Page]]] = {
             "/metrics": self._counted,
             "/metrics/resources": self._resources,
             "/metrics/slis": self._slis,
@@ -92,7 +92,7 @@ class Routes:
         yield from (f"{PODS}NAMESPACE/NAME", f"{NODES}NAME", f"{GROUPS}NAMESPACE/NAME")
         yield from self._health.paths()
 
-    async def page(self, asked: Asked) -> Page:
+    async def page(self, asked: PageRequest) -> Page:
         """The page of a path; 404 for paths that are none."""
         handler = self._table.get(asked.path)
         if handler is not None:
@@ -104,13 +104,13 @@ class Routes:
             return await self._profiling.page(asked)
         return self._health.page(asked) or NOT_FOUND
 
-    async def _counted(self, asked: Asked) -> Page:
+    async def _counted(self, asked: PageRequest) -> Page:
         if asked.method == "DELETE":
             self._metrics.reset()
             return RESET
         return _metrics(await self._metrics.page(), asked)
 
-    async def _resources(self, asked: Asked) -> Page:
+    async def _resources(self, asked: PageRequest) -> Page:
         if asked.method == "DELETE":
             return RESET
         if not self._inspector.is_leader():
@@ -118,26 +118,26 @@ class Routes:
         pods = list(self._inspector.pods())
         return _metrics(await asyncio.to_thread(resources.render, pods), asked)
 
-    def _slis(self, asked: Asked) -> Page:
+    def _slis(self, asked: PageRequest) -> Page:
         if asked.method == "DELETE":
             return RESET
         return _metrics(_slis(self._health, self._started_s), asked)
 
-    async def _view(self, asked: Asked) -> Page:
+    async def _view(self, asked: PageRequest) -> Page:
         names_of, since = _number(asked, "names", -1), _number(asked, "since", 0)
         return as_json(await self._viewer.view(names_of, since))
 
-    def _shadow(self, _: Asked) -> Page:
+    def _shadow(self, _: PageRequest) -> Page:
         told = self._inspector.shadow()
         return NOT_FOUND if told is None else as_json(told)
 
-    async def _audit(self, asked: Asked) -> Page:
+    async def _audit(self, asked: PageRequest) -> Page:
         """POST compares everything with the API server; GET tells what was found so far."""
         if asked.method == "POST":
             return as_json(await self._inspector.audit_now())
         return as_json(self._inspector.audit_report())
 
-    async def _object(self, asked: Asked) -> Page:
+    async def _object(self, asked: PageRequest) -> Page:
         """A pod, a node or a gang."""
         inspector, told = self._inspector, None
         match asked.path.removeprefix(OWN).split("/"):
@@ -170,13 +170,13 @@ async def _dumped(parts: AsyncIterator[tuple[str, list[Any]]]) -> Page:
     return Page(b"{%s}\n" % b",".join(lists), 200, JSON, NOSNIFF)
 
 
-def _number(asked: Asked, name: str, otherwise: int) -> int:
+def _number(asked: PageRequest, name: str, otherwise: int) -> int:
     """A number of the query; what is none counts as not given."""
     text = "".join(asked.query.get(name, ())[:1])
     return int(text) if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) else otherwise
 
 
-def _metrics(body: bytes, asked: Asked) -> Page:
+def _metrics(body: bytes, asked: PageRequest) -> Page:
     """Text 0.0.4, whatever else is asked for; only the escaping of names is negotiated."""
     escaping = "underscores"
     for media_type, parameters in accepted(asked.accept):
@@ -218,7 +218,7 @@ def _slis(health: Health, started_s: float) -> bytes:
     return generate_latest(registry)
 
 
-def _verbosity(asked: Asked) -> Page:
+def _verbosity(asked: PageRequest) -> Page:
     """PUT sets `-v` of the running process."""
     if asked.method != "PUT":
         return _plain("unsupported http method\n", 406)

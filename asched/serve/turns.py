@@ -1,8 +1,8 @@
 """A selector that keeps a serving loop within its share of CPU time, and serves addresses in turn.
 
-    loop = asyncio.SelectorEventLoop(Turns())
+    loop = asyncio.SelectorEventLoop(FairSelector())
 
-Everything a loop does follows from what its selector returns: handshakes, reads, answers. `Turns`
+Everything a loop does follows from what its selector returns: handshakes, reads, answers. This one
 returns one event of a client at a time, that of the address that was served least recently, of its
 connections the one served least recently. A probe is therefore next however much others send. When
 the thread has used more CPU time than its share, the selector sleeps before it returns anything;
@@ -30,7 +30,7 @@ ADDRESSES_MAX: Final = 1024
 Ready = tuple[selectors.SelectorKey, int]
 
 
-class Turns(selectors.DefaultSelector):
+class FairSelector(selectors.DefaultSelector):
     """To be used by one thread, the one that makes it."""
 
     def __init__(self, share: float = SHARE) -> None:

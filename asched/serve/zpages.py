@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from asched.core.config.text import to_yaml
-from asched.serve.pages import JSON, Asked, Page, failure
+from asched.serve.pages import JSON, Page, PageRequest, failure
 from asched.serve.telemetry.component_metrics import KUBERNETES_VERSION
 
 #: The component whose pages these are; its dashboards and scripts shall find the same words.
@@ -51,7 +51,7 @@ class ZPage:
         self._lines = lines
         self._delimiters = cycle(_DELIMITERS)
 
-    def page(self, asked: Asked) -> Page:
+    def page(self, asked: PageRequest) -> Page:
         for media_type, parameters in accepted(asked.accept):
             if media_type in ("text/plain", "*/*", "text/*"):
                 return self._text()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cycle.observer import Silent
+from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status
@@ -64,7 +64,7 @@ def disarmed() -> Any:
     Mine.armed = False
 
 
-class Ear(Silent):
+class Ear(SilentObserver):
     def __init__(self) -> None:
         self.parts: list[str] = []
 

@@ -21,8 +21,8 @@ from asched.core.state.facts import Done, ReadPlaced, Refused, Replied
 from asched.hardware.koordinator.node_metric import decoded
 from asched.hardware.sharing.hami import registered
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
-from asched.kube.codec import KindCodec, Page, peek_continue
-from asched.kube.credentials import Source, load_credentials
+from asched.kube.codec import KindCodec, ListPage, peek_continue
+from asched.kube.credentials import CredentialSource, load_credentials
 from asched.kube.errors import ClientError, ConnectError, api_error
 from asched.kube.exec_plugin import ExecPlugin, run
 from asched.kube.extenders import Extenders
@@ -34,7 +34,7 @@ from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
 from asched.kube.writes import answer_for
 from asched.serve.door import Door
-from asched.serve.extender import Opinion, SchedulerContext
+from asched.serve.extender import ExtenderService, Opinion
 from asched.serve.listening import listen
 from tests.behaviour.odd_json import ODD, claim_bytes, pod_bytes
 from tests.ops.recording.recorded import record
@@ -65,7 +65,7 @@ def a_line(kind: str, obj: bytes) -> bytes:
     return b'{"type":"' + kind.encode() + b'","object":' + obj + b"}"
 
 
-def names_of(page: Page) -> list[str]:
+def names_of(page: ListPage) -> list[str]:
     objects: list[Any] = page.objects
     return [obj.metadata.name for obj in objects]
 
@@ -268,7 +268,7 @@ async def test_a_question_to_our_extender_is_answered_or_refused(
     async def bind(_arguments: Any) -> str:
         return "not here"
 
-    door = Door(SchedulerContext(Opinion(advisor, bind, lambda: "", may_bind=True)).handle, None)
+    door = Door(ExtenderService(Opinion(advisor, bind, lambda: "", may_bind=True)).handle, None)
     port = door.open(await listen("127.0.0.1", 0, cure="x"))
     try:
         for verb in ("filter", "prioritize", "preempt", "bind"):
@@ -325,7 +325,7 @@ async def test_a_kubeconfig_is_read_or_refused_in_one_line(odd: bytes, tmp_path:
     for place in places[:1] if len(odd) > LARGE_BYTES else places:
         file.write_bytes(place.replace(b"%s", odd))
         with pytest.raises(ConnectError) as raised:
-            await load_credentials(Source(str(file), "", ""))
+            await load_credentials(CredentialSource(str(file), "", ""))
         assert "\n" not in str(raised.value)
 
 

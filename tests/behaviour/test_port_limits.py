@@ -15,8 +15,8 @@ import pytest
 from asched.serve.door import Door
 from asched.serve.listening import listen
 from asched.serve.pages import Page, text
-from asched.serve.request import Request
-from asched.serve.turns import Turns
+from asched.serve.request import HttpRequest
+from asched.serve.turns import FairSelector
 from asched_lab.apiserver.server import ApiServer
 from tests.e2e.outside import Asched, a_process
 from tests.patience import HANG_S
@@ -142,7 +142,7 @@ async def test_heads_without_end_of_two_peers_stay_in_memory_bounds(
 
 
 async def test_the_address_that_was_served_least_recently_is_next() -> None:
-    with Turns() as turns:
+    with FairSelector() as turns:
         pairs = [socket.socketpair() for _ in range(4)]
         addresses = ["many", "many", "many", "one"]
         for (ours, _), address in zip(pairs, addresses, strict=True):
@@ -180,7 +180,7 @@ class TroubledSocket(socket.socket):
 async def test_a_connection_that_cannot_be_accepted_stops_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def hello(_: Request) -> Page:
+    async def hello(_: HttpRequest) -> Page:
         return text("hello")
 
     (listening,) = await listen("127.0.0.1", 0, cure="x")

@@ -23,8 +23,8 @@ from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
-from asched.host.configuration.reload import Wanted
-from asched.kube.heads import Head
+from asched.host.configuration.reload import DesiredSetup
+from asched.kube.heads import ObjectHead
 from asched.kube.lists import PAGE_SIZE
 from asched.ops.audit.objects import _Comparison
 from asched.ops.audit.places import Places
@@ -49,7 +49,7 @@ class _Pages:
     def __init__(self, cluster: Cluster, *, is_empty: bool) -> None:
         self._pods = [] if is_empty else list(cluster.pods_seen.values())
 
-    async def pages(self, _pause_s: float) -> AsyncIterator[tuple[list[Head], str]]:
+    async def pages(self, _pause_s: float) -> AsyncIterator[tuple[list[ObjectHead], str]]:
         for start in range(0, len(self._pods), PAGE_SIZE):
             page = self._pods[start : start + PAGE_SIZE]
             await asyncio.sleep(0)  # the answer is waited for
@@ -58,9 +58,9 @@ class _Pages:
             yield [], "1"
 
 
-def _head(metadata: Any) -> Head:
+def _head(metadata: Any) -> ObjectHead:
     version = metadata.resource_version
-    return Head(metadata.name, metadata.namespace, metadata.uid, version)
+    return ObjectHead(metadata.name, metadata.namespace, metadata.uid, version)
 
 
 def looks(play: Play) -> dict[str, Look]:
@@ -72,7 +72,7 @@ def looks(play: Play) -> dict[str, Look]:
     )
     decided = configuration({}, DEFAULT_GATES)
     auditor: Any = None
-    inspection = Inspection(context, decided, lambda: True, auditor, Wanted(decided).rebuild)
+    inspection = Inspection(context, decided, lambda: True, auditor, DesiredSetup(decided).rebuild)
     metrics = Metrics()
     figures = Figures(scheduler, metrics)
     figures._show_upstream(metrics.families)

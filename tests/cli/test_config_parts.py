@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from asched.cli.config_parts import NoConfigurationError, Part, parts
+from asched.cli.config_parts import ConfigPart, NoConfigurationError, parts
 
 OURS = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -29,7 +29,7 @@ def a_config_map(**data: str) -> str:
     ],
 )
 def test_one_document_is_taken_as_it_is(text: str) -> None:
-    assert parts(text) == [Part(text)]
+    assert parts(text) == [ConfigPart(text)]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_ours_is_found_by_its_group_or_its_kind(head: str, is_ours: bool) -> Non
 
 def test_what_is_none_in_a_config_map_is_passed_over() -> None:
     found = parts(a_config_map(empty="", comment="# nothing\n", note="kind: x", mine=OURS, no="{"))
-    assert found == [Part(OURS, "ConfigMap m, mine")]
+    assert found == [ConfigPart(OURS, "ConfigMap m, mine")]
 
 
 def test_a_configuration_that_cannot_be_read_is_not_passed_over() -> None:
     broken = f"{OURS}profiles: [\n"
-    assert parts(a_config_map(mine=broken)) == [Part(broken, "ConfigMap m, mine")]
+    assert parts(a_config_map(mine=broken)) == [ConfigPart(broken, "ConfigMap m, mine")]
 
 
 def test_a_list_holds_configurations_and_config_maps() -> None:

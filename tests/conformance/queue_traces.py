@@ -17,7 +17,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.event_handlers import (
     Announce,
     Enqueue,
@@ -86,7 +86,9 @@ class Player:
         self.queue = SchedulingQueue(
             {PROFILE: profile},
             Nominator(self.pods.get),
-            backoff=Backoff(config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"]),
+            backoff=BackoffTimes(
+                config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"]
+            ),
             max_in_unschedulable_s=config["podMaxInUnschedulablePodsDuration"],
         )
 

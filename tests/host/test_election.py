@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from asched.core.leader.election import Rules
+from asched.core.leader.election import LeaseTimes
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.election import Stand
@@ -61,7 +61,7 @@ async def a_replica(name, tmp_path, *, delay_cache=False, clock=None, **rules):
     )
     options = ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig"))
     session = await connect(options)
-    stand = Stand(Rules(name, **{**RULES, **rules}), "kube-system", "asched", "asched")
+    stand = Stand(LeaseTimes(name, **{**RULES, **rules}), "kube-system", "asched", "asched")
     campaign = LeaseThread(session, stand, metrics.leader, options=options, clock=clock)
     scheduler = Scheduler(
         session,

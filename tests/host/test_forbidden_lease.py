@@ -6,14 +6,14 @@ import logging
 
 import pytest
 
-from asched.core.leader.election import Rules
+from asched.core.leader.election import LeaseTimes
 from asched.host.election import Campaign, Stand
 from asched.kube.errors import ApiError, Forbidden, ServerFailed
 from asched.serve.telemetry.metrics import Metrics
 from tests.patience import HANG_S
 
 TRIES = 16
-RULES = Rules("a", lease_s=0.03, renew_s=0.02, retry_s=0.01)
+RULES = LeaseTimes("a", lease_s=0.03, renew_s=0.02, retry_s=0.01)
 
 
 class Refusing:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from asched.core.leader.election import Rules
+from asched.core.leader.election import LeaseTimes
 from asched.host.election import Stand
 from asched.host.lease_thread import LeaseThread
 from asched.kube.session import ConnectionOptions, connect
@@ -72,7 +72,7 @@ async def leads(elsewhere):
     tasks = []
 
     def start(name="me", **given):
-        rules = Rules(name, **{**RULES, **given.pop("rules", {})})
+        rules = LeaseTimes(name, **{**RULES, **given.pop("rules", {})})
         options = ConnectionOptions(kubeconfig=str(elsewhere.kubeconfig))
         stand = Stand(rules, "kube-system", "asched", "asched")
         made = LeaseThread(session, stand, Metrics().leader, options=options, **given)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from asched.core.leader.election import Rules
+from asched.core.leader.election import LeaseTimes
 from asched.host.configuration.policy_configmap import fetch_policy
 from asched.host.election import Campaign, Stand
 from asched.kube.errors import ConnectError
@@ -38,7 +38,7 @@ async def asked_again(server, task):
 async def test_an_election_goes_on():
     async with scripted(senseless()) as server:
         session = await connect(ConnectionOptions(master=server.url), handshake=False)
-        rules = Rules("me", lease_s=3.0, renew_s=2.0, retry_s=0.001)
+        rules = LeaseTimes("me", lease_s=3.0, renew_s=2.0, retry_s=0.001)
         stand = Stand(rules, namespace="kube-system", name="asched", component="asched")
         campaign = Campaign(stand, Metrics().leader, lambda: None)
         running = asyncio.create_task(campaign.run(stand.client(session)))

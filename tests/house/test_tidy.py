@@ -5,6 +5,7 @@ What import-linter, ruff and mypy can say is theirs; this is the rest.
 
 import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 from asched import names
@@ -35,6 +36,20 @@ def test_a_file_is_one_topic() -> None:
     sizes = {path: len(text_of(path).splitlines()) for path in ALL}
     found = [f"{relative(p)}: {n} lines" for p, n in sizes.items() if n > FILE_LINES_MAX]
     assert not found
+
+
+#: Public names for plugin authors beside the internal class, and a plugin beside its API type.
+NAMED_TWICE = {"Node", "NodeAffinity", "Pod", "ScorePlugin"}
+
+
+def test_a_class_name_means_one_class() -> None:
+    files = defaultdict(list)
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(text_of(path))):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].append(relative(path))
+    doubled = {name: paths for name, paths in files.items() if len(paths) > 1}
+    assert doubled.keys() == NAMED_TWICE, doubled
 
 
 def test_a_file_says_what_it_is_for() -> None:

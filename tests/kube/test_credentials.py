@@ -8,7 +8,7 @@ import pytest
 
 from asched.kube import certificates as edge_certificates
 from asched.kube import credentials
-from asched.kube.credentials import Source, load_credentials
+from asched.kube.credentials import CredentialSource, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions, connect
 from tests.kube.kubeconfigs import kubeconfig
@@ -65,26 +65,26 @@ async def test_kubeconfig_variable_and_context_are_honoured(server, tmp_path, mo
     ]
     path = kubeconfig(tmp_path / "config", server.url, {"token": "t"}, contexts=contexts)
     monkeypatch.setenv("KUBECONFIG", path)
-    assert (await load_credentials(Source())).authorization is None
-    assert (await load_credentials(Source(context="d"))).authorization == "Bearer t"
+    assert (await load_credentials(CredentialSource())).authorization is None
+    assert (await load_credentials(CredentialSource(context="d"))).authorization == "Bearer t"
 
 
 async def test_the_master_address_overrides_the_server(server, tmp_path):
     path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"})
-    found = await load_credentials(Source(kubeconfig=path, master=server.url))
+    found = await load_credentials(CredentialSource(kubeconfig=path, master=server.url))
     assert (found.url, found.authorization) == (server.url, "Bearer t")
 
 
 async def test_user_and_password_make_a_basic_header(tmp_path):
     path = kubeconfig(tmp_path / "config", "http://a:1", {"username": "u", "password": "p"})
-    assert (await load_credentials(Source(path))).authorization == "Basic dTpw"
+    assert (await load_credentials(CredentialSource(path))).authorization == "Basic dTpw"
 
 
 async def test_a_token_file_is_read_again(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("old\n")
     path = kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": "token"})
-    found = await load_credentials(Source(path))
+    found = await load_credentials(CredentialSource(path))
     assert found.authorization == "Bearer old"
     token.write_text("new\n")
     found.keep_fresh()
@@ -98,7 +98,7 @@ async def test_a_token_file_that_vanishes_leaves_the_old_token(tmp_path, clock, 
     token = tmp_path / "token"
     token.write_text("old")
     found = await load_credentials(
-        Source(kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": str(token)}))
+        CredentialSource(kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": str(token)}))
     )
     token.unlink()
     clock.now_s += credentials.TOKEN_CHECK_S
@@ -130,7 +130,7 @@ async def test_the_namespace_that_is_meant_is_the_contexts_or_the_default_one(tm
     for context, meant in (({}, "default"), ({"namespace": "mine"}, "mine")):
         contexts = [{"name": "c", "context": {"cluster": "k", **context}}]
         path = kubeconfig(tmp_path / "config", "http://a:1", contexts=contexts)
-        assert (await load_credentials(Source(path))).namespace == meant
+        assert (await load_credentials(CredentialSource(path))).namespace == meant
 
 
 async def test_a_refused_token_is_loaded_anew_once_for_all_who_wait(server, tmp_path):
@@ -249,24 +249,24 @@ async def test_a_broken_kubeconfig_is_one_line(tmp_path, content, message):
     path = tmp_path / "config"
     path.write_text(content)
     with pytest.raises(ConnectError, match=message) as caught:
-        await load_credentials(Source(str(path)))
+        await load_credentials(CredentialSource(str(path)))
     assert "\n" not in str(caught.value)
 
 
 async def test_a_missing_kubeconfig_is_named():
     with pytest.raises(ConnectError, match=r"kubeconfig /nonexistent/k: no such file"):
-        await load_credentials(Source("/nonexistent/k"))
+        await load_credentials(CredentialSource("/nonexistent/k"))
 
 
 async def test_a_missing_kubeconfig_of_the_environment_is_named(monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/nonexistent/k")
     with pytest.raises(ConnectError, match=r"KUBECONFIG names /nonexistent/k"):
-        await load_credentials(Source())
+        await load_credentials(CredentialSource())
 
 
 async def test_no_configuration_at_all_is_said():
     with pytest.raises(ConnectError, match="no configuration has been provided"):
-        await load_credentials(Source())
+        await load_credentials(CredentialSource())
 
 
 ODD_HOSTS = ["https://[::1", "https://\ud800", "https://xn--é", "https://..", f"https://{'a' * 70}"]
@@ -277,21 +277,21 @@ ODD_HOSTS = ["https://[::1", "https://\ud800", "https://xn--é", "https://..", f
 )
 async def test_an_address_without_scheme_or_host_is_refused(master):
     with pytest.raises(ConnectError, match="server address"):
-        await load_credentials(Source(master=master))
+        await load_credentials(CredentialSource(master=master))
 
 
 async def test_a_missing_certificate_file_is_named(tmp_path, certificates):
     user = {"client-certificate": "/nonexistent/c", "client-key": "/nonexistent/k"}
     path = kubeconfig(tmp_path / "config", "https://a:1", user, tls_cluster(certificates))
     with pytest.raises(ConnectError, match="/nonexistent/c"):
-        await load_credentials(Source(path))
+        await load_credentials(CredentialSource(path))
 
 
 async def test_an_exec_plugin_that_fails_is_one_line(tmp_path):
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nonexistent/p"}}
     path = kubeconfig(tmp_path / "config", "http://a:1", user)
     with pytest.raises(ConnectError, match=r"/nonexistent/p|exec plugin") as caught:
-        await load_credentials(Source(path))
+        await load_credentials(CredentialSource(path))
     assert "\n" not in str(caught.value)
 
 
@@ -311,11 +311,11 @@ async def test_the_proxy_of_the_environment_is_honoured(monkeypatch, master, pro
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
     monkeypatch.setenv("NO_PROXY", ".corp")
-    assert (await load_credentials(Source(master=master))).proxy == proxy
+    assert (await load_credentials(CredentialSource(master=master))).proxy == proxy
 
 
 async def test_the_proxy_of_the_kubeconfig_comes_first(tmp_path, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://other:1")
     cluster = {"proxy-url": "http://proxy:2"}
     path = kubeconfig(tmp_path / "config", "https://a.example", cluster=cluster)
-    assert (await load_credentials(Source(path))).proxy == "http://proxy:2"
+    assert (await load_credentials(CredentialSource(path))).proxy == "http://proxy:2"

@@ -8,7 +8,7 @@ import pytest
 
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.kube.errors import Expired, Forbidden, ProtocolBroken
-from asched.kube.heads import ACCEPT, Head, Heads
+from asched.kube.heads import ACCEPT, Heads, ObjectHead
 from asched.kube.pace import ReflectorOptions
 from asched.kube.transport import JSON, Reply
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
@@ -46,7 +46,7 @@ def item(name: str, version: str = "1", **more: Any) -> dict[str, Any]:
     return {"metadata": {**metadata, "resourceVersion": version}, **more}
 
 
-async def pages_of(server: Server) -> list[tuple[list[Head], str]]:
+async def pages_of(server: Server) -> list[tuple[list[ObjectHead], str]]:
     return [page async for page in heads_of(server).pages(0.0)]
 
 
@@ -56,7 +56,7 @@ async def test_pages_hold_who_each_object_is_and_follow_the_server_to_the_last()
         page(token="three"),
         {"metadata": {"resourceVersion": "7"}, "items": None},
     )
-    a, b = Head("a", "t", "u-a", "1"), Head("b", "t", "u-b", "3")
+    a, b = ObjectHead("a", "t", "u-a", "1"), ObjectHead("b", "t", "u-b", "3")
     assert await pages_of(server) == [([a, b], "7"), ([], "7"), ([], "7")]
     assert [(path, accept) for path, _, accept in server.asked] == [("/api/v1/pods", ACCEPT)] * 3
     limit = {"limit": "500", "fieldSelector": POD_FIELD_SELECTOR}
@@ -140,4 +140,4 @@ async def test_a_refusal_is_raised(status: int, error: type[Exception]) -> None:
 
 
 def test_a_key_is_the_name_within_its_namespace_if_it_has_one() -> None:
-    assert [Head("a", "t").key, Head("a").key] == ["t/a", "a"]
+    assert [ObjectHead("a", "t").key, ObjectHead("a").key] == ["t/a", "a"]

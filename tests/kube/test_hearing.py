@@ -9,7 +9,7 @@ import pytest
 from asched.core.model.kinds import NODE, POD, POD_GROUP, SERVICE
 from asched.kube import hearing, pace, watch
 from asched.kube.errors import ConnectionLost, Forbidden, Unauthorized
-from asched.kube.hearing import DeafError, Hearing
+from asched.kube.hearing import DeafError, ReflectorWatchdog
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
 from tests.host.processes import a_node, a_pod, a_process
@@ -19,7 +19,7 @@ LEASE = ("leases", "kube-system", "asched")
 
 
 class Followed:
-    """What `Hearing` looks at of a reflector."""
+    """What `ReflectorWatchdog` looks at of a reflector."""
 
     def __init__(self, heard_s=None):
         self.heard_s = heard_s
@@ -30,7 +30,7 @@ class World:
     def __init__(self):
         self.now_s = 100.0
         self.reflectors = {kind: Followed(100.0) for kind in (NODE, POD, SERVICE, POD_GROUP)}
-        self.hearing = Hearing(self.reflectors, lambda: self.now_s)
+        self.hearing = ReflectorWatchdog(self.reflectors, lambda: self.now_s)
 
     def passes(self, seconds, heard=()):
         self.now_s += seconds

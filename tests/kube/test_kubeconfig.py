@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.kube.credentials import Source, load_credentials
+from asched.kube.credentials import CredentialSource, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.kubeconfig import read_kubeconfigs
 from asched.kube.session import ConnectionOptions, connect
@@ -51,15 +51,15 @@ def three(tmp_path):
 
 async def test_the_first_file_wins_and_empty_or_missing_ones_add_nothing(three, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(three))
-    found = await load_credentials(Source())
+    found = await load_credentials(CredentialSource())
     assert (found.url, found.authorization) == ("http://second:1", "Bearer of-the-file")
-    found = await load_credentials(Source(context="c2"))
+    found = await load_credentials(CredentialSource(context="c2"))
     assert found.authorization == "Bearer second"
 
 
 async def test_another_order_has_another_current_context(three, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join([three[3], three[2]]))
-    assert (await load_credentials(Source())).authorization == "Bearer second"
+    assert (await load_credentials(CredentialSource())).authorization == "Bearer second"
 
 
 async def test_relative_paths_start_at_their_file(tmp_path, monkeypatch, certificates):
@@ -69,27 +69,27 @@ async def test_relative_paths_start_at_their_file(tmp_path, monkeypatch, certifi
     cluster = {"certificate-authority": "ca.crt"}
     kubeconfig(folder / "config", "https://a:1", cluster=cluster)
     monkeypatch.chdir(tmp_path)
-    assert (await load_credentials(Source("there/config"))).is_tls
+    assert (await load_credentials(CredentialSource("there/config"))).is_tls
 
 
 async def test_an_empty_kubeconfig_suffices_for_a_bare_address(tmp_path):
     (tmp_path / "config").write_text("apiVersion: v1\nclusters: null\nusers: null\n")
-    found = await load_credentials(Source(str(tmp_path / "config"), master="http://a:1"))
+    found = await load_credentials(CredentialSource(str(tmp_path / "config"), master="http://a:1"))
     assert (found.url, found.authorization) == ("http://a:1", None)
 
 
 async def test_a_user_that_does_not_exist_is_nobody(tmp_path, caplog):
     path = kubeconfig(tmp_path / "config", "http://a:1", users=[])
-    assert (await load_credentials(Source(path))).authorization is None
+    assert (await load_credentials(CredentialSource(path))).authorization is None
     assert "has no user 'u': the server is asked as nobody" in caplog.text
 
 
 async def test_a_token_stands_in_for_a_file_that_cannot_be_read(tmp_path):
     user = {"token": "t", "tokenFile": "file"}
     path = kubeconfig(tmp_path / "config", "http://a:1", user)
-    assert (await load_credentials(Source(path))).authorization == "Bearer t"
+    assert (await load_credentials(CredentialSource(path))).authorization == "Bearer t"
     (tmp_path / "file").write_text("newer")
-    assert (await load_credentials(Source(path))).authorization == "Bearer newer"
+    assert (await load_credentials(CredentialSource(path))).authorization == "Bearer newer"
 
 
 def test_a_login_without_a_context_has_no_server(tmp_path):
@@ -142,20 +142,20 @@ async def test_impersonation_is_sent_by_both_transports(server, tmp_path):
 async def test_a_name_cannot_smuggle_a_header(tmp_path, name):
     path = kubeconfig(tmp_path / "config", "http://a:1", {"as": name})
     with pytest.raises(ConnectError, match="not printable"):
-        await load_credentials(Source(path))
+        await load_credentials(CredentialSource(path))
 
 
 async def test_a_token_cannot_smuggle_a_header(tmp_path):
     path = kubeconfig(tmp_path / "config", "http://a:1", {"token": "a\r\nX: y"})
     with pytest.raises(ConnectError, match="not printable"):
-        await load_credentials(Source(path))
+        await load_credentials(CredentialSource(path))
 
 
 async def test_an_authority_beside_blind_trust_is_refused_as_kubectl_refuses_it(tmp_path):
     cluster = {"certificate-authority": "/ca", "insecure-skip-tls-verify": True}
     path = kubeconfig(tmp_path / "config", "https://a:1", cluster=cluster)
     with pytest.raises(ConnectError, match="exclude each other"):
-        await load_credentials(Source(path))
+        await load_credentials(CredentialSource(path))
 
 
 async def test_an_empty_authority_is_not_taken_for_none(tmp_path):
@@ -163,13 +163,13 @@ async def test_an_empty_authority_is_not_taken_for_none(tmp_path):
     cluster = {"certificate-authority": str(tmp_path / "ca")}
     path = kubeconfig(tmp_path / "config", "https://a:1", cluster=cluster)
     with pytest.raises(ConnectError, match="ca is empty"):
-        await load_credentials(Source(path))
+        await load_credentials(CredentialSource(path))
 
 
 async def test_a_proxy_of_another_kind_is_refused(tmp_path):
     path = kubeconfig(tmp_path / "c", "https://a:1", cluster={"proxy-url": "socks5://p:1080"})
     with pytest.raises(ConnectError, match=r"proxy-url names a proxy that cannot .*socks5"):
-        await load_credentials(Source(path))
+        await load_credentials(CredentialSource(path))
 
 
 def test_what_has_no_end_is_refused_in_one_line(tmp_path):
@@ -185,7 +185,7 @@ def test_what_has_no_end_is_refused_in_one_line(tmp_path):
 
 async def test_a_device_without_an_end_is_no_kubeconfig():
     with pytest.raises(ConnectError, match=r"/dev/zero.*larger than"):
-        await load_credentials(Source(kubeconfig="/dev/zero"))
+        await load_credentials(CredentialSource(kubeconfig="/dev/zero"))
 
 
 def test_files_are_named_from_where_the_kubeconfig_lies(tmp_path, monkeypatch):

@@ -15,7 +15,15 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import POD_GROUP
 from asched.core.state.facts import Refused, Unknown
-from asched.kube.lanes import Job, JobQueue, LaneState, StatusQueue, TurnQueue, fold, given_up
+from asched.kube.lanes import (
+    JobQueue,
+    LaneState,
+    QueuedWrite,
+    StatusQueue,
+    TurnQueue,
+    fold,
+    given_up,
+)
 
 
 def pod(uid):
@@ -28,12 +36,12 @@ def patch(uid, type_="PodScheduled", nominated=None, **condition):
 
 
 def job(effect, id_=1, at_s=0.0):
-    return Job(Lane.STATUS, effect, at_s, (id_,))
+    return QueuedWrite(Lane.STATUS, effect, at_s, (id_,))
 
 
 def test_first_in_first_out_and_back_to_the_head():
     queue = JobQueue(10)
-    jobs = [Job(Lane.BINDING, Bind(pod=pod(str(n)), node="n"), float(n)) for n in range(3)]
+    jobs = [QueuedWrite(Lane.BINDING, Bind(pod=pod(str(n)), node="n"), float(n)) for n in range(3)]
     for each in jobs:
         queue.put(each)
     assert queue.oldest_s == 0.0
@@ -137,7 +145,7 @@ def test_folding_keeps_the_newest_order_of_conditions():
 
 def test_what_was_begun_earlier_goes_first():
     def marking(name, turn):
-        return Job(Lane.WRITE, MarkVictim(pod=pod(name), turn=turn), 0.0)
+        return QueuedWrite(Lane.WRITE, MarkVictim(pod=pod(name), turn=turn), 0.0)
 
     queue = TurnQueue(10)
     first, second, late = marking("a", 1), marking("b", 2), marking("c", 2)
@@ -154,11 +162,11 @@ def test_what_was_begun_earlier_goes_first():
 
 
 def test_of_a_group_the_newest_condition_waits_and_the_next_until_it_is_written() -> None:
-    def of_group(name: str, says: str) -> Job:
+    def of_group(name: str, says: str) -> QueuedWrite:
         effect = PatchGroupStatus(
             kind=POD_GROUP, namespace="ns", name=name, body={"says": says}, subresource="status"
         )
-        return Job(effect.lane, effect, 0.0)
+        return QueuedWrite(effect.lane, effect, 0.0)
 
     queue = StatusQueue(10)
     for job in (of_group("a", "no"), of_group("b", "no"), of_group("a", "yes")):
@@ -177,7 +185,7 @@ def test_of_a_group_the_newest_condition_waits_and_the_next_until_it_is_written(
     assert last.effect.body == {"says": "no more"}
 
 
-def drained(queue: JobQueue) -> list[Job | None]:
+def drained(queue: JobQueue) -> list[QueuedWrite | None]:
     return [queue.take() for _ in range(len(queue))]
 
 
@@ -188,7 +196,9 @@ def test_turns_go_by_when_they_were_begun_then_by_what_goes_back_then_by_what_ca
     for at_s in range(200):
         deed = rng.choice(("put", "put", "back", "take", "drop"))
         if deed == "put":
-            made = Job(Lane.WRITE, MarkVictim(pod=pod("p"), turn=rng.randrange(3)), float(at_s))
+            made = QueuedWrite(
+                Lane.WRITE, MarkVictim(pod=pod("p"), turn=rng.randrange(3)), float(at_s)
+            )
             queue.put(made)
             line.append((made.effect.turn, 1, at_s, made))
         elif deed == "back" and out:
@@ -213,7 +223,7 @@ def test_statuses_wait_in_one_line_in_which_each_pod_and_condition_stands_once(s
     """
     rng, queue = random.Random(seed), StatusQueue(6)
     line: list[list] = []  # key, what it will have said, ids
-    under_way: dict[str, tuple[list, Job]] = {}
+    under_way: dict[str, tuple[list, QueuedWrite]] = {}
     folded = 0
     for number in range(300):
         deed = rng.choice(("put", "put", "take", "done", "back"))

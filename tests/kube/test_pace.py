@@ -7,7 +7,7 @@ import pytest
 
 from asched.kube.backoff import INITIAL_S
 from asched.kube.errors import ConnectionLost, TransportError, api_error
-from asched.kube.pace import Company, Pauses, ReflectorOptions
+from asched.kube.pace import ListPacer, Pauses, ReflectorOptions
 
 
 class Naps:
@@ -41,7 +41,7 @@ async def begun(company, error, failures=6):
 
 
 async def test_a_pause_ends_soon_after_somebody_else_was_answered():
-    company = Company()
+    company = ListPacer()
     naps, pausing = await begun(company, ConnectionLost("reset"))
     long_s = naps.asked_s[-1]
     assert long_s > 2 * INITIAL_S
@@ -56,7 +56,7 @@ async def test_a_pause_ends_soon_after_somebody_else_was_answered():
 
 
 async def test_an_answer_before_the_pause_ends_nothing():
-    company = Company()
+    company = ListPacer()
     company.answered()
     naps, pausing = await begun(company, ConnectionLost("reset"), failures=1)
     assert len(naps.asked_s) == 1
@@ -67,7 +67,7 @@ async def test_an_answer_before_the_pause_ends_nothing():
 
 @pytest.mark.parametrize("status", [429, 500])
 async def test_who_was_answered_with_a_refusal_pauses_to_the_end(status):
-    company = Company()
+    company = ListPacer()
     naps, pausing = await begun(company, api_error(status, b"{}", None))
     company.answered()
     await a_few_rounds()
@@ -77,7 +77,7 @@ async def test_who_was_answered_with_a_refusal_pauses_to_the_end(status):
 
 
 async def test_a_cancelled_pause_leaves_nothing():
-    company = Company()
+    company = ListPacer()
     _, pausing = await begun(company, TransportError("away"))
     before = len(asyncio.all_tasks())
     pausing.cancel()

@@ -10,7 +10,7 @@ import pytest
 from asched.core.model.decode import decode
 from asched.core.state.facts import Listed
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
-from asched.kube.polling import KEPT_LISTS, Past, Poller
+from asched.kube.polling import KEPT_LISTS, ListedObjects, Poller
 from tests.host.elected import until
 from tests.kube.conftest import session_with
 from tests.kube.scripted import Seen, Wire, reply, scripted, status
@@ -93,7 +93,7 @@ def test_what_one_list_leaves_out_stays_for_a_while() -> None:
     def told(name: str, second: int) -> NodeMetrics:
         return decode(NodeMetrics, metrics(name, second))
 
-    past = Past()
+    past = ListedObjects()
     past.with_it([told("n1", 1), told("n2", 1)])
     for at in range(KEPT_LISTS):
         known = past.with_it([told("n1", 2 + at)])

@@ -22,7 +22,7 @@ from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Bound, Done, ReadGone, Refused, Unknown
 from asched.kube import retries
 from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
-from asched.kube.lanes import Job
+from asched.kube.lanes import QueuedWrite
 from asched.kube.retries import Again, next_step
 from asched.kube.transport import Reply
 from tests.kube.scripted import status
@@ -57,7 +57,7 @@ def answer(code, *headers, reason="R"):
 
 
 def step(effect, outcome, *, attempts=1, elapsed_s=0.0, maybe_done=False):
-    job = Job(effect.lane, effect, 100.0, (effect.id,), attempt_count=attempts)
+    job = QueuedWrite(effect.lane, effect, 100.0, (effect.id,), attempt_count=attempts)
     job.maybe_done = maybe_done
     return next_step(job, outcome, 100.0 + elapsed_s, random.Random(1))
 

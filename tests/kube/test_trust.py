@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import asched
 from asched.kube.certificates import client_context, load_pem
-from asched.kube.credentials import Source, load_credentials
+from asched.kube.credentials import CredentialSource, load_credentials
 from asched.serve.options import CannotServeError, ServingOptions
 from asched.serve.tls import Certificates as ServingCertificates
 from tests.kube.conftest import Certificates
@@ -45,7 +45,7 @@ async def test_a_cluster_whose_authority_lacks_extensions_is_reached(strict_pyth
     async with scripted(ok, old.server_context()) as server:
         cluster = {"certificate-authority": str(old.ca_file)}
         path = kubeconfig(tmp_path / "c", server.url, cluster=cluster)
-        credentials = await load_credentials(Source(path))
+        credentials = await load_credentials(CredentialSource(path))
         assert not credentials.tls().verify_flags & ssl.VERIFY_X509_STRICT
         from asched.kube.session import ConnectionOptions, connect
 

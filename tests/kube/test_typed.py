@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.kube.credentials import Source, load_credentials
+from asched.kube.credentials import CredentialSource, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.typed import ApiAccess
 from asched_lab.apiserver.server import ApiServer
@@ -33,7 +33,7 @@ async def test_the_plugin_of_the_page_asks_as_the_scheduler_does(tmp_path: Any, 
     async with a_server(tmp_path, tls=tls) as (server, kubeconfig):
         access = ApiAccess()
         plugin = namespace["Freezes"](access)
-        credentials = await load_credentials(Source(kubeconfig=str(kubeconfig)))
+        credentials = await load_credentials(CredentialSource(kubeconfig=str(kubeconfig)))
         access.open(credentials)
         assert await plugin.permit(None, None) is None
         server.create("configmaps", {"metadata": {"name": "freeze", "namespace": "default"}})
@@ -61,7 +61,7 @@ async def test_another_client_follows_where_the_credentials_change(
         )
 
     write(server.url)
-    access, credentials = ApiAccess(), await load_credentials(Source(str(kubeconfig)))
+    access, credentials = ApiAccess(), await load_credentials(CredentialSource(str(kubeconfig)))
     access.open(credentials)
     async with access() as first, access() as same:
         assert first is same
@@ -89,7 +89,7 @@ async def test_a_client_that_cannot_say_who_asks_asks_nothing(tmp_path: Any, ser
         "users: [{name: u, user: {token: t, as: them, as-groups: [g, h]}}]\n"
     )
     access = ApiAccess()
-    access.open(await load_credentials(Source(str(kubeconfig))))
+    access.open(await load_credentials(CredentialSource(str(kubeconfig))))
     async with access() as client:
         with pytest.raises(ConnectError, match="impersonates several groups"):
             await client.update_params_for_auth({}, {}, [])

@@ -7,7 +7,7 @@ import pytest
 
 from asched.kube import fast, pace, watch
 from asched.kube.errors import DeadlineExceeded, TransportError
-from asched.kube.pace import Company
+from asched.kube.pace import ListPacer
 from asched.kube.rate import TokenBucket
 from tests.kube.scripted import status
 from tests.kube.watch_world import World, bookmark, initial, lists, living, node, streams
@@ -163,7 +163,7 @@ async def test_lists_after_an_expiry_come_ever_more_slowly():
 
 async def test_kinds_share_how_often_they_list_again():
     expired = streams(("ERROR", status(410, "Expired", "too old")))
-    company = Company()
+    company = ListPacer()
     company.relists = TokenBucket(1.0, 2, clock=lambda: 0.0)
     world = World(initial(), *[expired, initial()] * 2, expired)
 

@@ -15,7 +15,7 @@ from asched.core.state.facts import Fact, Gone, Seen
 from asched.kube.errors import NotFound
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import Reflector
-from asched.ops.clashes import QUEUE_MAX, Clashes, End, Meta, Status, is_refusal
+from asched.ops.clashes import QUEUE_MAX, Clashes, Meta, PodEnd, PodEndStatus, is_refusal
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.patience import HANG_S
@@ -153,11 +153,11 @@ class Ends:
     """A session that answers every read alike, or with something that is raised."""
 
     def __init__(self, uid: str) -> None:
-        self.end = End(Meta(uid), Status("Failed", "OutOfcpu", "no room"))
+        self.end = PodEnd(Meta(uid), PodEndStatus("Failed", "OutOfcpu", "no room"))
         self.raises: list[Exception] = []
         self.paths: list[str] = []
 
-    async def get_as(self, path: str, _: type[End]) -> End:
+    async def get_as(self, path: str, _: type[PodEnd]) -> PodEnd:
         self.paths.append(path)
         if self.raises:
             raise self.raises.pop()

@@ -19,7 +19,7 @@ from asched.core.framework.status import PointError
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen
 from asched.host.assemble import Parts, build_runners
-from asched.serve.extender import VERBS, Opinion, SchedulerContext
+from asched.serve.extender import VERBS, ExtenderService, Opinion
 from tests.builders import a_node, a_pod
 from tests.poison.counted import counted
 from tests.poison.made import Maker
@@ -99,7 +99,7 @@ QUESTIONS: Final = st.one_of(
 )
 
 
-def following() -> SchedulerContext:
+def following() -> ExtenderService:
     parts = Parts.fresh()
     runners = build_runners(configuration({}), parts)
     for number in range(2):
@@ -109,7 +109,7 @@ def following() -> SchedulerContext:
     return _desk(Advisor(parts.cluster, runners))
 
 
-def _desk(advisor: Advisor) -> SchedulerContext:
+def _desk(advisor: Advisor) -> ExtenderService:
     def advisor_for(asked: wire.Arguments | None) -> Advisor:
         if asked is not None and asked.nodes is not None and asked.node_names == ():
             raise PointError("no nodes")
@@ -118,11 +118,11 @@ def _desk(advisor: Advisor) -> SchedulerContext:
     async def bind(asked: wire.BindingArguments) -> str:
         return f"nobody binds {asked.name} here"
 
-    return SchedulerContext(Opinion(advisor_for, bind, lambda: "", may_bind=True))
+    return ExtenderService(Opinion(advisor_for, bind, lambda: "", may_bind=True))
 
 
 @pytest.fixture(scope="module")
-def desk() -> SchedulerContext:
+def desk() -> ExtenderService:
     return following()
 
 
@@ -133,7 +133,7 @@ def desk() -> SchedulerContext:
 )
 @given(verb=st.sampled_from(VERBS), body=QUESTIONS)
 def test_a_question_is_answered_or_told_what_is_wrong_with_it(
-    desk: SchedulerContext, caplog: pytest.LogCaptureFixture, verb: str, body: bytes
+    desk: ExtenderService, caplog: pytest.LogCaptureFixture, verb: str, body: bytes
 ) -> None:
     caplog.clear()
     caplog.set_level(logging.INFO)
@@ -156,7 +156,7 @@ def test_a_question_is_answered_or_told_what_is_wrong_with_it(
 @pytest.mark.parametrize("body", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("verb", VERBS)
 def test_odd_questions(
-    desk: SchedulerContext, caplog: pytest.LogCaptureFixture, verb: str, body: bytes
+    desk: ExtenderService, caplog: pytest.LogCaptureFixture, verb: str, body: bytes
 ) -> None:
     test = test_a_question_is_answered_or_told_what_is_wrong_with_it
     test.hypothesis.inner_test(desk, caplog, verb, body)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from asched.serve.auth import (
     ACCESS_REVIEWS,
     Authenticator,
     Authorizer,
-    Credentials,
+    RequestCredentials,
     UnknownUserError,
 )
 from asched.serve.identity import ANONYMOUS, RequestHeaders, User
@@ -52,7 +52,7 @@ def an_authorizer(post, **flags):
 
 
 def bearer(token):
-    return Credentials([("authorization", f"Bearer {token}")])
+    return RequestCredentials([("authorization", f"Bearer {token}")])
 
 
 # --- certificates ---------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ async def test_a_client_certificate_names_user_and_groups():
     judge.client_authorities = authority.pem
     certificate, _, _ = authority.issue("jane", groups=["ops", "system:masters"])
 
-    user = await judge.user(Credentials((), certificate))
+    user = await judge.user(RequestCredentials((), certificate))
 
     assert user == User("jane", ("ops", "system:masters", "system:authenticated"))
 
@@ -80,7 +80,7 @@ async def test_a_certificate_with_a_flaw_makes_nobody_known(flaw):
     days = -1 if flaw == "expired" else 1
     certificate, _, _ = issuer.issue("jane", days=days, **options)
 
-    assert await judge.user(Credentials((), certificate)) == ANONYMOUS
+    assert await judge.user(RequestCredentials((), certificate)) == ANONYMOUS
 
 
 async def test_a_proxy_speaks_for_its_users_if_its_certificate_allows_it():
@@ -99,13 +99,13 @@ async def test_a_proxy_speaks_for_its_users_if_its_certificate_allows_it():
     other, _, _ = authority.issue("other")
     stranger, _, _ = Authority().issue("front")
 
-    user = await judge.user(Credentials(headers, front))
+    user = await judge.user(RequestCredentials(headers, front))
 
     assert user.name == "jane"
     assert user.groups == ("ops", "dev", "system:authenticated")
     assert user.extra == {"why/not": ("so",)}
     for certificate in (other, stranger, None):
-        assert await judge.user(Credentials(headers, certificate)) == ANONYMOUS
+        assert await judge.user(RequestCredentials(headers, certificate)) == ANONYMOUS
 
 
 # --- tokens ---------------------------------------------------------------------------------------

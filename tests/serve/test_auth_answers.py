@@ -4,12 +4,12 @@ import pytest
 
 from asched.serve.auth import (
     TOKEN_HEADER,
-    Credentials,
+    RequestCredentials,
 )
 
 
 def bearer(token):
-    return Credentials([("authorization", f"Bearer {token}")])
+    return RequestCredentials([("authorization", f"Bearer {token}")])
 
 
 # --- what is remembered ---------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def bearer(token):
     ],
 )
 def test_a_token_is_a_bearer_s_or_carried_past_a_proxy(headers, token):
-    assert Credentials(headers).token == token
+    assert RequestCredentials(headers).token == token
 
 
 # --- rights ---------------------------------------------------------------------------------------

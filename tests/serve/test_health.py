@@ -3,7 +3,7 @@
 import logging
 
 from asched.serve.health import PING, ROOTS, Check, Health
-from asched.serve.pages import NOT_FOUND, TEXT, Asked
+from asched.serve.pages import NOT_FOUND, TEXT, PageRequest
 
 
 def a_health(**troubles: str) -> Health:
@@ -15,7 +15,7 @@ def a_health(**troubles: str) -> Health:
 
 
 def page(health: Health, path: str, **query: tuple[str, ...]) -> tuple[int, str]:
-    found = health.page(Asked("GET", path, query))
+    found = health.page(PageRequest("GET", path, query))
     assert found is not None
     return found.status, found.body.decode()
 
@@ -62,8 +62,8 @@ def test_paths_are_those_of_roots_and_their_checks() -> None:
     assert list(health.paths()) == [*listed, "/readyz/a/b"]
     assert page(health, "/readyz/a/b") == (200, "ok")
     for path in ("/readyz/x", "/livez/a/b", "/livez/"):
-        assert health.page(Asked("GET", path)) is NOT_FOUND
-    assert health.page(Asked("GET", "/other/ping")) is None
+        assert health.page(PageRequest("GET", path)) is NOT_FOUND
+    assert health.page(PageRequest("GET", "/other/ping")) is None
     assert {path.split("/")[1] for path in health.paths()} == {*ROOTS}
 
 
@@ -80,6 +80,6 @@ def test_what_checks_said_is_counted() -> None:
 
 
 def test_pages_of_lists_are_text_whose_type_is_not_guessed() -> None:
-    found = a_health().page(Asked("GET", "/readyz"))
+    found = a_health().page(PageRequest("GET", "/readyz"))
     assert found is not None
     assert (found.content_type, found.headers) == (TEXT, {"X-Content-Type-Options": "nosniff"})

@@ -7,13 +7,13 @@ from typing import Any
 from asched.core.config.defaults import configuration
 from asched.core.cycle.context import Attempt
 from asched.core.cycle.decided import read
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Bind
 from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Gone, Seen
-from asched.host.configuration.reload import Wanted
+from asched.host.configuration.reload import DesiredSetup
 from asched.serve.past import Past
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -94,7 +94,9 @@ class World:
     def kept(self) -> Iterator[tuple[PodBuilder, dict[str, Any]]]:
         """Decisions that are kept, about pods that are still there."""
         for name, pod in self.bound.items():
-            line = self.play.machine.context.histories.newest(f"default/{name}", (Step.NODE,))
+            line = self.play.machine.context.histories.newest(
+                f"default/{name}", (DecisionStep.NODE,)
+            )
             assert line is not None
             chosen = read(line)
             assert chosen is not None
@@ -103,7 +105,7 @@ class World:
     async def against(self, pod: PodBuilder, node: str, chosen: dict[str, Any]) -> dict[str, Any]:
         seen = self.play.parts.cluster.pods_seen[f"default/{pod.json['metadata']['name']}"]
         return await Past(self.play.machine.context).against(
-            Wanted(configuration({})).rebuild, seen, node, chosen
+            DesiredSetup(configuration({})).rebuild, seen, node, chosen
         )
 
 

@@ -4,7 +4,7 @@ import orjson
 import pytest
 import yaml
 
-from asched.serve.pages import Asked
+from asched.serve.pages import PageRequest
 from asched.serve.zpages import accepted, flagz
 
 
@@ -14,7 +14,9 @@ def of_kind(kind: str, media_type: str = "application/json", version: str = "v1b
 
 def test_flags_are_told_by_name_with_another_sign_each_time() -> None:
     page = flagz({"v": "2", "bind-address": "::"})
-    texts = [page.page(Asked("GET", "/flagz", {}, "text/plain")).body.decode() for _ in range(4)]
+    texts = [
+        page.page(PageRequest("GET", "/flagz", {}, "text/plain")).body.decode() for _ in range(4)
+    ]
     for text, sign in zip(texts, (":", "=", " ", ":"), strict=True):
         lines = text.splitlines()
         assert lines[1] == "kube-scheduler flagz"
@@ -25,7 +27,7 @@ def test_flags_are_told_by_name_with_another_sign_each_time() -> None:
 @pytest.mark.parametrize("media_type", ["application/json", "application/yaml"])
 def test_structured_forms_are_given_to_those_that_name_them(media_type: str, version: str) -> None:
     accept = of_kind("Flagz", media_type, version)
-    found = flagz({"v": "2"}).page(Asked("GET", "/flagz", {}, f"image/png, {accept}"))
+    found = flagz({"v": "2"}).page(PageRequest("GET", "/flagz", {}, f"image/png, {accept}"))
     read = orjson.loads if media_type.endswith("json") else yaml.safe_load
     assert read(found.body) == {
         "kind": "Flagz",
@@ -53,7 +55,7 @@ def test_structured_forms_are_given_to_those_that_name_them(media_type: str, ver
     ],
 )
 def test_who_asks_for_anything_else_is_told_what_there_is(accept: str, status: int) -> None:
-    found = flagz({}).page(Asked("GET", "/flagz", {}, accept))
+    found = flagz({}).page(PageRequest("GET", "/flagz", {}, accept))
     assert found.status == status
     assert (b"only the following media types are accepted" in found.body) is (status == 406)
 

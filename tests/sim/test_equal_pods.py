@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import configuration
-from asched.core.cycle.observer import Silent
+from asched.core.cycle.observer import SilentObserver
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.host.assemble import Parts, build_machine, build_runners
 from tests.sim.api import Api
@@ -44,7 +44,7 @@ def test_no_pod_sleeps_although_it_would_fit(seed: int, herds: type[Herds]) -> N
     assert world.rescues.placed, f"seed {seed}"
 
 
-class Attempts(Silent):
+class Attempts(SilentObserver):
     def __init__(self) -> None:
         self.ended: Counter[str] = Counter()
 

@@ -9,7 +9,7 @@ from asched.core.state.facts import Listed
 from asched.core.state.list_parts import ListParts
 from asched.core.state.nominated import Nominator
 from asched.core.state.refusals import Refusals
-from asched.kube.hearing import Hearing
+from asched.kube.hearing import ReflectorWatchdog
 from asched.kube.history import History
 from asched_lab.sim.museum import INCIDENTS
 from asched_lab.sim.scenario import play
@@ -31,7 +31,7 @@ def test_who_does_not_notice_silence_is_found_out(monkeypatch: pytest.MonkeyPatc
     async def patient(*_: object) -> None:
         await asyncio.Future()
 
-    monkeypatch.setattr(Hearing, "watch_over", patient)
+    monkeypatch.setattr(ReflectorWatchdog, "watch_over", patient)
     monkeypatch.setattr("asched.kube.pace.STREAM_S", 600.0)
 
     assert findings("Incident11", range(2))

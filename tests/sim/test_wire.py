@@ -10,7 +10,7 @@ import pytest
 from asched.core.framework.effects import Bind
 from asched.kube.errors import ConnectionLost, DeadlineExceeded
 from asched.kube.transport import Reply
-from asched.kube.writes import Request
+from asched.kube.writes import WireRequest
 from asched_lab.apiserver import bootstrap
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.clock import VirtualClock
@@ -54,7 +54,7 @@ class Bench:
 
     def send(self, method: str, path: str, obj: Any = None, timeout_s: float = 30.0) -> Any:
         body = None if obj is None else orjson.dumps(obj)
-        return self.run(self.wire.carry(Request(method, path, body), timeout_s))
+        return self.run(self.wire.carry(WireRequest(method, path, body), timeout_s))
 
     def watch(self) -> Stream:
         stream = self.send("GET", f"{WATCH}{self.server.store.revision}")

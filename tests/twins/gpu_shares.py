@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from asched.hardware.gpu.shares import Demand
+from asched.hardware.gpu.shares import GpuDemand
 
-Workload = Sequence[tuple[Demand, float]]
+Workload = Sequence[tuple[GpuDemand, float]]
 
 
 class Node(NamedTuple):
@@ -15,11 +15,11 @@ class Node(NamedTuple):
     model: str
 
 
-def can_use(node: Node, demand: Demand) -> bool:
+def can_use(node: Node, demand: GpuDemand) -> bool:
     return not demand.models or node.model in demand.models
 
 
-def fits(node: Node, demand: Demand) -> bool:
+def fits(node: Node, demand: GpuDemand) -> bool:
     if node.cpu < demand.cpu:
         return False
     if not demand.number:
@@ -53,7 +53,7 @@ def fragmented(node: Node, workload: Workload) -> float:
     return found
 
 
-def after(node: Node, demand: Demand, device: int) -> Node:
+def after(node: Node, demand: GpuDemand, device: int) -> Node:
     """`device` gives a fraction; whole ones are the first free."""
     left = list(node.left)
     wanted = demand.number
@@ -67,7 +67,7 @@ def after(node: Node, demand: Demand, device: int) -> Node:
     return Node(node.cpu - demand.cpu, tuple(left), node.model)
 
 
-def descent(node: Node, demand: Demand, workload: Workload) -> tuple[int, int]:
+def descent(node: Node, demand: GpuDemand, workload: Workload) -> tuple[int, int]:
     """(points, device)."""
     before = fragmented(node, workload)
     devices = [-1]
@@ -82,19 +82,19 @@ def descent(node: Node, demand: Demand, workload: Workload) -> tuple[int, int]:
     return best
 
 
-def dot_product(node: Node, demand: Demand) -> int:
+def dot_product(node: Node, demand: GpuDemand) -> int:
     cpu = node.cpu / 128_000 * (demand.cpu / 128_000)
     devices = sum(node.left) / 8_000 * (demand.milli * demand.number / 8_000)
     return int(100 * (1 - (cpu + devices) / 2))
 
 
-def best_fit(node: Node, demand: Demand) -> int:
+def best_fit(node: Node, demand: GpuDemand) -> int:
     rest = (node.cpu - demand.cpu) / 128_000 * 0.5
     rest += (sum(node.left) - demand.milli * demand.number) / 8_000 * 0.5
     return int((1 - rest) * 100)
 
 
-def packing(node: Node, demand: Demand) -> int:
+def packing(node: Node, demand: GpuDemand) -> int:
     if not demand.number:
         return 0
     free = sum(left == 1000 for left in node.left)
@@ -107,7 +107,7 @@ def packing(node: Node, demand: Demand) -> int:
     return max(100 - sum(left * 100 // 1000 for left in taken) // 10, 50)
 
 
-def clustering(node: Node, demand: Demand, kinds: set[int]) -> int:
+def clustering(node: Node, demand: GpuDemand, kinds: set[int]) -> int:
     if not demand.number:
         return 0
     kind = 0 if demand.milli < 1000 else demand.number

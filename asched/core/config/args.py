@@ -74,7 +74,7 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True):
     added_affinity: Mapping[str, Any] | None = None
 
 
-class TopologySpreadConstraint(msgspec.Struct, frozen=True):
+class DefaultSpreadConstraint(msgspec.Struct, frozen=True):
     """A default constraint; `label_selector` must stay None, it is deduced for each pod."""
 
     max_skew: int = 0
@@ -90,7 +90,7 @@ class TopologySpreadConstraint(msgspec.Struct, frozen=True):
 class PodTopologySpreadArgs(msgspec.Struct, frozen=True):
     """`System` stands for upstream's two built-in constraints, `List` for those given here."""
 
-    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
 
 

@@ -318,8 +318,8 @@ def _pod_topology_spread(
     )
 
 
-def _constraint(entry: Document) -> plugin_args.TopologySpreadConstraint:
-    return plugin_args.TopologySpreadConstraint(
+def _constraint(entry: Document) -> plugin_args.DefaultSpreadConstraint:
+    return plugin_args.DefaultSpreadConstraint(
         max_skew=entry.get("maxSkew") or 0,
         topology_key=entry.get("topologyKey") or "",
         when_unsatisfiable=entry.get("whenUnsatisfiable") or "",

@@ -224,7 +224,7 @@ def _shape(points: Sequence[plugin_args.UtilizationShapePoint] | None) -> list[d
     return [{"score": p.score, "utilization": p.utilization} for p in points or ()]
 
 
-def constraint_fields(entry: plugin_args.TopologySpreadConstraint) -> dict[str, Any]:
+def constraint_fields(entry: plugin_args.DefaultSpreadConstraint) -> dict[str, Any]:
     """The fields of a v1 TopologySpreadConstraint; what is not given is left out."""
     fields: dict[str, Any] = {
         "maxSkew": entry.max_skew,

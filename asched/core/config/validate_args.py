@@ -162,7 +162,7 @@ def pod_topology_spread(
     return faults
 
 
-def _constraint(constraint: plugin_args.TopologySpreadConstraint, here: Path) -> list[Problem]:
+def _constraint(constraint: plugin_args.DefaultSpreadConstraint, here: Path) -> list[Problem]:
     faults = []
     if constraint.max_skew <= 0:
         path = (*here, "maxSkew")

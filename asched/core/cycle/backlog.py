@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from asched.core.state.cluster import Cluster, Sight
+from asched.core.state.cluster import Cluster, ObservedChange
 from asched.core.state.facts import Fact, Listed
 
 #: A pod costs 33 µs: together 8 ms, where 100,000 of them in one step keep the driver from its
@@ -22,7 +22,7 @@ class Backlog:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._facts: deque[Fact] = deque()
-        self._listing: Iterator[Sight | None] | None = None
+        self._listing: Iterator[ObservedChange | None] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._facts)
@@ -35,7 +35,7 @@ class Backlog:
     def extend(self, facts: Iterable[Fact]) -> None:
         self._facts.extend(facts)
 
-    def turn(self) -> Iterator[tuple[Fact, list[Sight] | None]]:
+    def turn(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
         """A turn's share: each fact that is not a list to be applied, with None; of lists what
         applying a part of them changed. Whoever stops after one of them misses none.
         """

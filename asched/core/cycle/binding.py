@@ -20,7 +20,7 @@ from asched import names
 from asched.core.cycle.confirmation import follow, names_node, settle_lost
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework import second_look
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import (
@@ -164,7 +164,7 @@ class Binding(msgspec.Struct):
     def _wait_on_permit(self) -> Generator[Effect, Answer, Status]:
         waiting, context = self.waiting, self.context
         started_s = context.counter_s()
-        context.tell(self.attempt, Step.WAITING, tuple(waiting.deadlines))
+        context.tell(self.attempt, DecisionStep.WAITING, tuple(waiting.deadlines))
         context.waiting.held += 1
         try:
             yield from self._ask_permits()
@@ -277,7 +277,7 @@ class Binding(msgspec.Struct):
             return status
 
     def _tell_lost(self, message: str) -> None:
-        self.context.tell(self.attempt, Step.UNKNOWN, message)
+        self.context.tell(self.attempt, DecisionStep.UNKNOWN, message)
 
     def _still_fits(self) -> bool:
         """Whether the binding may be sent once more. For a pod that went, anything settles it."""
@@ -321,7 +321,7 @@ class Binding(msgspec.Struct):
     def _failed(self, status: Status) -> Steps:
         context, attempt = self.context, self.attempt
         context.observer.binding_failed(attempt.pod.key, self.node, status.message)
-        context.tell(attempt, Step.FAILED, status.message)
+        context.tell(attempt, DecisionStep.FAILED, status.message)
         held = attempt.info.pod.on(self.node)
         given_back = yield from give_back(context, attempt, self.node)
         # Of a pod that went meanwhile the place was free at once, and what PreBind held is now.
@@ -366,7 +366,7 @@ def give_back(
             if steps is not None:
                 status = yield from late.driven(steps, plugin.name, "reserve")
                 if not status.is_success:
-                    context.tell(attempt, Step.FAILED, status.message)
+                    context.tell(attempt, DecisionStep.FAILED, status.message)
         except MISTAKES as error:  # the others must give back theirs, too
             context.contain(error, "reserve")
     return context.cluster.forget(attempt.info)

@@ -12,7 +12,7 @@ from asched.core.state.cluster import Cluster
 WAITS: Final = Status(Code.WAIT, ("waiting for the rest of the pods that are supposed",))
 
 
-class Company:
+class HypotheticalGang:
     """`needed` pods."""
 
     def __init__(self, cluster: Cluster, needed: int) -> None:

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from asched.core.cycle.company import Company
-from asched.core.cycle.decided import FirstLooks, Patterns
-from asched.core.cycle.history import Choice, Histories, Kept, Step
+from asched.core.cycle.company import HypotheticalGang
+from asched.core.cycle.decided import FirstLooks, RejectionRecorder
+from asched.core.cycle.history import DecisionStep, Histories, Kept, NodeChoice
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import Effect, EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
@@ -24,7 +24,7 @@ from asched.core.model.pod import Pod
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.cluster import Cluster, Sight
+from asched.core.state.cluster import Cluster, ObservedChange
 from asched.core.state.facts import Answer, Fact
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
@@ -50,7 +50,7 @@ class Beside(Protocol):
     def about_to_see(self, fact: Fact) -> None:
         """A fact of a watch, the columns being as they were before it."""
 
-    def listed(self, sights: Iterable[Sight]) -> None:
+    def listed(self, sights: Iterable[ObservedChange]) -> None:
         """What a part of a list changed."""
 
     def told(self) -> Mapping[str, Any]:
@@ -70,7 +70,7 @@ class SchedulerContext(msgspec.Struct):
     now_s: float = 0.0
     waiting: WaitingPods = msgspec.field(default_factory=WaitingPods)
     histories: Histories = msgspec.field(default_factory=Histories)
-    patterns: Patterns = msgspec.field(default_factory=Patterns)
+    patterns: RejectionRecorder = msgspec.field(default_factory=RejectionRecorder)
     first_looks: FirstLooks = msgspec.field(default_factory=FirstLooks)
     #: Uids of pods that are known, and enter the queue when others had their share (`intake.py`).
     late: set[str] = msgspec.field(default_factory=set)
@@ -130,7 +130,7 @@ class SchedulerContext(msgspec.Struct):
         return ""
 
     def tell(
-        self, attempt: "Attempt", step: Step, details: object = None, size_bytes: int = 0
+        self, attempt: "Attempt", step: DecisionStep, details: object = None, size_bytes: int = 0
     ) -> None:
         """Add a line to the history of the attempt's pod."""
         key = attempt.queued.key
@@ -139,10 +139,10 @@ class SchedulerContext(msgspec.Struct):
     def tell_bound(self, attempt: "Attempt", node: str) -> None:
         """The last line of an attempt that succeeded."""
         line = attempt.line
-        if isinstance(line, Choice) and line.key:
+        if isinstance(line, NodeChoice) and line.key:
             line.bound_s = self.now_s
         else:
-            self.tell(attempt, Step.BOUND, node)
+            self.tell(attempt, DecisionStep.BOUND, node)
 
     def contain(self, error: BaseException, part: str, about: str = "") -> str:
         """Report an exception, whatever raised it, in a part of the scheduler (an extension point,
@@ -206,7 +206,7 @@ class Attempt(msgspec.Struct):
     feasible: int = 0  # nodes it fits on
     slices: int = 0  # of the budget that it has used up
     pre_binds: tuple[PreBindPlugin, ...] = ()  # those that may have work to do
-    company: Company | None = None  # of pods that are only supposed; None for real ones
+    company: HypotheticalGang | None = None  # of pods that are only supposed; None for real ones
     line: Kept | None = None  # its newest one in the history
 
     @property

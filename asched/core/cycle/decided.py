@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from asched.core.cycle.history import Choice, Line, Step
+from asched.core.cycle.history import DecisionStep, Line, NodeChoice
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.results.weighted import Share, paired
@@ -48,7 +48,7 @@ _PACK_LEVEL: Final = 1
 
 class Best(NamedTuple):
     """The best nodes of a class at one attempt: each with its score, and its `numbers` as a
-    `Chosen` has them.
+    `RecordedChoice` has them.
     """
 
     attempt: int
@@ -56,7 +56,7 @@ class Best(NamedTuple):
     nodes: tuple[tuple[str, int, tuple[int, ...]], ...]
 
 
-class Chosen(Choice, gc=False):
+class RecordedChoice(NodeChoice, gc=False):
     """`numbers`: what the node had of its own, `paired` with `shares`; empty if there was no
     choice.
     """
@@ -139,7 +139,7 @@ class FirstLooks:
         return True
 
 
-def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) -> Chosen:
+def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) -> RecordedChoice:
     """What a history keeps of a node that was chosen, before the pod counts there.
 
     Later ones share the best nodes. It is called for each pod, so it calls little.
@@ -168,7 +168,7 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
             ranking.told = 0
             if best is not None:
                 size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(numbers)) * len(best[2])
-    return Chosen(
+    return RecordedChoice(
         queued.key,
         now_s,
         attempt.id,
@@ -217,7 +217,7 @@ class Nominated(NamedTuple):
 # --- no node -------------------------------------------------------------------------------------
 
 
-class Pattern:
+class NodePattern:
     """Which nodes were given which verdict: one byte a row, 0 for none, packed."""
 
     __slots__ = ("names", "packed")
@@ -236,12 +236,12 @@ class Pattern:
         ]
 
 
-class Refused(NamedTuple):
+class RecordedRejection(NamedTuple):
     """`summary` as `Rejection.summary` has it; `pattern`: the nodes of each of its entries."""
 
     summary: tuple[tuple[str, str, str, int], ...]
     woken_by: str
-    pattern: Pattern
+    pattern: NodePattern
 
     def told(self) -> dict[str, Any]:
         """In words, with NAMED_MAX nodes of each verdict."""
@@ -261,18 +261,18 @@ class Refused(NamedTuple):
         }
 
 
-class Patterns:
+class RejectionRecorder:
     """Makes what is kept of rejections."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, Pattern] = OrderedDict()
+        self._known: OrderedDict[bytes, NodePattern] = OrderedDict()
         self._names: tuple[str, ...] = ()
         self._names_of = -1
 
     def refused(
         self, rejection: Rejection, woken_by: str, nodes: NodeTable
     ) -> tuple[tuple[Any, ...], int]:
-        """(the parts of a `Refused`, how many bytes this one adds)."""
+        """(the parts of a `RecordedRejection`, how many bytes this one adds)."""
         summary = rejection.summary()
         size = 3 * _OBJECT_BYTES + footprint(summary)
         rows = np.zeros(len(rejection.live), dtype=np.uint8)
@@ -297,21 +297,21 @@ class Patterns:
         raw = rows.tobytes()
         pattern = self._known.get(raw)
         if pattern is None:
-            pattern = self._known[raw] = Pattern(zlib.compress(raw, _PACK_LEVEL), self._names)
+            pattern = self._known[raw] = NodePattern(zlib.compress(raw, _PACK_LEVEL), self._names)
             size += len(pattern.packed) + _OBJECT_BYTES
             if len(self._known) > PATTERNS_MAX:
                 self._known.popitem(last=False)
         return (summary, woken_by, pattern), size
 
 
-def read(line: Line) -> Chosen | Nominated | Refused | None:
+def read(line: Line) -> RecordedChoice | Nominated | RecordedRejection | None:
     """The details of a line with their names; None if they are plain."""
     match line.step:
-        case Step.NODE:
-            assert isinstance(line.details, Chosen)
+        case DecisionStep.NODE:
+            assert isinstance(line.details, RecordedChoice)
             return line.details
-        case Step.NOMINATED:
+        case DecisionStep.NOMINATED:
             return Nominated(*line.details)
-        case Step.REJECTED:
-            return Refused(*line.details)
+        case DecisionStep.REJECTED:
+            return RecordedRejection(*line.details)
     return None

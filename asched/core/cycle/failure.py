@@ -15,7 +15,7 @@ import msgspec
 
 from asched import names
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, PatchPodStatus, ref_of
@@ -79,11 +79,11 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     context.observer.attempt_ended(result, attempt.profile, context.counter_s() - attempt.started_s)
     context.observer.scheduling_failed(attempt.pod.key, reason, message)
     if failure.rejection is None:
-        context.tell(attempt, Step.ERROR, message)
+        context.tell(attempt, DecisionStep.ERROR, message)
     else:
         woken_by, nodes = attempt.queued.woken_by, context.cluster.nodes
         kept, size_bytes = context.patterns.refused(failure.rejection, woken_by, nodes)
-        context.tell(attempt, Step.REJECTED, kept, size_bytes)
+        context.tell(attempt, DecisionStep.REJECTED, kept, size_bytes)
     now = context.cluster.pods_seen.get(attempt.pod.key)
     if now is None or now.uid != attempt.pod.uid or now.spec.node_name:
         context.queue.done(attempt.pod.uid)

@@ -62,7 +62,7 @@ def foreign_gang(pod: Pod, gangs: Gangs) -> Foreign | None:
     return None
 
 
-class Told:
+class ReportedGangs:
     """The groups that were told of: for `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
@@ -90,7 +90,7 @@ def told_once(context: SchedulerContext, attempt: Attempt) -> EmitEvent | None:
     elif not (pod.metadata.labels or pod.metadata.annotations):
         return None
     foreign = foreign_gang(attempt.pod, context.gangs)
-    if foreign is None or not context.cluster.singleton(Told).is_new(foreign):
+    if foreign is None or not context.cluster.singleton(ReportedGangs).is_new(foreign):
         return None
     note = (
         f"the gang {foreign.name} ({foreign.whose}) is not followed: its pods are placed one by one"

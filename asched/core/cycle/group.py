@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from asched.core.cycle.company import Company
+from asched.core.cycle.company import HypotheticalGang
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
 from asched.core.cycle.history import Kept
@@ -56,7 +56,7 @@ class GroupAttempt(msgspec.Struct):
     #: whether some that wait have still to be taken from the queue
     is_gathering: bool = False
     #: the newest trial; what it began is taken back if an exception ends the attempt
-    outcome: "Outcome | None" = None
+    outcome: "GroupOutcome | None" = None
 
     def __post_init__(self) -> None:
         self.is_coscheduled = is_coscheduled(self.key)
@@ -67,7 +67,7 @@ class GroupAttempt(msgspec.Struct):
         return self.attempts[0].runner
 
     @property
-    def company(self) -> Company | None:
+    def company(self) -> HypotheticalGang | None:
         """That of pods which are only supposed."""
         return self.attempts[0].company
 
@@ -189,7 +189,7 @@ class Result(Enum):
     ERROR = "error"
 
 
-class Outcome(msgspec.Struct):
+class GroupOutcome(msgspec.Struct):
     """What the trial of a group came to. After an error, `tried` may hold fewer pods.
 
     `message` is what the pods hear if it is the group's fault. `proof`: what the search for places

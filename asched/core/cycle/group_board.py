@@ -29,7 +29,7 @@ from asched.core.framework.order_free import POD_PLACE, OrderFree, is_order_free
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
-from asched.core.gang.problem import I64, Unknown
+from asched.core.gang.problem import I64, Unproven
 from asched.core.gang.search import FIRST, MOVED, SPENT, Choice
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.node import Node
@@ -192,11 +192,11 @@ class GroupBoard:
         while self.placed:
             yield from self.take_back()
 
-    def goes_on(self) -> Generator[Effect, Answer, Unknown | None]:
+    def goes_on(self) -> Generator[Effect, Answer, Unproven | None]:
         steps = STATE_STEPS + self.cluster.nodes.height // ROWS_A_STEP
         return (yield from self.charge(steps * (1 + len(self.members) // CLASSES_A_STATE)))
 
-    def charge(self, steps: float) -> Generator[Effect, Answer, Unknown | None]:
+    def charge(self, steps: float) -> Generator[Effect, Answer, Unproven | None]:
         """Pause if the slice is used up, then count so many steps; an answer ends the search."""
         self._left -= steps
         if self._left < self._kept:
@@ -226,7 +226,7 @@ class GroupBoard:
     def keep_nothing(self) -> None:
         self._kept = 0.0
 
-    def patiently(self, ask: Callable[[], T]) -> Generator[Effect, Answer, T | Unknown]:
+    def patiently(self, ask: Callable[[], T]) -> Generator[Effect, Answer, T | Unproven]:
         while True:
             if self._has_other_rows:
                 return MOVED

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cycle.group import Outcome, Result
+from asched.core.cycle.group import GroupOutcome, Result
 from asched.core.framework.effects import STRATEGIC_MERGE, PatchGroupStatus
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.timestamp import rfc3339
@@ -46,7 +46,7 @@ class Scheduled:
 
 
 def condition_patch(
-    cluster: Cluster, key: str, outcome: Outcome, now_s: float
+    cluster: Cluster, key: str, outcome: GroupOutcome, now_s: float
 ) -> PatchGroupStatus | None:
     """What has to be written, or None: it says so already, or there is no such object."""
     group: PodGroup | None = cluster.get(POD_GROUP, key)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from asched.core.cycle.binding import Binding, end_failed
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
-from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
+from asched.core.cycle.group import GroupAttempt, GroupOutcome, Result, Tried
 from asched.core.cycle.group_agreement import disagreement, is_of_1_36
 from asched.core.cycle.group_condition import condition_patch
 from asched.core.cycle.group_placements import try_placements
@@ -108,7 +108,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     started_s = context.counter_s()
     discord = disagreement(context.cluster, group)
     if discord:
-        outcome = Outcome(Result.ERROR, discord)
+        outcome = GroupOutcome(Result.ERROR, discord)
     elif _tries_placements(context, group):
         outcome = yield from try_placements(context, group)
     else:
@@ -162,7 +162,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
 
 
 def _let_go(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, Next]:
     """Of a group that was not scheduled: look whether others can make room, and keep no place."""
     yield from make_room_for_group(context, group, outcome)
@@ -203,7 +203,9 @@ def _goes_to(context: SchedulerContext, uid: str) -> str | None:
     return info.node_name if info is not None else context.nominator.node_of(uid)
 
 
-def _room(context: SchedulerContext, outcome: Outcome, tried: Tried) -> PostFilterResult | None:
+def _room(
+    context: SchedulerContext, outcome: GroupOutcome, tried: Tried
+) -> PostFilterResult | None:
     """What is carried out for one pod. Evictions only if they make the whole group fit."""
     room = tried.room
     helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
@@ -227,7 +229,9 @@ def _cached(context: SchedulerContext, tried: Tried) -> Binding:
     return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
 
 
-def _blamed(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -> frozenset[str]:
+def _blamed(
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> frozenset[str]:
     """Who kept a group from being scheduled: what they hear of may help any of its pods. Where its
     minimum may change, so did whoever asks for that.
     """
@@ -242,7 +246,7 @@ def _blamed(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) ->
 
 
 def _promised(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, str]:
     """When it can start, if somebody finds that out; what minResources lack, nobody supposes."""
     is_asked = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
@@ -270,7 +274,7 @@ def _makes_room(context: SchedulerContext, attempt: Attempt) -> bool:
     return context.gangs.makes_room and attempt.pod.spec.scheduling_group is not None
 
 
-def _failure(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Failure:
+def _failure(context: SchedulerContext, outcome: GroupOutcome, tried: Tried) -> Failure:
     """What one pod is told that is not bound."""
     failure = _reason(outcome, tried)
     if _makes_room(context, tried.attempt) and failure.nomination.node is None:
@@ -283,7 +287,7 @@ def _failure(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Failu
     return failure
 
 
-def _reason(outcome: Outcome, tried: Tried) -> Failure:
+def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
     own = tried.failure
     if outcome.result is Result.ERROR:
         return own if own is not None and own.is_error else outcome.failure

@@ -102,7 +102,7 @@ def _counts(
     cluster = context.cluster
     parts = cluster.singleton(Divisions).of(placements)
     if parts is not None and not is_refused and fitting.rejection is None:
-        kept = cluster.singleton(_Kept).get(
+        kept = cluster.singleton(_GuessSums).get(
             (state.number, most),
             parts,
             lambda: PartSums(cluster.nodes, parts, READS, state.mask.turned),
@@ -165,7 +165,7 @@ def _slots_of_rows(
     return slots
 
 
-class _Kept(KeptSums):
+class _GuessSums(KeptSums):
     """For `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:

@@ -13,14 +13,21 @@ from itertools import compress
 from typing import ParamSpec, TypeVar
 
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
+from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
 from asched.core.cycle.group_guess import guess
 from asched.core.cycle.group_search import missing, search_places, told
 from asched.core.cycle.group_trial import try_group, undo
 from asched.core.framework.effects import Effect
-from asched.core.framework.placements import Alike, Assignments, Mask, Placement, choose, generate
+from asched.core.framework.placements import (
+    Assignments,
+    Mask,
+    Placement,
+    RepeatedPlacements,
+    choose,
+    generate,
+)
 from asched.core.framework.status import MISTAKES, Status, failure
-from asched.core.gang.problem import Infeasible, Unknown
+from asched.core.gang.problem import Infeasible, Unproven
 from asched.core.state.facts import Answer
 
 P = ParamSpec("P")
@@ -33,7 +40,7 @@ def try_placements(
     *,
     only_whether: bool = False,
     counts: bool = True,
-) -> Generator[Effect, Answer, Outcome]:
+) -> Generator[Effect, Answer, GroupOutcome]:
     """Try all placements. Places of the outcome are held, as after `try_group`. `counts`: those
     that take the group for sure are tried only if they are chosen.
 
@@ -47,14 +54,14 @@ def try_placements(
     context.point_ran(group.attempts[0], "PlacementGenerate", said, started_s)
     if isinstance(placements, Status):
         return _without_pods(placements)
-    first: Outcome | None = None
+    first: GroupOutcome | None = None
     known: list[bool | None] = [None]
     if len(placements) > 1:
         known = guess(context, group, placements, is_wanted=counts and not only_whether)
     everybody = tuple([(attempt.info, "") for attempt in group.attempts]) if True in known else ()
     if None not in known:  # some take the group: who would say False of all of them?
         sure = placements if False not in known else tuple(compress(placements, known))
-        return (yield from _try_best(context, group, Alike(sure, everybody), plan))
+        return (yield from _try_best(context, group, RepeatedPlacements(sure, everybody), plan))
     fitting: list[Assignments] = []
     for placement, fits in zip(placements, known, strict=True):
         if fits:
@@ -86,7 +93,7 @@ def _try_best(
     plan: Mapping[str, Mask] | None,
     *,
     counted: bool = True,
-) -> Generator[Effect, Answer, Outcome]:
+) -> Generator[Effect, Answer, GroupOutcome]:
     """Of placements that take the group the best. `counted`: of some this is known by counting; if
     the trial does not bear it out, all are tried.
     """
@@ -111,25 +118,25 @@ def _try_best(
 def _in_vain(
     context: SchedulerContext,
     group: GroupAttempt,
-    first: Outcome,
+    first: GroupOutcome,
     count: int,
     searched: Sequence[Placement],
-) -> Generator[Effect, Answer, Outcome]:
+) -> Generator[Effect, Answer, GroupOutcome]:
     """None of `count` placements takes the group one pod after the other: search in these."""
     first.message = f"0/{count} placements are available, first placement status: {UNSCHEDULABLE}"
-    ended: Infeasible | Unknown | None = None
+    ended: Infeasible | Unproven | None = None
     for placement in searched:
         found = yield from search_places(context, group, placement.rows)
-        if isinstance(found, Outcome):
+        if isinstance(found, GroupOutcome):
             return found
-        if ended is None or isinstance(found, Unknown):
+        if ended is None or isinstance(found, Unproven):
             ended = found
     if ended is not None:
         first.proof = told(ended)
     return first
 
 
-def _assignments(placement: Placement, outcome: Outcome) -> Assignments:
+def _assignments(placement: Placement, outcome: GroupOutcome) -> Assignments:
     placed = [
         (tried.attempt.info, tried.decision.node)
         for tried in outcome.tried
@@ -138,10 +145,10 @@ def _assignments(placement: Placement, outcome: Outcome) -> Assignments:
     return Assignments(placement, tuple(placed))
 
 
-def _without_pods(status: Status) -> Outcome:
+def _without_pods(status: Status) -> GroupOutcome:
     """The group failed before any of its pods was tried, or after all of them were."""
     result = Result.UNSCHEDULABLE if status.is_rejection else Result.ERROR
-    return Outcome(result, status.message)
+    return GroupOutcome(result, status.message)
 
 
 def _called(

@@ -15,7 +15,7 @@ from asched.core.cycle.group_board import GroupBoard
 from asched.core.framework.order_free import POD_PLACE, is_order_free
 from asched.core.framework.placements import Mask
 from asched.core.gang.domains import Rule
-from asched.core.gang.problem import Problem
+from asched.core.gang.problem import GangProblem
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.requests import PODS
 from asched.core.model.selector import Selector, compile_selector, matches
@@ -40,8 +40,8 @@ class Description(NamedTuple):
     `names` of classes, `resources` by axis R.
     """
 
-    problem: Problem
-    hopeful: Problem
+    problem: GangProblem
+    hopeful: GangProblem
     rules: list[Rule]
     names: list[str]
     resources: list[str]
@@ -70,7 +70,7 @@ def described(board: GroupBoard) -> Description | None:
     apart = _clashes(board)
     caps = tuple(1 if apart[c, c] else count for c, count in enumerate(board.counts))
     np.fill_diagonal(apart, val=False)
-    problem = Problem(
+    problem = GangProblem(
         counts=board.counts,
         needs=needs,
         free=free,
@@ -83,7 +83,7 @@ def described(board: GroupBoard) -> Description | None:
     vocab = board.cluster.nodes.resources.values
     names = [board.example(c).pod.metadata.name for c in range(size)]
     resources = [PODS if at == POD_PLACE else vocab[at + 1] for at in places]
-    hopeful = Problem(
+    hopeful = GangProblem(
         problem.counts, needs, free, hopes, problem.caps, problem.apart, problem.needed
     )
     return Description(problem, hopeful, _rules(board), names, resources)
@@ -123,7 +123,7 @@ def _clashes(board: GroupBoard) -> Mask:
     return found | found.T
 
 
-class _Wish(NamedTuple):
+class _ClassConstraint(NamedTuple):
     """What a class says of others and the domains of a label."""
 
     owner: int
@@ -151,7 +151,7 @@ def _rules(board: GroupBoard) -> list[Rule]:
     return found
 
 
-def _wishes(board: GroupBoard) -> Iterator[_Wish]:
+def _wishes(board: GroupBoard) -> Iterator[_ClassConstraint]:
     for c in range(len(board.counts)):
         cls = board.example(c).cls
         inside = cls.label_set.namespace
@@ -159,15 +159,15 @@ def _wishes(board: GroupBoard) -> Iterator[_Wish]:
         labels = namespace.metadata.labels if namespace is not None else None
         for term in cls.terms.required_affinity:
             if term.looks_into(inside, labels):
-                yield _Wish(c, "together", term.selector, term.topology_key)
+                yield _ClassConstraint(c, "together", term.selector, term.topology_key)
         for term in cls.terms.required_anti_affinity:
             if term.looks_into(inside, labels):
-                yield _Wish(c, "apart", term.selector, term.topology_key)
+                yield _ClassConstraint(c, "apart", term.selector, term.topology_key)
         for spread in cls.example.spec.topology_spread_constraints or ():
             if spread.when_unsatisfiable == DO_NOT_SCHEDULE:
                 keys, own = spread.match_label_keys or (), cls.label_set.labels
                 selector = compile_selector(spread.label_selector, keys, own)
-                yield _Wish(c, "even", selector, spread.topology_key, spread.max_skew)
+                yield _ClassConstraint(c, "even", selector, spread.topology_key, spread.max_skew)
 
 
 class _Placed:
@@ -202,7 +202,9 @@ def _about(board: GroupBoard, selector: Selector | None, owner: int) -> frozense
     )
 
 
-def _rule(board: GroupBoard, wish: _Wish, about: frozenset[int], placed: _Placed) -> Rule:
+def _rule(
+    board: GroupBoard, wish: _ClassConstraint, about: frozenset[int], placed: _Placed
+) -> Rule:
     nodes = board.cluster.nodes
     domains = nodes.label_column(wish.topology_key).ids[: nodes.height].astype(np.int64)
     there = np.zeros(int(domains.max(initial=0)) + 1, dtype=np.int64)

@@ -20,7 +20,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group import GroupAttempt, GroupOutcome, Result
 from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_trial import (
     TELL_STEPS,
@@ -29,11 +29,11 @@ from asched.core.cycle.group_trial import (
     pause_if_due,
     try_group,
 )
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.scheduling import Background, failure_of
 from asched.core.cycle.supposed import MOVE_STEPS, without
 from asched.core.framework.effects import Effect, Pause, WaitFor
-from asched.core.framework.group_post_filter import Alike, Probe, RoomMade, group_post_filter
+from asched.core.framework.group_post_filter import EqualMembers, Probe, RoomMade, group_post_filter
 from asched.core.framework.order_free import takes_of
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.nominated_filter import ignores_pods
@@ -68,7 +68,7 @@ VICTIMS_AT_ONCE: Final = 500
 
 
 def make_room_for_group(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, None]:
     """After a trial that found no place: write into its outcome what came of making room."""
     is_asked = context.gangs.makes_room and not group.is_coscheduled
@@ -96,7 +96,7 @@ def make_room_for_group(
         outcome.message, outcome.asks_again = f"{outcome.message}, {words}", True
         return
     yield from _lined_up(context)
-    trial = Supposed(context, group, known, outcome.message)
+    trial = GroupSupposition(context, group, known, outcome.message)
     try:
         room = yield from plugin.group_post_filter(trial)
     except MISTAKES as raised:
@@ -189,10 +189,10 @@ def _note(
         yield from pause_if_due(context, TELL_STEPS, is_alone=True)
         node = room.places.get(attempt.pod.uid)
         if node is not None:
-            context.tell(attempt, Step.NOMINATED, (node, victims))
+            context.tell(attempt, DecisionStep.NOMINATED, (node, victims))
 
 
-class Supposed:
+class GroupSupposition:
     """The trial of a group while others are supposed gone (`GroupTrial`)."""
 
     def __init__(
@@ -217,13 +217,13 @@ class Supposed:
         placed = len(context.cluster.pod_groups.get(group.key).placed)
         self.needed = max(needed - placed, 1)
 
-    def alike(self) -> list[Alike]:
+    def alike(self) -> list[EqualMembers]:
         classes: dict[tuple[int, int], list[PodInfo]] = {}
         for info in self.pods:
             classes.setdefault((info.cls.number, info.pod.priority), []).append(info)
         return [self._alike(infos) for infos in classes.values()]
 
-    def _alike(self, infos: Sequence[PodInfo]) -> Alike:
+    def _alike(self, infos: Sequence[PodInfo]) -> EqualMembers:
         example, runner = infos[0], self._attempt.runner
         uids = tuple([info.pod.uid for info in infos])
         rows: Mask = Placement().mask(self.cluster.nodes)
@@ -232,12 +232,12 @@ class Supposed:
         try:
             fitting = runner.fitting(example)
         except MISTAKES:  # the trial says what is wrong; until then any row may do
-            return Alike(uids, takes, rows)
+            return EqualMembers(uids, takes, rows)
         if fitting.rejection is None:
             for verdict in fitting.state.active:
                 if ignores_pods(verdict.plugin):
                     rows &= verdict.codes == 0
-        return Alike(uids, takes, rows)
+        return EqualMembers(uids, takes, rows)
 
     def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:
         self.spent += steps

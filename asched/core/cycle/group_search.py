@@ -21,7 +21,7 @@ import numpy as np
 
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure
-from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group import GroupAttempt, GroupOutcome, Result
 from asched.core.cycle.group_board import GroupBoard
 from asched.core.cycle.group_problem import described
 from asched.core.cycle.group_trial import let_go, try_plan, undo
@@ -33,7 +33,7 @@ from asched.core.framework.status import MISTAKES
 from asched.core.gang.bounds import refuted
 from asched.core.gang.domains import planned
 from asched.core.gang.plan import by_prices
-from asched.core.gang.problem import Infeasible, Plan, Problem, Unknown
+from asched.core.gang.problem import GangProblem, Infeasible, Plan, Unproven
 from asched.core.gang.search import MOVED, SPENT, search
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
@@ -47,11 +47,11 @@ KNOWN_MAX: Final = 1_024
 #: What the bounds cost, and each plan: for so many cells of classes by rows one step.
 CELLS_A_STEP: Final = 200
 
-TOO_LARGE: Final = Unknown("no plan came out even, and it is too large to be tried in all orders")
+TOO_LARGE: Final = Unproven("no plan came out even, and it is too large to be tried in all orders")
 
-MORE: Final = Unknown("there may be one with other devices or volumes than those that were tried")
+MORE: Final = Unproven("there may be one with other devices or volumes than those that were tried")
 
-Found = Outcome | Infeasible | Unknown
+Found = GroupOutcome | Infeasible | Unproven
 
 
 class Searches:
@@ -66,15 +66,15 @@ class Searches:
 
     def ended(self, key: str, found: Found) -> None:
         before = self._vain.pop(key, 0)
-        if isinstance(found, Unknown):
+        if isinstance(found, Unproven):
             self._vain[key] = before + 1
             if len(self._vain) > KNOWN_MAX:
                 self._vain.pop(next(iter(self._vain)))
 
 
 def search_if_due(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
-) -> Generator[Effect, Answer, Outcome]:
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> Generator[Effect, Answer, GroupOutcome]:
     """After a trial of all pods: its outcome, or the one of a plan that has places for them."""
     if outcome.result not in (Result.UNSCHEDULABLE, Result.WAITING_ON_PREEMPTION):
         return outcome
@@ -82,14 +82,14 @@ def search_if_due(
         return outcome
     yield from let_go(context, group, outcome)
     found = yield from search_places(context, group)
-    if isinstance(found, Outcome):
+    if isinstance(found, GroupOutcome):
         yield from undo(context, group, outcome)
         return found
     outcome.proof = told(found)
     return outcome
 
 
-def told(found: Infeasible | Unknown) -> str:
+def told(found: Infeasible | Unproven) -> str:
     if isinstance(found, Infeasible):
         return f"there is no place for it: {found.why}"
     return f"no place was found for it: {found.why}"
@@ -114,16 +114,16 @@ def search_places(
     """Search while no pod of the group's attempts has a place. Places of an outcome are held."""
     needed = missing(context, group)
     if not needed:
-        return Unknown("it is not a gang that can be completed")
+        return Unproven("it is not a gang that can be completed")
     searches, most = context.cluster.singleton(Searches), context.gang_search_steps
     board = GroupBoard(context, group, needed, within, searches.steps(group.key, most))
     try:
         found = yield from _found(context, group, board, within)
     except OutOfTurn as stop:
-        found = Unknown(str(stop))
+        found = Unproven(str(stop))
     except MISTAKES as raised:
         failure: Failure = failure_of(context, raised, group.key)
-        found = Unknown(failure.message)
+        found = Unproven(failure.message)
     if isinstance(found, Infeasible) and board.was_moved:
         found = MOVED
     yield from board.clear()
@@ -135,7 +135,7 @@ def _found(
     context: SchedulerContext, group: GroupAttempt, board: GroupBoard, within: Mask | None
 ) -> Generator[Effect, Answer, Found]:
     described_as = yield from board.patiently(lambda: described(board))
-    if isinstance(described_as, Unknown):
+    if isinstance(described_as, Unproven):
         return described_as
     if described_as is not None:
         problem, hopeful, rules, names, resources = described_as
@@ -169,10 +169,10 @@ def _found(
     if outcome.result is Result.SCHEDULED:
         return outcome
     yield from undo(context, group, outcome)
-    return Unknown("what was found was refused at Reserve or Permit")
+    return Unproven("what was found was refused at Reserve or Permit")
 
 
-def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible | Unknown]:
+def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible | Unproven]:
     """Places on the board, with the first devices and volumes that will do or, if need be, others.
 
     A search that has others after it leaves half of the steps to them.
@@ -197,8 +197,8 @@ def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible 
 
 
 def _proof(
-    board: GroupBoard, problem: Problem
-) -> Generator[Effect, Answer, Infeasible | Unknown | None]:
+    board: GroupBoard, problem: GangProblem
+) -> Generator[Effect, Answer, Infeasible | Unproven | None]:
     """Whether prices refute it; or why that is not known."""
     steps = by_prices(problem, only_proof=True)
     while True:
@@ -218,7 +218,7 @@ def _tried_with(
     plan: Plan,
     within: Mask | None,
     choices: Mapping[str, tuple[str, dict[str, int]]],
-) -> Generator[Effect, Answer, Outcome]:
+) -> Generator[Effect, Answer, GroupOutcome]:
     """`choices`: by uid, what is to be chosen for the pod, and where."""
     insisted = context.cluster.singleton(Choices)
     for uid, made in choices.items():
@@ -236,7 +236,7 @@ def _tried(
     board: GroupBoard,
     plan: Plan,
     within: Mask | None,
-) -> Generator[Effect, Answer, Outcome]:
+) -> Generator[Effect, Answer, GroupOutcome]:
     left = [list(attempts) for attempts in board.members]
     masks: dict[int, Any] = {}
     where: dict[str, Mask] = {}

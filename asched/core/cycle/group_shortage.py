@@ -9,12 +9,12 @@ Bounds  a sum over the nodes for each resource that both the group and a node na
 from asched import names
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import Failure
-from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
+from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, GroupOutcome, Result
 from asched.core.gang.shortages import Shortages, amounts_of, told
 from asched.core.state.gang import gang_of
 
 
-def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -> None:
+def refuse_if_short(context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome) -> None:
     """The first pods of a group fit: does the rest of its minResources? If not, they do not start.
 
     To be called while their places are counted.

@@ -33,7 +33,7 @@ from asched.core.cycle.group import (
     UNSCHEDULABLE,
     WAITING_ON_PREEMPTION,
     GroupAttempt,
-    Outcome,
+    GroupOutcome,
     Result,
     Tried,
 )
@@ -87,7 +87,7 @@ def try_group(
     plan: Mapping[str, Mask] | None = None,
     *,
     only_whether: bool = False,
-) -> Generator[Effect, Answer, Outcome]:
+) -> Generator[Effect, Answer, GroupOutcome]:
     """Try all pods, on the nodes `within` if that is given (bool[N]).
 
     Places of `Outcome.tried` are held until `let_go`, whatever came of it. `plan`: by uid, where
@@ -96,7 +96,7 @@ def try_group(
     and one found no place. Beyond its minimum, pods of a lower priority than the one that was
     popped are left out: their turn comes by their own priority.
     """
-    outcome = group.outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
+    outcome = group.outcome = GroupOutcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts if context.nominator else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node is not None:
@@ -138,7 +138,7 @@ def try_group(
 
 def try_plan(
     context: SchedulerContext, group: GroupAttempt, plan: Mapping[str, Mask], within: Mask | None
-) -> Generator[Effect, Answer, Outcome]:
+) -> Generator[Effect, Answer, GroupOutcome]:
     """As `try_group`. Pods that cannot go where the plan has them go elsewhere in the end."""
     outcome = yield from try_group(context, group, within, plan)
     for index, before in enumerate(outcome.tried):
@@ -166,7 +166,7 @@ def pause_if_due(
     budget.note(steps)
 
 
-def _count(outcome: Outcome, tried: Tried) -> bool:
+def _count(outcome: GroupOutcome, tried: Tried) -> bool:
     """What a pod's trial means to the group. False ends it: something failed."""
     if tried.decision is None:
         assert tried.failure is not None
@@ -277,7 +277,7 @@ def _find_room(
 
 
 def let_go(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, None]:
     """Give back every place that is held, the last one first. Nobody has seen them taken, unless
     others had their turn: `group.freed` has what these are to hear (`tell_freed`).
@@ -324,7 +324,7 @@ def tell_freed(context: SchedulerContext, group: GroupAttempt) -> Generator[Effe
 
 
 def undo(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
 ) -> Generator[Effect, Answer, None]:
     """As if the trial had not been: places and evictions are taken back, nothing goes on."""
     yield from let_go(context, group, outcome)

@@ -1,11 +1,10 @@
 """The history: what happened to each pod, step by step, in bounded memory. `explain` and the logs
 read it.
 
-A line is a time, a word from `Step` and the details as they were at hand; texts are made when
-somebody reads. Lines stand in a ring, and the garbage collector never looks at them. Each points at
-the one before it that tells of the same pod: that is looked up when somebody reads. That the
-binding came off, which is what follows a chosen node for the most part, is noted in that line and
-read as one of its own.
+A line is a time, a `DecisionStep` and its details as they were at hand; texts are made on reading.
+Lines stand in a ring that the garbage collector does not traverse. Each points at the previous line
+of the same pod. A successful binding, which follows most choices of a node, is noted in the line of
+the choice and read as a line of its own.
 
 Bounds  LINES_MAX lines and BYTES_MAX bytes of what they keep (the oldest go), TOLD_MAX lines of
         one pod; a search for the newest of a kind goes back NEWEST_WITHIN lines; LINKED_MAX
@@ -36,7 +35,7 @@ NEWEST_WITHIN: Final = 8
 LINKED_MAX: Final = 1_024
 
 
-class Step(Enum):
+class DecisionStep(Enum):
     """What a line tells."""
 
     NODE = "node chosen"
@@ -60,12 +59,12 @@ class Kept(msgspec.Struct, gc=False):
     size_bytes: int
 
 
-class Told(Kept, gc=False):
-    step: Step
+class StepRecord(Kept, gc=False):
+    step: DecisionStep
     details: Any = None
 
 
-class Choice(Kept, gc=False):
+class NodeChoice(Kept, gc=False):
     """Of a node, and when the pod was bound there, if that came next. A line of its details is the
     choice itself.
     """
@@ -80,7 +79,7 @@ _GONE: Final = Kept("", 0.0, 0, 0)
 class Line(NamedTuple):
     at_s: float
     attempt: int
-    step: Step
+    step: DecisionStep
     details: Any
 
 
@@ -104,13 +103,13 @@ class Histories:
         key: str,
         at_s: float,
         attempt: int,
-        step: Step,
+        step: DecisionStep,
         details: Any = None,
         size_bytes: int = 0,
-    ) -> Told:
+    ) -> StepRecord:
         """The line. `size_bytes` as in `Kept`; 0: all that the details refer to."""
         size_bytes = size_bytes or LINE_BYTES + footprint(details)
-        line = Told(key, at_s, attempt, size_bytes, step, details)
+        line = StepRecord(key, at_s, attempt, size_bytes, step, details)
         self.add(line)
         return line
 
@@ -168,7 +167,7 @@ class Histories:
             number = self._before[number % self._lines_max]
         return tuple(reversed(found[:TOLD_MAX]))
 
-    def newest(self, key: str, steps: Collection[Step]) -> Line | None:
+    def newest(self, key: str, steps: Collection[DecisionStep]) -> Line | None:
         """The newest line of a pod that tells of one of these, of its last NEWEST_WITHIN; None if
         there is none.
         """
@@ -194,10 +193,10 @@ class Histories:
 
 def _lines(kept: Kept) -> tuple[Line, ...]:
     """What this one tells, the newest first."""
-    if isinstance(kept, Told):
+    if isinstance(kept, StepRecord):
         return (Line(kept.at_s, kept.attempt, kept.step, kept.details),)
-    assert isinstance(kept, Choice)
-    line = Line(kept.at_s, kept.attempt, Step.NODE, kept)
+    assert isinstance(kept, NodeChoice)
+    line = Line(kept.at_s, kept.attempt, DecisionStep.NODE, kept)
     if kept.bound_s is None:
         return (line,)
-    return Line(kept.bound_s, kept.attempt, Step.BOUND, kept.node), line
+    return Line(kept.bound_s, kept.attempt, DecisionStep.BOUND, kept.node), line

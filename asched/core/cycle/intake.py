@@ -30,7 +30,7 @@ from asched.core.model.vast import is_vast
 from asched.core.queue import event_handlers
 from asched.core.queue.event_handlers import Enqueue, Refresh
 from asched.core.state.changes import ASSIGNED_POD_ADD
-from asched.core.state.cluster import Sight
+from asched.core.state.cluster import ObservedChange
 from asched.core.state.facts import Answer, Fact
 
 #: A guess: tenants who make such pods make several.
@@ -48,7 +48,7 @@ class Intake:
     def __init__(
         self,
         context: SchedulerContext,
-        saw: Callable[[Sight], None],
+        saw: Callable[[ObservedChange], None],
         answer: Callable[[Answer], None],
         asked: Callable[[Iterable[Effect]], None],
         put_off: Callable[[Steps], bool],
@@ -121,14 +121,14 @@ class Intake:
     def _tell_news(self) -> None:
         """What the API has answered with is known as if the watch had told."""
         news = self._context.cluster.news
-        sights = [Sight(*one) for one in news]
+        sights = [ObservedChange(*one) for one in news]
         news.clear()
         self._go_on(self._follow(sights))
 
     def _go_on(self, begun: Iterator[None]) -> None:
         self._begun = None if next(begun, _DONE) is _DONE else begun
 
-    def _take_in(self, fact: Fact, listed: Iterable[Sight] | None) -> Iterator[None]:
+    def _take_in(self, fact: Fact, listed: Iterable[ObservedChange] | None) -> Iterator[None]:
         """One fact, or of a list what a part of it changed. Stops where `sliced` has work left."""
         context = self._context
         if listed is not None:
@@ -145,7 +145,7 @@ class Intake:
             if label:
                 context.observer.fact_handled(label, context.counter_s() - started_s)
 
-    def _follow(self, sights: Iterable[Sight]) -> Generator[None, None, str]:
+    def _follow(self, sights: Iterable[ObservedChange]) -> Generator[None, None, str]:
         """Hand on what changed; the label of the last step, if it has one."""
         context, label = self._context, ""
         sliced = context.queue.sliced

@@ -28,7 +28,7 @@ from asched.core.framework.results.nominated_filter import FOR_A_MOMENT, ignores
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.looking import Verdict
+from asched.core.queue.looking import DryRunVerdict
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import may_always_fit
 from asched.core.state.cluster import Cluster
@@ -39,7 +39,7 @@ from asched.core.state.pods import PodInfo
 WISH_STEPS: Final = 12
 
 
-class Looks:
+class DryRuns:
     """For `SchedulingQueue`. `of` the context, once there is one."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Looks:
     def of(self, context: SchedulerContext) -> None:
         self._context = context
 
-    def __call__(self, queued: QueuedPod) -> Verdict | None:
+    def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
         """None if the pod fits somewhere, if room might be made for it, or if only an attempt can
         tell.
         """
@@ -77,7 +77,7 @@ class Looks:
         try:
             if queued.gang:
                 in_vain = self._gangs.has_no_places(context, runner, queued)
-                return Verdict(queued.rejected_by, is_of_class=True) if in_vain else None
+                return DryRunVerdict(queued.rejected_by, is_of_class=True) if in_vain else None
             return self._look(context, runner, context.cluster.classes.info_of(queued.pod))
         except MISTAKES:  # whatever it is, the attempt reports it where it belongs
             return None
@@ -121,7 +121,7 @@ class Looks:
         runner: Runner,
         queued: QueuedPod,
         rejectors: frozenset[str],
-    ) -> "_Wish":
+    ) -> "_ClassNeeds":
         cluster, runners = context.cluster, context.runners
         moved = cluster.epoch, cluster.topology.terms_generation, cluster.nodes.resources.end
         if moved != self._wishes_of or runners is not self._runners:
@@ -134,7 +134,7 @@ class Looks:
             return NO_WISH
         version = self._wishes_epoch, queued.class_key, rejectors
         if queued.wish is not None and queued.class_key is not None and queued.wish[0] == version:
-            wish: _Wish = queued.wish[1]
+            wish: _ClassNeeds = queued.wish[1]
             return wish
         context.queue.sliced.budget.note(WISH_STEPS)
         wish = _wish(context, runner, queued, rejectors)
@@ -142,7 +142,7 @@ class Looks:
         return wish
 
     def _may_evict(
-        self, context: SchedulerContext, runner: Runner, pod: Pod, wish: "_Wish"
+        self, context: SchedulerContext, runner: Runner, pod: Pod, wish: "_ClassNeeds"
     ) -> bool:
         version = _version(context)
         if version != self._evicting_of:
@@ -157,7 +157,9 @@ class Looks:
             self._evicting[key] = any(plugin.may_evict(info, trial) for plugin in asked)
         return self._evicting[key]
 
-    def _look(self, context: SchedulerContext, runner: Runner, pod: PodInfo) -> Verdict | None:
+    def _look(
+        self, context: SchedulerContext, runner: Runner, pod: PodInfo
+    ) -> DryRunVerdict | None:
         active_plugins = runner.cache.state_of(pod).active_plugins
         if runner.nominated_node(pod) or runner.consults(pod) or not active_plugins.keeps_all:
             return None
@@ -171,7 +173,7 @@ class Looks:
             return None
         if _may_have_held_room(context, runner, pod):
             return None
-        return Verdict(rejectors, is_of_class)
+        return DryRunVerdict(rejectors, is_of_class)
 
     def _known(self, runner: Runner, pod: PodInfo, judged: Hashable) -> frozenset[str] | None:
         """Those who are judged alike, each by a class of its own maybe, are looked at once: a
@@ -238,7 +240,7 @@ class _RoomLeft:
         self,
         context: SchedulerContext,
         left: str,
-        wish_of: Callable[[SchedulerContext, Runner, QueuedPod, frozenset[str]], "_Wish"],
+        wish_of: Callable[[SchedulerContext, Runner, QueuedPod, frozenset[str]], "_ClassNeeds"],
     ) -> None:
         nodes = context.cluster.nodes
         row = nodes.row_of.get(left)
@@ -277,7 +279,7 @@ class _RoomLeft:
         return True
 
 
-class _Wish(NamedTuple):
+class _ClassNeeds(NamedTuple):
     """What a class wishes of a node that somebody left.
 
     `takes`: (place on axis R or POD_PLACE, amount) that it needs there at least. `is_of_row`: on no
@@ -293,7 +295,7 @@ class _Wish(NamedTuple):
     is_told: bool
 
 
-NO_WISH: Final = _Wish((), is_of_row=False, may_evict_elsewhere=True, is_told=False)
+NO_WISH: Final = _ClassNeeds((), is_of_row=False, may_evict_elsewhere=True, is_told=False)
 
 
 def _of_row(runner: Runner) -> frozenset[str]:
@@ -304,14 +306,14 @@ def _of_row(runner: Runner) -> frozenset[str]:
 
 def _wish(
     context: SchedulerContext, runner: Runner, queued: QueuedPod, rejectors: frozenset[str]
-) -> _Wish:
+) -> _ClassNeeds:
     pod = context.cluster.classes.info_of(queued.pod)
     state = runner.cache.state_of(pod)
     filters = [filterer.plugin for filterer in state.active_plugins.filters]
     others = [p for p in filters if not (p.reads_only_amounts or is_blind(p, pod))]
     post_filters = _post_filters(runner, state)
     asking = {p.name for p in filters if isinstance(p, OrderFree) and p.takes(pod)}
-    return _Wish(
+    return _ClassNeeds(
         takes=tuple(takes_of(filters, pod).items()),
         is_of_row=bool(rejectors)
         and not runner.consults(pod)

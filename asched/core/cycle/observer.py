@@ -65,7 +65,7 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
         """A pod had a node but could not be bound to it."""
 
 
-class Silent(SilentQueue, SilentPlugins):
+class SilentObserver(SilentQueue, SilentPlugins):
     """Hears everything, says nothing."""
 
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...

@@ -14,7 +14,7 @@ from asched.core.cycle.standing import Fault, fault_of
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
 from asched.core.model.meta import ObjectReference
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
@@ -114,7 +114,7 @@ class Reconfigured(Order, frozen=True):
 
     runners: Mapping[str, Runner]
     profiles: Mapping[str, QueueProfile]
-    backoff: Backoff
+    backoff: BackoffTimes
     gangs: Gangs
     document: Mapping[str, Any]
     edition: tuple[tuple[str, str, str], ...] = ()

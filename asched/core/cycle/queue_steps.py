@@ -65,7 +65,7 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
             _withdraw(context, step.pod)
         case event_handlers.Release():
             _release(context, step.pod.uid)
-        case event_handlers.Promise():
+        case event_handlers.ForeignNomination():
             _promise(context, step.old, step.new)
     return ""
 

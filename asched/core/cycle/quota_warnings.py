@@ -27,7 +27,7 @@ NOTE: Final = (
 )
 
 
-class Told:
+class WarnedQuotas:
     """The quotas that were told, by uid, and what was looked at last: for `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
@@ -38,7 +38,7 @@ class Told:
 def look(context: SchedulerContext) -> Iterator[EmitEvent]:
     """What is to be said of quotas that were seen since the last look."""
     cluster = context.cluster
-    told = cluster.singleton(Told)
+    told = cluster.singleton(WarnedQuotas)
     epochs = cluster.epoch_of(ELASTIC_QUOTA), cluster.epoch_of(LOCAL_QUEUE)
     if epochs == told.epochs:
         return

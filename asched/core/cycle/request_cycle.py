@@ -34,12 +34,12 @@ from asched.core.cycle import request_status, request_trial
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.request_adoption import TIME_IS_UP, holding_promised
 from asched.core.cycle.request_book import Bookings, giving_back
-from asched.core.cycle.request_status import Wanted, patch_of, says
+from asched.core.cycle.request_status import DesiredStatus, patch_of, says
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import MISTAKES
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
-from asched.core.model.provisioning import ProvisioningRequest, Stage
+from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Done
 
@@ -60,7 +60,7 @@ WRITE_PAUSE_S_MAX: Final = 8.0
 Steps = Generator[Effect, Answer, None]
 
 
-class Work(NamedTuple):
+class RequestWork(NamedTuple):
     """Something to be begun. `decides`: it is an attempt, which others' attempts go around."""
 
     steps: Steps
@@ -79,7 +79,7 @@ class Tracked(msgspec.Struct, eq=False):
     is_vain: bool = False
     write_s: float | None = None
     write_pause_s: float = WRITE_PAUSE_S
-    wanted: Wanted | None = None
+    wanted: DesiredStatus | None = None
     is_writing: bool = False
     #: since 1970: it fails if it has no places by then
     valid_until_s: float = math.inf
@@ -89,7 +89,7 @@ class Tracked(msgspec.Struct, eq=False):
     lacks: str = ""
 
 
-class Requests:
+class ProvisioningRequests:
     """All that have no end: for `Cluster.singleton`."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -211,13 +211,13 @@ def _namespace(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _both(cluster: Cluster) -> tuple[Requests, Bookings]:
-    return cluster.singleton(Requests), cluster.singleton(Bookings)
+def _both(cluster: Cluster) -> tuple[ProvisioningRequests, Bookings]:
+    return cluster.singleton(ProvisioningRequests), cluster.singleton(Bookings)
 
 
 def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
     """By profile, what the plugin was told that serves a class; worked out once a reload."""
-    known = context.cluster.singleton(Requests)
+    known = context.cluster.singleton(ProvisioningRequests)
     if known.runners is not context.runners:
         known.runners = context.runners
         known.classes = context.args_by_profile(CheckAndHoldArgs)
@@ -226,10 +226,10 @@ def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
 
 def next_s(cluster: Cluster) -> float | None:
     """When `due` has something to do next; None if not before something else happens."""
-    return cluster.singleton(Requests).next_s()
+    return cluster.singleton(ProvisioningRequests).next_s()
 
 
-def due(context: SchedulerContext) -> Iterator[Work]:
+def due(context: SchedulerContext) -> Iterator[RequestWork]:
     """What is to be begun now. To be asked while we lead and know everything."""
     requests, bookings = _both(context.cluster)
     classes = served(context)
@@ -247,12 +247,12 @@ def due(context: SchedulerContext) -> Iterator[Work]:
             context.contain(raised, "requests", key)
             _forget(context, key)
     if bookings.over and not bookings.is_giving_back:
-        yield Work(giving_back(context), decides=True)
+        yield RequestWork(giving_back(context), decides=True)
     tracked = requests.to_try(context.now_s)
     if tracked is not None:
-        yield Work(_try(context, tracked), decides=True)
+        yield RequestWork(_try(context, tracked), decides=True)
     while (tracked := requests.to_write(context.now_s)) is not None:
-        yield Work(_write(context, tracked), decides=False)
+        yield RequestWork(_write(context, tracked), decides=False)
 
 
 # --- what is known of them -----------------------------------------------------------------------
@@ -297,7 +297,7 @@ def _consider(
     if not is_ours:
         return
     stage, is_over = request.stage, requests.ended.get(key) == request.metadata.uid
-    if stage is Stage.ENDED:
+    if stage is RequestStage.ENDED:
         requests.ended[key] = request.metadata.uid
         _forget(context, key)
         return
@@ -305,10 +305,10 @@ def _consider(
         return
     if tracked is None:
         tracked = requests.begin(key, request.metadata.uid)
-        if stage is Stage.UNDECIDED and requests.has_too_many(key):
+        if stage is RequestStage.UNDECIDED and requests.has_too_many(key):
             why = f"more than {OPEN_MAX} requests of its namespace have no end yet"
             _say(context, tracked, request_status.failed(why))
-        elif stage is Stage.UNDECIDED:
+        elif stage is RequestStage.UNDECIDED:
             _try_at(context, tracked, context.now_s)
     elif tracked.lacks and context.cluster.told(POD_TEMPLATE, tracked.lacks) is not None:
         tracked.lacks = ""
@@ -316,7 +316,7 @@ def _consider(
     if tracked.wanted is not None and says(request, tracked.wanted):
         tracked.wanted = tracked.write_s = None
     is_held = bookings.get(key) is not None or requests.trying == key
-    if stage is Stage.HELD and not (is_held or is_over):
+    if stage is RequestStage.HELD and not (is_held or is_over):
         yield from adopt(context, tracked, request)
 
 
@@ -333,7 +333,7 @@ def adopt(
 
 
 def _end(context: SchedulerContext, tracked: Tracked, reason: str, message: str) -> None:
-    context.cluster.singleton(Requests).ended[tracked.key] = tracked.uid
+    context.cluster.singleton(ProvisioningRequests).ended[tracked.key] = tracked.uid
     _say(context, tracked, request_status.over(reason, message))
 
 
@@ -350,7 +350,7 @@ def _look_at_booking(context: SchedulerContext, key: str) -> None:
         return
     request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, key)
     if booking is None:
-        if request is not None and request.stage is Stage.HELD:
+        if request is not None and request.stage is RequestStage.HELD:
             _end(context, tracked, *TIME_IS_UP)
         else:  # nobody was told
             tracked.wanted = tracked.write_s = None
@@ -415,19 +415,19 @@ def _pause(context: SchedulerContext, tracked: Tracked) -> None:
 
 
 def _try_at(context: SchedulerContext, tracked: Tracked, at_s: float) -> None:
-    context.cluster.singleton(Requests).try_at(tracked, at_s)
+    context.cluster.singleton(ProvisioningRequests).try_at(tracked, at_s)
 
 
 # --- writes --------------------------------------------------------------------------------------
 
 
-def _say(context: SchedulerContext, tracked: Tracked, wanted: Wanted) -> None:
+def _say(context: SchedulerContext, tracked: Tracked, wanted: DesiredStatus) -> None:
     tracked.wanted, tracked.write_pause_s = wanted, WRITE_PAUSE_S
     _write_at(context, tracked, context.now_s)
 
 
 def _write_at(context: SchedulerContext, tracked: Tracked, at_s: float) -> None:
-    context.cluster.singleton(Requests).write_at(tracked, at_s)
+    context.cluster.singleton(ProvisioningRequests).write_at(tracked, at_s)
 
 
 def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
@@ -435,7 +435,7 @@ def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
     version on which it was made may have moved on.
     """
     cluster = context.cluster
-    requests = cluster.singleton(Requests)
+    requests = cluster.singleton(ProvisioningRequests)
     try:
         wanted = tracked.wanted
         request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, tracked.key)

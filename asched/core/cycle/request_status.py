@@ -43,7 +43,7 @@ DETAIL_CHARS: Final = 32_000
 MESSAGE_CHARS: Final = 32_768
 
 
-class Told(NamedTuple):
+class RequestCondition(NamedTuple):
     """One condition as it shall be."""
 
     type: str
@@ -53,7 +53,9 @@ class Told(NamedTuple):
 
 
 #: What every request of ours is told first.
-IS_OURS: Final = Told(ACCEPTED, "True", IS_ACCEPTED, "ProvisioningRequest is accepted by asched")
+IS_OURS: Final = RequestCondition(
+    ACCEPTED, "True", IS_ACCEPTED, "ProvisioningRequest is accepted by asched"
+)
 
 
 class Where(NamedTuple):
@@ -64,29 +66,29 @@ class Where(NamedTuple):
     times: int
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class DesiredStatus(msgspec.Struct, frozen=True):
     """What the status shall say. `details` None: nothing is held any more."""
 
-    conditions: tuple[Told, ...]
+    conditions: tuple[RequestCondition, ...]
     details: Mapping[str, str] | None = None
 
 
-def found(details: Mapping[str, str]) -> Wanted:
+def found(details: Mapping[str, str]) -> DesiredStatus:
     message = f"Capacity is found in the cluster and held until {details[UNTIL]}"
-    return Wanted((IS_OURS, Told(PROVISIONED, "True", FOUND, message)), details)
+    return DesiredStatus((IS_OURS, RequestCondition(PROVISIONED, "True", FOUND, message)), details)
 
 
-def not_found(why: str, reason: str = NOT_FOUND) -> Wanted:
+def not_found(why: str, reason: str = NOT_FOUND) -> DesiredStatus:
     message = f"Capacity is not found, asched will look again: {why}"[:MESSAGE_CHARS]
-    return Wanted((IS_OURS, Told(PROVISIONED, "False", reason, message)))
+    return DesiredStatus((IS_OURS, RequestCondition(PROVISIONED, "False", reason, message)))
 
 
-def failed(why: str, reason: str = NOT_FOUND) -> Wanted:
-    return Wanted((IS_OURS, Told(FAILED, "True", reason, why[:MESSAGE_CHARS])))
+def failed(why: str, reason: str = NOT_FOUND) -> DesiredStatus:
+    return DesiredStatus((IS_OURS, RequestCondition(FAILED, "True", reason, why[:MESSAGE_CHARS])))
 
 
-def over(reason: str, message: str) -> Wanted:
-    return Wanted((Told(BOOKING_EXPIRED, "True", reason, message),))
+def over(reason: str, message: str) -> DesiredStatus:
+    return DesiredStatus((RequestCondition(BOOKING_EXPIRED, "True", reason, message),))
 
 
 def details_of(places: Iterable[Where], until_s: float) -> dict[str, str]:
@@ -129,7 +131,7 @@ def _where(word: str) -> Where:
     return Where(int(pod_set), node, times)
 
 
-def says(request: ProvisioningRequest, wanted: Wanted) -> bool:
+def says(request: ProvisioningRequest, wanted: DesiredStatus) -> bool:
     """Whether a request says all of it already."""
     for told in wanted.conditions:
         said = request.condition(told.type)
@@ -139,7 +141,7 @@ def says(request: ProvisioningRequest, wanted: Wanted) -> bool:
     return (details or None) == (wanted.details or None)
 
 
-def patch_of(cluster: Cluster, request: ProvisioningRequest, wanted: Wanted) -> Patch:
+def patch_of(cluster: Cluster, request: ProvisioningRequest, wanted: DesiredStatus) -> Patch:
     """The write; refused with 409 if the object has moved on."""
     now = rfc3339(cluster.wall_clock_s)
     by_type = {c.type: c for c in request.status.conditions or ()}

@@ -14,9 +14,9 @@ import msgspec
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle import request_status
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.company import Company
+from asched.core.cycle.company import HypotheticalGang
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group import GroupAttempt, GroupOutcome, Result
 from asched.core.cycle.group_search import search_places, told
 from asched.core.cycle.group_trial import (
     LET_GO_STEPS,
@@ -36,7 +36,7 @@ from asched.core.cycle.request_pods import (
     numbered,
     terms_of,
 )
-from asched.core.cycle.request_status import Wanted, Where
+from asched.core.cycle.request_status import DesiredStatus, Where
 from asched.core.cycle.share import why_beyond_share
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Runner
@@ -47,12 +47,12 @@ from asched.core.state.facts import Answer
 from asched.core.state.pods import PodInfo
 
 
-class Found(msgspec.Struct, frozen=True):
+class RequestOutcome(msgspec.Struct, frozen=True):
     """What a request is told, and whether it is tried again later, or as soon as it does not lack
     the template any more.
     """
 
-    wanted: Wanted
+    wanted: DesiredStatus
     is_tried_again: bool = False
     lacks: str = ""
     #: since 1970; after that it is told that its time is up
@@ -61,7 +61,7 @@ class Found(msgspec.Struct, frozen=True):
 
 def answer(
     context: SchedulerContext, request: ProvisioningRequest, served: Mapping[str, CheckAndHoldArgs]
-) -> Generator[Effect, Answer, Found]:
+) -> Generator[Effect, Answer, RequestOutcome]:
     """Look for places of all pods, and hold them."""
     try:
         by_set = examples(context.cluster, request)
@@ -72,18 +72,18 @@ def answer(
     except UnusableRequestError as error:
         if error.lacks:
             wanted = request_status.not_found(str(error), request_status.NO_PODS)
-            return Found(wanted, is_tried_again=True, lacks=error.lacks)
-        return Found(request_status.failed(str(error), request_status.NO_PODS))
+            return RequestOutcome(wanted, is_tried_again=True, lacks=error.lacks)
+        return RequestOutcome(request_status.failed(str(error), request_status.NO_PODS))
     until_s = _born_s(context, request) + terms.valid_s
     if context.cluster.wall_clock_s >= until_s:
         why = f"no place was found within {terms.valid_s:.0f} s ({VALID_UNTIL_SECONDS})"
-        return Found(request_status.failed(why, request_status.EXPIRED))
+        return RequestOutcome(request_status.failed(why, request_status.EXPIRED))
     over = why_beyond_share(context.cluster, request.metadata.namespace, by_set, args)
     if over:
         return _not_found(over, terms, until_s)
     if any(runner.consults(info) for info, _ in by_set):
         why = "an extender has a say in its pods' places, and cannot be asked about supposed pods"
-        return Found(request_status.failed(why, request_status.NO_PODS))
+        return RequestOutcome(request_status.failed(why, request_status.NO_PODS))
     infos: list[PodInfo] = []
     pod_set_of: dict[str, int] = {}
     for index, (like, count) in enumerate(by_set):
@@ -102,14 +102,16 @@ def answer(
     return (yield from _book(context, booking, outcome, pod_set_of))
 
 
-def _not_found(why: str, terms: Terms, until_s: float) -> Found:
+def _not_found(why: str, terms: Terms, until_s: float) -> RequestOutcome:
     if terms.is_tried_again:
         wanted = request_status.not_found(why)
-        return Found(wanted, is_tried_again=True, valid_until_s=until_s)
-    return Found(request_status.failed(why))
+        return RequestOutcome(wanted, is_tried_again=True, valid_until_s=until_s)
+    return RequestOutcome(request_status.failed(why))
 
 
-def rehouse(context: SchedulerContext, booking: Booking) -> Generator[Effect, Answer, Wanted]:
+def rehouse(
+    context: SchedulerContext, booking: Booking
+) -> Generator[Effect, Answer, DesiredStatus]:
     """Look for other places for slots that lost theirs."""
     bookings = context.cluster.singleton(Bookings)
     slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
@@ -157,7 +159,7 @@ def _born_s(context: SchedulerContext, request: ProvisioningRequest) -> float:
 def _supposed(
     context: SchedulerContext, key: str, infos: Sequence[PodInfo], runner: Runner
 ) -> GroupAttempt:
-    company, started_s = Company(context.cluster, len(infos)), context.counter_s()
+    company, started_s = HypotheticalGang(context.cluster, len(infos)), context.counter_s()
     attempts = [
         Attempt(
             number, QueuedPod(info.pod, context.now_s), info, runner, started_s, company=company
@@ -169,7 +171,7 @@ def _supposed(
 
 def _trial(
     context: SchedulerContext, group: GroupAttempt
-) -> Generator[Effect, Answer, Outcome | str]:
+) -> Generator[Effect, Answer, GroupOutcome | str]:
     """Places of all pods, assumed; or why there are none."""
     found = yield from seen(group, released(context, group, _sought(context, group)))
     yield from tell_freed(context, group)
@@ -178,7 +180,7 @@ def _trial(
 
 def _sought(
     context: SchedulerContext, group: GroupAttempt
-) -> Generator[Effect, Answer, Outcome | str]:
+) -> Generator[Effect, Answer, GroupOutcome | str]:
     outcome = yield from try_group(context, group, plan={})
     if outcome.result is Result.SCHEDULED:
         return outcome
@@ -188,7 +190,7 @@ def _sought(
     if failures and failures[0].is_error:
         return why
     found = yield from search_places(context, group)
-    if isinstance(found, Outcome):
+    if isinstance(found, GroupOutcome):
         return found
     return f"{told(found)} (tried one after the other: {why})"
 
@@ -196,9 +198,9 @@ def _sought(
 def _book(
     context: SchedulerContext,
     booking: Booking,
-    outcome: Outcome,
+    outcome: GroupOutcome,
     pod_set_of: Mapping[str, int],
-) -> Generator[Effect, Answer, Found]:
+) -> Generator[Effect, Answer, RequestOutcome]:
     bookings, key = context.cluster.singleton(Bookings), booking.key
     for tried in outcome.tried:
         yield from pause_if_due(context, LET_GO_STEPS)
@@ -212,12 +214,12 @@ def _book(
         if bookings.get(key) is booking:
             bookings.end(key)
         why = "nodes went, or others took room on them, while it was tried"
-        return Found(request_status.not_found(why), is_tried_again=True)
+        return RequestOutcome(request_status.not_found(why), is_tried_again=True)
     bookings.match(booking)
-    return Found(_found(booking))
+    return RequestOutcome(_found(booking))
 
 
-def _found(booking: Booking) -> Wanted:
+def _found(booking: Booking) -> DesiredStatus:
     """The places as they are told, those that pods have taken among them."""
     places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values())
     where = [Where(pod_set, node, count) for (pod_set, node), count in places.items()]

@@ -21,7 +21,7 @@ from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, KEPT, Failure, error, fail, unschedulable
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.start_keeping import started
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
@@ -228,7 +228,7 @@ def make_room(
     if result.nomination.node:
         seen = context.cluster.pods_seen
         victims = tuple([(key, seen[key].priority) for key in result.victims if key in seen])
-        context.tell(attempt, Step.NOMINATED, (result.nomination.node, victims))
+        context.tell(attempt, DecisionStep.NOMINATED, (result.nomination.node, victims))
     return result
 
 
@@ -265,7 +265,7 @@ def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -
     context.histories.add(line)
 
 
-class Held(NamedTuple):
+class ReservedPlace(NamedTuple):
     """A place that is counted and promised. `permit`: SUCCESS, or WAIT for those in `waiting`."""
 
     waiting: WaitingPod
@@ -274,7 +274,7 @@ class Held(NamedTuple):
 
 def hold(
     context: SchedulerContext, attempt: Attempt, decision: Decision
-) -> Generator[Effect, Answer, Held | Failure]:
+) -> Generator[Effect, Answer, ReservedPlace | Failure]:
     """Count the pod on its node, then let Reserve and Permit have their say.
 
     If one of them objects, everything is given back. Raises CannotAssumeError.
@@ -293,7 +293,7 @@ def hold(
         return _refusal(status, "Reserve")
     waiting = WaitingPod(info, node, attempt.profile)
     if company is not None:
-        return Held(waiting, company.permit(info.pod.uid))
+        return ReservedPlace(waiting, company.permit(info.pod.uid))
     status = _ask_permit(context, attempt, waiting)
     if not (status.is_success or status.code is Code.WAIT):
         yield from give_back(context, attempt, node)
@@ -301,7 +301,7 @@ def hold(
     if waiting.deadlines:
         waiting.stage = Stage.PERMIT
     context.waiting.add(waiting)
-    return Held(waiting, status)
+    return ReservedPlace(waiting, status)
 
 
 def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Status:

@@ -28,9 +28,9 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.reservations import (
     CLONE,
     POD_OWNER,
-    Order,
     Reservation,
     Reservations,
+    StartOrder,
 )
 
 WAITING_MAX: Final = 64
@@ -55,7 +55,7 @@ class StartTimes(msgspec.Struct):
     args: dict[str, BackfillArgs] = msgspec.field(default_factory=dict)
     runners: object = None
     #: by owner: its order, and the key of a pod, of those that got no reservation
-    waiting: dict[str, tuple[Order, str]] = msgspec.field(default_factory=dict)
+    waiting: dict[str, tuple[StartOrder, str]] = msgspec.field(default_factory=dict)
     numbers: int = 0
     #: owners to whom an earlier process promised a start, until they have one again (or waited)
     recalled: set[str] = msgspec.field(default_factory=set)

@@ -16,7 +16,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.start_keeping import WAITING_MAX, StartTimes, owner_of
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
-from asched.core.state.reservations import Order, Reservation
+from asched.core.state.reservations import Reservation, StartOrder
 
 RECALLED_MAX: Final = WAITING_MAX
 POD_SCHEDULED: Final = "PodScheduled"
@@ -74,7 +74,7 @@ def recall(context: SchedulerContext) -> None:
         kept.lost[owner] = one.first_s, one.cause
         kept.recalled.add(owner)
         kept.numbers += 1
-        order = Order(-pod.priority, -inf, kept.numbers)
+        order = StartOrder(-pod.priority, -inf, kept.numbers)
         kept.waiting[owner] = order, pod.key
 
 

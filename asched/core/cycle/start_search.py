@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from asched.core.cycle.company import Company
+from asched.core.cycle.company import HypotheticalGang
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Result
 from asched.core.cycle.group_trial import let_go, pause_if_due, released, seen, try_group
@@ -29,13 +29,13 @@ from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.runner import Runner
 from asched.core.gang.timeline import (
     I64,
-    Demand,
     Endings,
     Mask,
     Promised,
     Start,
     Steps,
     Timeline,
+    TimelineDemand,
     may_ever_fit,
     rows_for,
 )
@@ -47,7 +47,7 @@ from asched.core.state.ends import Ends
 from asched.core.state.facts import Answer
 from asched.core.state.holds import HeldAmounts, HeldPlace
 from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import CLONE, Need, Reservation, Reservations, vector
+from asched.core.state.reservations import CLONE, NodeNeed, Reservation, Reservations, vector
 from asched.core.state.supposition import Supposition
 
 TRIALS_MAX: Final = 6
@@ -78,12 +78,12 @@ class NodesMovedError(Exception):
     """Nodes came or went while others had their turn: what was counted by row means nothing."""
 
 
-class Found(NamedTuple):
+class FoundStart(NamedTuple):
     """A start, and where; `is_hard` as in `Reservation`."""
 
     start_s: float
     end_s: float
-    needs: dict[str, Need]
+    needs: dict[str, NodeNeed]
     is_hard: bool
 
 
@@ -106,7 +106,7 @@ def search(
     infos: Sequence[PodInfo],
     respected: Sequence[Reservation],
     horizon_s: float,
-) -> Generator[Effect, Answer, Found | None]:
+) -> Generator[Effect, Answer, FoundStart | None]:
     """Where and when they fit, beside what is promised to those `respected`. Raises PointError,
     OutOfTurn, NodesMovedError.
     """
@@ -176,7 +176,7 @@ def _by_class(infos: Sequence[PodInfo]) -> list[list[PodInfo]]:
     return list(found.values())
 
 
-def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Demand:
+def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> TimelineDemand:
     """Raises PointError, OutOfTurn as a look at the pod does."""
     info, height = alike[0], cluster.nodes.height
     within: Mask = cluster.nodes.columns.read("live")[:height].copy()
@@ -185,7 +185,7 @@ def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Deman
         for verdict in state.active:
             if ignores_pods(verdict.plugin):
                 within &= verdict.codes[:height] == 0
-    return Demand(vector(cluster, info.cls.accounted, 1), len(alike), within)
+    return TimelineDemand(vector(cluster, info.cls.accounted, 1), len(alike), within)
 
 
 def _timeline(
@@ -250,7 +250,7 @@ def _free_now(cluster: Cluster) -> I64:
 
 def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo]) -> GroupAttempt:
     """The same pods under other uids: nobody takes a trial for their attempt."""
-    company = Company(context.cluster, len(infos))
+    company = HypotheticalGang(context.cluster, len(infos))
     attempts = []
     for info in infos:
         metadata = msgspec.structs.replace(info.pod.metadata, uid=info.pod.uid + CLONE)
@@ -286,7 +286,7 @@ def _try_at(
     within: Mask,
     blocked: I64,
     beside: Sequence[Reservation],
-) -> Generator[Effect, Answer, Found | None]:
+) -> Generator[Effect, Answer, FoundStart | None]:
     """Try all pods as things will be then; `blocked` int64[R+1, N] is promised to others, `beside`
     it. What is promised in the same namespace counts as used there.
     """
@@ -316,20 +316,20 @@ def _try_at(
                 suppose.also(partial(cluster.holds.drop, owner))
 
     outcome = yield from without(cluster, ended, steps, promises)
-    needs: dict[str, Need] = {}
+    needs: dict[str, NodeNeed] = {}
     for tried in outcome.tried:
         if tried.decision is not None and outcome.result is Result.SCHEDULED:
-            before = needs.get(tried.decision.node, Need({}, 0))
+            before = needs.get(tried.decision.node, NodeNeed({}, 0))
             total = Counter(before.accounted)
             total.update(tried.attempt.info.cls.accounted)
-            needs[tried.decision.node] = Need(dict(total), before.pods + 1)
+            needs[tried.decision.node] = NodeNeed(dict(total), before.pods + 1)
     yield from seen(group, let_go(context, group, outcome))
     cluster.singleton(StartTimes.of).freed.take_over(group.freed)
     if not needs:
         return None
     row_of = cluster.nodes.row_of
     used = [hard for name in needs for _, hard in leaving.get(row_of.get(name, -1), ())]
-    return Found(start_s, inf, needs, all(used))
+    return FoundStart(start_s, inf, needs, all(used))
 
 
 def _place(cluster: Cluster, row: int, amounts: I64) -> HeldPlace | None:

@@ -36,7 +36,7 @@ from asched.core.cycle.start_keeping import (
     owner_of,
 )
 from asched.core.cycle.start_recall import told
-from asched.core.cycle.start_search import Found, NodesMovedError, is_beyond, search
+from asched.core.cycle.start_search import FoundStart, NodesMovedError, is_beyond, search
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import MISTAKES, PointError
 from asched.core.state.budget import OutOfTurn
@@ -44,7 +44,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.gang import count_missing
 from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import POD_OWNER, Order, Reservation, Reservations
+from asched.core.state.reservations import POD_OWNER, Reservation, Reservations, StartOrder
 
 AWAITED_MAX: Final = 1_000
 
@@ -82,7 +82,7 @@ def _promise(
     since_s = since_s if old is None else old.order.since_s
     # A group that starts as one is as important as the least of those that it needs.
     priority = min(info.pod.priority for info in infos)
-    order = Order(-priority, since_s, kept.number_of(owner, old))
+    order = StartOrder(-priority, since_s, kept.number_of(owner, old))
     if old is None and not _has_turn(ledger, kept, order, attempts, owner):
         return ""
     left_s = kept.until(owner, cluster.wall_clock_s + args.horizon_s) - cluster.wall_clock_s
@@ -146,10 +146,10 @@ def _moved(context: SchedulerContext, old: Reservation, now: Reservation) -> Non
 def _settle(
     context: SchedulerContext,
     owner: str,
-    order: Order,
+    order: StartOrder,
     infos: Sequence[PodInfo],
     standing: Reservation | None,
-    found: Found | None,
+    found: FoundStart | None,
 ) -> Reservation | None:
     """Write down what was found, unless what stands is as good."""
     cluster = context.cluster
@@ -202,7 +202,7 @@ def _needed(cluster: Cluster, owner: str) -> int:
 def _has_turn(
     ledger: Reservations,
     kept: StartTimes,
-    order: Order,
+    order: StartOrder,
     attempts: Sequence[Attempt],
     owner: str,
 ) -> bool:
@@ -215,7 +215,7 @@ def _has_turn(
     return False
 
 
-def _wait(kept: StartTimes, order: Order, attempts: Sequence[Attempt], owner: str) -> None:
+def _wait(kept: StartTimes, order: StartOrder, attempts: Sequence[Attempt], owner: str) -> None:
     tried_s = min((one.queued.initial_attempt_s or order.since_s) for one in attempts)
     kept.waiting[owner] = order._replace(since_s=tried_s), attempts[0].pod.key
     if len(kept.waiting) > WAITING_MAX:

@@ -12,7 +12,7 @@ which nothing is taken in or decided (`alone.py`).
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from asched.core.cycle.group import Outcome
+from asched.core.cycle.group import GroupOutcome
 from asched.core.framework.effects import Effect, Pause
 from asched.core.state.budget import SLICE_STEPS, Budget
 from asched.core.state.cluster import Cluster
@@ -25,7 +25,7 @@ MOVE_STEPS: Final = 1.25
 #: Moved between two looks at the budget.
 AT_ONCE: Final = 32
 
-Steps = Generator[Effect, Answer, Outcome]
+Steps = Generator[Effect, Answer, GroupOutcome]
 #: What else is supposed, in parts; before each of them, how many steps it costs.
 Beside = Callable[[Supposition], Iterator[float]]
 
@@ -35,7 +35,7 @@ class Leg(NamedTuple):
 
     passing: list[Effect]
     asked: Effect | None
-    outcome: Outcome | None
+    outcome: GroupOutcome | None
 
 
 def nothing(_: Supposition) -> Iterator[float]:

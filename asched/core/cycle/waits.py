@@ -14,7 +14,7 @@ from typing import Final
 from asched.core.framework.effects import CallPlugin, Topic, WaitFor
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.change_log import ObjectLog
-from asched.core.state.cluster import Sight
+from asched.core.state.cluster import ObservedChange
 from asched.core.state.facts import Answer, Done, TimedOut
 
 Question = WaitFor | CallPlugin
@@ -70,7 +70,7 @@ class Waits:
                 del self._by_topic[topic]
         return effect
 
-    def saw(self, sight: Sight) -> None:
+    def saw(self, sight: ObservedChange) -> None:
         """A pod or a node has moved; other objects stand in their log, assumed ones too."""
         if self._by_topic and sight.kind in (POD, NODE):
             seen = sight.old if sight.new is None else sight.new

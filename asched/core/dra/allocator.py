@@ -25,7 +25,7 @@ from asched.core.dra.candidates import Candidates
 from asched.core.dra.counters import CounterLedger
 from asched.core.dra.devices import DeviceId, ReadyDevice
 from asched.core.dra.effort import Effort, Steps
-from asched.core.dra.plan import AllocationError, ClaimPlan, Request
+from asched.core.dra.plan import AllocationError, ClaimPlan, PlannedRequest
 from asched.core.dra.pools import Pool
 from asched.core.dra.taken import Taken
 from asched.core.model.claim import ALLOCATION_RESULTS_MAX
@@ -40,10 +40,10 @@ class OutOfSteps(Exception):  # noqa: N818
     """The search was given up: it looked at too many devices."""
 
 
-class Chosen(NamedTuple):
+class ChosenDevice(NamedTuple):
     """One device of the solution. `consumed`: capacity taken of a device that is shared."""
 
-    request: Request
+    request: PlannedRequest
     device: ReadyDevice
     consumed: Mapping[str, str] | None
 
@@ -51,7 +51,7 @@ class Chosen(NamedTuple):
 class Solution(NamedTuple):
     """`devices[c]` of claim c, in order; `selected[c][r]` is the alternative its request r got."""
 
-    devices: tuple[tuple[Chosen, ...], ...]
+    devices: tuple[tuple[ChosenDevice, ...], ...]
     selected: tuple[tuple[int, ...], ...]
 
 
@@ -133,10 +133,10 @@ class DeviceSearch:
         self._using: dict[DeviceId, list[int]] = {}  # device -> claims of this search
         self._sharing: dict[DeviceId, list[dict[str, Fraction]]] = {}  # what chosen shares take
         self._counters = CounterLedger(pools, taken)
-        self._candidates: dict[Request, Candidates] = {}
-        self._all: dict[Request, list[ReadyDevice]] = {}
+        self._candidates: dict[PlannedRequest, Candidates] = {}
+        self._all: dict[PlannedRequest, list[ReadyDevice]] = {}
         self._constraints: list[list[constraints.AllocationConstraint]] = []
-        self._results: list[list[Chosen]] = [[] for _ in plans]
+        self._results: list[list[ChosenDevice]] = [[] for _ in plans]
         self._selected: dict[tuple[int, int], int] = {}
         self.solutions: list[Solution] = []
 
@@ -172,7 +172,7 @@ class DeviceSearch:
                 built.append(constraint)
             self._constraints.append(built)
 
-    def _size(self, plan: ClaimPlan, request: Request) -> Steps[int]:
+    def _size(self, plan: ClaimPlan, request: PlannedRequest) -> Steps[int]:
         if not request.takes_all:
             return request.count
         where = f"claim {plan.claim.metadata.key}, request {request.name}"
@@ -225,7 +225,9 @@ class DeviceSearch:
             all_too_many = all_too_many and outcome is _Outcome.TOO_MANY
         return _Outcome.TOO_MANY if all_too_many else _Outcome.NONE
 
-    def _devices(self, c: int, r: int, request: Request, k: int, start: int) -> Steps[_Outcome]:
+    def _devices(
+        self, c: int, r: int, request: PlannedRequest, k: int, start: int
+    ) -> Steps[_Outcome]:
         """Choose the k-th device of a request, from the start-th candidate on, and the rest."""
         needed = len(self._all[request]) if request.takes_all else request.count
         if request.takes_all and not needed:
@@ -265,7 +267,7 @@ class DeviceSearch:
                     return outcome
         return _Outcome.NONE
 
-    def _take_all(self, c: int, r: int, request: Request, k: int) -> Steps[_Outcome]:
+    def _take_all(self, c: int, r: int, request: PlannedRequest, k: int) -> Steps[_Outcome]:
         device = self._all[request][k]
         self._step()
         if not self._take(c, request, device, must=True):
@@ -283,7 +285,9 @@ class DeviceSearch:
 
     # --- one device ------------------------------------------------------------------------------
 
-    def _take(self, c: int, request: Request, device: ReadyDevice, *, must: bool = False) -> bool:
+    def _take(
+        self, c: int, request: PlannedRequest, device: ReadyDevice, *, must: bool = False
+    ) -> bool:
         """Choose a device if nothing is against it. `must`: a constraint that is, is an error.
 
         A device that is turned down leaves counters, constraints and capacity as they were.
@@ -314,10 +318,12 @@ class DeviceSearch:
             self._sharing.setdefault(device.id, []).append(share)
         else:
             self._using.setdefault(device.id, []).append(c)
-        self._results[c].append(Chosen(request, device, used if device.allows_multiple else None))
+        self._results[c].append(
+            ChosenDevice(request, device, used if device.allows_multiple else None)
+        )
         return True
 
-    def _give_back(self, c: int, request: Request, device: ReadyDevice) -> None:
+    def _give_back(self, c: int, request: PlannedRequest, device: ReadyDevice) -> None:
         """Take the last choice back; of a shared device the last share pays back the counters."""
         self._results[c].pop()
         self._release_constraints(request, self._constraints[c])
@@ -334,7 +340,7 @@ class DeviceSearch:
         """Whether a choice of the device uses counters; of shares, the first pays for all."""
         return bool(device.consumes) and not (device.allows_multiple and self._is_shared(device))
 
-    def _constrain(self, c: int, request: Request, device: ReadyDevice) -> bool:
+    def _constrain(self, c: int, request: PlannedRequest, device: ReadyDevice) -> bool:
         for done, constraint in enumerate(self._constraints[c]):
             if not constraint.add(request.name, request.parent, device):
                 self._release_constraints(request, self._constraints[c][:done])
@@ -343,12 +349,12 @@ class DeviceSearch:
 
     @staticmethod
     def _release_constraints(
-        request: Request, added: Sequence[constraints.AllocationConstraint]
+        request: PlannedRequest, added: Sequence[constraints.AllocationConstraint]
     ) -> None:
         for constraint in added:
             constraint.remove(request.name, request.parent)
 
-    def _is_held(self, c: int, request: Request, device: ReadyDevice) -> bool:
+    def _is_held(self, c: int, request: PlannedRequest, device: ReadyDevice) -> bool:
         """Admin access looks past every holder but an earlier request of the same claim."""
         users = self._using.get(device.id, ())
         if request.admin:
@@ -359,7 +365,7 @@ class DeviceSearch:
         """Whether capacity of it is in use: its counters are paid for then."""
         return device.id in self._sharing or device.id in self._taken.capacity
 
-    def _is_selectable(self, request: Request, device: ReadyDevice) -> bool:
+    def _is_selectable(self, request: PlannedRequest, device: ReadyDevice) -> bool:
         try:
             selects, cost = request.selects(device)
         except AllocationError as error:
@@ -370,10 +376,12 @@ class DeviceSearch:
             return False
         return device.place is None or device.place.matches(*self._node)
 
-    def _has_capacity(self, request: Request, device: ReadyDevice) -> bool:
+    def _has_capacity(self, request: PlannedRequest, device: ReadyDevice) -> bool:
         return self._consumption(request, device) is not None
 
-    def _consumption(self, request: Request, device: ReadyDevice) -> Mapping[str, str] | None:
+    def _consumption(
+        self, request: PlannedRequest, device: ReadyDevice
+    ) -> Mapping[str, str] | None:
         """What the request would take of each capacity; None if that is not left."""
         held = self._taken.capacity.get(device.id, _NOTHING)
         if not request.capacity and not device.allows_multiple and not held:
@@ -384,14 +392,14 @@ class DeviceSearch:
         sharing = self._sharing.get(device.id, ())
         return used if capacity.fits(used, device.record, held, *sharing) else None
 
-    def _candidates_of(self, request: Request) -> "Candidates":
+    def _candidates_of(self, request: PlannedRequest) -> "Candidates":
         found = self._candidates.get(request)
         if found is None:
             selects = partial(self._is_selectable, request)
             found = self._candidates[request] = Candidates(self._usable(request), selects)
         return found
 
-    def _usable(self, request: Request) -> Iterator[ReadyDevice]:
+    def _usable(self, request: PlannedRequest) -> Iterator[ReadyDevice]:
         """Devices that earlier allocations leave to a request, found as needed."""
         held = self._taken.devices
         for pool in self._pools:

@@ -63,7 +63,7 @@ DEVICES_PER_STEP: Final = 5
 ROW_STEPS: Final = 2
 
 
-class Search(NamedTuple):
+class PendingDeviceSearch(NamedTuple):
     """A search that is under way."""
 
     row: int
@@ -77,7 +77,7 @@ class Search(NamedTuple):
         return str(error) if self.effort.steps > CHUNK_STEPS else ""
 
 
-class Found(NamedTuple):
+class DeviceSearchResult(NamedTuple):
     """What a search came to. `solution` and `text` only if it took long: others are made again
     when they are needed, for the claims of the very pod.
     """
@@ -88,7 +88,7 @@ class Found(NamedTuple):
     text: str = ""
 
 
-NOTHING_FOUND: Final[Mapping[Hashable, Found]] = {}
+NOTHING_FOUND: Final[Mapping[Hashable, DeviceSearchResult]] = {}
 
 
 class Answers:
@@ -98,10 +98,10 @@ class Answers:
         self.codes: I32 = np.zeros(0, dtype=np.int32)
         self.scores: I64 = np.zeros(0, dtype=np.int64)
         self.left: dict[int, None] = {}
-        self.search: Search | None = None
-        self.seen: dict[Hashable, Found] = {}
+        self.search: PendingDeviceSearch | None = None
+        self.seen: dict[Hashable, DeviceSearchResult] = {}
         #: what took long to find, by row
-        self.long: dict[int, Found] = {}
+        self.long: dict[int, DeviceSearchResult] = {}
         self.inventory_generation = -1
         self.classes_version = -1
         self.taken_cursor = -1
@@ -132,7 +132,7 @@ class Answers:
             if self.search is not None and self.search.row == row:
                 self.search = None
 
-    def take(self, row: int, found: Found) -> None:
+    def take(self, row: int, found: DeviceSearchResult) -> None:
         self.codes[row], self.scores[row] = found.code, found.score
         if found.solution is not None or found.text:
             self.long[row] = found
@@ -147,7 +147,7 @@ class AnswerBook:
         self._steps_max = steps_max
         self._known: OrderedDict[Hashable, Answers] = OrderedDict()
         #: row -> shape -> what the search came to, up to where these cursors are
-        self._found: dict[int, dict[Hashable, Found]] = {}
+        self._found: dict[int, dict[Hashable, DeviceSearchResult]] = {}
         self._found_count = 0
         self._cursors = Answers()
 
@@ -200,7 +200,7 @@ class AnswerBook:
         found = self._long(demand, row)
         return "" if found is None else found.text
 
-    def _long(self, demand: DeviceDemand, row: int) -> Found | None:
+    def _long(self, demand: DeviceDemand, row: int) -> DeviceSearchResult | None:
         """What took long to find, if it is still true."""
         answers = self._known.get(demand.signature)
         if answers is None or row not in answers.long or self._old_rows(answers) != []:
@@ -319,7 +319,7 @@ class AnswerBook:
         served: frozenset[str],
         pools: tuple[Pool, ...],
         row: int,
-    ) -> Found:
+    ) -> DeviceSearchResult:
         """Search one node, or go on with the search that was put off. Raises OutOfTurn."""
         search = None
         if answers.search is not None and answers.search.row == row:
@@ -335,16 +335,18 @@ class AnswerBook:
             answers.search = search
             raise
         except NodeRejected:
-            return Found(INVALID)
+            return DeviceSearchResult(INVALID)
         except OutOfSteps:
-            return Found(TIMED_OUT)
+            return DeviceSearchResult(TIMED_OUT)
         except AllocationError as error:
-            return Found(FAILED, text=search.text_of(error) if search else "")
+            return DeviceSearchResult(FAILED, text=search.text_of(error) if search else "")
         if solution is None:
-            found = Found(CANNOT_ALLOCATE)
+            found = DeviceSearchResult(CANNOT_ALLOCATE)
         else:
             is_long = search.effort.steps > CHUNK_STEPS
-            found = Found(FITS, score(search.plans, solution), solution if is_long else None)
+            found = DeviceSearchResult(
+                FITS, score(search.plans, solution), solution if is_long else None
+            )
         if found.solution is None:
             self._found.setdefault(row, {})[demand.shape(served)] = found
             self._found_count += 1
@@ -352,15 +354,15 @@ class AnswerBook:
 
     def _begin(
         self, demand: DeviceDemand, served: frozenset[str], pools: tuple[Pool, ...], row: int
-    ) -> Search:
+    ) -> PendingDeviceSearch:
         node = self._nodes.node_at[row]
         assert node is not None, f"row {row} is searched but holds no node"
         self._ledger.budget.note(ROW_STEPS)
         plans, effort, place = demand.plans(served), Effort(), (node.name, node.labels)
         steps = allocating(pools, plans, self._ledger.taken, place, self._steps_max, effort)
-        return Search(row, node.name, plans, effort, steps)
+        return PendingDeviceSearch(row, node.name, plans, effort, steps)
 
-    def _run(self, search: Search) -> Solution | None:
+    def _run(self, search: PendingDeviceSearch) -> Solution | None:
         """To its end, as far as the budget goes."""
         budget = self._ledger.budget
         while True:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from asched.core.dra.extended import Requests, device_requests, is_delegable
+from asched.core.dra.extended import ExtendedRequests, device_requests, is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import ClaimPlan, plan
 from asched.core.model.claim import DeviceClaim, DeviceClass, ResourceClaim, ResourceClaimSpec
@@ -42,7 +42,7 @@ class DeviceDemand:
         self._pod = pod.pod
         self._ledger = ledger
         self._plans: tuple[ClaimPlan, ...] | None = None
-        self._variants: dict[frozenset[str], tuple[ClaimPlan, Requests]] = {}
+        self._variants: dict[frozenset[str], tuple[ClaimPlan, ExtendedRequests]] = {}
         self._shapes: dict[frozenset[str], Hashable] = {}
         self._wanted: dict[str, int] = {}
         if extended is not None:
@@ -91,7 +91,7 @@ class DeviceDemand:
             found = self._shapes[served] = tuple([one.shape for one in self.plans(served)])
         return found
 
-    def variant(self, served: frozenset[str]) -> tuple[ClaimPlan, Requests]:
+    def variant(self, served: frozenset[str]) -> tuple[ClaimPlan, ExtendedRequests]:
         """The claim for extended resources as this set of them makes it. Raises AllocationError."""
         found = self._variants.get(served)
         if found is None:
@@ -102,7 +102,7 @@ class DeviceDemand:
             self._variants[served] = found
         return found
 
-    def _claim(self, requests: Requests) -> ResourceClaim:
+    def _claim(self, requests: ExtendedRequests) -> ResourceClaim:
         spec = ResourceClaimSpec(DeviceClaim(requests=requests.requests or None))
         own = self.extended or in_memory_claim(self._pod)
         return ResourceClaim(metadata=own.metadata, spec=spec)

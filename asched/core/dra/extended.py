@@ -34,7 +34,7 @@ class RequestMapping(NamedTuple):
     request: str
 
 
-class Requests(NamedTuple):
+class ExtendedRequests(NamedTuple):
     """The requests of one claim for a pod's extended resources, by name."""
 
     requests: tuple[DeviceRequest, ...]
@@ -70,7 +70,7 @@ class _Reversed(str):
         return str(self) > str(other)
 
 
-class _Asked:
+class _ExtendedNeed:
     """One container's need of one resource: its request, if others do not cover it."""
 
     def __init__(self, name: str, count: int, device_class: str) -> None:
@@ -84,7 +84,7 @@ class _Asked:
         )
 
 
-def device_requests(pod: Pod, resources: Mapping[str, DeviceClass]) -> Requests:
+def device_requests(pod: Pod, resources: Mapping[str, DeviceClass]) -> ExtendedRequests:
     """Requests and mappings for those of a pod's resources that devices shall serve."""
     inits = pod.spec.init_containers or ()
     containers = (*inits, *(pod.spec.containers or ()))
@@ -94,13 +94,13 @@ def device_requests(pod: Pod, resources: Mapping[str, DeviceClass]) -> Requests:
         found = _for_resource(containers, len(inits), resource, resources[resource].metadata.name)
         requests += found.requests
         mappings += found.mappings
-    return Requests(tuple(sorted(requests, key=lambda r: r.name)), tuple(mappings))
+    return ExtendedRequests(tuple(sorted(requests, key=lambda r: r.name)), tuple(mappings))
 
 
 def _for_resource(
     containers: tuple[Container, ...], init_count: int, resource: str, device_class: str
-) -> Requests:
-    lasting: dict[int, _Asked] = {}
+) -> ExtendedRequests:
+    lasting: dict[int, _ExtendedNeed] = {}
     mappings: list[RequestMapping] = []
     passing: list[int] = []
     for index, container in enumerate(containers):
@@ -110,7 +110,7 @@ def _for_resource(
         asked = _need(index, container, resource, device_class, (), 0, mappings)
         if asked is not None:
             lasting[index] = asked
-    largest: _Asked | None = None
+    largest: _ExtendedNeed | None = None
     replaced: set[str] = set()
     later: list[RequestMapping] = []
     ahead = deque(lasting)
@@ -129,7 +129,7 @@ def _for_resource(
         # They run one after the other: the largest request serves them all.
         later = [m._replace(request=largest.name) if m.request in replaced else m for m in later]
     chosen = ([largest] if largest is not None else []) + list(lasting.values())
-    return Requests(tuple(asked.request for asked in chosen), (*mappings, *later))
+    return ExtendedRequests(tuple(asked.request for asked in chosen), (*mappings, *later))
 
 
 def _need(
@@ -137,10 +137,10 @@ def _need(
     container: Container,
     resource: str,
     device_class: str,
-    usable: Collection[_Asked],
+    usable: Collection[_ExtendedNeed],
     offered: int,
     mappings: list[RequestMapping],
-) -> _Asked | None:
+) -> _ExtendedNeed | None:
     """What a container needs beyond the `offered` devices of others; notes what serves it.
 
     A claim of more than ALLOCATION_RESULTS_MAX requests is never allocated: of more than so many
@@ -160,4 +160,4 @@ def _need(
         return None
     name = f"container-{index}-request-{sorted(amounts).index(resource)}"
     mappings.append(RequestMapping(container.name, resource, name))
-    return _Asked(name, wanted - offered, device_class)
+    return _ExtendedNeed(name, wanted - offered, device_class)

@@ -35,7 +35,7 @@ class Inventory:
         self._pools: dict[PoolId, dict[str, ReadySlice]] = {}
         self._local: dict[str, dict[PoolId, int]] = {}  # node -> pool -> its slices there
         self._wide: dict[PoolId, int] = {}
-        self._views: dict[str, _View] = {}
+        self._views: dict[str, _NodeInventory] = {}
         self._built: dict[tuple[PoolId, int, tuple[str, ...]], Pool | None] = {}
         #: equal tuples of pools are one object, so that nodes that see the same can be told
         self._interned: dict[tuple[int, ...], tuple[Pool, ...]] = {}
@@ -137,12 +137,12 @@ class Inventory:
         """The pools a node sees, in the order in which they are tried."""
         view = self._views.get(name)
         if view is None or (view.labels is not labels and view.labels != labels):
-            view = self._views[name] = _View(labels)
+            view = self._views[name] = _NodeInventory(labels)
         if view.generation != self.generation:
             self._refresh(view, name)
         return view.pools
 
-    def _refresh(self, view: "_View", name: str) -> None:
+    def _refresh(self, view: "_NodeInventory", name: str) -> None:
         """Look again at the pools that changed since the view was made."""
         local = self._local.get(name, {})
         changed = self._log.since(view.generation)
@@ -191,7 +191,7 @@ def _node_of(ready: "ReadySlice") -> str:
     return "" if ready.is_wide else ready.place.node_name or ""
 
 
-class _View:
+class _NodeInventory:
     """What one node sees."""
 
     __slots__ = ("generation", "labels", "pools", "seen")

@@ -45,7 +45,7 @@ TAKEN_STEPS: Final = 2.0
 _KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
 
 
-class InFlight(NamedTuple):
+class InFlightAllocation(NamedTuple):
     """An allocation on its way to the API, and the pods that have it reserved, by uid: those of
     `group` ("" if it is one pod's alone).
     """
@@ -64,7 +64,7 @@ class DeviceLedger:
         self._changes = Reader(cluster.object_log)
         self._behind: dict[tuple[str, str], None] = {}  # changed, and not taken in yet
         self._uids: dict[str, str] = {}  # claim key -> uid as entered
-        self._in_flight: dict[str, InFlight] = {}
+        self._in_flight: dict[str, InFlightAllocation] = {}
         self._extended: dict[str, str] = {}  # pod uid -> key of the claim made for it
         self._owners: dict[str, str] = {}  # and the other way round
         self._classes: Mapping[str, DeviceClass] = {}
@@ -163,7 +163,7 @@ class DeviceLedger:
         known = self._in_flight.get(uid)
         if known is None or known.allocation is not allocation:
             group = group_key(pod) if pod is not None else ""
-            known = self._in_flight[uid] = InFlight(allocation, {}, group)
+            known = self._in_flight[uid] = InFlightAllocation(allocation, {}, group)
             self.taken.put(uid, allocation)
         if pod is not None:
             known.holders[pod.uid] = None

@@ -46,7 +46,7 @@ class DevicePredicate(NamedTuple):
     expression: str
 
 
-class Request:
+class PlannedRequest:
     """What is asked for once: a request, or one of its alternatives."""
 
     __slots__ = (
@@ -126,7 +126,7 @@ class ClaimPlan(NamedTuple):
     """`requests[r]` are the alternatives of request r; `is_list[r]`: it names alternatives."""
 
     claim: ResourceClaim
-    requests: tuple[tuple[Request, ...], ...]
+    requests: tuple[tuple[PlannedRequest, ...], ...]
     is_list: tuple[bool, ...]
 
     @property
@@ -143,7 +143,7 @@ _HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 def plan(claim: ResourceClaim, class_of: ClassLookup) -> ClaimPlan:
     """Look up classes and check shapes. Raises AllocationError."""
-    requests: list[tuple[Request, ...]] = []
+    requests: list[tuple[PlannedRequest, ...]] = []
     is_list: list[bool] = []
     for asked in claim.spec.devices.requests or ():
         requests.append(_alternatives(_key(claim), asked, class_of))
@@ -155,7 +155,9 @@ def _key(claim: ResourceClaim) -> str:
     return claim.metadata.key
 
 
-def _alternatives(claim: str, asked: DeviceRequest, class_of: ClassLookup) -> tuple[Request, ...]:
+def _alternatives(
+    claim: str, asked: DeviceRequest, class_of: ClassLookup
+) -> tuple[PlannedRequest, ...]:
     if asked.first_available:
         return tuple(
             _request(claim, sub.name, asked.name, sub, class_of) for sub in asked.first_available
@@ -174,7 +176,7 @@ def _request(
     parent: str,
     asked: ExactDeviceRequest | DeviceSubRequest,
     class_of: ClassLookup,
-) -> Request:
+) -> PlannedRequest:
     where = f"claim {claim}, request {name}"
     for index, selector in enumerate(asked.selectors or ()):
         if selector.cel is None:
@@ -191,7 +193,7 @@ def _request(
         )
     if asked.allocation_mode not in (EXACT_COUNT, ALL):
         raise AllocationError(f"{where}: unsupported count mode {asked.allocation_mode}")
-    return Request(name, parent, asked, device_class, claim)
+    return PlannedRequest(name, parent, asked, device_class, claim)
 
 
 def _selectors(

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Hashable, Sequence
 
-from asched.core.dra.allocator import Chosen, Solution
-from asched.core.dra.plan import ClaimPlan, Request
+from asched.core.dra.allocator import ChosenDevice, Solution
+from asched.core.dra.plan import ClaimPlan, PlannedRequest
 from asched.core.model.claim import (
     AllocationResult,
     DeviceAllocationConfiguration,
@@ -35,7 +35,7 @@ def allocation_results(
 
 
 def left_by(
-    chosen: Sequence[Sequence[Chosen]],
+    chosen: Sequence[Sequence[ChosenDevice]],
     allocations: Sequence[tuple[ResourceClaim, AllocationResult]],
 ) -> Hashable:
     """By what others can tell apart what is left: of what was `chosen` for the first allocations
@@ -51,13 +51,13 @@ def left_by(
     return (*own, shared) if own or shared else ()
 
 
-def _look(one: Chosen) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+def _look(one: ChosenDevice) -> tuple[bytes, tuple[tuple[str, str], ...]]:
     if one.device.allows_multiple or one.request.admin:
         return one.device.id.text.encode(), tuple(sorted((one.consumed or {}).items()))
     return one.device.look, ()
 
 
-def _result(plan: ClaimPlan, index: int, chosen: Chosen) -> DeviceRequestAllocationResult:
+def _result(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> DeviceRequestAllocationResult:
     device, request = chosen.device, chosen.request
     return DeviceRequestAllocationResult(
         request=request.full_name,
@@ -73,7 +73,7 @@ def _result(plan: ClaimPlan, index: int, chosen: Chosen) -> DeviceRequestAllocat
     )
 
 
-def _share_id(plan: ClaimPlan, index: int, chosen: Chosen) -> str:
+def _share_id(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> str:
     """A UUID (version 8: made by a scheme of our own) that no two shares of a device have."""
     claim = plan.claim.metadata
     seed = f"{claim.uid}|{claim.key}|{index}|{chosen.device.id.text}".encode()
@@ -81,9 +81,11 @@ def _share_id(plan: ClaimPlan, index: int, chosen: Chosen) -> str:
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
 
-def _config(plan: ClaimPlan, requests: list[Request]) -> tuple[DeviceAllocationConfiguration, ...]:
+def _config(
+    plan: ClaimPlan, requests: list[PlannedRequest]
+) -> tuple[DeviceAllocationConfiguration, ...]:
     """What classes configure, each class once with the requests it serves, then the claim's own."""
-    by_class: dict[str, list[Request]] = {}
+    by_class: dict[str, list[PlannedRequest]] = {}
     for request in requests:
         by_class.setdefault(request.device_class.metadata.name, []).append(request)
     config = [
@@ -106,7 +108,7 @@ def _config(plan: ClaimPlan, requests: list[Request]) -> tuple[DeviceAllocationC
     return tuple(config)
 
 
-def _nodes(chosen: tuple[Chosen, ...], node: str) -> NodeSelector | None:
+def _nodes(chosen: tuple[ChosenDevice, ...], node: str) -> NodeSelector | None:
     """One device bound to a node binds all; otherwise every requirement of every device holds."""
     fields: list[LabelSelectorRequirement] = []
     expressions: list[LabelSelectorRequirement] = []

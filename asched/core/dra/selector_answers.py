@@ -21,7 +21,7 @@ ANSWER_BYTES, ERROR_BYTES = 100, 700
 Answer = bool | CelError
 
 
-class Asked(Protocol):
+class AnsweredDevice(Protocol):
     """A device, by identity."""
 
     answers: dict[str, Answer]
@@ -34,10 +34,10 @@ class SelectorAnswers:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self._asked: dict[Asked, None] = {}  # in the order in which they began to remember
+        self._asked: dict[AnsweredDevice, None] = {}  # in the order in which they began to remember
         self._texts: dict[str, tuple[str, int]] = {}  # (the one text, devices that know it)
 
-    def keep(self, device: Asked, expression: str, answer: Answer) -> None:
+    def keep(self, device: AnsweredDevice, expression: str, answer: Answer) -> None:
         """A device remembers an answer from now on."""
         if len(device.answers) >= ANSWERS_MAX:
             self.forget(device)
@@ -51,7 +51,7 @@ class SelectorAnswers:
         while self.bytes > BYTES_MAX:
             self.forget(next(iter(self._asked)))
 
-    def forget(self, device: Asked) -> None:
+    def forget(self, device: AnsweredDevice) -> None:
         """A device remembers nothing any more; it may go."""
         if self._asked.pop(device, device) is device:
             return

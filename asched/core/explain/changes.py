@@ -26,7 +26,7 @@ from asched.core.explain.deciding import Deciding
 from asched.core.explain.of_nodes import evictions, labels, nodes
 from asched.core.explain.of_pod import devices, requests, skews, tolerations
 from asched.core.explain.of_volumes import volumes
-from asched.core.explain.ways import Change, Kind, Way
+from asched.core.explain.ways import Kind, SuggestedChange, Way
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
@@ -49,7 +49,7 @@ TAKES_MAX: Final = 32
 
 def changes(
     runner: Runner, nominator: Nominator, pod: Pod, others: Sequence[Pod] = (), needed: int = 1
-) -> list[Change]:
+) -> list[SuggestedChange]:
     """The smallest change of each kind that makes a waiting pod fit. `others` wait for the same;
     with more than one `needed`, they are its gang, and so many of them must fit.
     """
@@ -58,7 +58,7 @@ def changes(
 
 def in_parts(
     runner: Runner, nominator: Nominator, pod: Pod, others: Sequence[Pod] = (), needed: int = 1
-) -> Iterator[list[Change]]:
+) -> Iterator[list[SuggestedChange]]:
     """The same, one kind after the other. In between nothing is supposed, and the cluster may
     move: each kind is decided about as things stand then.
     """
@@ -72,7 +72,7 @@ def in_parts(
         return
     for kind in KINDS:
         yield []
-        found: list[Change] = []
+        found: list[SuggestedChange] = []
         try:
             with deciding.within_budget():
                 some = others[:TAKES_MAX]
@@ -82,7 +82,7 @@ def in_parts(
         yield found
 
 
-def _with_others(deciding: Deciding, way: Way, others: Iterable[Pod]) -> Change:
+def _with_others(deciding: Deciding, way: Way, others: Iterable[Pod]) -> SuggestedChange:
     """The change, and how many of the others fit besides; that is not told if it takes too long."""
     waiting = [way.of_pod(other) for other in others]
     if not waiting:

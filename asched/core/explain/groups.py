@@ -12,20 +12,20 @@ from asched.core.state.pod_groups import group_key
 GANG_MAX: Final = 64
 
 
-class Company(NamedTuple):
+class WaitingMembers(NamedTuple):
     """`others` that wait; `needed` of them and the pod must find places at once, 1 if none must."""
 
     others: list[Pod]
     needed: int = 1
 
 
-def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> Company | None:
+def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> WaitingMembers | None:
     """None for a gang that is too large, or of which enough pods are not there yet: no change of
     pods or nodes helps it.
     """
     key = group_key(pod)
     if not key:
-        return Company([other for other in equals if other.uid != pod.uid])
+        return WaitingMembers([other for other in equals if other.uid != pod.uid])
     group = cluster.pod_groups.get(key)
     needed = count_missing(cluster, key)
     waiting = [
@@ -34,7 +34,7 @@ def company_of(cluster: Cluster, pod: Pod, equals: Iterable[Pod]) -> Company | N
         if other.uid != pod.uid and other.uid not in group.gated
     ]
     if needed <= 1:
-        return Company(waiting)
+        return WaitingMembers(waiting)
     if needed > GANG_MAX or needed > len(waiting) + 1:
         return None
-    return Company(waiting, needed)
+    return WaitingMembers(waiting, needed)

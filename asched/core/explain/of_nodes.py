@@ -11,7 +11,7 @@ import numpy as np
 from asched import names
 from asched.core.explain.deciding import Deciding, smallest
 from asched.core.explain.labels import Selecting, relabelled
-from asched.core.explain.ways import Change, Way
+from asched.core.explain.ways import SuggestedChange, Way
 from asched.core.model.kinds import CSI_NODE, NODE, POD_DISRUPTION_BUDGET, RESOURCE_SLICE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
@@ -65,7 +65,7 @@ def labels(deciding: Deciding) -> Iterator[Way]:
             parts = [f"{k}={v}" if v is not None else f"{k}-" for k, v in change.items()]
             text = f"label node {node.name} {' '.join(parts)}"
             details = {"node": node.name, "labels": change}
-            told = Change("label", text, details, 1, node.name)
+            told = SuggestedChange("label", text, details, 1, node.name)
             yield Way(told, of_cluster=partial(_see, changed))
             return
 
@@ -111,7 +111,7 @@ def nodes(deciding: Deciding) -> Iterator[Way]:
             continue
         what = "one more node" if count == 1 else f"{count} more nodes"
         details = {"like": node.name, "count": count}
-        change = Change("node", f"{what} like {node.name}", details, count, node.name)
+        change = SuggestedChange("node", f"{what} like {node.name}", details, count, node.name)
         yield Way(change, of_cluster=partial(_add, deciding, node, count))
         return
 
@@ -265,7 +265,7 @@ def _evicting(
         text += f", which {'budget' if len(broken) == 1 else 'budgets'} {', '.join(broken)} forbids"
     keys = [info.pod.key for info in leaving[:TRIES_MAX]]
     details = {"node": node.name, "priority": level, "pods": keys, "budgets": broken}
-    change = Change("eviction", text, details, 1, node.name)
+    change = SuggestedChange("eviction", text, details, 1, node.name)
     return Way(change, of_cluster=lambda suppose: suppose.without(leaving))
 
 

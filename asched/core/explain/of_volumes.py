@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from asched.core.explain.deciding import Deciding
-from asched.core.explain.ways import Change, Way
+from asched.core.explain.ways import SuggestedChange, Way
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from asched.core.model.storage import storage_of
 from asched.core.model.volume import PersistentVolume
@@ -77,7 +77,7 @@ def _untied(volume: PersistentVolume) -> PersistentVolume:
     return changed
 
 
-def _told(deciding: Deciding, some: tuple[Tied, ...], rows: Any) -> Change:
+def _told(deciding: Deciding, some: tuple[Tied, ...], rows: Any) -> SuggestedChange:
     node = deciding.cluster.nodes.node_at[int(rows[0])]
     assert node is not None
     zone = node.labels.get(LABEL_ZONE, "")
@@ -90,4 +90,4 @@ def _told(deciding: Deciding, some: tuple[Tied, ...], rows: Any) -> Change:
         "node": node.name,
         "zone": zone,
     }
-    return Change("volume", text, details, len(rows), node.name)
+    return SuggestedChange("volume", text, details, len(rows), node.name)

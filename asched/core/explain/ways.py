@@ -11,7 +11,7 @@ from asched.core.model.pod import Pod
 from asched.core.state.supposition import Supposition
 
 
-class Change(NamedTuple):
+class SuggestedChange(NamedTuple):
     """`text` for people, `details` in the API's words for programs; `nodes`: on how many the pod
     fits then, one of them `node`. `takes`: how many `of` those that wait for the same fit then,
     the pod itself among them; 0 of 0: nobody was asked about.
@@ -38,7 +38,7 @@ def nothing(_: Supposition) -> None:
 class Way(NamedTuple):
     """A change, and what it makes of a pod, and of the cluster."""
 
-    change: Change
+    change: SuggestedChange
     of_pod: Callable[[Pod], Pod] = as_it_is
     of_cluster: Callable[[Supposition], object] = nothing
 
@@ -54,9 +54,9 @@ def with_spec(pod: Pod, **fields: Any) -> Pod:
 
 def told(
     deciding: Deciding, kind: str, text: str, details: dict[str, Any], pod: Pod | None = None
-) -> Change:
+) -> SuggestedChange:
     """The change of a pod that fits somewhere with it, as things are supposed to stand."""
     rows = np.flatnonzero(deciding.rows(pod))
     node = deciding.cluster.nodes.node_at[int(rows[0])]
     assert node is not None
-    return Change(kind, text, details, len(rows), node.name)
+    return SuggestedChange(kind, text, details, len(rows), node.name)

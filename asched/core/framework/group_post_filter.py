@@ -25,7 +25,7 @@ from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
 
-class Alike(NamedTuple):
+class EqualMembers(NamedTuple):
     """Pods of the group that no rule tells apart, by uid.
 
     `takes`: what each surely needs of a row and holds there, place on axis R (or POD_PLACE) to
@@ -66,7 +66,7 @@ class GroupTrial(Protocol):
     refusal: str
     moves: int
 
-    def alike(self) -> Sequence[Alike]:
+    def alike(self) -> Sequence[EqualMembers]:
         """All pods, sorted by what they are like."""
 
     def fits_without(

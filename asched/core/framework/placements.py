@@ -68,7 +68,7 @@ class Placement(NamedTuple):
 EVERYWHERE: Final = Placement()
 
 
-class Parts(NamedTuple):
+class DisjointPlacements(NamedTuple):
     """Placements that share no nodes, written as one order of all their rows.
 
     order int64[M]: the rows of the first placement, then those of the next ...; starts int64[P]:
@@ -99,11 +99,11 @@ class Divisions:
     """
 
     def __init__(self, _cluster: Cluster) -> None:
-        self._known: list[tuple[list[Mask], Parts | None]] = []
+        self._known: list[tuple[list[Mask], DisjointPlacements | None]] = []
         #: the placements asked about last, and those before them: all, and those with room
-        self._asked: tuple[tuple[Sequence[Placement], Parts | None], ...] = ()
+        self._asked: tuple[tuple[Sequence[Placement], DisjointPlacements | None], ...] = ()
 
-    def of(self, placements: Sequence[Placement]) -> Parts | None:
+    def of(self, placements: Sequence[Placement]) -> DisjointPlacements | None:
         """None if placements share nodes, or one has none."""
         for asked, answer in self._asked:
             if asked is placements:
@@ -112,7 +112,7 @@ class Divisions:
         self._asked = ((placements, found), *self._asked[:1])
         return found
 
-    def _of(self, placements: Sequence[Placement]) -> Parts | None:
+    def _of(self, placements: Sequence[Placement]) -> DisjointPlacements | None:
         masks = [one.rows for one in placements if one.rows is not None]
         if len(masks) < len(placements):
             return None
@@ -126,12 +126,12 @@ class Divisions:
         return parts
 
 
-def _size(known: tuple[list[Mask], Parts | None]) -> int:
+def _size(known: tuple[list[Mask], DisjointPlacements | None]) -> int:
     masks, _ = known
     return sum([mask.nbytes for mask in masks])
 
 
-def _parts(masks: Sequence[Mask]) -> Parts | None:
+def _parts(masks: Sequence[Mask]) -> DisjointPlacements | None:
     owner = np.full(len(masks[0]), -1, dtype=np.int64)
     total = 0
     for part, mask in enumerate(masks):
@@ -141,7 +141,9 @@ def _parts(masks: Sequence[Mask]) -> Parts | None:
     if int(sizes.sum()) != total or not sizes.all():
         return None
     order = np.argsort(owner, kind="stable")[len(owner) - total :]
-    return Parts(order, np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)[:-1])))
+    return DisjointPlacements(
+        order, np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)[:-1]))
+    )
 
 
 class Assignments(NamedTuple):
@@ -151,7 +153,7 @@ class Assignments(NamedTuple):
     pods: tuple[tuple[PodInfo, str], ...]
 
 
-class Alike(Sequence[Assignments]):
+class RepeatedPlacements(Sequence[Assignments]):
     """Placements each of which takes the same pods: what a trial would have come to, made for
     whoever asks.
     """
@@ -171,7 +173,7 @@ class Alike(Sequence[Assignments]):
         found = self.placements[index]
         if isinstance(found, Placement):
             return Assignments(found, self.pods)
-        return Alike(found, self.pods)
+        return RepeatedPlacements(found, self.pods)
 
 
 class PlacementGeneratePlugin(Plugin):

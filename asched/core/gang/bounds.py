@@ -12,14 +12,14 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.gang.problem import I64, Problem
+from asched.core.gang.problem import I64, GangProblem
 from asched.core.model.requests import written
 
 #: Distinct kinds of rows up to which the flow is computed. A guess: 20 ms.
 FLOW_ROWS_MAX: Final = 4_000
 
 
-def refuted(problem: Problem, names: list[str], resources: list[str]) -> str:
+def refuted(problem: GangProblem, names: list[str], resources: list[str]) -> str:
     """Why there is no place for it, or nothing. `names` of classes, `resources` by axis R."""
     slots = problem.slots
     places = slots.sum(axis=1).tolist()
@@ -35,7 +35,7 @@ def refuted(problem: Problem, names: list[str], resources: list[str]) -> str:
     return _too_much(problem, resources) or _flow_bound(problem)
 
 
-def _too_much(problem: Problem, resources: list[str]) -> str:
+def _too_much(problem: GangProblem, resources: list[str]) -> str:
     """Whether all rows that may be used have less of a resource than its cheapest pods need."""
     usable = problem.slots.any(axis=0)
     for at, name in enumerate(resources):
@@ -48,7 +48,7 @@ def _too_much(problem: Problem, resources: list[str]) -> str:
     return ""
 
 
-def _flow_bound(problem: Problem) -> str:
+def _flow_bound(problem: GangProblem) -> str:
     caps = np.minimum(problem.slots.sum(axis=0), _most_pods(problem))
     table = np.vstack((problem.slots, caps))
     kinds, times = np.unique(table, axis=1, return_counts=True)
@@ -60,7 +60,7 @@ def _flow_bound(problem: Problem) -> str:
     return ""
 
 
-def _most_pods(problem: Problem) -> I64:
+def _most_pods(problem: GangProblem) -> I64:
     """int64[N]: how many pods of any classes a row takes at most."""
     most = np.full(problem.free.shape[1], sum(problem.counts), dtype=np.int64)
     may = problem.slots > 0

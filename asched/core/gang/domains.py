@@ -23,7 +23,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from asched.core.gang.plan import by_prices, by_size
-from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
+from asched.core.gang.problem import I64, GangProblem, Infeasible, Mask, Plan
 
 VARIANTS_MAX: Final = 24
 LOOKED_MAX: Final = 10 * VARIANTS_MAX
@@ -52,11 +52,11 @@ class Rule(msgspec.Struct, frozen=True):
 class Variant(msgspec.Struct, frozen=True):
     """A problem whose classes are parts of others: `parents[c]` is the class that c was."""
 
-    problem: Problem
+    problem: GangProblem
     parents: tuple[int, ...]
 
 
-def planned(problem: Problem, rules: list[Rule]) -> Iterator[Plan | float]:
+def planned(problem: GangProblem, rules: list[Rule]) -> Iterator[Plan | float]:
     """Plans that may do, one after the other; in between, steps of the budget that come next."""
     left = VARIANTS_MAX
     for variant in islice(variants(problem, rules), LOOKED_MAX):
@@ -92,7 +92,7 @@ def _in_order(plan: Plan, variant: Variant) -> Plan:
     return [(c, row, count) for _, _, c, row, count in sorted(turns)]
 
 
-def variants(problem: Problem, rules: list[Rule]) -> Iterator[Variant | None]:
+def variants(problem: GangProblem, rules: list[Rule]) -> Iterator[Variant | None]:
     """The guesses, the most promising first; None for one in which some pods find no domains."""
     tied = _tied(problem, [rule for rule in rules if rule.kind == "together"])
     others = [rule for rule in rules if rule.kind != "together"]
@@ -104,7 +104,7 @@ def variants(problem: Problem, rules: list[Rule]) -> Iterator[Variant | None]:
 
 
 def _tied(
-    problem: Problem, rules: list[Rule]
+    problem: GangProblem, rules: list[Rule]
 ) -> list[tuple[frozenset[int], npt.NDArray[np.int64]]]:
     """Sets of classes that must share a domain, with its kind of domains."""
     found: list[tuple[set[int], npt.NDArray[np.int64]]] = []
@@ -121,7 +121,9 @@ def _tied(
     return [(frozenset(classes & live), domains) for classes, domains in found]
 
 
-def _homes(problem: Problem, classes: frozenset[int], domains: npt.NDArray[np.int64]) -> list[Mask]:
+def _homes(
+    problem: GangProblem, classes: frozenset[int], domains: npt.NDArray[np.int64]
+) -> list[Mask]:
     """The domains in which all of these pods may have room, the roomiest first."""
     members = sorted(classes)
     top = int(domains.max(initial=0)) + 1
@@ -143,7 +145,7 @@ def _homes(problem: Problem, classes: frozenset[int], domains: npt.NDArray[np.in
     return [domains == d for d in order[:VARIANTS_MAX]]
 
 
-def _split(problem: Problem, rules: list[Rule]) -> Variant | None:
+def _split(problem: GangProblem, rules: list[Rule]) -> Variant | None:
     """Split the classes that rules about domains speak of; None if their pods find no domains."""
     caps, apart = list(problem.caps), problem.apart.copy()
     parts: dict[int, list[tuple[int, Mask]]] = {}
@@ -172,7 +174,7 @@ def _split(problem: Problem, rules: list[Rule]) -> Variant | None:
     return _put_together(replace(problem, caps=tuple(caps), apart=apart), parts)
 
 
-def _by_row(rule: Rule, problem: Problem, caps: list[int], apart: Mask) -> None:
+def _by_row(rule: Rule, problem: GangProblem, caps: list[int], apart: Mask) -> None:
     """A rule whose domains are single rows."""
     c = rule.owner
     if rule.kind == "apart":
@@ -186,7 +188,7 @@ def _by_row(rule: Rule, problem: Problem, caps: list[int], apart: Mask) -> None:
         caps[c] = min(caps[c], problem.counts[c] // rows + rule.skew)
 
 
-def _quotas(problem: Problem, rule: Rule, levels: I64) -> I64 | None:
+def _quotas(problem: GangProblem, rule: Rule, levels: I64) -> I64 | None:
     """int64[D]: how many pods of the class each domain gets; None if they find no domains."""
     c, top = rule.owner, len(levels)
     room = np.bincount(rule.domains, problem.slots[c], top).astype(np.int64)
@@ -213,7 +215,7 @@ def _quotas(problem: Problem, rule: Rule, levels: I64) -> I64 | None:
     return quota
 
 
-def _put_together(problem: Problem, parts: dict[int, list[tuple[int, Mask]]]) -> Variant:
+def _put_together(problem: GangProblem, parts: dict[int, list[tuple[int, Mask]]]) -> Variant:
     parents: list[int] = []
     counts: list[int] = []
     rows: list[Mask] = []
@@ -224,7 +226,7 @@ def _put_together(problem: Problem, parts: dict[int, list[tuple[int, Mask]]]) ->
             rows.append(problem.rows[c] & home)
     at = np.array(parents)
     return Variant(
-        Problem(
+        GangProblem(
             counts=tuple(counts),
             needs=problem.needs[at],
             free=problem.free,

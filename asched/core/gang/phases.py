@@ -32,19 +32,19 @@ FAILED: Final = "Failed"
 FINISHED: Final = "Finished"
 
 
-class Member(NamedTuple):
+class MemberPhase(NamedTuple):
     """What the status reads of a pod of the group, finished ones included."""
 
     phase: str
     owners: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, pod: Pod) -> "Member":
+    def of(cls, pod: Pod) -> "MemberPhase":
         owners = pod.metadata.owner_references or ()
         return cls(pod.status.phase, tuple(owner.name for owner in owners))
 
 
-def next_status(group: CoschedulingGroup, members: Collection[Member]) -> CoschedulingStatus:
+def next_status(group: CoschedulingGroup, members: Collection[MemberPhase]) -> CoschedulingStatus:
     """The status after one look; the same object if nothing is to be written."""
     status, minimum = group.status, group.spec.min_member
     if status.phase in (FAILED, FINISHED):

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
+from asched.core.gang.problem import I64, GangProblem, Infeasible, Mask, Plan
 
 F64 = npt.NDArray[np.float64]
 R = TypeVar("R")
@@ -64,7 +64,7 @@ SAME_CHANGES: Final = 3
 PRICE_MAX: Final = 1_000_000
 
 
-class Patterns(msgspec.Struct, frozen=True):
+class RowPatterns(msgspec.Struct, frozen=True):
     """What a row may hold. `times` int64[K]: rows of a kind; `kind` intp[N] of each row.
 
     All of it: `counts` int64[P, C], and `fit` bool[P, K], which of them a kind takes and could not
@@ -103,7 +103,7 @@ class Patterns(msgspec.Struct, frozen=True):
         return found
 
 
-def patterns(problem: Problem, *, only_all: bool = False) -> Steps[Patterns | None]:
+def patterns(problem: GangProblem, *, only_all: bool = False) -> Steps[RowPatterns | None]:
     """All that can stand together on a row; of pods so small that this is too much, some, but not
     with `only_all`. None: of so many classes on so many kinds of rows not even that.
     """
@@ -124,8 +124,8 @@ def patterns(problem: Problem, *, only_all: bool = False) -> Steps[Patterns | No
 
 
 def _grown(
-    problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64
-) -> Steps[Patterns | None]:
+    problem: GangProblem, kinds: I64, kind: npt.NDArray[np.intp], times: I64
+) -> Steps[RowPatterns | None]:
     size = len(problem.counts)
     free, slots = kinds[: len(problem.free)], kinds[len(problem.free) :]
     found: list[tuple[tuple[int, ...], I64, Mask]] = [
@@ -158,12 +158,12 @@ def _grown(
                 full[number] &= ~fit[larger]
     keep = full.any(axis=1)
     table = np.array([counts for counts, _, _ in found], dtype=np.int64)
-    return Patterns(times, kind, table[keep], full[keep])
+    return RowPatterns(times, kind, table[keep], full[keep])
 
 
 def _drawn(
-    problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64
-) -> Steps[Patterns | None]:
+    problem: GangProblem, kinds: I64, kind: npt.NDArray[np.intp], times: I64
+) -> Steps[RowPatterns | None]:
     """Fill the rows in some ways: a share of what they take of each class, then all they take."""
     size = len(problem.counts)
     slots = kinds[len(problem.free) :]
@@ -188,10 +188,10 @@ def _drawn(
             free -= problem.needs[at][:, None] * more
         drawn[:, number] = held.T
     none = np.zeros((0, 0), dtype=np.bool_)
-    return Patterns(times, kind, none.astype(np.int64), none, drawn)
+    return RowPatterns(times, kind, none.astype(np.int64), none, drawn)
 
 
-def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Infeasible | None]:
+def by_prices(problem: GangProblem, *, only_proof: bool = False) -> Steps[Plan | Infeasible | None]:
     """A plan, a proof that there is none, or neither."""
     found = yield from patterns(problem, only_all=only_proof)
     if found is None:
@@ -239,7 +239,7 @@ def _told(bound: int, asked: int) -> str:
     )
 
 
-def _rounded(found: Patterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
+def _rounded(found: RowPatterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
     """Rows of a kind share out what the kind took in the later rounds, then are repaired."""
     # A walk that meets all rounds evenly, whichever rows one looks at.
     walk = np.arange(len(found.kind)) * 0.6180339887498949
@@ -267,7 +267,7 @@ def _plan(held: I64, wanted: I64, prices: I64) -> Plan:
     return plan
 
 
-def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> Steps[None]:
+def _swept(found: RowPatterns, held: I64, extra: I64, prices: I64, widths: F64) -> Steps[None]:
     """Let each row take the pattern with which all of them together are best off. In place.
 
     What is short is worth the more, the shorter it is: so it is also had by way of exchanges.
@@ -290,7 +290,7 @@ def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> 
         held[row] = options[best]
 
 
-def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> Steps[bool]:
+def _exchanged(found: RowPatterns, held: I64, extra: I64, prices: I64) -> Steps[bool]:
     """Whether nothing is missing any more: some rows may have between them what is. In place.
 
     Chains of changes, one row each, from what is missing to what is not; of chains of one length
@@ -323,7 +323,7 @@ def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> Steps[boo
     return False
 
 
-def _changes(found: Patterns, held: I64, prices: I64) -> tuple[I64, I64, I64]:
+def _changes(found: RowPatterns, held: I64, prices: I64) -> tuple[I64, I64, I64]:
     """(what changes, in which row, to what): from rows that look alike, two each, and of all
     changes the CHANGES_MAX that lose least.
     """
@@ -353,7 +353,7 @@ def _changes(found: Patterns, held: I64, prices: I64) -> tuple[I64, I64, I64]:
     return every[few], np.concatenate(rows)[few], np.concatenate(goals)[few]
 
 
-def by_size(problem: Problem) -> Plan | None:
+def by_size(problem: GangProblem) -> Plan | None:
     """A plan for many small pods: the largest first, on the rows where least is left over."""
     free = problem.free.copy()
     total = np.maximum(free.sum(axis=1, dtype=np.float64), 1.0)

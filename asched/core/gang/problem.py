@@ -17,7 +17,7 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-class Problem(msgspec.Struct, frozen=True, dict=True):
+class GangProblem(msgspec.Struct, frozen=True, dict=True):
     """C classes of pods, N rows, R amounts (the last one counts pods).
 
     counts   how many pods a class has
@@ -74,7 +74,7 @@ class Infeasible(msgspec.Struct, frozen=True):
     why: str
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class Unproven(msgspec.Struct, frozen=True):
     """Nothing was found, nothing was proved."""
 
     why: str

@@ -18,10 +18,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Unknown
+from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Unproven
 
-SPENT: Final = Unknown("the budget of work for the gang is used up")
-MOVED: Final = Unknown("the cluster changed during the search")
+SPENT: Final = Unproven("the budget of work for the gang is used up")
+MOVED: Final = Unproven("the cluster changed during the search")
 
 T = TypeVar("T")
 
@@ -77,10 +77,10 @@ class Board(Protocol):
     def take_back(self) -> Generator[Any, Any, None]:
         """Take the pod back that was placed last."""
 
-    def goes_on(self) -> Generator[Any, Any, Unknown | None]:
+    def goes_on(self) -> Generator[Any, Any, Unproven | None]:
         """Whether there may be one more step."""
 
-    def patiently(self, ask: Callable[[], T]) -> Generator[Any, Any, T | Unknown]:
+    def patiently(self, ask: Callable[[], T]) -> Generator[Any, Any, T | Unproven]:
         """What is asked of the board, in as many turns as that takes."""
 
 
@@ -103,11 +103,11 @@ class _Walk(msgspec.Struct):
     refused: bool = False
 
 
-def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
+def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unproven]:
     """Places for `needed` pods, left on the board; or all taken back, and why."""
     walk = _Walk(board, list(board.counts))
     alike = yield from board.patiently(board.alike)
-    if isinstance(alike, Unknown):
+    if isinstance(alike, Unproven):
         return alike
     stack: list[_Frame] = []
     is_ahead = True  # where the walk stands, it has not looked what may come next
@@ -115,8 +115,8 @@ def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
         stop = yield from board.goes_on()
         if stop is None and is_ahead:
             moves = yield from board.patiently(lambda: _moves(walk, alike))
-            stop = moves if isinstance(moves, Unknown) else None
-            stack.append(_Frame(iter(() if isinstance(moves, Unknown) else moves)))
+            stop = moves if isinstance(moves, Unproven) else None
+            stack.append(_Frame(iter(() if isinstance(moves, Unproven) else moves)))
             is_ahead = False
         if stop is not None:
             yield from _take_all_back(walk)
@@ -131,13 +131,13 @@ def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
             continue
         if move.choice is None:
             choices = yield from board.patiently(partial(board.choices, move.c, move.row))
-            if isinstance(choices, Unknown):
+            if isinstance(choices, Unproven):
                 yield from _take_all_back(walk)
                 return choices
             frame.moves = chain([move._replace(choice=one) for one in choices], frame.moves)
             continue
         is_made = yield from _make(walk, move, alike)
-        if isinstance(is_made, Unknown):
+        if isinstance(is_made, Unproven):
             yield from _take_all_back(walk)
             return is_made
         if is_made:
@@ -146,7 +146,7 @@ def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
     if len(walk.placed) >= board.needed:
         return [(c, row, 1) for c, row in walk.placed]
     if walk.refused:
-        return Unknown("a plugin that promises resources refused some of the places")
+        return Unproven("a plugin that promises resources refused some of the places")
     return Infeasible(f"all {len(walk.seen) + 1} ways to place its pods were tried")
 
 
@@ -156,7 +156,7 @@ def _take_all_back(walk: _Walk) -> Generator[Any, Any, None]:
         yield from walk.board.take_back()
 
 
-def _make(walk: _Walk, move: _Move, alike: tuple[int, ...]) -> Generator[Any, Any, bool | Unknown]:
+def _make(walk: _Walk, move: _Move, alike: tuple[int, ...]) -> Generator[Any, Any, bool | Unproven]:
     c, row, choice = move
     walk.left[c] -= 1
     if row != NOWHERE:
@@ -166,7 +166,7 @@ def _make(walk: _Walk, move: _Move, alike: tuple[int, ...]) -> Generator[Any, An
             return True
     elif (chooses := walk.board.chooses(c)) or _is_new(walk, alike):
         is_taken = yield from walk.board.patiently(lambda: walk.board.put(c, row, choice or FIRST))
-        if isinstance(is_taken, Unknown):
+        if isinstance(is_taken, Unproven):
             return is_taken
         if is_taken and (not chooses or _is_new(walk, alike)):
             walk.placed.append((c, row))

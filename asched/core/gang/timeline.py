@@ -62,7 +62,7 @@ class Start(NamedTuple):
     room: I64
 
 
-class Demand(msgspec.Struct, frozen=True):
+class TimelineDemand(msgspec.Struct, frozen=True):
     """`count` equal pods that need `amounts` int64[R+1] each, on rows of `within` bool[N]."""
 
     amounts: I64
@@ -148,7 +148,7 @@ class Timeline:
         return found
 
     def starts(
-        self, demands: Sequence[Demand], lasts_s: float, horizon_s: float, scan_max: int
+        self, demands: Sequence[TimelineDemand], lasts_s: float, horizon_s: float, scan_max: int
     ) -> Iterator[float | Start]:
         """Moments at which all demands may fit by amounts, the earliest first; before each look at
         one, the steps that it costs.
@@ -173,12 +173,12 @@ class Timeline:
                 yield Start(at_s, room)
 
 
-def may_ever_fit(demands: Sequence[Demand], offered: I64) -> bool:
+def may_ever_fit(demands: Sequence[TimelineDemand], offered: I64) -> bool:
     """Whether each of the demands alone would find enough slots if nobody else were there."""
     return all(one.count <= int(one.slots(offered).sum()) for one in demands)
 
 
-def _may_fit(demands: Sequence[Demand], room: I64) -> Steps[bool]:
+def _may_fit(demands: Sequence[TimelineDemand], room: I64) -> Steps[bool]:
     """Whether each of the demands alone finds enough slots."""
     for one in demands:
         if int(one.slots(room).sum()) < one.count:
@@ -187,7 +187,7 @@ def _may_fit(demands: Sequence[Demand], room: I64) -> Steps[bool]:
     return True
 
 
-def rows_for(demands: Sequence[Demand], room: I64, spare: float) -> Steps[Mask]:
+def rows_for(demands: Sequence[TimelineDemand], room: I64, spare: float) -> Steps[Mask]:
     """bool[N]: rows that take the demands by amounts, `spare` times as many slots as are needed;
     those that have most come first.
     """

@@ -38,7 +38,7 @@ RELEASED_DURATION_S: Final = 1
 YOUNG_S: Final = 5.0
 
 
-class Rules(msgspec.Struct, frozen=True):
+class LeaseTimes(msgspec.Struct, frozen=True):
     """Times in seconds. `lease_s` > `renew_s` > `retry_s` x JITTER_FACTOR."""
 
     identity: str
@@ -135,7 +135,7 @@ class ElectionPhase(Enum):
 class Election:
     """One candidate. `draw` gives a number in [0, 1) for the pauses of followers."""
 
-    def __init__(self, rules: Rules, draw: Callable[[], float]) -> None:
+    def __init__(self, rules: LeaseTimes, draw: Callable[[], float]) -> None:
         self.rules = rules
         self.phase = ElectionPhase.ACQUIRING
         #: Renewals that had to read first, so far.

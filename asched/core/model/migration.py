@@ -39,7 +39,7 @@ class CsiVolume(NamedTuple):
     handle: str
 
 
-class Moved(NamedTuple):
+class MigratedPlugin(NamedTuple):
     """One in-tree plugin and its successor. `topology_key` is "" where zones are not translated."""
 
     plugin: str
@@ -47,13 +47,15 @@ class Moved(NamedTuple):
     topology_key: str
 
 
-EBS: Final = Moved("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone")
-GCE: Final = Moved("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone")
-AZURE: Final = Moved("kubernetes.io/azure-disk", "disk.csi.azure.com", "")
-CINDER: Final = Moved(
+EBS: Final = MigratedPlugin(
+    "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
+)
+GCE: Final = MigratedPlugin("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone")
+AZURE: Final = MigratedPlugin("kubernetes.io/azure-disk", "disk.csi.azure.com", "")
+CINDER: Final = MigratedPlugin(
     "kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"
 )
-PORTWORX: Final = Moved("kubernetes.io/portworx-volume", "pxd.portworx.com", "")
+PORTWORX: Final = MigratedPlugin("kubernetes.io/portworx-volume", "pxd.portworx.com", "")
 
 BY_PLUGIN: Final = {moved.plugin: moved for moved in (EBS, GCE, AZURE, CINDER, PORTWORX)}
 #: Translatable too, but nothing is counted for them: vSphere and Azure file.
@@ -103,7 +105,7 @@ def volume_source(volume: "PersistentVolume") -> CsiVolume | None:
         return None
 
 
-def plugin_of(volume: "PersistentVolume") -> Moved | None:
+def plugin_of(volume: "PersistentVolume") -> MigratedPlugin | None:
     """The in-tree plugin of a persistent volume, if it is one that moved."""
     spec = volume.spec
     if spec.aws_elastic_block_store is not None:
@@ -123,7 +125,7 @@ def migrated_plugins(annotations: dict[str, str] | None) -> frozenset[str]:
     return frozenset(text.split(",")) if text else frozenset()
 
 
-def translated_affinity(volume: "PersistentVolume", moved: Moved) -> NodeSelector | None:
+def translated_affinity(volume: "PersistentVolume", moved: MigratedPlugin) -> NodeSelector | None:
     """The node affinity a volume has once its plugin moved; the unchanged one where zones stay."""
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None

@@ -20,7 +20,7 @@ CAPACITY_REVOKED: Final = "CapacityRevoked"
 ENDS: Final = (FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED)
 
 
-class Stage(Enum):
+class RequestStage(Enum):
     """How far a request has come, by what it says itself."""
 
     UNDECIDED = "undecided"
@@ -74,8 +74,8 @@ class ProvisioningRequest(Record, frozen=True, gc=False):
         return None
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> RequestStage:
         true = {c.type for c in self.status.conditions or () if c.status == "True"}
         if not true.isdisjoint(ENDS):
-            return Stage.ENDED
-        return Stage.HELD if PROVISIONED in true else Stage.UNDECIDED
+            return RequestStage.ENDED
+        return RequestStage.HELD if PROVISIONED in true else RequestStage.UNDECIDED

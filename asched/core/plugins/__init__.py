@@ -62,7 +62,7 @@ def class_of(name: str) -> type[Plugin]:
     return found
 
 
-class _Points(Mapping[str, frozenset[str]]):
+class _PointsByName(Mapping[str, frozenset[str]]):
     """Name -> extension points, as the configuration asks for them."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Points(Mapping[str, frozenset[str]]):
         return len(PLUGINS)
 
 
-IN_TREE_POINTS: Final[KnownPlugins] = _Points()
+IN_TREE_POINTS: Final[KnownPlugins] = _PointsByName()
 
 
 def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:

@@ -21,7 +21,7 @@ from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST, Kind
 from asched.core.model.pod import Pod
-from asched.core.model.provisioning import ProvisioningRequest, Stage
+from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.consumers import request_of
@@ -51,7 +51,7 @@ class CheckAndHold(PreEnqueuePlugin):
         return (
             request is not None
             and request.spec.provisioning_class_name == self.args.provisioning_class_name
-            and request.stage is Stage.UNDECIDED
+            and request.stage is RequestStage.UNDECIDED
         )
 
     def _answered(self, pod: Pod, old: Any, new: Any) -> Hint:

@@ -62,7 +62,7 @@ from asched.core.preemption import choice, eviction, sparing
 from asched.core.preemption import victims as searched
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.duels import Duels
-from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, Search
+from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, VictimSearch
 from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
@@ -117,7 +117,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         args = args or usual
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         self._budgets = cluster.singleton(self.budgets)
-        self._search = Search(cluster, limit, self._budgets, is_restricted=args != usual)
+        self._search = VictimSearch(cluster, limit, self._budgets, is_restricted=args != usual)
         self._cluster = cluster
         self._under_way = cluster.singleton(UnderWay)
         self._duels = cluster.singleton(Duels)

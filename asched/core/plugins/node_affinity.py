@@ -75,7 +75,7 @@ Terms = tuple[NodeTerm, ...]
 Preferred = tuple[tuple[int, NodeTerm], ...]
 
 
-class Wish:
+class NodeRequirements:
     """What pods ask of their node that write the same. None: no such restriction, or no such list.
     It is their share key as well.
     """
@@ -163,7 +163,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         self._added_preferred = _useful(map(_weighed, (added.preferred if added else None) or ()))
         self._has_added_preferred = bool(added and added.preferred)
         self._adds = self._enforced is not None or self._has_added_preferred
-        self._wish = PerKey(_what_matters, Wish)
+        self._wish = PerKey(_what_matters, NodeRequirements)
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)

@@ -42,7 +42,7 @@ USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 Features = frozenset[str]
 
 
-class Need:
+class FeatureNeed:
     """What a pod needs, and which distinct sets of declared features lack it, by their id."""
 
     __slots__ = ("_seen", "features", "lacking")
@@ -69,7 +69,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     depends_on = Aspect.FEATURES | Aspect.LIVE
 
     def __init__(self) -> None:
-        self._need = PerClass(Need)
+        self._need = PerClass(FeatureNeed)
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)

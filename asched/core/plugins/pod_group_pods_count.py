@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from asched import names
-from asched.core.framework.placements import MAX_SCORE, Alike, Assignments, PlacementScorePlugin
+from asched.core.framework.placements import (
+    MAX_SCORE,
+    Assignments,
+    PlacementScorePlugin,
+    RepeatedPlacements,
+)
 from asched.core.framework.points import Registration
 from asched.core.framework.status import Status, failure
 from asched.core.state.cluster import Cluster
@@ -34,7 +39,7 @@ class PodGroupPodsCount(PlacementScorePlugin):
 
     def score_placements(self, group: str, candidates: Sequence[Assignments]) -> Sequence[int]:
         placed = len(self._cluster.pod_groups.get(group).placed)
-        if isinstance(candidates, Alike):
+        if isinstance(candidates, RepeatedPlacements):
             return [placed + len(candidates.pods)] * len(candidates)
         return [placed + len(one.pods) for one in candidates]
 

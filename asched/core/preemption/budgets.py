@@ -43,7 +43,7 @@ TAKEN_STEPS: Final = 2.0
 BYTES_MAX: Final = 64 << 20
 
 
-class Budget(NamedTuple):
+class DisruptionBudget(NamedTuple):
     """A budget that speaks for somebody. `disrupted`: names of pods that are counted already;
     `matcher` is made of the selector, and that of what is `written`.
     """
@@ -62,7 +62,7 @@ class _Speaker:
 
     __slots__ = ("_matches", "number")
 
-    def __init__(self, number: int, budget: Budget) -> None:
+    def __init__(self, number: int, budget: DisruptionBudget) -> None:
         self.number = number
         self._matches = budget.matcher.matches
 
@@ -82,7 +82,7 @@ class Budgets:
         self._cluster = cluster
         self._cursor = -1
         self._changed: set[str] = set()  # not taken in yet
-        self._budgets: dict[str, Budget] = {}
+        self._budgets: dict[str, DisruptionBudget] = {}
         self._keys: list[str] = []  # by number
         self._allowed: I64 = np.zeros(0, dtype=np.int64)  # by number
         self._disrupted: dict[tuple[str, str], set[int]] = {}  # namespace and pod to numbers
@@ -236,7 +236,9 @@ class Budgets:
             for name in budget.disrupted:
                 self._disrupted.setdefault((budget.namespace, name), set()).add(number)
 
-    def _read(self, key: str, stored: PodDisruptionBudget, old: Budget | None) -> Budget | None:
+    def _read(
+        self, key: str, stored: PodDisruptionBudget, old: DisruptionBudget | None
+    ) -> DisruptionBudget | None:
         """None for one that matches nothing, or has a selector that makes no sense."""
         written = stored.spec.selector
         if old is not None and old.written == written:
@@ -253,7 +255,7 @@ class Budgets:
                 return None
             selector, matcher = compiled, Matcher(compiled.requirements)
         status = stored.status
-        return Budget(
+        return DisruptionBudget(
             key,
             stored.metadata.namespace,
             selector,

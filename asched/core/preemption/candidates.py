@@ -33,8 +33,8 @@ from asched.core.preemption.pods_by_priority import ASPECTS, PodsByPriority
 from asched.core.preemption.victims import (
     NO_VICTIMS,
     DryRun,
-    Promise,
-    Supposed,
+    NominatedRequests,
+    VictimTrial,
     dry_run,
     suppose,
 )
@@ -245,7 +245,7 @@ class PlainProspects(Prospects):
                 yield verdict.plugin.explain(pod, code).by(verdict.plugin.name), rows[codes == code]
             rows = rows[codes == 0]
 
-    def _suppose(self, pod: PodInfo, rows: I64, trial: Trial) -> Supposed:
+    def _suppose(self, pod: PodInfo, rows: I64, trial: Trial) -> VictimTrial:
         return suppose(
             pod,
             rows,
@@ -256,7 +256,7 @@ class PlainProspects(Prospects):
             self._promise(pod, rows, trial),
         )
 
-    def _promise(self, pod: PodInfo, rows: I64, trial: Trial) -> Promise | None:
+    def _promise(self, pod: PodInfo, rows: I64, trial: Trial) -> NominatedRequests | None:
         """What is promised to others on the rows: the pod's own nomination does not count."""
         layer = self._layer
         if layer is None or not layer.total or not layer.count[rows].any():
@@ -270,7 +270,7 @@ class PlainProspects(Prospects):
             pods[position] = len(others)
             for index, amount in wanted_by(others, self.cluster.nodes).items():
                 amounts[index, position] = amount
-        return Promise(amounts, pods)
+        return NominatedRequests(amounts, pods)
 
     def _evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         found = self._suppose(pod, rows, trial)

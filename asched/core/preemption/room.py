@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.group_post_filter import Alike
+from asched.core.framework.group_post_filter import EqualMembers
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.placements import Mask
 from asched.core.preemption.pods_by_priority import PodsByPriority
@@ -46,7 +46,7 @@ class Want(NamedTuple):
     most: int
 
 
-def of_group(likes: Sequence[Alike], needed: int) -> list[Want]:
+def of_group(likes: Sequence[EqualMembers], needed: int) -> list[Want]:
     """What a group surely needs, of which `needed` pods must have places."""
     count = sum(len(like.uids) for like in likes)
     spare = count - needed
@@ -64,7 +64,9 @@ def of_group(likes: Sequence[Alike], needed: int) -> list[Want]:
     return found
 
 
-def of_places(likes: Sequence[Alike], places: Mapping[str, str], nodes: NodeTable) -> list[Want]:
+def of_places(
+    likes: Sequence[EqualMembers], places: Mapping[str, str], nodes: NodeTable
+) -> list[Want]:
     """What pods of the group need where a trial put them; `places` by uid."""
     held: dict[int, dict[int, int]] = {}
     for like in likes:
@@ -105,7 +107,7 @@ class _Kind:
         return max(most, 0)
 
 
-class Room:
+class EvictionTrial:
     """Follows the rows while units come and go. At first those are given by `without` that are not
     there; `count` ends that.
     """

@@ -63,7 +63,7 @@ class Findings(NamedTuple):
     tried: I64
 
 
-class Search:
+class VictimSearch:
     """One per plugin. `limit` None: upstream's own, which is about cost only."""
 
     def __init__(

@@ -35,10 +35,10 @@ from itertools import chain, islice
 from typing import Final
 
 from asched.core.framework.effects import Effect
-from asched.core.framework.group_post_filter import Alike, GroupTrial, Probe
+from asched.core.framework.group_post_filter import EqualMembers, GroupTrial, Probe
 from asched.core.framework.status import unschedulable
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.room import Room, Want, is_hopeless, of_group, of_places
+from asched.core.preemption.room import EvictionTrial, Want, is_hopeless, of_group, of_places
 from asched.core.preemption.units import Below, Unit, units_of
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Answer
@@ -73,7 +73,7 @@ class Sparing:
     def __init__(
         self,
         trial: GroupTrial,
-        likes: Sequence[Alike],
+        likes: Sequence[EqualMembers],
         line: Sequence[Unit],
         leaving: Sequence[Unit],
     ) -> None:
@@ -92,7 +92,7 @@ class Sparing:
 
     def run(self) -> Steps:
         """Places of the group once `victims` have gone, or why there are none."""
-        self._room: Room = yield from self._room_for(self._wants)
+        self._room: EvictionTrial = yield from self._room_for(self._wants)
         if not self._room.is_enough:
             return Probe(unschedulable(self._trial.refusal))
         proposed = yield from self._propose(self._room)
@@ -151,9 +151,9 @@ class Sparing:
 
     # --- proposed --------------------------------------------------------------------------------
 
-    def _room_for(self, wants: Sequence[Want]) -> Generator[Effect, Answer, Room]:
+    def _room_for(self, wants: Sequence[Want]) -> Generator[Effect, Answer, EvictionTrial]:
         """Without those that are undecided, who leaves anyway, and the victims."""
-        room = Room(self._trial.cluster, wants)
+        room = EvictionTrial(self._trial.cluster, wants)
         undecided = islice(self._line, self._next, None)
         for unit in chain(self._leaving, self.victims, undecided):
             room.without(unit)
@@ -162,7 +162,7 @@ class Sparing:
         room.count()
         return room
 
-    def _propose(self, room: Room) -> Generator[Effect, Answer, list[int]]:
+    def _propose(self, room: EvictionTrial) -> Generator[Effect, Answer, list[int]]:
         """Who of the undecided cannot be put back by amounts, by place in line."""
         found = []
         for at in range(self._next, len(self._line)):

@@ -71,7 +71,7 @@ def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
     return DryRun(tuple(in_line(victims)), violations, None)
 
 
-class Supposed(NamedTuple):
+class VictimTrial(NamedTuple):
     """Many rows at once; M rows, K slots, and S rows on which the pod fits without those below it.
 
     `lower` int64[M]: pods of lower priority there. `codes`: for each filter what it says without
@@ -87,7 +87,7 @@ class Supposed(NamedTuple):
     costs: I64
 
 
-class Promise(NamedTuple):
+class NominatedRequests(NamedTuple):
     """What nominated pods ask for on the rows: amounts int64[R, M] and pods int64[M]."""
 
     amounts: I64
@@ -101,8 +101,8 @@ def suppose(
     cluster: Cluster,
     pods_by_priority: PodsByPriority,
     budgets: Budgets,
-    promise: Promise | None,
-) -> Supposed:
+    promise: NominatedRequests | None,
+) -> VictimTrial:
     """Try rows with the filters that read only amounts, nominated pods counted on top."""
     places = pods_by_priority.places(rows)
     bulks = pods_by_priority.bulks[places]
@@ -126,7 +126,7 @@ def suppose(
         fits &= found == 0
     some = fits.nonzero()[0]
     if not len(some):  # mostly, where few rows are tried again
-        return Supposed(lower, codes, some, NO_VICTIM, NO_COSTS)
+        return VictimTrial(lower, codes, some, NO_VICTIM, NO_COSTS)
     order, violating = _order(rows[some], is_lower[:, some], pods_by_priority, budgets)
     victims = _reprieve(
         pod,
@@ -141,7 +141,7 @@ def suppose(
     )
     starts = pods_by_priority.starts[places[:, some]]
     costs = _costs(victims, victims & violating, priorities[:, some], starts)
-    return Supposed(lower, codes, some, victims, costs)
+    return VictimTrial(lower, codes, some, victims, costs)
 
 
 def _beyond(rows: I64, cluster: Cluster) -> npt.NDArray[np.object_] | None:

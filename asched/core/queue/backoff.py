@@ -19,7 +19,7 @@ MAX_BACKOFF_S: Final = 10.0
 DOUBLINGS_MAX: Final = 62
 
 
-class Backoff(NamedTuple):
+class BackoffTimes(NamedTuple):
     initial_s: float = INITIAL_BACKOFF_S
     max_s: float = MAX_BACKOFF_S
 

@@ -24,7 +24,7 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import Change
 
 if TYPE_CHECKING:
-    from asched.core.queue.unschedulable import Equals
+    from asched.core.queue.unschedulable import EquivalenceClass
 
 #: A guess: terms and labels of a pod are a handful.
 KEYS_MAX: Final = 64
@@ -57,12 +57,12 @@ class Concerned:
     def __init__(self) -> None:
         self._indexes: dict[Callable[[Pod], Keys], _Index] = {}
 
-    def add(self, equals: "Equals", example: QueuedPod) -> None:
+    def add(self, equals: "EquivalenceClass", example: QueuedPod) -> None:
         """A class joined the group."""
         for index in self._indexes.values():
             index.add(equals, example)
 
-    def discard(self, equals: "Equals") -> None:
+    def discard(self, equals: "EquivalenceClass") -> None:
         """A class left the group."""
         for index in self._indexes.values():
             index.discard(equals)
@@ -76,14 +76,14 @@ class Concerned:
 
     def among(
         self,
-        classes: "Mapping[Hashable, Equals]",
+        classes: "Mapping[Hashable, EquivalenceClass]",
         concerns: Collection[Concerns],
         offers: Offers,
-    ) -> "Generator[tuple[()], None, Collection[Equals]]":
+    ) -> "Generator[tuple[()], None, Collection[EquivalenceClass]]":
         """Of the group's classes those that the change can concern, in the same order; after a step
         for each that has to be indexed.
         """
-        found: dict[Equals, None] = {}
+        found: dict[EquivalenceClass, None] = {}
         for one in concerns:
             offered = offers.of(one)
             if offered is None:
@@ -107,11 +107,11 @@ class _Index:
 
     def __init__(self, concerns: Concerns) -> None:
         self._sought, self._is_of_gang = concerns.sought, concerns.is_of_gang
-        self.by_key: dict[Hashable, dict[Equals, None]] = {}
-        self.anyway: dict[Equals, None] = {}
-        self._keys: dict[Equals, Collection[Hashable]] = {}
+        self.by_key: dict[Hashable, dict[EquivalenceClass, None]] = {}
+        self.anyway: dict[EquivalenceClass, None] = {}
+        self._keys: dict[EquivalenceClass, Collection[Hashable]] = {}
 
-    def add(self, equals: "Equals", example: QueuedPod) -> None:
+    def add(self, equals: "EquivalenceClass", example: QueuedPod) -> None:
         # A gang has pods of many classes; what the first of them seeks says nothing of the others.
         is_mixed = example.gang and not self._is_of_gang
         sought = None if is_mixed else _asked(self._sought, example.pod)
@@ -122,7 +122,7 @@ class _Index:
         for key in sought:
             self.by_key.setdefault(key, {})[equals] = None
 
-    def discard(self, equals: "Equals") -> None:
+    def discard(self, equals: "EquivalenceClass") -> None:
         self.anyway.pop(equals, None)
         for key in set(self._keys.pop(equals, ())):
             alike = self.by_key[key]
@@ -130,14 +130,14 @@ class _Index:
             if not alike:
                 del self.by_key[key]
 
-    def candidates(self, offered: Collection[Hashable]) -> "dict[Equals, None]":
+    def candidates(self, offered: Collection[Hashable]) -> "dict[EquivalenceClass, None]":
         found = dict(self.anyway)
         for key in offered:
             found.update(self.by_key.get(key, _NONE))
         return found
 
 
-_NONE: "Final[dict[Equals, None]]" = {}
+_NONE: "Final[dict[EquivalenceClass, None]]" = {}
 
 
 def _asked(tells: Callable[..., Keys], *about: object) -> Keys:

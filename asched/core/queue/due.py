@@ -23,7 +23,7 @@ from asched.core.queue.lane import Heap
 from asched.core.queue.queued import QueuedPod
 
 if TYPE_CHECKING:
-    from asched.core.queue.unschedulable import Equals, Order
+    from asched.core.queue.unschedulable import EquivalenceClass, Order
 
 #: Looks for one pop; whoever is still due then waits for the next turn: 5 to 10 ms.
 LOOKS_MAX: Final = 32
@@ -31,7 +31,7 @@ LOOKS_MAX: Final = 32
 WAKE_STEPS: Final = 1.0
 
 
-class Reason(NamedTuple):
+class DueReason(NamedTuple):
     """What the change was worth, and its label."""
 
     worth: Worth
@@ -43,45 +43,47 @@ class Due:
 
     def __init__(self, order: "Order") -> None:
         self._order = order
-        self._ready: Heap[Equals] = Heap()
-        self._backing_off: Heap[Equals] = Heap()
-        self._patient: Heap[Equals] = Heap()  # nobody looks at them before the end of their backoff
-        self._moved: dict[Equals, None] = {}  # others may be their first now
+        self._ready: Heap[EquivalenceClass] = Heap()
+        self._backing_off: Heap[EquivalenceClass] = Heap()
+        self._patient: Heap[EquivalenceClass] = (
+            Heap()
+        )  # nobody looks at them before the end of their backoff
+        self._moved: dict[EquivalenceClass, None] = {}  # others may be their first now
 
     def __len__(self) -> int:
         return self._ready.live + self._backing_off.live + self._patient.live + len(self._moved)
 
-    def __iter__(self) -> "Iterator[Equals]":
+    def __iter__(self) -> "Iterator[EquivalenceClass]":
         yield from self._moved
         yield from self._ready.in_order()
         yield from self._backing_off.in_order()
         yield from self._patient.in_order()
 
-    def add(self, equals: "Equals", reason: Reason) -> None:
+    def add(self, equals: "EquivalenceClass", reason: DueReason) -> None:
         if equals.due is None or reason.worth > equals.due.worth:
             equals.due = reason
         equals.look_again()
         self.moved(equals)
 
-    def moved(self, equals: "Equals") -> None:
+    def moved(self, equals: "EquivalenceClass") -> None:
         """A class that is due has another pod, or one less."""
         if equals.lane is not None:
             equals.lane.discard(equals)
         self._moved[equals] = None
 
-    def drop(self, equals: "Equals") -> None:
+    def drop(self, equals: "EquivalenceClass") -> None:
         """A class is not due any more."""
         if equals.lane is not None:
             equals.lane.discard(equals)
         self._moved.pop(equals, None)
         equals.due = None
 
-    def first(self, now_s: float) -> "Equals | None":
+    def first(self, now_s: float) -> "EquivalenceClass | None":
         """Whose first pod is the first of all that need not back off."""
         self.file(now_s)
         return self._ready.head()
 
-    def first_backing_off(self, now_s: float) -> "Equals | None":
+    def first_backing_off(self, now_s: float) -> "EquivalenceClass | None":
         """Whose backoff ends first, where all do back off."""
         self.file(now_s)
         return self._backing_off.head()
@@ -108,7 +110,7 @@ class Due:
             self._place(equals, equals.first(now_s), now_s)
         self._moved.clear()
 
-    def _place(self, equals: "Equals", first: QueuedPod | None, now_s: float) -> None:
+    def _place(self, equals: "EquivalenceClass", first: QueuedPod | None, now_s: float) -> None:
         assert equals.due is not None
         if first is None:
             equals.due = None

@@ -67,7 +67,7 @@ class Announce(Struct, frozen=True, gc=False):
     change: Change
 
 
-class Promise(Struct, frozen=True, gc=False):
+class ForeignNomination(Struct, frozen=True, gc=False):
     """A waiting pod of another scheduler, one version of which names a node: the room that is
     promised to it there is to be left to it.
     """
@@ -76,7 +76,7 @@ class Promise(Struct, frozen=True, gc=False):
     new: Pod
 
 
-Step = Enqueue | Refresh | Withdraw | Release | Promise | Announce
+Step = Enqueue | Refresh | Withdraw | Release | ForeignNomination | Announce
 
 NODE_TRIGGERS: Final = {action: Trigger(NODE.resource, action) for action in Action}
 
@@ -156,7 +156,7 @@ def _pod_steps(
 def _promised_by_others(old: Pod | None, new: Pod) -> list[Step]:
     """Upstream knows only nominations of the pods that it places itself."""
     named = [pod for pod in (old, new) if pod is not None and pod.status.nominated_node_name]
-    return [Promise(old, new)] if named else []
+    return [ForeignNomination(old, new)] if named else []
 
 
 def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> list[Step]:

@@ -11,13 +11,13 @@ from typing import Final
 
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
-from asched.core.queue.due import WAKE_STEPS, Reason
+from asched.core.queue.due import WAKE_STEPS, DueReason
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.hints import Judge, Worth
+from asched.core.queue.hints import HintEvaluator, Worth
 from asched.core.queue.looking import Looking
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.unschedulable import Equals
+from asched.core.queue.unschedulable import EquivalenceClass
 from asched.core.queue.waking import Waking, Woken
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.sliced import Sliced
@@ -26,7 +26,7 @@ from asched.core.state.sliced import Sliced
 HEAR_STEPS: Final = 1
 
 
-class Hearing:
+class ChangeDelivery:
     """`requeue(queued, worth, label, now_s)` moves a pod to where a change sends it, and says
     whether that is not unschedulable. `waking` and `judge` are those of the present profiles.
     """
@@ -38,7 +38,7 @@ class Hearing:
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         sliced: Sliced,
         waking: Waking,
-        judge: Judge,
+        judge: HintEvaluator,
     ) -> None:
         self._places = places
         self._looking = looking
@@ -101,8 +101,8 @@ class Hearing:
         if gangs.are_tried:
             gangs.complete(woken, self._places.get(getattr(change.new, "key", "")))
         for found, worth in woken:
-            if isinstance(found, Equals):
-                reason = Reason(worth, label)
+            if isinstance(found, EquivalenceClass):
+                reason = DueReason(worth, label)
                 where = left if self._is_told_by_hints(found, change) else ""
                 moved.append(self._looking.wake(found, reason, now_s, except_uid, where))
             elif found.group is not None:
@@ -113,7 +113,7 @@ class Hearing:
             note(WAKE_STEPS)
             yield
 
-    def _is_told_by_hints(self, equals: Equals, change: Change) -> bool:
+    def _is_told_by_hints(self, equals: EquivalenceClass, change: Change) -> bool:
         """Whether nobody looked already: what that found may have nothing to do with the change."""
         example = next(iter(equals), None)
         if example is None or example.group is None:  # they went meanwhile

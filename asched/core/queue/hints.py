@@ -171,7 +171,7 @@ class Interest:
 _NOBODY_ASKED: Final = Interest({})
 
 
-class Judge:
+class HintEvaluator:
     """Decides for one pod and one change. `counter_s` measures how long hint functions take."""
 
     def __init__(

@@ -26,7 +26,7 @@ CHANGES_MAX: Final = 100
 POD_POPPED: Final = "PodPopped"
 
 
-class InFlight:
+class InFlightPods:
     def __init__(self, changes_max: int = CHANGES_MAX) -> None:
         self._markers: OrderedDict[str, tuple[int, QueuedPod]] = OrderedDict()
         self._changes: deque[tuple[int, Change]] = deque()

@@ -17,16 +17,16 @@ Bounds  LOOKS_MAX looks for one pop (`due.py`).
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS, Reason
+from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS, DueReason
 from asched.core.queue.hints import Worth
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.unschedulable import Equals
+from asched.core.queue.unschedulable import EquivalenceClass
 from asched.core.state.changes import POP_FROM_BACKOFF_Q
 from asched.core.state.sliced import Sliced
 
 
-class Verdict(NamedTuple):
+class DryRunVerdict(NamedTuple):
     """Who would reject the pod now; `is_of_class`: as well as any other of its class."""
 
     rejectors: frozenset[str]
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
 
 
 class Look(Protocol):
-    def __call__(self, queued: QueuedPod) -> Verdict | None:
+    def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
         """None if an attempt is worth while."""
 
     def may_help(self, queued: QueuedPod, left: str) -> bool:
@@ -74,7 +74,12 @@ class Looking:
         self.spared = 0  # classes that no pod had to be looked at of, since none could fit
 
     def wake(
-        self, equals: Equals, reason: Reason, now_s: float, except_uid: str = "", left: str = ""
+        self,
+        equals: EquivalenceClass,
+        reason: DueReason,
+        now_s: float,
+        except_uid: str = "",
+        left: str = "",
     ) -> int:
         """A change may help those in turn: how many classes are due by it, or pods woken. `left`:
         it is that a pod left this node, and nothing more.
@@ -132,7 +137,7 @@ class Looking:
         self._places.to_rest(queued)
         return True
 
-    def _may_help(self, equals: Equals, left: str) -> bool:
+    def _may_help(self, equals: EquivalenceClass, left: str) -> bool:
         """One speaks for all of a class: if any of them, then whoever comes first."""
         assert self._look is not None
         example = next(iter(equals.in_turn.values()), None)
@@ -141,7 +146,9 @@ class Looking:
         self.spared += 1
         return False
 
-    def _wake(self, equals: Equals, first: QueuedPod, now_s: float, *, is_early: bool) -> bool:
+    def _wake(
+        self, equals: EquivalenceClass, first: QueuedPod, now_s: float, *, is_early: bool
+    ) -> bool:
         """Look at a pod; whether it is active now."""
         assert self._look is not None
         assert equals.due is not None
@@ -168,7 +175,7 @@ class Looking:
         first.woken_by = cause.label  # the wait in between is nobody's reason
         return moved
 
-    def _letting_rest(self, equals: Equals, rejectors: frozenset[str]) -> Iterator[None]:
+    def _letting_rest(self, equals: EquivalenceClass, rejectors: frozenset[str]) -> Iterator[None]:
         """Those in turn rest, as one of them was told before: by these rejectors."""
         for queued in tuple(equals.in_turn.values()):
             if queued.rejected_by == rejectors and not queued.pending_on:

@@ -23,13 +23,13 @@ from itertools import count
 from typing import Final
 
 from asched.core.model.pod import Pod
-from asched.core.queue.backoff import Backoff, is_backing_off
+from asched.core.queue.backoff import BackoffTimes, is_backing_off
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
-from asched.core.queue.hearing import Hearing
-from asched.core.queue.hints import Interest, Judge, Worth
-from asched.core.queue.inflight import InFlight
+from asched.core.queue.hearing import ChangeDelivery
+from asched.core.queue.hints import HintEvaluator, Interest, Worth
+from asched.core.queue.inflight import InFlightPods
 from asched.core.queue.looking import Look, Looking
 from asched.core.queue.observer import QueueObserver, SilentQueue
 from asched.core.queue.places import SubQueues
@@ -76,7 +76,7 @@ class SchedulingQueue:
         profiles: Mapping[str, QueueProfile],
         nominator: Nominator,
         *,
-        backoff: Backoff = Backoff(),  # noqa: B008 - immutable
+        backoff: BackoffTimes = BackoffTimes(),  # noqa: B008 - immutable
         max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
         observer: QueueObserver | None = None,
         counter_s: Callable[[], float] = lambda: 0.0,
@@ -95,20 +95,20 @@ class SchedulingQueue:
         self._class_key_of = class_key_of
         self.gangs = gangs
         self.nominator = nominator
-        self.in_flight = InFlight()
+        self.in_flight = InFlightPods()
         self._arrivals = count(1)
         self._next_unschedulable_flush_s: float | None = None
 
-    def learn(self, profiles: Mapping[str, QueueProfile], backoff: Backoff) -> None:
+    def learn(self, profiles: Mapping[str, QueueProfile], backoff: BackoffTimes) -> None:
         """Judge by these profiles from now on; `reprofile.py` sees to the pods that wait."""
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
-        self._judge = Judge(interests, self._observer, self._counter_s, extra_events)
+        self._judge = HintEvaluator(interests, self._observer, self._counter_s, extra_events)
         self._gates = Gates(profiles, self._observer, self._counter_s)
         blame = {name: profile.blame for name, profile in profiles.items()}
         room_left = unknown_room if self._look is None else self._look.room_left
         waking = Waking(self._judge, self._gates, blame, self.sliced.budget, room_left)
-        self._hearing = Hearing(
+        self._hearing = ChangeDelivery(
             self.places, self.looking, self._requeue, self.sliced, waking, self._judge
         )
         self._backoff_rule = backoff

@@ -7,7 +7,7 @@ may wait.
 
 from collections.abc import Iterator, Mapping
 
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.due import WAKE_STEPS
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
@@ -17,7 +17,7 @@ from asched.core.queue.queued import QueuedPod
 def reprofile(
     queue: SchedulingQueue,
     profiles: Mapping[str, QueueProfile],
-    backoff: Backoff,
+    backoff: BackoffTimes,
     now_s: float,
 ) -> None:
     """Let the queue go on with these profiles and pauses."""

@@ -41,7 +41,7 @@ def may_always_fit(_queued: QueuedPod) -> bool:
     return True
 
 
-class Looks:
+class ClassDryRuns:
     """Which classes of pods fit now, and who stands against the others; lives as long as one
     change.
     """
@@ -116,7 +116,7 @@ class Round:
         self.second_memo: Memo = {}
         self.hears = self.profits = False
         self.departed = departed
-        self.looks = Looks(blame, budget, self.left)
+        self.looks = ClassDryRuns(blame, budget, self.left)
         self._may_fit = room_left(self.left)
         self.expecting = NOBODY_EXPECTS
         self.is_awaited = False

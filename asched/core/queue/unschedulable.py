@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import is_backing_off
 from asched.core.queue.concerned import Concerned
-from asched.core.queue.due import Due, Reason
+from asched.core.queue.due import Due, DueReason
 from asched.core.queue.lane import Heap, PodHeap
 from asched.core.queue.queued import QueuedPod
 
@@ -31,7 +31,7 @@ class GroupKey(NamedTuple):
     also_blamed: frozenset[str] = frozenset()
 
 
-class Equals:
+class EquivalenceClass:
     """The pods of one class in a group: if one of those `in_turn` fits somewhere, any of them does.
     Those `apart` may fit where their like do not, and the other way round.
 
@@ -67,8 +67,8 @@ class Equals:
         #: of a gang: those in turn by class; several may be in it
         self._of_gang: dict[Hashable, dict[str, QueuedPod]] = {}
         self._tried: dict[str, QueuedPod] = {}
-        self.due: Reason | None = None
-        self.lane: Heap[Equals] | None = None
+        self.due: DueReason | None = None
+        self.lane: Heap[EquivalenceClass] | None = None
         self.ticket = 0
 
     def __len__(self) -> int:
@@ -156,7 +156,7 @@ class RejectorGroup:
     def __init__(self, key: GroupKey) -> None:
         self.key = key
         self.rejectors = key.rejected_by | key.pending_on
-        self.classes: dict[Hashable, Equals] = {}
+        self.classes: dict[Hashable, EquivalenceClass] = {}
         self.concerned = Concerned()
 
 
@@ -184,7 +184,7 @@ class UnschedulablePods:
             self._in_order = tuple(self._groups.values())
         return self._in_order
 
-    def add(self, queued: QueuedPod) -> Equals:
+    def add(self, queued: QueuedPod) -> EquivalenceClass:
         assert queued.group is None, f"{queued} rests already"
         key = GroupKey(
             queued.pod.spec.scheduler_name,
@@ -201,7 +201,7 @@ class UnschedulablePods:
         equals = group.classes.get(class_key)
         if equals is None:
             is_gated = bool(queued.gated_by)
-            equals = Equals(self._order, next(self._numbers), is_gated=is_gated)
+            equals = EquivalenceClass(self._order, next(self._numbers), is_gated=is_gated)
             group.classes[class_key] = equals
             group.concerned.add(equals, queued)
         equals.add(queued, was_tried=equals.due is not None)
@@ -209,7 +209,7 @@ class UnschedulablePods:
         self._count(group, 1)
         return equals
 
-    def discard(self, queued: QueuedPod) -> Equals:
+    def discard(self, queued: QueuedPod) -> EquivalenceClass:
         """Call before the pod's class changes."""
         group = queued.group
         assert group is not None, f"{queued} does not rest"
@@ -262,7 +262,7 @@ class UnschedulablePods:
         self._follow(queued, due)
         return False
 
-    def _follow(self, queued: QueuedPod, due: Reason | None) -> None:
+    def _follow(self, queued: QueuedPod, due: DueReason | None) -> None:
         """Add a pod to those among whom it rests now; behind a gate it waits for that alone."""
         equals = self.add(queued)
         if due is None or queued.gated_by or queued.key not in equals.in_turn:
@@ -280,7 +280,7 @@ class UnschedulablePods:
             self.unschedulable_count += by
 
 
-def equals_of(queued: QueuedPod) -> Equals:
+def equals_of(queued: QueuedPod) -> EquivalenceClass:
     """Among whom an unschedulable pod stands."""
     assert queued.group is not None, f"{queued} does not rest"
     return queued.group.classes[_class_of(queued)]

@@ -45,10 +45,10 @@ from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import Offers
 from asched.core.queue.gates import Gates
-from asched.core.queue.hints import Judge, Worth
+from asched.core.queue.hints import HintEvaluator, Worth
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.round import Blame, Looks, RoomLeft, Round, is_nominated, unknown_room
-from asched.core.queue.unschedulable import Equals, RejectorGroup
+from asched.core.queue.round import Blame, ClassDryRuns, RoomLeft, Round, is_nominated, unknown_room
+from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup
 from asched.core.state.budget import Budget
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
@@ -59,7 +59,7 @@ HELD_STEPS: Final = 0.004
 
 
 #: A pod, or equal ones of which the first is to be woken, and what the change is worth to them.
-Woken = tuple[QueuedPod | Equals, Worth]
+Woken = tuple[QueuedPod | EquivalenceClass, Worth]
 
 
 class Waking:
@@ -69,7 +69,7 @@ class Waking:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: HintEvaluator,
         gates: Gates,
         blame: Blame,
         budget: Budget,
@@ -122,7 +122,7 @@ class Waking:
         change: Change,
         concerns: frozenset[Concerns] | None,
         offers: Offers,
-    ) -> Generator[Sequence[Woken], None, Collection[Equals]]:
+    ) -> Generator[Sequence[Woken], None, Collection[EquivalenceClass]]:
         """The classes that may hear of it, once that is found out. What ended one pod's nomination
         may be news to itself, which no key tells.
         """
@@ -132,7 +132,7 @@ class Waking:
         return (yield from group.concerned.among(classes, concerns, offers))
 
     def _of_those_in_turn(
-        self, group: RejectorGroup, equals: Equals, one: Round
+        self, group: RejectorGroup, equals: EquivalenceClass, one: Round
     ) -> Sequence[Woken]:
         pods, change = equals.in_turn, one.change
         if group.key.gated_by:
@@ -176,12 +176,12 @@ class Waking:
         return best
 
     def _second_look(self, queued: QueuedPod) -> Worth:
-        looks = Looks(self._blame, self._budget)
+        looks = ClassDryRuns(self._blame, self._budget)
         worth = looks.worth(queued)
         self._note(queued, looks)
         return worth
 
-    def _note(self, queued: QueuedPod, looks: Looks) -> None:
+    def _note(self, queued: QueuedPod, looks: ClassDryRuns) -> None:
         blamed = looks.noted(queued) - queued.rejectors - queued.also_blamed
         if blamed:
             self.notes.append((queued, blamed))
@@ -272,7 +272,7 @@ class Waking:
         return one.looks.worth(queued)
 
 
-def _examples(equals: Equals) -> Iterator[QueuedPod]:
+def _examples(equals: EquivalenceClass) -> Iterator[QueuedPod]:
     """Of those in turn, one of each class: hints tell nobody apart but pods of a gang."""
     for pods in equals.classes().values():
         yield next(iter(pods.values()))

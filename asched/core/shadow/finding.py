@@ -4,14 +4,14 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 
-class Verdict(StrEnum):
+class OtherVerdict(StrEnum):
     """What the other one decided."""
 
     PLACED = "placed"
     UNSCHEDULABLE = "unschedulable"
 
 
-class Outcome(StrEnum):
+class Agreement(StrEnum):
     """How ours compares; `MEANING` has each in words."""
 
     SAME = "same"
@@ -30,35 +30,35 @@ class Outcome(StrEnum):
 
 
 MEANING: Final = {
-    Outcome.SAME: "the same node, or the same refusal word for word",
-    Outcome.TIE: "another node with as high a score as ours: either is right",
-    Outcome.LAG: "agrees in another order of the bindings just before and after, or a moment later",
-    Outcome.SAMPLED: "its node fits with a lower score, and it scores only a part of the nodes",
-    Outcome.SCORE: "its node fits, and has a lower score here",
-    Outcome.REFUSED: "its node does not fit here",
-    Outcome.UNKNOWN_NODE: "its node is not known here",
-    Outcome.NOMINATION: "room is made on another node than here",
-    Outcome.WORDS: "it fits nowhere, for reasons that are counted otherwise here",
-    Outcome.PLACEABLE: "it fits nowhere there, and fits here",
-    Outcome.EXTENDER: "differs, but an extender has a say, and a shadow asks none",
-    Outcome.ERROR: "could not be judged here",
-    Outcome.MISSED: "happened while the watch was interrupted, and is not judged",
+    Agreement.SAME: "the same node, or the same refusal word for word",
+    Agreement.TIE: "another node with as high a score as ours: either is right",
+    Agreement.LAG: "agrees if bindings just before and after are reordered, or a moment later",
+    Agreement.SAMPLED: "its node fits with a lower score, and it scores only a part of the nodes",
+    Agreement.SCORE: "its node fits, and has a lower score here",
+    Agreement.REFUSED: "its node does not fit here",
+    Agreement.UNKNOWN_NODE: "its node is not known here",
+    Agreement.NOMINATION: "room is made on another node than here",
+    Agreement.WORDS: "it fits nowhere, for reasons that are counted otherwise here",
+    Agreement.PLACEABLE: "it fits nowhere there, and fits here",
+    Agreement.EXTENDER: "differs, but an extender has a say, and a shadow asks none",
+    Agreement.ERROR: "could not be judged here",
+    Agreement.MISSED: "happened while the watch was interrupted, and is not judged",
 }
 #: Nothing to explain.
-AGREES: Final = frozenset((Outcome.SAME, Outcome.TIE, Outcome.LAG))
+AGREES: Final = frozenset((Agreement.SAME, Agreement.TIE, Agreement.LAG))
 #: Neither agreement nor its opposite.
-UNJUDGED: Final = frozenset((Outcome.EXTENDER, Outcome.ERROR, Outcome.MISSED))
+UNJUDGED: Final = frozenset((Agreement.EXTENDER, Agreement.ERROR, Agreement.MISSED))
 
 
-class Finding(NamedTuple):
+class ShadowFinding(NamedTuple):
     """`theirs` and `ours` are nodes, "" for none; `plugin` is who made the difference, as far as
     one did; `details` are JSON.
     """
 
     pod: str
     profile: str
-    verdict: Verdict
-    outcome: Outcome
+    verdict: OtherVerdict
+    outcome: Agreement
     theirs: str = ""
     ours: str = ""
     plugin: str = ""

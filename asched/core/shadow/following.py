@@ -30,11 +30,11 @@ from asched import names
 from asched.core.cycle.context import SchedulerContext
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
-from asched.core.shadow.finding import AGREES, UNJUDGED, Finding, Outcome, Verdict
-from asched.core.shadow.judging import Judge
-from asched.core.shadow.neighbours import NEAR, Binding, Moved, Neighbours
-from asched.core.shadow.tally import Tally
-from asched.core.state.cluster import Sight
+from asched.core.shadow.finding import AGREES, UNJUDGED, Agreement, OtherVerdict, ShadowFinding
+from asched.core.shadow.judging import ShadowJudge
+from asched.core.shadow.neighbours import NEAR, Neighbours, ObservedBinding, ReorderedBindings
+from asched.core.shadow.tally import FindingTally
+from asched.core.state.cluster import ObservedChange
 from asched.core.state.facts import Fact, Gone, Seen
 
 AGAIN_S: Final = 1.0
@@ -57,20 +57,20 @@ class _Doubt(msgspec.Struct):
     """A decision that differed. `until_s`: when it is due at the latest."""
 
     pod: Pod
-    finding: Finding
+    finding: ShadowFinding
     until_s: float
-    binding: Binding
+    binding: ObservedBinding
     is_late: bool = False
 
 
 class Shadow:
     """Implements `core.cycle.context.Beside`."""
 
-    def __init__(self, context: SchedulerContext, tally: Tally) -> None:
+    def __init__(self, context: SchedulerContext, tally: FindingTally) -> None:
         self._context = context
         self._cluster = context.cluster
         self._tally = tally
-        self._judges: dict[str, Judge] = {}
+        self._judges: dict[str, ShadowJudge] = {}
         self._numbers = count(1)
         #: uid -> when it came, of those that wait
         self._arrived: dict[str, int] = {}
@@ -114,7 +114,7 @@ class Shadow:
             if condition is not None and (old is None or _refusal(old) != condition):
                 self._see_refused(pod, condition.message, is_new=old is None)
 
-    def listed(self, sights: Iterable[Sight]) -> None:
+    def listed(self, sights: Iterable[ObservedChange]) -> None:
         """A list shows what became of pods, but not when."""
         for sight in sights:
             if sight.kind is not POD:
@@ -128,7 +128,9 @@ class Shadow:
                 elif old is not None and not old.spec.node_name:
                     self._arrived.pop(new.uid, None)
                     profile, node = new.spec.scheduler_name, new.spec.node_name
-                    missed = Finding(new.key, profile, Verdict.PLACED, Outcome.MISSED, node)
+                    missed = ShadowFinding(
+                        new.key, profile, OtherVerdict.PLACED, Agreement.MISSED, node
+                    )
                     self._tally.add(missed)
 
     def look_again(self, now_s: float, *, is_ending: bool = False) -> bool:
@@ -193,12 +195,12 @@ class Shadow:
             place = self._neighbours.now(pod.uid, came, pod.priority, now_s)
             self._refused.append(_Doubt(pod, finding, now_s + BACKOFF_S, place))
 
-    def _judge(self, pod: Pod) -> Judge:
+    def _judge(self, pod: Pod) -> ShadowJudge:
         """The judge of its profile; a new one after a reload."""
         name = pod.spec.scheduler_name
         configured, judge = self._context.runners[name], self._judges.get(name)
         if judge is None or judge.configured is not configured:
-            judge = self._judges[name] = Judge(self._context, configured)
+            judge = self._judges[name] = ShadowJudge(self._context, configured)
         return judge
 
     # --- second looks ----------------------------------------------------------------------------
@@ -214,7 +216,7 @@ class Shadow:
                 continue
             look = self._refused_again if doubts is self._refused else self._placed_again
             for doubt, found in zip(some, look(some), strict=True):
-                has_reason = found.outcome in (Outcome.LAG, Outcome.SAMPLED)
+                has_reason = found.outcome in (Agreement.LAG, Agreement.SAMPLED)
                 if has_reason or doubts is not self._placed:
                     self._tally.add(found)
                 else:
@@ -225,18 +227,18 @@ class Shadow:
     def _is_due(self, doubt: _Doubt, now_s: float) -> bool:
         if doubt.until_s <= now_s:
             return True
-        if doubt.finding.verdict is Verdict.UNSCHEDULABLE or doubt.is_late:
+        if doubt.finding.verdict is OtherVerdict.UNSCHEDULABLE or doubt.is_late:
             return False
         return self._neighbours.count - doubt.binding.number >= NEAR
 
-    def _placed_again(self, doubts: list[_Doubt]) -> list[Finding]:
+    def _placed_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
         """Of some that were seen one after the other."""
         last, is_late = doubts[-1].binding, doubts[-1].is_late
         with self._cluster.supposing() as suppose:
             suppose.without(self._neighbours.far(last, is_late=is_late))
             return [self._one_again(doubt, last) for doubt in doubts]
 
-    def _one_again(self, doubt: _Doubt, last: Binding) -> Finding:
+    def _one_again(self, doubt: _Doubt, last: ObservedBinding) -> ShadowFinding:
         """What came much later than the last one is taken back already."""
         finding, pod = doubt.finding, doubt.pod
         own = self._cluster.placed.get(pod.uid)
@@ -245,12 +247,12 @@ class Shadow:
         binding, neighbours = doubt.binding, self._neighbours
         judge, node = self._judge(pod), finding.theirs
 
-        def judged(moved: Moved) -> Finding:
+        def judged(moved: ReorderedBindings) -> ShadowFinding:
             with self._cluster.supposing() as suppose:
                 suppose.without(neighbours.gone(binding, moved, is_late=doubt.is_late))
                 return judge.placed(pod, node)
 
-        def agrees(moved: Moved) -> bool:
+        def agrees(moved: ReorderedBindings) -> bool:
             return judged(moved).outcome in AGREES
 
         with self._cluster.supposing() as suppose:
@@ -267,19 +269,22 @@ class Shadow:
                     return finding
                 fewest = found
         told = {**_first(finding), **neighbours.told(binding, fewest)}
-        return finding._replace(outcome=Outcome.LAG, details=told)
+        return finding._replace(outcome=Agreement.LAG, details=told)
 
     def _node_by_node(
-        self, binding: Binding, node: str, judged: Callable[[Moved], Finding]
-    ) -> Moved | None:
+        self,
+        binding: ObservedBinding,
+        node: str,
+        judged: Callable[[ReorderedBindings], ShadowFinding],
+    ) -> ReorderedBindings | None:
         """An order in which it agrees, found by changing that of the node that is chosen here in
         its place, then of the one that is chosen then, and so on; its own `node` as it was seen,
         then with what was seen later. Without what was seen before would explain too much: of
         decisions by other rules a quarter.
         """
-        otherwise, start = self._neighbours.otherwise, Moved()
+        otherwise, start = self._neighbours.otherwise, ReorderedBindings()
         for _ in range(OWN_ORDERS):
-            moved: Moved | None = start
+            moved: ReorderedBindings | None = start
             for _ in range(NODES_MAX + 1):
                 if moved is None:
                     break
@@ -291,8 +296,11 @@ class Shadow:
         return None
 
     def _fewest(
-        self, moved: Moved, nodes: tuple[str, str], agrees: Callable[[Moved], bool]
-    ) -> Moved:
+        self,
+        moved: ReorderedBindings,
+        nodes: tuple[str, str],
+        agrees: Callable[[ReorderedBindings], bool],
+    ) -> ReorderedBindings:
         """Fewer of them with which it agrees as well: those on the two nodes, if that is enough,
         and of a few none that does not matter.
         """
@@ -305,26 +313,26 @@ class Shadow:
                     moved = moved.without(one)
         return moved
 
-    def _refused_again(self, doubts: list[_Doubt]) -> list[Finding]:
+    def _refused_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
         return [self._refusal_again(doubt) for doubt in doubts]
 
-    def _refusal_again(self, doubt: _Doubt) -> Finding:
+    def _refusal_again(self, doubt: _Doubt) -> ShadowFinding:
         finding = doubt.finding
         now = self._cluster.pods_seen.get(doubt.pod.key)
         if now is None or now.uid != doubt.pod.uid or not self._context.owns(now):
             return finding
         if now.spec.node_name:
-            agrees = finding.outcome is Outcome.PLACEABLE
+            agrees = finding.outcome is Agreement.PLACEABLE
         else:
             condition = _refusal(now)
             message = "" if condition is None else condition.message
             nominated = now.status.nominated_node_name
             agrees = self._judge(now).refused(now, message, nominated).outcome in AGREES
         if agrees:
-            return finding._replace(outcome=Outcome.LAG, details=_first(finding))
+            return finding._replace(outcome=Agreement.LAG, details=_first(finding))
         return self._refused_ahead(doubt)
 
-    def _refused_ahead(self, doubt: _Doubt) -> Finding:
+    def _refused_ahead(self, doubt: _Doubt) -> ShadowFinding:
         """Whether it agrees with what was refused then, knowing of bindings that were seen later.
 
         A nomination is not compared: of several nodes that cost the same one is drawn.
@@ -341,15 +349,15 @@ class Shadow:
                 with self._cluster.supposing() as inner:
                     inner.without(neighbours.gone(place, moved, is_late=True))
                     again = judge.refused(pod, condition.message, finding.theirs)
-                if again.outcome in (*AGREES, Outcome.NOMINATION):
+                if again.outcome in (*AGREES, Agreement.NOMINATION):
                     break
             else:
                 return finding
             told = {**_first(finding), **neighbours.told(place, moved)}  # not of itself
-        return finding._replace(outcome=Outcome.LAG, details=told)
+        return finding._replace(outcome=Agreement.LAG, details=told)
 
 
-def _first(finding: Finding) -> dict[str, Any]:
+def _first(finding: ShadowFinding) -> dict[str, Any]:
     """What the first look found."""
     return {"first": finding.outcome.value, **finding.details}
 

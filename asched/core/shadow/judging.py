@@ -24,7 +24,7 @@ from asched.core.framework.results.sampling import adaptive_count
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.framework.status import MISTAKES, Status
 from asched.core.model.pod import Pod
-from asched.core.shadow.finding import Finding, Outcome, Verdict
+from asched.core.shadow.finding import Agreement, OtherVerdict, ShadowFinding
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.pods import PodInfo
 
@@ -33,7 +33,7 @@ STEPS_MAX: Final = 5_000
 ALL_NODES: Final = 100
 
 
-class Judge:
+class ShadowJudge:
     """For the pods of one profile. `configured` is the runner that was configured for it."""
 
     def __init__(self, context: SchedulerContext, configured: Runner) -> None:
@@ -44,22 +44,26 @@ class Judge:
         profile = replace(configured.profile, percentage_of_nodes_to_score=ALL_NODES)
         self._runner = Runner(profile, context.cluster, context.nominator)
 
-    def placed(self, pod: Pod, node: str) -> Finding:
+    def placed(self, pod: Pod, node: str) -> ShadowFinding:
         """A pod that has no node yet as far as the cluster knows, and is given one."""
-        said = Finding(pod.key, self._name, Verdict.PLACED, Outcome.UNKNOWN_NODE, node)
+        said = ShadowFinding(pod.key, self._name, OtherVerdict.PLACED, Agreement.UNKNOWN_NODE, node)
         row = self._cluster.nodes.row_of.get(node)
         if row is None:
             return said
         return self._judged(pod, said, lambda info: self._placed(info, row, said))
 
-    def refused(self, pod: Pod, message: str, nominated: str) -> Finding:
+    def refused(self, pod: Pod, message: str, nominated: str) -> ShadowFinding:
         """A pod that is told to fit nowhere, and for which room may be made on a node."""
-        said = Finding(pod.key, self._name, Verdict.UNSCHEDULABLE, Outcome.SAME, nominated)
+        said = ShadowFinding(
+            pod.key, self._name, OtherVerdict.UNSCHEDULABLE, Agreement.SAME, nominated
+        )
         return self._judged(pod, said, lambda info: self._refused(info, message, said))
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _judged(self, pod: Pod, said: Finding, judge: Callable[[PodInfo], Finding]) -> Finding:
+    def _judged(
+        self, pod: Pod, said: ShadowFinding, judge: Callable[[PodInfo], ShadowFinding]
+    ) -> ShadowFinding:
         """What `judge` finds; an error where it raises, and nobody's fault where extenders are
         asked.
         """
@@ -68,8 +72,8 @@ class Judge:
             found = judge(info)
         except MISTAKES as raised:
             return self._failed(said, raised)
-        if found.outcome is not Outcome.SAME and self.configured.consults(info):
-            return found._replace(outcome=Outcome.EXTENDER)
+        if found.outcome is not Agreement.SAME and self.configured.consults(info):
+            return found._replace(outcome=Agreement.EXTENDER)
         return found
 
     def _schedule(self, info: PodInfo) -> Decision | Rejection:
@@ -77,20 +81,20 @@ class Judge:
         found: Decision | Rejection = run_alone(self._runner.schedule(info, seed=0))
         return found
 
-    def _failed(self, said: Finding, raised: BaseException) -> Finding:
+    def _failed(self, said: ShadowFinding, raised: BaseException) -> ShadowFinding:
         if isinstance(raised, OutOfTurn):
             told = str(raised)
         else:
             told = failure_of(self._context, raised).message
-        return said._replace(outcome=Outcome.ERROR, details={"error": told})
+        return said._replace(outcome=Agreement.ERROR, details={"error": told})
 
-    def _placed(self, info: PodInfo, row: int, said: Finding) -> Finding:
+    def _placed(self, info: PodInfo, row: int, said: ShadowFinding) -> ShadowFinding:
         found = self._schedule(info)
         if isinstance(found, Rejection):
             return _refused_by(said, found.status_at(row) or found.absent)
         said = said._replace(ours=found.node)
         if found.row == row:
-            return said._replace(outcome=Outcome.SAME)
+            return said._replace(outcome=Agreement.SAME)
         fitting = self._runner.fitting(info)
         rows = fitting.rows()
         if not rows[row]:
@@ -99,29 +103,29 @@ class Judge:
         ranking = state.rank(info, None if np.array_equal(rows, state.feasible) else rows)
         theirs, best = int(ranking[row]), int(ranking.max())
         if theirs == best and found.score is not None:
-            return said._replace(outcome=Outcome.TIE)
+            return said._replace(outcome=Agreement.TIE)
         plugin, points = _points(state, row, found.row)
         details = {"score": theirs, "ours": int(ranking[found.row]), "points": points}
         fits = int(np.count_nonzero(rows))
         percentage = self.configured.profile.percentage_of_nodes_to_score
         is_sampled = fits > adaptive_count(percentage, self._cluster.nodes.count)
-        outcome = Outcome.SAMPLED if is_sampled else Outcome.SCORE
+        outcome = Agreement.SAMPLED if is_sampled else Agreement.SCORE
         if is_sampled:
             details["fits"] = fits
         return said._replace(outcome=outcome, plugin=plugin, details=details)
 
-    def _refused(self, info: PodInfo, message: str, said: Finding) -> Finding:
+    def _refused(self, info: PodInfo, message: str, said: ShadowFinding) -> ShadowFinding:
         found = self._schedule(info)
         if isinstance(found, Decision):
             details = {"message": message}
-            return said._replace(outcome=Outcome.PLACEABLE, ours=found.node, details=details)
+            return said._replace(outcome=Agreement.PLACEABLE, ours=found.node, details=details)
         failure = rejected(found, self._make_room(info, found))
         said = said._replace(ours=failure.nomination.node or "")
         if failure.message != message:
             details = {"message": message, "ours": failure.message}
-            return said._replace(outcome=Outcome.WORDS, details=details)
+            return said._replace(outcome=Agreement.WORDS, details=details)
         if said.ours != said.theirs:
-            return said._replace(outcome=Outcome.NOMINATION)
+            return said._replace(outcome=Agreement.NOMINATION)
         return said
 
     def _make_room(self, info: PodInfo, rejection: Rejection) -> PostFilterResult | None:
@@ -136,11 +140,11 @@ class Judge:
         return result
 
 
-def _refused_by(said: Finding, status: Status | None) -> Finding:
+def _refused_by(said: ShadowFinding, status: Status | None) -> ShadowFinding:
     if status is None:
-        return said._replace(outcome=Outcome.REFUSED)
+        return said._replace(outcome=Agreement.REFUSED)
     details = {"reason": status.message}
-    return said._replace(outcome=Outcome.REFUSED, plugin=status.plugin, details=details)
+    return said._replace(outcome=Agreement.REFUSED, plugin=status.plugin, details=details)
 
 
 def _points(state: ClassState, theirs: int, ours: int) -> tuple[str, list[dict[str, Any]]]:

@@ -29,7 +29,7 @@ REACHES: Final = (SHUFFLED, NEAR)
 REACHES_LATE: Final = (NEAR // 2, FAR)
 
 
-class Binding(NamedTuple):
+class ObservedBinding(NamedTuple):
     """`number` is its place among all bindings, `came` that of its pod among all pods."""
 
     number: int
@@ -38,37 +38,37 @@ class Binding(NamedTuple):
     priority: int
     seen_s: float = 0.0
 
-    def came_before(self, other: "Binding") -> bool:
+    def came_before(self, other: "ObservedBinding") -> bool:
         return self.came < other.came
 
-    def was_its_turn(self, other: "Binding") -> bool:
+    def was_its_turn(self, other: "ObservedBinding") -> bool:
         """Equals in the queue's order, others as their bindings were seen."""
         if self.priority == other.priority:
             return self.came < other.came
         return self.number < other.number
 
-    def had_priority(self, other: "Binding") -> bool:
+    def had_priority(self, other: "ObservedBinding") -> bool:
         """More important ones were first, wherever they stood; less important ones as seen."""
         if self.priority > other.priority:
             return self.number < other.number
         return self.priority == other.priority and self.came < other.came
 
 
-class Moved(NamedTuple):
+class ReorderedBindings(NamedTuple):
     """Bindings that were decided in another order than they were seen in: of those seen before one
     the ones decided after it, and of those seen after it the ones decided before.
     """
 
-    after: tuple[Binding, ...] = ()
-    before: tuple[Binding, ...] = ()
+    after: tuple[ObservedBinding, ...] = ()
+    before: tuple[ObservedBinding, ...] = ()
 
     def __len__(self) -> int:
         return len(self.after) + len(self.before)
 
-    def without(self, one: Binding) -> "Moved":
+    def without(self, one: ObservedBinding) -> "ReorderedBindings":
         """All but one of them."""
         after = tuple([other for other in self.after if other is not one])
-        return Moved(after, tuple([other for other in self.before if other is not one]))
+        return ReorderedBindings(after, tuple([other for other in self.before if other is not one]))
 
 
 class Neighbours:
@@ -79,33 +79,35 @@ class Neighbours:
     def __init__(self, placed: Mapping[str, PodInfo], zone_of: Callable[[str], str]) -> None:
         self._placed = placed
         self._zone_of = zone_of
-        self._last: deque[Binding] = deque(maxlen=LAST_MAX)
+        self._last: deque[ObservedBinding] = deque(maxlen=LAST_MAX)
         self.count = 0
         #: which of the orders is tried, and how often each explained something
         self._tried = 0
         self._helped: Counter[int] = Counter()
 
-    def add(self, uid: str, came: int, priority: int, seen_s: float = 0.0) -> Binding:
+    def add(self, uid: str, came: int, priority: int, seen_s: float = 0.0) -> ObservedBinding:
         """A binding is seen."""
         self.count += 1
-        binding = Binding(self.count, uid, came, priority, seen_s)
+        binding = ObservedBinding(self.count, uid, came, priority, seen_s)
         self._last.append(binding)
         return binding
 
-    def now(self, uid: str, came: int, priority: int, seen_s: float) -> Binding:
+    def now(self, uid: str, came: int, priority: int, seen_s: float) -> ObservedBinding:
         """Where a decision stands that is no binding: behind the last one that was seen."""
-        return Binding(self.count, uid, came, priority, seen_s)
+        return ObservedBinding(self.count, uid, came, priority, seen_s)
 
-    def ahead(self, of: Binding) -> Iterator[Moved]:
+    def ahead(self, of: ObservedBinding) -> Iterator[ReorderedBindings]:
         """Of those seen after it more and more of the first may have been decided before it: who
         decides knows of them at once.
         """
         count = 1
         while count <= FAR and of.number + count // 2 < self.count:
-            yield Moved((), tuple(self._within(of.number + 1, of.number + count)))
+            yield ReorderedBindings((), tuple(self._within(of.number + 1, of.number + count)))
             count *= 2
 
-    def orders(self, of: Binding, node: str, ours: str = "", *, is_late: bool) -> Iterator[Moved]:
+    def orders(
+        self, of: ObservedBinding, node: str, ours: str = "", *, is_late: bool
+    ) -> Iterator[ReorderedBindings]:
         """What may have been decided in another order than it was seen in, one possibility after
         the other: the queue's order by arrival, by arrival among equals, by priority; after all of
         the nearest; before the others on its node, or in its zone, and after those elsewhere, near
@@ -116,19 +118,19 @@ class Neighbours:
         """
         reach, zone = FAR if is_late else NEAR, self._zone_of(node)
 
-        def is_beside(other: Binding) -> bool:
+        def is_beside(other: ObservedBinding) -> bool:
             return self.node_of(other) == node
 
-        def is_in_zone(other: Binding) -> bool:
+        def is_in_zone(other: ObservedBinding) -> bool:
             return self._zone_of(self.node_of(other)) == zone
 
-        def is_as_seen(other: Binding) -> bool:
+        def is_as_seen(other: ObservedBinding) -> bool:
             return other.number > of.number and self.node_of(other) != ours
 
-        def is_as_seen_elsewhere(other: Binding) -> bool:
+        def is_as_seen_elsewhere(other: ObservedBinding) -> bool:
             return of.had_priority(other) if is_beside(other) else is_as_seen(other)
 
-        ways: list[tuple[int, Callable[[Binding], bool]]] = [
+        ways: list[tuple[int, Callable[[ObservedBinding], bool]]] = [
             (reach, of.came_before),
             (reach, of.was_its_turn),
             (reach, of.had_priority),
@@ -139,7 +141,7 @@ class Neighbours:
             *((far, is_beside) for far in REACHES_LATE if is_late),
             *((far, is_in_zone) for far in REACHES_LATE if is_late),
         ]
-        tried: set[Moved] = {Moved()}
+        tried: set[ReorderedBindings] = {ReorderedBindings()}
         for at in sorted(range(len(ways)), key=lambda at: -self._helped[at]):
             moved = self._moved(of, *ways[at])
             if moved not in tried:
@@ -151,9 +153,11 @@ class Neighbours:
             after = tuple(self._within(of.number - delay, of.number - 1))
             if len(after) <= delay // 2:
                 return
-            yield Moved(after)
+            yield ReorderedBindings(after)
 
-    def otherwise(self, of: Binding, moved: Moved, node: str) -> Moved | None:
+    def otherwise(
+        self, of: ObservedBinding, moved: ReorderedBindings, node: str
+    ) -> ReorderedBindings | None:
         """The same with the bindings to one more node in another order: those seen later decided
         before, by which it may have been full; if they are so already, those seen before decided
         after. None if there are neither.
@@ -163,25 +167,31 @@ class Neighbours:
         later = {other for other in on_it if other.number > of.number}
         earlier = on_it - later
         if not later.issubset(moved.before):
-            return Moved(moved.after, tuple(sorted(later.union(moved.before))))
+            return ReorderedBindings(moved.after, tuple(sorted(later.union(moved.before))))
         if not earlier.issubset(moved.after):
             after = tuple(sorted(earlier.union(moved.after)))
-            return Moved(after, tuple([other for other in moved.before if other not in later]))
+            return ReorderedBindings(
+                after, tuple([other for other in moved.before if other not in later])
+            )
         return None
 
     def helped(self) -> None:
         """The last one tried was the one."""
         self._helped[self._tried] += 1
 
-    def _moved(self, of: Binding, reach: int, is_later: Callable[[Binding], bool]) -> Moved:
+    def _moved(
+        self, of: ObservedBinding, reach: int, is_later: Callable[[ObservedBinding], bool]
+    ) -> ReorderedBindings:
         """As if those of the nearest were decided later of which it holds, and no others."""
         near = self._within(of.number - reach, of.number + reach)
-        return Moved(
+        return ReorderedBindings(
             tuple([other for other in near if other.number < of.number and is_later(other)]),
             tuple([other for other in near if other.number > of.number and not is_later(other)]),
         )
 
-    def far(self, of: Binding, until: Binding | None = None, *, is_late: bool) -> Infos:
+    def far(
+        self, of: ObservedBinding, until: ObservedBinding | None = None, *, is_late: bool
+    ) -> Infos:
         """Whoever was bound so much later that it was decided later in any of the orders; of these
         the ones of which that does not hold for `until`, if given.
         """
@@ -189,7 +199,7 @@ class Neighbours:
         end = self.count if until is None else until.number + reach
         return self._infos(self._within(of.number + reach + 1, end))
 
-    def gone(self, of: Binding, moved: Moved, *, is_late: bool) -> Infos:
+    def gone(self, of: ObservedBinding, moved: ReorderedBindings, *, is_late: bool) -> Infos:
         """Who beside these was not there yet when it was decided, if some were decided otherwise
         than they were seen.
         """
@@ -197,30 +207,30 @@ class Neighbours:
         near = self._within(of.number + 1, of.number + (FAR if is_late else NEAR))
         return self._infos((*moved.after, *(o for o in near if o.number not in before)))
 
-    def _within(self, first: int, last: int) -> list[Binding]:
+    def _within(self, first: int, last: int) -> list[ObservedBinding]:
         """Those of these numbers that are remembered."""
         if not self._last:
             return []
         oldest = self._last[0].number
         return list(islice(self._last, max(first - oldest, 0), max(last - oldest + 1, 0)))
 
-    def _infos(self, bindings: Iterable[Binding]) -> Infos:
+    def _infos(self, bindings: Iterable[ObservedBinding]) -> Infos:
         found = [self._placed.get(other.uid) for other in bindings]
         return tuple([info for info in found if info is not None])
 
-    def only(self, moved: Moved, nodes: Collection[str]) -> Moved:
+    def only(self, moved: ReorderedBindings, nodes: Collection[str]) -> ReorderedBindings:
         """Of these the ones on some nodes."""
-        return Moved(
+        return ReorderedBindings(
             tuple([other for other in moved.after if self.node_of(other) in nodes]),
             tuple([other for other in moved.before if self.node_of(other) in nodes]),
         )
 
-    def node_of(self, other: Binding) -> str:
+    def node_of(self, other: ObservedBinding) -> str:
         """Where it is; "" if it is gone."""
         info = self._placed.get(other.uid)
         return "" if info is None else info.node_name
 
-    def told(self, of: Binding, moved: Moved) -> dict[str, Any]:
+    def told(self, of: ObservedBinding, moved: ReorderedBindings) -> dict[str, Any]:
         """The nearest of them: how many places and seconds away from this binding each was seen."""
         return {
             name: [

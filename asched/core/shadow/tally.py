@@ -10,14 +10,21 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from asched.core.shadow.finding import AGREES, MEANING, UNJUDGED, Finding, Outcome, Verdict
+from asched.core.shadow.finding import (
+    AGREES,
+    MEANING,
+    UNJUDGED,
+    Agreement,
+    OtherVerdict,
+    ShadowFinding,
+)
 
 EXAMPLES_MAX: Final = 20
 
 Key = tuple[str, str, str]
 
 
-class Tally:
+class FindingTally:
     """Counts findings."""
 
     def __init__(self) -> None:
@@ -25,13 +32,13 @@ class Tally:
         self.decisions: Counter[Key] = Counter()
         #: (profile, plugin, outcome) -> how many of those that a plugin made differ
         self.plugins: Counter[Key] = Counter()
-        self._examples: dict[tuple[Verdict, Outcome], deque[Finding]] = {}
+        self._examples: dict[tuple[OtherVerdict, Agreement], deque[ShadowFinding]] = {}
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: ShadowFinding) -> None:
         """Count one."""
         profile, outcome = finding.profile, finding.outcome
         self.decisions[profile, finding.verdict.value, outcome.value] += 1
-        if outcome in (Outcome.SAME, Outcome.TIE, Outcome.MISSED):
+        if outcome in (Agreement.SAME, Agreement.TIE, Agreement.MISSED):
             return
         if finding.plugin:
             self.plugins[profile, finding.plugin, outcome.value] += 1
@@ -54,10 +61,10 @@ class Tally:
 
     def _of_profile(self, profile: str) -> dict[str, Any]:
         told: dict[str, Any] = {}
-        for verdict in Verdict:
+        for verdict in OtherVerdict:
             counts = {
                 outcome: self.decisions[profile, verdict.value, outcome.value]
-                for outcome in Outcome
+                for outcome in Agreement
                 if self.decisions[profile, verdict.value, outcome.value]
             }
             told[verdict.value] = {
@@ -72,7 +79,7 @@ class Tally:
         return told
 
 
-def agreement(counts: Mapping[Outcome, int]) -> float | None:
+def agreement(counts: Mapping[Agreement, int]) -> float | None:
     """The share of what was judged that agrees, from 0 to 1; None if nothing was judged."""
     judged = sum(count for outcome, count in counts.items() if outcome not in UNJUDGED)
     if not judged:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from asched.core.shadow.finding import MEANING, Outcome, Verdict
+from asched.core.shadow.finding import MEANING, Agreement, OtherVerdict
 
 #: Examples shown of each outcome where not all are asked for.
 SHOWN_MAX: Final = 5
@@ -22,7 +22,7 @@ def _lines(told: Mapping[str, Any], shown_max: int) -> Iterator[str]:
     if not told["profiles"]:
         yield "no decision was seen"
     for name, profile in told["profiles"].items():
-        for verdict in Verdict:
+        for verdict in OtherVerdict:
             yield from _verdict(name, verdict, profile[verdict.value])
         for one in profile["plugins"]:
             yield f"  {one['count']:>8}  {one['outcome']} by {one['plugin']}"
@@ -32,7 +32,7 @@ def _lines(told: Mapping[str, Any], shown_max: int) -> Iterator[str]:
         yield f"{waiting} decisions wait for a second look"
 
 
-def _verdict(name: str, verdict: Verdict, found: Mapping[str, Any]) -> Iterator[str]:
+def _verdict(name: str, verdict: OtherVerdict, found: Mapping[str, Any]) -> Iterator[str]:
     outcomes = found["outcomes"]
     if not outcomes:
         return
@@ -40,7 +40,7 @@ def _verdict(name: str, verdict: Verdict, found: Mapping[str, Any]) -> Iterator[
     agrees = "" if share is None else f", {100 * share:.2f} % agree"
     yield f"{name}: {sum(outcomes.values())} {verdict.value}{agrees}"
     for outcome, count in outcomes.items():
-        yield f"  {count:>8}  {outcome:<12}  {MEANING[Outcome(outcome)]}"
+        yield f"  {count:>8}  {outcome:<12}  {MEANING[Agreement(outcome)]}"
 
 
 def _examples(examples: list[Mapping[str, Any]], shown_max: int) -> Iterator[str]:
@@ -48,7 +48,7 @@ def _examples(examples: list[Mapping[str, Any]], shown_max: int) -> Iterator[str
     for one in reversed(examples):  # the last ones say more of how things are
         key = one["verdict"], one["outcome"]
         shown[key] = shown.get(key, 0) + 1
-        if shown[key] > (LAGS_SHOWN if one["outcome"] == Outcome.LAG else shown_max):
+        if shown[key] > (LAGS_SHOWN if one["outcome"] == Agreement.LAG else shown_max):
             continue
         yield _example(one)
 

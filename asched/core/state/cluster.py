@@ -37,8 +37,8 @@ from asched.core.state.pod_groups import PodGroups, by_age
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.refusals import Refusals
 from asched.core.state.supposition import Supposition
-from asched.core.state.topology import Topology
-from asched.core.state.usage import Priorities, Usage
+from asched.core.state.topology import TopologyCounters
+from asched.core.state.usage import NamespaceUsage, Priorities
 from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
 from asched.core.state.weakly import weakly
@@ -46,7 +46,7 @@ from asched.core.state.weakly import weakly
 C = TypeVar("C")
 
 
-class Sight(NamedTuple):
+class ObservedChange(NamedTuple):
     """One object's step from a version to the next; None where it did not or does not exist."""
 
     kind: Kind
@@ -66,7 +66,7 @@ class Cluster(Objects):
         self.budget = Budget()
         self.nodes = NodeTable()
         self.classes = PodClasses(self.budget)
-        self.topology = Topology(self.nodes, self.budget)
+        self.topology = TopologyCounters(self.nodes, self.budget)
         self.occupancy = Occupancy()
         self.refusals = Refusals(self.nodes)
         self.volumes = VolumeIndex(self.nodes, weakly(self.told))
@@ -76,7 +76,7 @@ class Cluster(Objects):
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self.priorities = Priorities()  # how many of those on known nodes have which
-        self.usage = Usage(self.placed, self.holds.pods)
+        self.usage = NamespaceUsage(self.placed, self.holds.pods)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
         #: move with pods that count beyond their row's amounts; settled: not only on trial there
@@ -128,7 +128,7 @@ class Cluster(Objects):
         if is_quiet and self.nodes.cut():
             del self._rows[self.nodes.height :]
 
-    def apply(self, fact: Fact) -> list[Sight]:
+    def apply(self, fact: Fact) -> list[ObservedChange]:
         """Take a watch fact into the columns; returns what changed that a rule may read."""
         match fact:
             case Seen():
@@ -142,7 +142,7 @@ class Cluster(Objects):
                 self.wall_ahead_s = fact.ahead_s
         return []
 
-    def _see(self, kind: Kind, obj: Any) -> list[Sight]:
+    def _see(self, kind: Kind, obj: Any) -> list[ObservedChange]:
         cls = None
         if kind is POD and obj.spec.node_name:
             try:  # nothing is written yet
@@ -159,11 +159,11 @@ class Cluster(Objects):
                 return [self._see_node(obj)]
             if self._put_plain(kind, obj):
                 return []
-            return [Sight(kind, self._put_object(kind, obj), obj)]
+            return [ObservedChange(kind, self._put_object(kind, obj), obj)]
         except Exception as e:
             raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly known", e) from e
 
-    def _lose(self, kind: Kind, obj: Any) -> list[Sight]:
+    def _lose(self, kind: Kind, obj: Any) -> list[ObservedChange]:
         try:
             return self._lose_object(kind, obj)
         except Exception as e:
@@ -174,7 +174,7 @@ class Cluster(Objects):
         self._broken = self._broken or broken(invariant, cause)
         return self._broken
 
-    def _lose_object(self, kind: Kind, obj: Any) -> list[Sight]:
+    def _lose_object(self, kind: Kind, obj: Any) -> list[ObservedChange]:
         if kind is POD:
             known = self.pods_seen.get(obj.key)
             if known is None or known.uid != obj.uid:
@@ -183,9 +183,9 @@ class Cluster(Objects):
         if kind is NODE:
             return self._lose_node(obj)
         old = self._drop_object(kind, obj.metadata.key)
-        return [Sight(kind, old, None)] if old is not None else []
+        return [ObservedChange(kind, old, None)] if old is not None else []
 
-    def relist(self, fact: Listed) -> Iterator[Sight | None]:
+    def relist(self, fact: Listed) -> Iterator[ObservedChange | None]:
         """Take a list in, or a part of one, one object a step, be it one that is known (None).
         Nothing else of its kind may be applied until its end. Waiting pods come last, by their age.
         """
@@ -220,7 +220,7 @@ class Cluster(Objects):
 
     # --- nodes -----------------------------------------------------------------------------------
 
-    def _see_node(self, node: Node) -> Sight:
+    def _see_node(self, node: Node) -> ObservedChange:
         old = self.node_of(node.name)
         self.journal.node_seen(old, node)
         row, is_new = self.nodes.put(node)
@@ -234,9 +234,9 @@ class Cluster(Objects):
             changed = {key for key, _ in old.labels.items() ^ node.labels.items()}
             self.topology.relabel(row, changed)
         self.holds.row_moved(row)
-        return Sight(NODE, old, node)
+        return ObservedChange(NODE, old, node)
 
-    def _lose_node(self, node: Node) -> list[Sight]:
+    def _lose_node(self, node: Node) -> list[ObservedChange]:
         old = self.node_of(node.name)
         row = self.nodes.row_of.get(node.name)
         if old is None or row is None:
@@ -253,11 +253,11 @@ class Cluster(Objects):
         self.nodes.remove(node.name)
         self.refusals.node_goes(node.name)
         self.topology.forget_uncarried(old.labels)
-        return [Sight(NODE, old, None)]
+        return [ObservedChange(NODE, old, None)]
 
     # --- pods ------------------------------------------------------------------------------------
 
-    def _see_pod(self, pod: Pod, cls: PodClass | None) -> list[Sight]:
+    def _see_pod(self, pod: Pod, cls: PodClass | None) -> list[ObservedChange]:
         key, sights = pod.key, []
         old = self.pods_seen.get(key)
         if old is not None and old.metadata.uid != pod.metadata.uid:
@@ -267,11 +267,11 @@ class Cluster(Objects):
         self.pod_groups.see(pod, old)
         if cls is not None:
             sights += self._settle(pod, cls)
-        return [*sights, Sight(POD, old, pod)]
+        return [*sights, ObservedChange(POD, old, pod)]
 
-    def _settle(self, pod: Pod, cls: PodClass) -> list[Sight]:
+    def _settle(self, pod: Pod, cls: PodClass) -> list[ObservedChange]:
         """The API says where the pod is; whatever was assumed gives way, and others hear of it."""
-        info, gives_way = self.placed.get(pod.metadata.uid), list[Sight]()
+        info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
         if info is not None:
             stays = (
                 info.node_name == pod.spec.node_name
@@ -283,7 +283,7 @@ class Cluster(Objects):
                 info.pod, info.assumed = pod, False
                 return []
             if info.assumed:
-                gives_way.append(Sight(POD, info.pod.on(info.node_name), None))
+                gives_way.append(ObservedChange(POD, info.pod.on(info.node_name), None))
             self._unplace(info)
         fresh = PodInfo(pod, cls)
         self._put(fresh, pod.spec.node_name)
@@ -305,14 +305,14 @@ class Cluster(Objects):
                 self.note_counts()
         return True
 
-    def _lose_pod(self, known: Pod, last: Pod) -> Sight:
+    def _lose_pod(self, known: Pod, last: Pod) -> ObservedChange:
         self.classes.gone(self.pods_seen.pop(known.key, known))
         info = self.placed.get(known.uid)
         if info is not None and (not info.assumed or last.spec.node_name):
             self._unplace(info)
         self.pod_groups.lose(known)
         # The last version tells of a placement that the watch may have missed.
-        return Sight(POD, last if last.spec.node_name else known, None)
+        return ObservedChange(POD, last if last.spec.node_name else known, None)
 
     def assume(self, info: PodInfo, node_name: str) -> None:
         """Count a pod on a node before the API knows of it. Raises CannotAssumeError."""

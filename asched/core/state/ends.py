@@ -59,7 +59,7 @@ SAMPLES_MIN: Final = 5
 QUANTILE: Final = 0.9
 
 
-class End(NamedTuple):
+class ExpectedEnd(NamedTuple):
     """Seconds since 1970. `is_hard`: a kubelet or controller sees to it."""
 
     at_s: float
@@ -79,7 +79,7 @@ class Ends:
         self._placed_s: dict[str, float] = {}
         self._samples: OrderedDict[Hashable, deque[float]] = OrderedDict()
 
-    def of(self, info: PodInfo, now_s: float) -> End | None:
+    def of(self, info: PodInfo, now_s: float) -> ExpectedEnd | None:
         """When a pod ends if it runs, or starts now; None if that is not known."""
         if not info.pod.spec.node_name:  # not bound: it may be on a node for an attempt only
             return self._end(info, now_s + START_S)
@@ -103,7 +103,7 @@ class Ends:
         late_s = max(now_s - first_s, 0.0)
         if late_s > (LATE_S if end.is_hard else 0.0):
             return None
-        return End(first_s + OVERDUE_S * ceil(late_s / OVERDUE_S), end.is_hard)
+        return ExpectedEnd(first_s + OVERDUE_S * ceil(late_s / OVERDUE_S), end.is_hard)
 
     def _sweep(self) -> None:
         placed = self._cluster.placed
@@ -111,13 +111,13 @@ class Ends:
             self._placed_s = {uid: at for uid, at in self._placed_s.items() if uid in placed}
             self._first = {key: at for key, at in self._first.items() if key[0] in placed}
 
-    def _end(self, info: PodInfo, from_s: float) -> End | None:
+    def _end(self, info: PodInfo, from_s: float) -> ExpectedEnd | None:
         """By what is written just now, of a pod that starts at that time."""
         hard_s = self._deadline(info.pod, from_s)
         if hard_s is not None:
-            return End(hard_s, is_hard=True)
+            return ExpectedEnd(hard_s, is_hard=True)
         lasts_s = self._expected_s(info) if self.believes_soft else None
-        return None if lasts_s is None else End(from_s + lasts_s, is_hard=False)
+        return None if lasts_s is None else ExpectedEnd(from_s + lasts_s, is_hard=False)
 
     def ended(self, info: PodInfo, now_s: float) -> None:
         """A pod that ran is gone: what it took counts for pods like it."""

@@ -32,7 +32,7 @@ BYTES_MAX: Final = 64 << 20
 STEP_BYTES: Final = 100
 
 
-class Step(NamedTuple):
+class JournalStep(NamedTuple):
     """`before`: the object until then, None if there was none; `node`: where a pod counted."""
 
     kind: Kind
@@ -47,7 +47,7 @@ class Journal:
     __slots__ = ("_bytes", "_specs", "_steps", "_steps_max", "end")
 
     def __init__(self, steps_max: int = STEPS_MAX) -> None:
-        #: parts of a `Step`, bytes that it alone keeps, number of the class whose spec it keeps
+        #: parts of a `JournalStep`, its own bytes, number of the class whose spec it keeps
         self._steps: deque[tuple[Kind, str, Any, str, int, int]] = deque()
         self._steps_max = steps_max
         #: number of a class -> (steps that keep its spec, bytes of that)
@@ -114,9 +114,9 @@ class Journal:
         """Whether everything since a position is kept."""
         return position >= self.end - len(self._steps)
 
-    def since(self, position: int) -> Iterator[Step]:
+    def since(self, position: int) -> Iterator[JournalStep]:
         """The steps since a position, the newest first; those that come meanwhile are not among
         them.
         """
         steps = islice(reversed(self._steps), self.end - position)
-        return starmap(Step, [step[:4] for step in steps])
+        return starmap(JournalStep, [step[:4] for step in steps])

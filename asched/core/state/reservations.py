@@ -40,14 +40,14 @@ POD_OWNER: Final = "pod:"
 CLONE: Final = "/start"
 
 
-class Need(NamedTuple):
+class NodeNeed(NamedTuple):
     """What is promised on one node: `accounted` as in `PodClass`, and so many `pods`."""
 
     accounted: Mapping[str, int]
     pods: int
 
 
-class Order(NamedTuple):
+class StartOrder(NamedTuple):
     """Smaller goes before: priority, then since when it is tried (s of turns), then the number it
     was given when it was first to be promised something.
     """
@@ -67,11 +67,11 @@ class Reservation(msgspec.Struct, eq=False):
 
     owner: str
     scheduler_name: str
-    order: Order
+    order: StartOrder
     start_s: float
     end_s: float
     is_hard: bool
-    needs: Mapping[str, Need]
+    needs: Mapping[str, NodeNeed]
     likes: tuple[PodInfo, ...]
     first_s: float
     there: frozenset[str] = frozenset()

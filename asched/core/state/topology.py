@@ -58,7 +58,7 @@ class CountTrial:
         self.made: list[PodCounter] = []
 
 
-class Topology:
+class TopologyCounters:
     """All counters. `generation` moves when one is made or dropped: what was found is old then."""
 
     def __init__(self, nodes: NodeTable, budget: Budget) -> None:

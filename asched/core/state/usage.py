@@ -27,7 +27,7 @@ class Priorities(Counter[int]):
         return any(one < priority for one in self)
 
 
-class Usage:
+class NamespaceUsage:
     """Amounts as in `PodClass.accounted`, of pods by uid; kept from when somebody first asks."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Usage:
         #: what the namespaces that count use in sum; not to be written to
         self.together: Counter[str] = Counter()
 
-    def kept(self) -> "Usage":
+    def kept(self) -> "NamespaceUsage":
         """Itself, kept from now on."""
         if not self._is_kept:
             self._is_kept = True

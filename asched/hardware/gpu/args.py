@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asched.hardware.args import UpstreamArgs
-from asched.hardware.gpu.shares import WHOLE, Demand
+from asched.hardware.gpu.shares import WHOLE, GpuDemand
 from asched.plugin import qualified_name_faults
 
 FRAGMENTATION_GRADIENT_DESCENT: Final = "FragmentationGradientDescent"
@@ -58,8 +58,8 @@ class ExpectedPod:
         return WHOLE if self.devices else 0
 
     @property
-    def demand(self) -> Demand:
-        return Demand(self.milli_cpu, self._milli, self.devices, tuple(sorted(self.models)))
+    def demand(self) -> GpuDemand:
+        return GpuDemand(self.milli_cpu, self._milli, self.devices, tuple(sorted(self.models)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from asched.hardware.gpu.shares import (
     F64,
     I64,
     WHOLE,
-    Demand,
+    GpuDemand,
+    GpuShares,
     Mask,
     Placements,
-    Shares,
     accepts,
     placements,
 )
@@ -30,11 +30,11 @@ COVERED: Final = 0.95
 MAX_SCORE: Final = 100.0
 
 
-def expected(counts: Sequence[tuple[Demand, int]]) -> list[tuple[Demand, float]]:
+def expected(counts: Sequence[tuple[GpuDemand, int]]) -> list[tuple[GpuDemand, float]]:
     """The shapes to be expected with their frequencies, the most frequent first."""
     ordered = sorted(counts, key=lambda entry: (entry[1], *entry[0][:3], "|".join(entry[0].models)))
     total = float(sum(count for _, count in counts))
-    kept: list[tuple[Demand, int]] = []
+    kept: list[tuple[GpuDemand, int]] = []
     covered = 0.0
     for demand, count in reversed(ordered):
         if covered >= COVERED * total:
@@ -47,7 +47,7 @@ def expected(counts: Sequence[tuple[Demand, int]]) -> list[tuple[Demand, float]]
 class Fragmentation:
     """A workload to be expected, and what it could not use."""
 
-    def __init__(self, workload: Sequence[tuple[Demand, float]]) -> None:
+    def __init__(self, workload: Sequence[tuple[GpuDemand, float]]) -> None:
         """Pods with their frequencies, which sum up to 1."""
         self.workload = tuple(workload)
         demands = [demand for demand, _ in workload]
@@ -60,7 +60,7 @@ class Fragmentation:
         self._models: tuple[str, ...] = ()
         self._access: Mask = np.ones((len(demands), 0), dtype=np.bool_)
 
-    def of(self, shares: Shares) -> F64:
+    def of(self, shares: GpuShares) -> F64:
         """float64[M], thousandths of a device.
 
         Sums run in the order of the workload, kept apart by what is lacking and added at the end:
@@ -98,7 +98,7 @@ class Fragmentation:
             self._models = models
         return self._access
 
-    def gradient(self, shares: Shares, demand: Demand) -> tuple[Placements, F64]:
+    def gradient(self, shares: GpuShares, demand: GpuDemand) -> tuple[Placements, F64]:
         """The ways to place a pod on nodes where it fits, and by how much each lessens what is
         fragmented, float64[X].
         """

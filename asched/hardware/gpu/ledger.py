@@ -16,14 +16,14 @@ import numpy as np
 
 from asched.core.model.requests import CPU
 from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
-from asched.hardware.gpu.shares import I64, WHOLE, Demand, Mask, Shares
+from asched.hardware.gpu.shares import I64, WHOLE, GpuDemand, GpuShares, Mask
 from asched.plugin import Aspect, ByRow, Cluster, NodeView, PerClass, PodClass, Rows
 
 ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LABELS | Aspect.LIVE
 _PER_PERCENT: Final = WHOLE // 100
 
 
-class Ledger(ByRow[None]):
+class GpuLedger(ByRow[None]):
     """The devices of all rows, brought up to date for the rows that changed."""
 
     def __init__(self, cluster: Cluster, args: GpuSharingArgs) -> None:
@@ -33,10 +33,10 @@ class Ledger(ByRow[None]):
         self._left: I64 = np.zeros((0, 1), dtype=np.int64)
         self._devices: I64 = np.zeros(0, dtype=np.int64)
         self._kinds: Mask = np.zeros((0, 2), dtype=np.bool_)
-        self._asked: list[Counter[Demand]] = []
+        self._asked: list[Counter[GpuDemand]] = []
         self.demand = PerClass(partial(_demand_of, args))
         #: What pods on all rows ask for.
-        self.asked: Counter[Demand] = Counter()
+        self.asked: Counter[GpuDemand] = Counter()
 
     def refresh(self) -> None:
         """Read the rows that changed; not in a trial, of which nothing may be kept."""
@@ -58,7 +58,7 @@ class Ledger(ByRow[None]):
             self._read(row)
         return True
 
-    def shares(self, view: NodeView) -> Shares:
+    def shares(self, view: NodeView) -> GpuShares:
         """The rows of a view, as they are now; in a trial, as they would be."""
         model, column = view.label(self._args.model_label)
         here = view.row_numbers()
@@ -73,9 +73,9 @@ class Ledger(ByRow[None]):
             left, devices = self._left[here], self._devices[here]
         cpu = view.allocatable(0) - view.requested(0)
         names = tuple(name or "" for name in column.values.values)
-        return Shares(cpu, left, devices, model, names)
+        return GpuShares(cpu, left, devices, model, names)
 
-    def kinds(self, view: NodeView, demand: Demand) -> tuple[Mask, I64]:
+    def kinds(self, view: NodeView, demand: GpuDemand) -> tuple[Mask, I64]:
         """Whether pods of this kind are on each row, and how many kinds are."""
         held = self._kinds[view.row_numbers()]
         same = held[:, demand.kind] if demand.kind < held.shape[1] else np.zeros(len(held), bool)
@@ -98,12 +98,12 @@ class Ledger(ByRow[None]):
         for demand in using:
             self._kinds[row, min(demand.kind, self._kinds.shape[1] - 1)] = True
 
-    def _using(self, row: int) -> list[Demand]:
+    def _using(self, row: int) -> list[GpuDemand]:
         """Demands on a row for devices."""
         pods = self._cluster.pods_on(row).values()
         return [demand for info in pods if (demand := self.demand(info.cls)).number]
 
-    def _count(self, before: Counter[Demand], now: Counter[Demand]) -> None:
+    def _count(self, before: Counter[GpuDemand], now: Counter[GpuDemand]) -> None:
         """One row holds other pods; what nobody asks for any more is forgotten."""
         self.asked.update(now)
         for demand, count in before.items():
@@ -124,20 +124,20 @@ class Ledger(ByRow[None]):
         return int(min(self._cluster.nodes.columns.read("allocatable")[resource, row], DEVICES_MAX))
 
 
-def _demand_of(args: GpuSharingArgs, cls: PodClass) -> Demand:
+def _demand_of(args: GpuSharingArgs, cls: PodClass) -> GpuDemand:
     """A share of several devices counts as these devices whole."""
     asked = cls.requests
     cpu, number = asked.get(CPU, 0), min(asked.get(args.resource, 0), DEVICES_MAX)
     if not number:
-        return Demand(cpu)
+        return GpuDemand(cpu)
     percent = asked.get(args.share_resource, 0)
     is_share = number == 1 and 0 < percent < WHOLE // _PER_PERCENT
     model = (cls.example.spec.node_selector or {}).get(args.model_label)
     milli = percent * _PER_PERCENT if is_share else WHOLE
-    return Demand(cpu, milli, number, (model,) if model else ())
+    return GpuDemand(cpu, milli, number, (model,) if model else ())
 
 
-def held_by(using: Iterable[Demand], number: int) -> list[int]:
+def held_by(using: Iterable[GpuDemand], number: int) -> list[int]:
     """What is left of a node's devices with these pods on it, as tightly as can be."""
     left = [WHOLE] * number
     for demand in sorted(using, key=lambda one: -one.total):

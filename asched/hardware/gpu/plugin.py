@@ -23,8 +23,8 @@ from asched.hardware.gpu import args as words
 from asched.hardware.gpu import points
 from asched.hardware.gpu.args import GpuSharingArgs
 from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
-from asched.hardware.gpu.ledger import ASPECTS, Ledger
-from asched.hardware.gpu.shares import Demand, Shares, best_of, fits, has_devices, placements
+from asched.hardware.gpu.ledger import ASPECTS, GpuLedger
+from asched.hardware.gpu.shares import GpuDemand, GpuShares, best_of, fits, has_devices, placements
 from asched.hardware.gpu.stock import Stock
 from asched.plugin import (
     I64,
@@ -54,7 +54,7 @@ MAX_SCORE: Final = 100
 
 NO_DEVICE: Final = Reason("node(s) had too little left of each GPU", resolvable=True)
 
-_SIMPLE: Final[dict[str, Callable[[Shares, Demand], I64]]] = {
+_SIMPLE: Final[dict[str, Callable[[GpuShares, GpuDemand], I64]]] = {
     words.DOT_PRODUCT: points.dot_product,
     words.BEST_FIT: points.best_fit,
     words.PACKING: points.packing,
@@ -72,7 +72,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         self._cluster = cluster
         self._args = args
         self._strategy = self._args.strategy
-        self._ledger = Ledger(cluster, self._args)
+        self._ledger = GpuLedger(cluster, self._args)
         self._learns = not self._args.workload and self._strategy in words.EXPECTING
         self._learnt_from = 0
         self._version = 0
@@ -128,7 +128,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
             found[has_room] = self._final(raw[has_room])
         return found
 
-    def _raw(self, shares: Shares, demand: Demand) -> I64:
+    def _raw(self, shares: GpuShares, demand: GpuDemand) -> I64:
         simple = _SIMPLE.get(self._strategy)
         if simple is not None:
             return simple(shares, demand)
@@ -149,7 +149,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
             return points.ranked(raw)
         return raw
 
-    def _expect(self, counts: Sequence[tuple[Demand, int]]) -> None:
+    def _expect(self, counts: Sequence[tuple[GpuDemand, int]]) -> None:
         if self._strategy == words.CUTTING_STOCK:
             self._stock = Stock(counts)
         elif self._strategy == words.FRAGMENTATION_GRADIENT_DESCENT:

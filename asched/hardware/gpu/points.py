@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.hardware.gpu.shares import I64, WHOLE, Demand, Shares
+from asched.hardware.gpu.shares import I64, WHOLE, GpuDemand, GpuShares
 
 #: The largest node, by which amounts are made comparable: milli-CPU, thousandths of a device.
 LARGEST_CPU: Final = 128_000.0
@@ -19,7 +19,7 @@ LARGEST_DEVICES: Final = 8
 MAX_SCORE: Final = 100.0
 
 
-def dot_product(shares: Shares, demand: Demand) -> I64:
+def dot_product(shares: GpuShares, demand: GpuDemand) -> I64:
     """Few points where much is left of what the pod asks much of."""
     largest = float(LARGEST_DEVICES * WHOLE)
     product = (shares.cpu / LARGEST_CPU) * (demand.cpu / LARGEST_CPU)
@@ -28,7 +28,7 @@ def dot_product(shares: Shares, demand: Demand) -> I64:
     return points
 
 
-def best_fit(shares: Shares, demand: Demand) -> I64:
+def best_fit(shares: GpuShares, demand: GpuDemand) -> I64:
     """The less is left with the pod, the better. Before it is spread over 0..100."""
     largest = float(LARGEST_DEVICES * WHOLE)
     rest = (shares.cpu - demand.cpu) / LARGEST_CPU * 0.5
@@ -37,7 +37,7 @@ def best_fit(shares: Shares, demand: Demand) -> I64:
     return points
 
 
-def packing(shares: Shares, demand: Demand) -> I64:
+def packing(shares: GpuShares, demand: GpuDemand) -> I64:
     """Devices in use first, the fuller the better; then free ones of nodes in use; free nodes
     last.
     """
@@ -54,7 +54,7 @@ def packing(shares: Shares, demand: Demand) -> I64:
 
 
 def clustering(
-    shares: Shares, demand: Demand, holds_kind: npt.NDArray[np.bool_], kinds: I64
+    shares: GpuShares, demand: GpuDemand, holds_kind: npt.NDArray[np.bool_], kinds: I64
 ) -> I64:
     """Pods of one kind (fractions, or as many whole devices) together.
 

@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 WHOLE: Final = 1000
 
 
-class Demand(NamedTuple):
+class GpuDemand(NamedTuple):
     """What a pod asks for. `models`: the only ones it may run on, sorted; () for any."""
 
     cpu: int  # milli-CPU
@@ -37,7 +37,7 @@ class Demand(NamedTuple):
         return 0 if self.milli < WHOLE else self.number
 
 
-class Shares(NamedTuple):
+class GpuShares(NamedTuple):
     """M nodes. Devices that a node does not have have nothing left; `models` tells what the ids
     in `model` stand for.
     """
@@ -48,8 +48,8 @@ class Shares(NamedTuple):
     model: I32  # [M]
     models: tuple[str, ...]
 
-    def take(self, rows: I64) -> "Shares":
-        return Shares(
+    def take(self, rows: I64) -> "GpuShares":
+        return GpuShares(
             self.cpu[rows], self.left[rows], self.devices[rows], self.model[rows], self.models
         )
 
@@ -63,16 +63,16 @@ class Placements(NamedTuple):
 
     position: I64
     device: I64
-    after: Shares
+    after: GpuShares
 
 
-def has_devices(shares: Shares, demand: Demand) -> Mask:
+def has_devices(shares: GpuShares, demand: GpuDemand) -> Mask:
     """bool[M]: enough devices have enough left."""
     enough: Mask = (shares.left >= demand.milli).sum(axis=1) >= demand.number
     return enough
 
 
-def fits(shares: Shares, demand: Demand) -> Mask:
+def fits(shares: GpuShares, demand: GpuDemand) -> Mask:
     """bool[M]: CPU, devices and model suffice."""
     enough = shares.cpu >= demand.cpu
     if demand.number:
@@ -81,12 +81,12 @@ def fits(shares: Shares, demand: Demand) -> Mask:
     return enough
 
 
-def accepts(demand: Demand, models: tuple[str, ...]) -> Mask:
+def accepts(demand: GpuDemand, models: tuple[str, ...]) -> Mask:
     """Bool per id of a model."""
     return np.array([not demand.models or name in demand.models for name in models], dtype=np.bool_)
 
 
-def placements(shares: Shares, demand: Demand) -> Placements:
+def placements(shares: GpuShares, demand: GpuDemand) -> Placements:
     """Every different way to place a pod on nodes where it fits: of devices with equally much
     left, the first.
     """

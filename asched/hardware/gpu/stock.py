@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.hardware.gpu.shares import F64, I64, WHOLE, Demand, Mask, Placements, Shares
+from asched.hardware.gpu.shares import F64, I64, WHOLE, GpuDemand, GpuShares, Mask, Placements
 
 GRAIN: Final = 10
 CELLS: Final = WHOLE // GRAIN
@@ -27,7 +27,7 @@ TIGHT: Final = 0.1
 _NOTHING: Final = 1e-9
 
 
-class Worth(NamedTuple):
+class RestValues(NamedTuple):
     """Of rests in steps of GRAIN, float64[CELLS + 1], a whole device being worth 1."""
 
     rest: F64
@@ -46,7 +46,7 @@ class Worth(NamedTuple):
         return self.price(milli) - milli / WHOLE
 
 
-def worth(counts: Iterable[tuple[Demand, float]]) -> Worth:
+def worth(counts: Iterable[tuple[GpuDemand, float]]) -> RestValues:
     """From how often pods ask for each length."""
     asked: dict[int, float] = {CELLS: 1.0}
     for demand, count in counts:
@@ -67,7 +67,7 @@ def worth(counts: Iterable[tuple[Demand, float]]) -> Worth:
         grows = entering > _NOTHING
         ratio = np.where(grows, inverse @ need / np.where(grows, entering, 1.0), np.inf)
         plan[:, int(ratio.argmin())] = pattern
-    return Worth(np.array(values) / values[CELLS])
+    return RestValues(np.array(values) / values[CELLS])
 
 
 def _cells(milli: int) -> int:
@@ -100,7 +100,7 @@ def _best_pattern(lengths: Sequence[int], prices: Sequence[float]) -> tuple[list
 class Stock:
     """A workload to be expected, and what placing a pod costs under it."""
 
-    def __init__(self, counts: Sequence[tuple[Demand, float]]) -> None:
+    def __init__(self, counts: Sequence[tuple[GpuDemand, float]]) -> None:
         """Pods with how often each is asked for."""
         self.worth = worth(counts)
         using = [(demand, count) for demand, count in counts if demand.number]
@@ -109,7 +109,7 @@ class Stock:
         self.cpu_per_milli = sum(demand.cpu * count for demand, count in using) / (devices or 1)
         self.whole_cpu = _quarter([entry for entry in using if entry[0].milli == WHOLE])
 
-    def stranded(self, shares: Shares) -> F64:
+    def stranded(self, shares: GpuShares) -> F64:
         """float64[M] devices that stay idle for want of CPU, if pods come as expected."""
         total = shares.left.sum(axis=1)
         if not self.cpu_per_milli:
@@ -117,7 +117,7 @@ class Stock:
         idle: F64 = np.maximum(0.0, total - shares.cpu / self.cpu_per_milli) / WHOLE
         return idle
 
-    def costs(self, shares: Shares, demand: Demand, ways: Placements) -> F64:
+    def costs(self, shares: GpuShares, demand: GpuDemand, ways: Placements) -> F64:
         """float64[X] devices lost by each way to place a pod; may be negative."""
         cost: F64 = self.stranded(ways.after) - self.stranded(shares)[ways.position]
         if 0 < demand.milli < WHOLE:
@@ -125,7 +125,7 @@ class Stock:
             cost += self.worth.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
         return cost
 
-    def opens(self, shares: Shares, demand: Demand, ways: Placements) -> Mask:
+    def opens(self, shares: GpuShares, demand: GpuDemand, ways: Placements) -> Mask:
         """bool[X]: whether a fraction would open a device that a whole pod could still use."""
         if not 0 < demand.milli < WHOLE:
             return np.zeros(len(ways.position), dtype=np.bool_)
@@ -134,7 +134,7 @@ class Stock:
         return closed
 
 
-def _quarter(counts: Sequence[tuple[Demand, float]]) -> int:
+def _quarter(counts: Sequence[tuple[GpuDemand, float]]) -> int:
     """The CPU that a quarter of the pods gets by with."""
     total = sum(count for _, count in counts)
     seen = 0.0

@@ -26,8 +26,8 @@ from asched.hardware.koordinator.node_load import (
     PROD_LOAD,
     SCORE,
     Aggregated,
+    LoadProfile,
     NodeLoads,
-    Profile,
     Reading,
 )
 from asched.hardware.koordinator.node_metric import NODE_METRIC, duration_s
@@ -178,7 +178,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         self._weights = [args.weights.get(name, 0) for name in self._resources]
         aggregated = args.aggregated or AggregatedArgs()
         usage = aggregated.usage
-        profile = Profile(
+        profile = LoadProfile(
             args.thresholds,
             args.prod_usage_thresholds,
             usage,

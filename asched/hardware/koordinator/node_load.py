@@ -69,7 +69,7 @@ class CustomThresholds(Record, frozen=True, gc=False):
 
 
 @dataclass(frozen=True)
-class Profile:
+class LoadProfile:
     """Thresholds in percent by resource; `aggregated` of the filter's, if it looks at one."""
 
     usage: Mapping[str, int]
@@ -77,7 +77,7 @@ class Profile:
     aggregated: Aggregated | None = None
     aggregated_usage: Mapping[str, int] | None = None
 
-    def of(self, node: Node) -> "Profile":
+    def of(self, node: Node) -> "LoadProfile":
         """As the node's annotation has it."""
         text = (node.metadata.annotations or {}).get(THRESHOLDS)
         told: CustomThresholds | None = decoded(text, CustomThresholds) if text else None
@@ -92,7 +92,7 @@ class Profile:
                 return self
             aggregated = Aggregated(custom.usage_aggregation_type, long_s)
             thresholds = custom.usage_thresholds
-        return Profile(
+        return LoadProfile(
             told.usage_thresholds or self.usage,
             told.prod_usage_thresholds or self.prod,
             aggregated,
@@ -104,7 +104,7 @@ class Reading(NamedTuple):
     """How a plugin wants the loads."""
 
     resources: Sequence[str]
-    profile: Profile
+    profile: LoadProfile
     score: Aggregated | None
     with_system: bool
     expires_s: int

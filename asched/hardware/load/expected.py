@@ -14,7 +14,7 @@ import numpy as np
 
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds
-from asched.hardware.load.usage import F64, Usage
+from asched.hardware.load.usage import F64, NodeUsage
 from asched.plugin import Aspect, ByRow, Cluster, PodClass
 
 #: As upstream's plugins have it, whatever the provider's own interval.
@@ -24,7 +24,9 @@ WINDOW_S: Final = 60.0
 class ExpectedUse(ByRow[None]):
     """`predict(cls)` is what a pod of a class will use; one number."""
 
-    def __init__(self, cluster: Cluster, usage: Usage, predict: Callable[[PodClass], int]) -> None:
+    def __init__(
+        self, cluster: Cluster, usage: NodeUsage, predict: Callable[[PodClass], int]
+    ) -> None:
         super().__init__(cluster.nodes, int(Aspect.PODS | Aspect.LIVE), usage.moved)
         self._cluster = cluster
         self._usage = usage

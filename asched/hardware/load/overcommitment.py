@@ -22,7 +22,7 @@ from asched.hardware.load.amounts import PlacedAmounts
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.hardware.load.packing import rounded
 from asched.hardware.load.provider import READS_METRICS, LoadArgs
-from asched.hardware.load.usage import F64, Usage
+from asched.hardware.load.usage import F64, NodeUsage
 from asched.plugin import I64, Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
 
 RESOURCES: Final = ("cpu", "memory")
@@ -66,7 +66,7 @@ class LowRiskOverCommitment(ScorePlugin):
         self._below = betainc
         self._weights = [args.risk_limit_weights.get(name, 0.5) for name in RESOURCES]
         self._smoothing = math.sqrt(args.smoothing_window_size)
-        self._usage = cluster.singleton(Usage)
+        self._usage = cluster.singleton(NodeUsage)
         self._placed = cluster.singleton(PlacedAmounts)
 
     def registrations(self) -> Sequence[Registration]:

@@ -23,7 +23,7 @@ from asched.core.model.quantity import QuantityError, milli
 from asched.hardware.load.expected import ExpectedUse
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.hardware.load.provider import READS_METRICS, LoadArgs
-from asched.hardware.load.usage import CPU, F64, Usage
+from asched.hardware.load.usage import CPU, F64, NodeUsage
 from asched.plugin import (
     I64,
     Aspect,
@@ -82,7 +82,7 @@ class TargetLoadPacking(ScorePlugin):
         self._args = args
         self._factor = args.multiplier
         self._default = milli(args.default_requests.get("cpu", 0))
-        self._usage = cluster.singleton(Usage)
+        self._usage = cluster.singleton(NodeUsage)
         self._predicted = PerClass(self._predict)
         self._expected = ExpectedUse(cluster, self._usage, self._predicted)
 

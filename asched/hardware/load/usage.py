@@ -28,7 +28,7 @@ CPU: Final = 0  # milli-CPU
 MEMORY: Final = 1  # bytes
 
 
-class Usage(ByRow[None]):
+class NodeUsage(ByRow[None]):
     """One for all plugins and profiles: `cluster.singleton(Usage)`."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -20,7 +20,7 @@ from asched.hardware.load.amounts import Amounts, amounts_of
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.hardware.load.packing import rounded
 from asched.hardware.load.provider import READS_METRICS, LoadArgs
-from asched.hardware.load.usage import F64, Usage
+from asched.hardware.load.usage import F64, NodeUsage
 from asched.plugin import (
     I64,
     Aspect,
@@ -60,7 +60,7 @@ class LoadVariationRiskBalancing(ScorePlugin):
 
     def __init__(self, args: LoadVariationRiskBalancingArgs, cluster: Cluster) -> None:
         self._args = args
-        self._usage = cluster.singleton(Usage)
+        self._usage = cluster.singleton(NodeUsage)
         self._amounts = PerClass(_amounts)
 
     def registrations(self) -> Sequence[Registration]:

@@ -28,7 +28,7 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.requests import is_extended
 from asched.hardware.network.mates import Mates, MatesByGroup
 from asched.hardware.network.sources import HYPER_NODE, KAI_TOPOLOGY, KUEUE_TOPOLOGY
-from asched.hardware.network.tree import NOWHERE, Mask, Shares, Tree
+from asched.hardware.network.tree import NOWHERE, DomainShares, Mask, Tree
 from asched.plugin import (
     COSCHEDULED,
     I64,
@@ -90,7 +90,7 @@ class NetworkTopologyArgs:
             raise ValueError("levels: a label key stands there twice")
 
 
-class Asked(NamedTuple):
+class RequestedLevels(NamedTuple):
     """Names of levels; empty for none."""
 
     required: str = ""
@@ -120,7 +120,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         if kind is not None:
             self.kinds = (kind,)  # type: ignore[misc]
         self._tree = Tree(cluster, kind, args.topology, args.levels)
-        self._shares = Shares(cluster, self._tree)
+        self._shares = DomainShares(cluster, self._tree)
         self._mates = MatesByGroup(cluster, self._tree)
 
     def registrations(self) -> Sequence[Registration]:
@@ -170,7 +170,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         rows = {placed[uid].row for uid in pods if uid in placed}
         return [row for row in sorted(rows) if row >= 0]
 
-    def _asked(self, group: str) -> Asked | Status:
+    def _asked(self, group: str) -> RequestedLevels | Status:
         """What the group's object says, then what its first pod says."""
         if is_coscheduled(group):
             known = self._cluster.get(COSCHEDULING_GROUP, group.removeprefix(COSCHEDULED))
@@ -201,7 +201,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         words = (told.get(KUEUE + "required-topology"), told.get(KAI + "required-placement"))
         wishes = (told.get(KUEUE + "preferred-topology"), told.get(KAI + "preferred-placement"))
         required = constraint or next(filter(None, words), "") or hard
-        return Asked(required, next(filter(None, wishes), "") or near)
+        return RequestedLevels(required, next(filter(None, wishes), "") or near)
 
     def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
         """Unlike any other: the level, and how little is left of what the group needs most."""

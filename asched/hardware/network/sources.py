@@ -56,7 +56,7 @@ class MemberSelector(Record, frozen=True, gc=False):
     label_match: LabelSelector | None = None
 
 
-class Member(Record, frozen=True, gc=False):
+class TopologyMember(Record, frozen=True, gc=False):
     type: str = ""
     selector: MemberSelector = MemberSelector()
 
@@ -64,7 +64,7 @@ class Member(Record, frozen=True, gc=False):
 class HyperNodeSpec(Record, frozen=True, gc=False):
     tier: int = 0
     tier_name: str = ""
-    members: tuple[Member, ...] | None = None
+    members: tuple[TopologyMember, ...] | None = None
 
 
 class HyperNode(Record, frozen=True, gc=False):

@@ -87,7 +87,7 @@ class Tree(ByRow[None]):
             self.domains[level, row] = number
 
 
-class Shares(ByRow[None]):
+class DomainShares(ByRow[None]):
     """How much of each domain's CPU is asked for; `version` moves with its points."""
 
     def __init__(self, cluster: Cluster, tree: Tree) -> None:

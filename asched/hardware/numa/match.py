@@ -74,7 +74,7 @@ class ResourceWeight:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoringStrategy:
+class NumaScoringStrategy:
     type: str = LEAST_ALLOCATED
     resources: tuple[ResourceWeight, ...] = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
@@ -108,7 +108,7 @@ class NodeResourceTopologyMatchArgs(UpstreamArgs):
     `discard_reserved_nodes` wins over it.
     """
 
-    scoring_strategy: ScoringStrategy = field(default_factory=ScoringStrategy)
+    scoring_strategy: NumaScoringStrategy = field(default_factory=NumaScoringStrategy)
     cache_resync_period_seconds: int = 0
     discard_reserved_nodes: bool = False
     cache: CacheArgs = field(default_factory=CacheArgs)

@@ -7,7 +7,14 @@ from typing import ClassVar, Final, NamedTuple
 from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod
 from asched.core.model.quantity import whole
-from asched.hardware.sharing.devices import AMOUNT_MAX, Device, Part, Parts, Role, Wish
+from asched.hardware.sharing.devices import (
+    AMOUNT_MAX,
+    DevicePart,
+    Parts,
+    Role,
+    SharedDevice,
+    SharingRequest,
+)
 
 #: After this a device plugin, or a lock, is taken for dead; as HAMi and Volcano have it.
 GIVEN_UP_S: Final = 300.0
@@ -20,7 +27,7 @@ HAMI_CORE: Final = "hami-core"
 TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
-class Written(NamedTuple):
+class PodRecord(NamedTuple):
     """What a pod is told before it is bound."""
 
     annotations: Mapping[str, str]
@@ -37,19 +44,19 @@ class Convention(ABC):
     writes_labels: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def wish(self, pod: Pod) -> Wish | None:
+    def wish(self, pod: Pod) -> SharingRequest | None:
         """None: it asks for nothing that is shared so."""
 
     @abstractmethod
-    def devices(self, node: Node) -> Sequence[Device]:
+    def devices(self, node: Node) -> Sequence[SharedDevice]:
         """Those that agents tell of on the node."""
 
     @abstractmethod
-    def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:
+    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:
         """What the annotations of a pod on a node say it has got; None if they do not."""
 
     @abstractmethod
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written: ...
+    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord: ...
 
 
 def annotations_of(pod: Pod) -> Mapping[str, str]:
@@ -86,7 +93,9 @@ def number(text: str) -> int | None:
     return found if found <= AMOUNT_MAX else None
 
 
-def told_parts(pod: Pod, node: str, wish: Wish, node_key: str, parts_key: str) -> Parts | None:
+def told_parts(
+    pod: Pod, node: str, wish: SharingRequest, node_key: str, parts_key: str
+) -> Parts | None:
     """What a pod was told of a node and of its devices there, by these two annotations."""
     told = annotations_of(pod)
     if parts_key not in told or told.get(node_key) != node:
@@ -94,7 +103,7 @@ def told_parts(pod: Pod, node: str, wish: Wish, node_key: str, parts_key: str) -
     return decoded(told[parts_key], len(wish.roles))
 
 
-def encoded(container: Sequence[Part], kind: str) -> str:
+def encoded(container: Sequence[DevicePart], kind: str) -> str:
     """`ID,KIND,MEMORY,CORES:` for each part, as HAMi and Volcano write it."""
     return "".join(f"{part.device},{kind},{part.memory},{part.cores}:" for part in container)
 
@@ -112,6 +121,6 @@ def decoded(text: str, places: int) -> Parts | None:
             amounts = [number(field) for field in fields[2:4]]
             if len(amounts) < 2 or amounts[0] is None or amounts[1] is None:
                 return None
-            parts.append(Part(fields[0], amounts[0], amounts[1]))
+            parts.append(DevicePart(fields[0], amounts[0], amounts[1]))
         found.append(tuple(parts))
     return tuple(found) + ((),) * (places - len(found))

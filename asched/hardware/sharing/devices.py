@@ -30,7 +30,7 @@ BINPACK, SPREAD = "binpack", "spread"
 POLICIES: Final = (BINPACK, SPREAD)
 
 
-class Device(NamedTuple):
+class SharedDevice(NamedTuple):
     """`memory` in the unit that pods ask in; `cores` in percent, 0: nobody counts them."""
 
     id: str
@@ -49,7 +49,7 @@ class Role(Enum):
     INIT = "init"
 
 
-class Request(NamedTuple):
+class DeviceShareRequest(NamedTuple):
     """Of one container, of each of `number` devices: `memory`, or `percent` of the memory if that
     is 0; `cores` in percent.
     """
@@ -63,7 +63,7 @@ class Request(NamedTuple):
         return self.memory or total * self.percent // 100
 
 
-class Rules(NamedTuple):
+class DeviceRules(NamedTuple):
     """Which devices will do. Models are told by a part of their name, in any case; empty is any."""
 
     models: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Rules(NamedTuple):
             return False
         return not any(one.upper() in upper for one in self.other_models)
 
-    def allow(self, device: Device) -> bool:
+    def allow(self, device: SharedDevice) -> bool:
         return (
             self.allow_model(device.model)
             and (not self.modes or device.mode in self.modes)
@@ -89,20 +89,20 @@ class Rules(NamedTuple):
         )
 
 
-class Wish(NamedTuple):
+class SharingRequest(NamedTuple):
     """What a pod asks for: for each place in its annotation the role of the container, and its
     request, if it has any. `problem`: why it can be had nowhere.
     """
 
     roles: tuple[Role, ...]
-    requests: tuple[Request | None, ...]
-    rules: Rules = Rules()
+    requests: tuple[DeviceShareRequest | None, ...]
+    rules: DeviceRules = DeviceRules()
     policy: str = ""  # of the devices of a node; "": the profile's
     node_policy: str = ""
     problem: str = ""
 
     @property
-    def asked(self) -> list[Request]:
+    def asked(self) -> list[DeviceShareRequest]:
         return [request for request in self.requests if request is not None]
 
     @classmethod
@@ -117,7 +117,7 @@ class Wish(NamedTuple):
         return len(self.asked) == 1 and not (self.rules.ids or self.rules.is_in_one_zone)
 
 
-class Part(NamedTuple):
+class DevicePart(NamedTuple):
     """What one container has of one device."""
 
     device: str
@@ -126,36 +126,36 @@ class Part(NamedTuple):
 
 
 #: For each place in a pod's annotation, its parts.
-Parts = tuple[tuple[Part, ...], ...]
+Parts = tuple[tuple[DevicePart, ...], ...]
 
 
-class Held(NamedTuple):
+class HeldShare(NamedTuple):
     """What a pod has of one device."""
 
     slots: int = 0
     memory: int = 0
     cores: int = 0
 
-    def with_more(self, slots: int, memory: int, cores: int) -> "Held":
-        return Held(self.slots + slots, self.memory + memory, self.cores + cores)
+    def with_more(self, slots: int, memory: int, cores: int) -> "HeldShare":
+        return HeldShare(self.slots + slots, self.memory + memory, self.cores + cores)
 
 
-def held_by(roles: Sequence[Role], parts: Parts) -> dict[str, Held]:
+def held_by(roles: Sequence[Role], parts: Parts) -> dict[str, HeldShare]:
     """By device, what a pod takes."""
-    sums: dict[Role, dict[str, Held]] = {role: {} for role in Role}
+    sums: dict[Role, dict[str, HeldShare]] = {role: {} for role in Role}
     for at, container in enumerate(parts):
         role = roles[at] if at < len(roles) else Role.CONTAINER
         found = sums[role]
         for part in container:
-            before = found.get(part.device, Held())
+            before = found.get(part.device, HeldShare())
             if role is Role.INIT:
                 memory, cores = max(before.memory, part.memory), max(before.cores, part.cores)
-                found[part.device] = Held(1, memory, cores)
+                found[part.device] = HeldShare(1, memory, cores)
             else:
                 found[part.device] = before.with_more(1, part.memory, part.cores)
     total = {}
     for device in {device for found in sums.values() for device in found}:
-        beside, one, first = (sums[role].get(device, Held()) for role in _ORDER)
+        beside, one, first = (sums[role].get(device, HeldShare()) for role in _ORDER)
         more = (max(pair) for pair in zip(one, first, strict=True))
         total[device] = beside.with_more(*more)
     return total
@@ -164,12 +164,12 @@ def held_by(roles: Sequence[Role], parts: Parts) -> dict[str, Held]:
 _ORDER: Final = (Role.SIDECAR, Role.CONTAINER, Role.INIT)
 
 
-class Room:
+class FreeDevices:
     """What is left of a node's devices: lists by device. Nothing is ever below zero."""
 
     __slots__ = ("cores", "devices", "memory", "place", "slots")
 
-    def __init__(self, devices: Sequence[Device], like: "Room | None" = None) -> None:
+    def __init__(self, devices: Sequence[SharedDevice], like: "FreeDevices | None" = None) -> None:
         """`like` another room with these devices."""
         self.devices = devices
         self.place: dict[str, int] = (
@@ -185,10 +185,10 @@ class Room:
             [device.cores for device in devices] if like is None else like.cores[:]
         )
 
-    def copy(self) -> "Room":
-        return Room(self.devices, self)
+    def copy(self) -> "FreeDevices":
+        return FreeDevices(self.devices, self)
 
-    def take(self, held: Mapping[str, Held]) -> None:
+    def take(self, held: Mapping[str, HeldShare]) -> None:
         """What is not there cannot be taken; devices that went are passed over."""
         for device, (slots, memory, cores) in held.items():
             at = self.place.get(device)
@@ -197,7 +197,7 @@ class Room:
                 self.memory[at] = max(self.memory[at] - memory, 0)
                 self.cores[at] = max(self.cores[at] - cores, 0)
 
-    def confirmed(self, wish: Wish, told: Parts) -> Parts | None:
+    def confirmed(self, wish: SharingRequest, told: Parts) -> Parts | None:
         """The devices that a pod says it has got, with the amounts that it asks for: its owner
         writes annotations at any time, while what it asks for was admitted. None if these are not
         as many of the node's devices as it asks for.
@@ -215,24 +215,24 @@ class Room:
             )
         return tuple(found)
 
-    def take_anywhere(self, wish: Wish) -> None:
+    def take_anywhere(self, wish: SharingRequest) -> None:
         """Of a pod that has got devices, nobody knows which: off every one of them."""
         for device in self.devices:
             parts = tuple(
-                (Part(device.id, request.memory_of(device.memory), request.cores),)
+                (DevicePart(device.id, request.memory_of(device.memory), request.cores),)
                 if request is not None
                 else ()
                 for request in wish.requests
             )
             self.take(held_by(wish.roles, parts))
 
-    def choose(self, wish: Wish, policy: str) -> Parts | None:
+    def choose(self, wish: SharingRequest, policy: str) -> Parts | None:
         """The devices that a pod gets here; None if there are not enough.
 
         Containers choose one after the other, sidecars first. Among devices that will do `binpack`
         takes those with least memory left, `spread` those with most; of equals the first.
         """
-        chosen: list[tuple[Part, ...]] = [()] * len(wish.requests)
+        chosen: list[tuple[DevicePart, ...]] = [()] * len(wish.requests)
         beside = self.copy()
         if not beside.fill(wish, policy, Role.SIDECAR, chosen):
             return None
@@ -245,10 +245,10 @@ class Room:
 
     def fill(
         self,
-        wish: Wish,
+        wish: SharingRequest,
         policy: str,
         role: Role,
-        chosen: list[tuple[Part, ...]],
+        chosen: list[tuple[DevicePart, ...]],
         places: Iterable[int] | None = None,
     ) -> bool:
         """Choose for all containers of a role, or those at some places, together."""
@@ -261,14 +261,16 @@ class Room:
                 return False
             chosen[at] = tuple(self._part(place, request) for place in found)
             for part in chosen[at]:
-                self.take({part.device: Held(1, part.memory, part.cores)})
+                self.take({part.device: HeldShare(1, part.memory, part.cores)})
         return True
 
-    def _part(self, at: int, request: Request) -> Part:
+    def _part(self, at: int, request: DeviceShareRequest) -> DevicePart:
         device = self.devices[at]
-        return Part(device.id, request.memory_of(device.memory), request.cores)
+        return DevicePart(device.id, request.memory_of(device.memory), request.cores)
 
-    def _devices_for(self, request: Request, rules: Rules, policy: str) -> list[int] | None:
+    def _devices_for(
+        self, request: DeviceShareRequest, rules: DeviceRules, policy: str
+    ) -> list[int] | None:
         fitting = [at for at in range(len(self.devices)) if self._fits(at, request, rules)]
         sign = 1 if policy == BINPACK else -1
         fitting.sort(key=lambda at: (sign * self.memory[at], at))
@@ -280,7 +282,7 @@ class Room:
                 return inside[: request.number]
         return None
 
-    def _fits(self, at: int, request: Request, rules: Rules) -> bool:
+    def _fits(self, at: int, request: DeviceShareRequest, rules: DeviceRules) -> bool:
         """Whoever asks for all cores wants to be alone; where all cores are taken, not even those
         are let in that ask for none.
         """

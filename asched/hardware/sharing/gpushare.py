@@ -22,7 +22,7 @@ from asched.core.model.quantity import whole
 from asched.core.model.timestamp import NS_PER_SECOND
 from asched.hardware.sharing.convention import (
     Convention,
-    Written,
+    PodRecord,
     amount,
     annotations_of,
     number,
@@ -30,12 +30,12 @@ from asched.hardware.sharing.convention import (
 from asched.hardware.sharing.devices import (
     AMOUNT_MAX,
     DEVICES_MAX,
-    Device,
-    Part,
+    DevicePart,
+    DeviceShareRequest,
     Parts,
-    Request,
     Role,
-    Wish,
+    SharedDevice,
+    SharingRequest,
 )
 
 _PREFIX: Final = "ALIYUN_COM_GPU_MEM_"
@@ -60,32 +60,32 @@ class GpuShareConvention(Convention):
         self._args = args
         self._told_ns = 0
 
-    def wish(self, pod: Pod) -> Wish | None:
+    def wish(self, pod: Pod) -> SharingRequest | None:
         memory = sum(amount(one, self._args.resource_name) for one in pod.spec.containers or ())
         if not memory:
             return None
-        return Wish((Role.CONTAINER,), (Request(1, min(memory, AMOUNT_MAX)),))
+        return SharingRequest((Role.CONTAINER,), (DeviceShareRequest(1, min(memory, AMOUNT_MAX)),))
 
-    def devices(self, node: Node) -> Sequence[Device]:
+    def devices(self, node: Node) -> Sequence[SharedDevice]:
         offered = node.status.allocatable or {}
         count = min(whole(offered.get(self._args.count_name, 0)), DEVICES_MAX)
         if count <= 0:
             return ()
         size = max(whole(offered.get(self._args.resource_name, 0)), 0) // count
-        return tuple(Device(str(at), slots=AMOUNT_MAX, memory=size) for at in range(count))
+        return tuple(SharedDevice(str(at), slots=AMOUNT_MAX, memory=size) for at in range(count))
 
-    def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:  # noqa: ARG002
+    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:  # noqa: ARG002
         told = annotations_of(pod)
         index, memory = number(told.get(INDEX, "")), number(told.get(POD, ""))
         if index is None or memory is None:
             return None
-        return ((Part(str(index), memory, 0),),)
+        return ((DevicePart(str(index), memory, 0),),)
 
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written:  # noqa: ARG002
+    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
         part = parts[0][0]
         self._told_ns = max(int(now_s * NS_PER_SECOND), self._told_ns + 1)
         size = next(one.memory for one in self.devices(node) if one.id == part.device)
-        return Written(
+        return PodRecord(
             {
                 INDEX: part.device,
                 POD: str(part.memory),

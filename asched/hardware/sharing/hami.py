@@ -31,7 +31,7 @@ from asched.hardware.sharing.convention import (
     TRUE,
     USE_MODEL,
     Convention,
-    Written,
+    PodRecord,
     amount,
     annotations_of,
     containers_of,
@@ -47,11 +47,11 @@ from asched.hardware.sharing.devices import (
     POLICIES,
     SPREAD,
     WHOLE,
-    Device,
+    DeviceRules,
+    DeviceShareRequest,
     Parts,
-    Request,
-    Rules,
-    Wish,
+    SharedDevice,
+    SharingRequest,
 )
 
 LOCK: Final = "hami.io/mutex.lock"
@@ -126,16 +126,16 @@ class Hami(Convention):
     def __init__(self, args: HamiVGPUArgs) -> None:
         self._args = args
 
-    def wish(self, pod: Pod) -> Wish | None:
+    def wish(self, pod: Pod) -> SharingRequest | None:
         told = annotations_of(pod)
         each = [(role, self._request(container)) for role, container in containers_of(pod)]
         if not any(request for _, request in each):
             return None
         if len(each) > CONTAINERS_MAX:
-            return Wish.of_too_many(len(each))
+            return SharingRequest.of_too_many(len(each))
         roles, requests = (tuple(column) for column in zip(*each, strict=True))
         policies = listed(told, POLICY)
-        rules = Rules(
+        rules = DeviceRules(
             listed(told, USE_MODEL),
             listed(told, NO_MODEL),
             listed(told, USE_ID),
@@ -145,9 +145,11 @@ class Hami(Convention):
             told.get(ONE_ZONE, "") in TRUE,
         )
         policy = next((one for one in policies if one in POLICIES), "")
-        return Wish(roles, requests, rules, policy, told.get(NODE_POLICY, ""), _problem(told))
+        return SharingRequest(
+            roles, requests, rules, policy, told.get(NODE_POLICY, ""), _problem(told)
+        )
 
-    def _request(self, container: Container) -> Request | None:
+    def _request(self, container: Container) -> DeviceShareRequest | None:
         args = self._args
         devices = amount(container, args.resource_count_name)
         if not devices:
@@ -157,13 +159,13 @@ class Hami(Convention):
         if not memory and not percent:
             memory, percent = args.default_memory, 0 if args.default_memory else WHOLE
         cores = min(amount(container, args.resource_core_name) or args.default_cores, WHOLE)
-        return Request(devices, memory, 0 if memory else percent, cores)
+        return DeviceShareRequest(devices, memory, 0 if memory else percent, cores)
 
-    def devices(self, node: Node) -> Sequence[Device]:
+    def devices(self, node: Node) -> Sequence[SharedDevice]:
         told = node.metadata.annotations or {}
         text, cordoned = told.get(REGISTER, ""), listed(told, CORDON)
         return tuple(
-            Device(
+            SharedDevice(
                 one.id,
                 one.type,
                 max(one.count, 0),
@@ -176,10 +178,10 @@ class Hami(Convention):
             for one in registered(text)[:DEVICES_MAX]
         )
 
-    def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:
+    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:
         return told_parts(pod, node, wish, NODE, ALLOCATED)
 
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written:  # noqa: ARG002
+    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
         devices = "".join(f"{encoded(container, KIND)};" for container in parts)
         at = str(int(now_s))
         annotations = {
@@ -190,7 +192,7 @@ class Hami(Convention):
             BIND_TIME: at,
             PHASE: "allocating",
         }
-        return Written(annotations, {NODE: node.name})
+        return PodRecord(annotations, {NODE: node.name})
 
 
 def _problem(told: Mapping[str, str]) -> str:

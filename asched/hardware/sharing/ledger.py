@@ -21,11 +21,11 @@ from asched.hardware.sharing.convention import Convention
 from asched.hardware.sharing.devices import (
     DEVICES_MAX,
     WHOLE,
+    DeviceRules,
+    DeviceShareRequest,
+    FreeDevices,
     Parts,
-    Request,
-    Room,
-    Rules,
-    Wish,
+    SharingRequest,
     held_by,
 )
 from asched.plugin import Aspect, ByRow, Cluster, NodeView, PerClass, PodInfo
@@ -34,14 +34,14 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
-_EMPTY: Final = Room(())
+_EMPTY: Final = FreeDevices(())
 #: Pods that have ended since their row was read last leave their entries.
 SWEEP_FROM: Final = 64
 #: Places on the first axis of the columns.
 SLOTS, USED, MEMORY, TOTAL, CORES, CORES_TOTAL, MODEL = range(7)
 
 
-class Ledger(ByRow[None]):
+class SharingLedger(ByRow[None]):
     """Rooms by row, and the same as columns."""
 
     def __init__(self, cluster: Cluster, convention: Convention, policy: str) -> None:
@@ -49,12 +49,14 @@ class Ledger(ByRow[None]):
         self._cluster = cluster
         self._convention = convention
         self._policy = policy
-        self._rooms: list[Room] = []
+        self._rooms: list[FreeDevices] = []
         self._columns: I64 = np.zeros((7, 0, 1), dtype=np.int64)
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
         self._reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
         self._sweep_at = SWEEP_FROM
-        self.wish: PerClass[Wish | None] = PerClass(lambda cls: convention.wish(cls.example))
+        self.wish: PerClass[SharingRequest | None] = PerClass(
+            lambda cls: convention.wish(cls.example)
+        )
 
     # --- from the plugin -------------------------------------------------------------------------
 
@@ -77,7 +79,7 @@ class Ledger(ByRow[None]):
         if not self._cluster.topology.on_trial:
             self.update(None)
 
-    def room(self, row: int, without: str = "") -> Room:
+    def room(self, row: int, without: str = "") -> FreeDevices:
         """What is left on a row; `without` a pod that is there."""
         if without or self._cluster.topology.on_trial:
             return self._room(row, self._cluster.pods_on(row), without)
@@ -89,7 +91,7 @@ class Ledger(ByRow[None]):
         found: Mask = self._of(view)[TOTAL].any(axis=1)
         return found
 
-    def fitting(self, view: NodeView, request: Request, rules: Rules) -> I64:
+    def fitting(self, view: NodeView, request: DeviceShareRequest, rules: DeviceRules) -> I64:
         """int64[M]: how many devices of each row have room for one of a request's."""
         columns = self._of(view)
         allowed = np.zeros(len(self._models) + 1, dtype=np.bool_)
@@ -149,12 +151,12 @@ class Ledger(ByRow[None]):
             self._columns = np.pad(self._columns, ((0, 0), (0, 0), (0, more)))
         self._write(self._columns, row, room)
 
-    def _room(self, row: int, here: Mapping[str, PodInfo], without: str = "") -> Room:
+    def _room(self, row: int, here: Mapping[str, PodInfo], without: str = "") -> FreeDevices:
         node = self._cluster.nodes.node_at[row]
         devices = self._convention.devices(node) if node is not None else ()
         if node is None or not devices:
             return _EMPTY
-        room, ours = Room(devices), list[Wish]()
+        room, ours = FreeDevices(devices), list[SharingRequest]()
         for uid, info in here.items():
             wish = self.wish(info.cls) if uid != without else None
             if wish is None:
@@ -179,7 +181,7 @@ class Ledger(ByRow[None]):
                 room.take_anywhere(wish)
         return room
 
-    def _write(self, columns: I64, at: int, room: Room) -> None:
+    def _write(self, columns: I64, at: int, room: FreeDevices) -> None:
         columns[:, at] = 0
         for place, device in enumerate(room.devices):
             key = (device.model, device.mode)

@@ -20,11 +20,11 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.hardware.sharing import hami, volcano
 from asched.hardware.sharing.convention import Convention
-from asched.hardware.sharing.devices import BINPACK, Parts, Wish
+from asched.hardware.sharing.devices import BINPACK, Parts, SharingRequest
 from asched.hardware.sharing.gpushare import GpuShareArgs, GpuShareConvention
 from asched.hardware.sharing.hami import Hami, HamiVGPUArgs
-from asched.hardware.sharing.ledger import ASPECTS, Ledger
-from asched.hardware.sharing.turns import Locks, NoTurns, Phases, Turns
+from asched.hardware.sharing.ledger import ASPECTS, SharingLedger
+from asched.hardware.sharing.turns import Locks, NoTurns, Phases, ServingTurns
 from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
 from asched.plugin import (
     I64,
@@ -79,13 +79,18 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
     rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = (PATCHES_PODS,)
 
     def __init__(
-        self, cluster: Cluster, convention: Convention, turns: Turns, policy: str, node_policy: str
+        self,
+        cluster: Cluster,
+        convention: Convention,
+        turns: ServingTurns,
+        policy: str,
+        node_policy: str,
     ) -> None:
         self._cluster = cluster
         self._convention = convention
         self._turns = turns
         self._policy, self._node_policy = policy, node_policy
-        self._ledger = Ledger(cluster, convention, policy)
+        self._ledger = SharingLedger(cluster, convention, policy)
         self._begun: dict[str, bool] = {}  # uid -> whether anything of it may be outside
         cluster.classes.tell_apart_by(convention.reads)
         cluster.classes.amounts_are_told_by(convention.writes)
@@ -105,7 +110,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         is_told = self._parts(old, wish) is None and self._parts(new, wish) is not None
         return Hint.QUEUE if new is None or is_told else Hint.SKIP
 
-    def _parts(self, pod: Pod | None, wish: Wish) -> Parts | None:
+    def _parts(self, pod: Pod | None, wish: SharingRequest) -> Parts | None:
         return self._convention.parts(pod, pod.spec.node_name, wish) if pod is not None else None
 
     def _node_told(self, _pod: Pod, old: Any, new: Any) -> Hint:
@@ -143,7 +148,7 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         found[has_room] = 0
         return found
 
-    def _choose(self, row: int, wish: Wish, without: str = "") -> Any:
+    def _choose(self, row: int, wish: SharingRequest, without: str = "") -> Any:
         return self._ledger.room(row, without).choose(wish, self._policy)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002

@@ -26,7 +26,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
 from asched.hardware.sharing.convention import GIVEN_UP_S, annotations_of, number
-from asched.hardware.sharing.devices import Wish
+from asched.hardware.sharing.devices import SharingRequest
 from asched.plugin import (
     SUCCESS,
     Cluster,
@@ -53,7 +53,7 @@ SERVED: Final = -inf
 LINE: Final = "lines"
 
 
-class Turns(ABC):
+class ServingTurns(ABC):
     """`take` lets a pod through when nobody else is being served on the node."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -120,7 +120,7 @@ class Turns(ABC):
         return SUCCESS
 
 
-class Locks(Turns):
+class Locks(ServingTurns):
     """One annotation of the node for all device plugins of a kind."""
 
     def __init__(self, cluster: Cluster, annotation: str) -> None:
@@ -190,7 +190,7 @@ class Locks(Turns):
         return Patch(kind=NODE, namespace="", name=node, body={"metadata": metadata})
 
 
-class Phases(Turns):
+class Phases(ServingTurns):
     """Each pod tells of itself whether it has been served."""
 
     def __init__(
@@ -198,7 +198,7 @@ class Phases(Turns):
         cluster: Cluster,
         keys: tuple[str, str, str],
         allocating: str,
-        wish: Callable[[Pod], Wish | None],
+        wish: Callable[[Pod], SharingRequest | None],
     ) -> None:
         """`keys`: the annotations for phase and beginning on pods, and of the lock on nodes;
         `wish`: what of these devices a pod asks for.
@@ -259,7 +259,7 @@ class Phases(Turns):
         return SUCCESS
 
 
-class NoTurns(Turns):
+class NoTurns(ServingTurns):
     """Any number of pods at a time."""
 
     def take(self, pod: Pod, node: str) -> Late:  # noqa: ARG002

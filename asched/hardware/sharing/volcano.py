@@ -29,7 +29,7 @@ from asched.hardware.sharing.convention import (
     TRUE,
     USE_MODEL,
     Convention,
-    Written,
+    PodRecord,
     amount,
     annotations_of,
     encoded,
@@ -43,12 +43,12 @@ from asched.hardware.sharing.devices import (
     DEVICES_MAX,
     POLICIES,
     WHOLE,
-    Device,
+    DeviceRules,
+    DeviceShareRequest,
     Parts,
-    Request,
     Role,
-    Rules,
-    Wish,
+    SharedDevice,
+    SharingRequest,
 )
 
 LOCK: Final = "hamivgpu"
@@ -92,22 +92,22 @@ class Volcano(Convention):
         self._args = args
         self._told_s: dict[str, int] = {}  # node -> the last time that a pod there was told
 
-    def wish(self, pod: Pod) -> Wish | None:
+    def wish(self, pod: Pod) -> SharingRequest | None:
         told = annotations_of(pod)
         requests = tuple(self._request(one) for one in pod.spec.containers or ())
         if not any(requests):
             return None
         if len(requests) > CONTAINERS_MAX:
-            return Wish.of_too_many(len(requests))
+            return SharingRequest.of_too_many(len(requests))
         modes = frozenset({told[MODE]}) if told.get(MODE) else frozenset({HAMI_CORE})
         models = listed(told, USE_MODEL)
         others = () if models else listed(told, NO_MODEL)
-        rules = Rules(models, others, listed(told, USE_ID), listed(told, NO_ID), modes)
+        rules = DeviceRules(models, others, listed(told, USE_ID), listed(told, NO_ID), modes)
         several = sum(request is not None for request in requests) > 1
         roles = (Role.CONTAINER,) * len(requests)
-        return Wish(roles, requests, rules, problem=_problem(told, is_several=several))
+        return SharingRequest(roles, requests, rules, problem=_problem(told, is_several=several))
 
-    def _request(self, container: Container) -> Request | None:
+    def _request(self, container: Container) -> DeviceShareRequest | None:
         args = self._args
         devices = amount(container, args.resource_count_name)
         memory = amount(container, args.resource_memory_name)
@@ -117,11 +117,11 @@ class Volcano(Convention):
         percent = min(amount(container, args.resource_memory_percentage_name), WHOLE)
         if percent or not memory:
             memory, percent = 0, percent or WHOLE
-        return Request(
+        return DeviceShareRequest(
             devices, memory, percent, min(amount(container, args.resource_core_name), WHOLE)
         )
 
-    def devices(self, node: Node) -> Sequence[Device]:
+    def devices(self, node: Node) -> Sequence[SharedDevice]:
         found = []
         for word in (node.metadata.annotations or {}).get(REGISTER, "").split(":")[:DEVICES_MAX]:
             fields = word.split(",")
@@ -130,20 +130,20 @@ class Volcano(Convention):
                 continue
             slots, memory = amounts[0], amounts[1]
             healthy, mode = fields[4] in TRUE, fields[5] or HAMI_CORE
-            found.append(Device(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy))
+            found.append(SharedDevice(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy))
         return tuple(found)
 
-    def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:
+    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:
         return told_parts(pod, node, wish, NODE, ALLOCATED)
 
-    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written:  # noqa: ARG002
+    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
         devices = ";".join(encoded(container, KIND) for container in parts)
         # Of pods told in one second the plugin would not know which was first.
         at = max(int(now_s), self._told_s.get(node.name, 0) + 1)
         if len(self._told_s) > TOLD_MAX:
             self._told_s = {name: s for name, s in self._told_s.items() if s >= int(now_s)}
         self._told_s[node.name] = at
-        return Written(
+        return PodRecord(
             {
                 TO_ALLOCATE: devices,
                 ALLOCATED: devices,

@@ -31,7 +31,7 @@ from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
 from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration import extender_tls
-from asched.host.configuration.source import Source, item, name_of, read
+from asched.host.configuration.source import ConfigSource, item, name_of, read
 from asched.kube.files import file_start
 
 #: etcd refuses larger objects, so no ConfigMap can hold more (1.5 MiB is its default limit).
@@ -89,7 +89,7 @@ class LoadedConfig(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     #: What an old form became, line by line; None for a v1 file.
     translation: Translation | None = None
-    source: Source = msgspec.field(default_factory=lambda: Source(""))
+    source: ConfigSource = msgspec.field(default_factory=lambda: ConfigSource(""))
 
 
 def read_text(path: FilePath | str) -> str:
@@ -173,7 +173,7 @@ def load_config(
 
 def _with_policy(
     name: str,
-    source: Source,
+    source: ConfigSource,
     document: Any,
     policy: str,
     policy_name: str,
@@ -203,7 +203,7 @@ def _with_policy(
 def _loaded(
     constructed: Constructed,
     translation: Translation | None,
-    source: Source,
+    source: ConfigSource,
     name: str,
     translated: str,
 ) -> LoadedConfig:
@@ -226,7 +226,7 @@ def election_warnings(constructed: Constructed) -> list[Problem]:
 
 
 def located(
-    name: str, source: Source, problems: Sequence[Problem], document: Any = None
+    name: str, source: ConfigSource, problems: Sequence[Problem], document: Any = None
 ) -> list[Located]:
     """The problems with their places in the file. `document` is what the file was translated to,
     if the problems are of that.

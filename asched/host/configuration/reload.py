@@ -80,7 +80,7 @@ REFUSALS: Final[tuple[type[Exception], ...]] = (
 Version = tuple[int, int, int]
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class DesiredSetup(msgspec.Struct, frozen=True):
     """What files and flags say. `qps` <= 0 is no limit: kube-scheduler's default is none here."""
 
     configuration: SchedulerConfiguration
@@ -97,7 +97,7 @@ class Wanted(msgspec.Struct, frozen=True):
             known=self.plugins.known,
         )
 
-    def is_like(self, other: "Wanted") -> bool:
+    def is_like(self, other: "DesiredSetup") -> bool:
         """Whether nothing would change."""
         return (
             text.effective(self.configuration) == text.effective(other.configuration)
@@ -118,9 +118,9 @@ class Reloader:
         consultants: Consultants,
         metrics: OwnMetrics,
         *,
-        current: Wanted,
-        load: Callable[[], Awaitable[Wanted]],
-        build: Callable[[Wanted, ExtenderChain | None], Awaitable[dict[str, Runner]]],
+        current: DesiredSetup,
+        load: Callable[[], Awaitable[DesiredSetup]],
+        build: Callable[[DesiredSetup, ExtenderChain | None], Awaitable[dict[str, Runner]]],
         files: Callable[[], Iterable[str]],
     ) -> None:
         self._scheduler = scheduler
@@ -165,7 +165,7 @@ class Reloader:
         log.info("The new configuration is in use", extra={"profiles": profiles})
         return True
 
-    def _followed(self, wanted: Wanted) -> Wanted:
+    def _followed(self, wanted: DesiredSetup) -> DesiredSetup:
         """The part that a running process can follow; the rest is named."""
         now, then = wanted.configuration, self._current.configuration
         fixed = _changed(text.effective(then), text.effective(now))
@@ -187,7 +187,7 @@ class Reloader:
             ),
         )
 
-    async def _apply(self, wanted: Wanted) -> None:
+    async def _apply(self, wanted: DesiredSetup) -> None:
         """Raises REFUSALS, and then nothing has changed."""
         extenders = wanted.configuration.extenders
         chain = self._consultants.chain(extenders)
@@ -207,7 +207,7 @@ class Reloader:
             text = f"the {listed} that its extenders are sent could not be read in {LIST_S:.0f} s"
             raise CannotListError(text) from None
 
-    async def _take_over(self, wanted: Wanted, runners: dict[str, Runner]) -> None:
+    async def _take_over(self, wanted: DesiredSetup, runners: dict[str, Runner]) -> None:
         """Between two turns, wherever the order stands among the facts that arrived."""
         configuration, scheduler = wanted.configuration, self._scheduler
         observer = scheduler.machine.context.observer

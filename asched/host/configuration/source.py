@@ -48,7 +48,7 @@ _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
-class Source(msgspec.Struct):
+class ConfigSource(msgspec.Struct):
     """What a text holds. `places` are lines and columns, from 1, of every key and list item."""
 
     text: str
@@ -98,9 +98,9 @@ class _UnreadableError(Exception):
         self.place = place
 
 
-def read(text: str) -> Source:
+def read(text: str) -> ConfigSource:
     """Parse a text; whatever is wrong is in `problems`, nothing is raised."""
-    source = Source(text)
+    source = ConfigSource(text)
     try:
         if text.lstrip().startswith("{"):
             _read_json(source)
@@ -125,7 +125,7 @@ def _no_number(word: str) -> Any:
     raise _NoNumberError(word)
 
 
-def _read_json(source: Source) -> None:
+def _read_json(source: ConfigSource) -> None:
     whole = whole_letters(source.text.encode("utf-8", "surrogatepass"))
     try:
         source.document = json.loads(
@@ -145,7 +145,7 @@ def _read_json(source: Source) -> None:
         raise _UnreadableError(f"json: {DIGITS}", (1, 1)) from error
     try:
         # JSON is read as YAML for the sake of its marks; a tab there is only a blank.
-        _YamlReader(Source(source.text.replace("\t", " "), places=source.places)).read()
+        _YamlReader(ConfigSource(source.text.replace("\t", " "), places=source.places)).read()
     except _UnreadableError:
         return
 
@@ -169,7 +169,7 @@ def _look_how_deep(text: str) -> None:
 class _YamlReader:
     """Builds values from YAML nodes and notes the place of each."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ConfigSource) -> None:
         self.source = source
         self.lines = source.text.splitlines()
         self.count = 0

@@ -57,7 +57,7 @@ class AuditObserver(Protocol):
         """An object was known otherwise than it is."""
 
 
-class Silent:
+class SilentAudit:
     """Counts nothing."""
 
     def audit_compared(self, part: str, objects: int) -> None: ...
@@ -74,7 +74,7 @@ class Auditor:
         self.report = Report()
         self._scheduler = scheduler
         self._period_s = period_s
-        self._observer = observer or Silent()
+        self._observer = observer or SilentAudit()
         self._places = Places(scheduler)
         self._one_at_a_time = asyncio.Lock()
         self._in_haste: asyncio.Task[None] | None = None

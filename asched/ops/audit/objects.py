@@ -50,7 +50,7 @@ class Suspicion(NamedTuple):
     to have told before that means anything.
     """
 
-    head: "heads.Head | None"
+    head: "heads.ObjectHead | None"
     at: str
 
 
@@ -120,7 +120,7 @@ class _Comparison:
                 suspects[key] = Suspicion(None, version)
         return suspects
 
-    def _differs(self, key: str, head: "heads.Head | None") -> bool:
+    def _differs(self, key: str, head: "heads.ObjectHead | None") -> bool:
         """Whether an object is not known as a list showed it; what is known may be newer."""
         mine = audit.known_as(self._cluster, self._kind, key)
         if mine is None or head is None:

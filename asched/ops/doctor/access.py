@@ -28,11 +28,11 @@ from asched.ops.doctor.permissions import (
     LEADER_ELECTION,
     SCHEDULING,
     SERVING,
-    Need,
+    NeededRight,
     Right,
 )
 from asched.ops.doctor.plugin_rights import ATTRIBUTE
-from asched.ops.doctor.reader import Reader
+from asched.ops.doctor.reader import ClusterReader
 
 PERMISSIONS: Final = "permissions"
 FLOW: Final = "flow control"
@@ -43,14 +43,14 @@ SHARED_LEVELS: Final = frozenset({"workload-low", "global-default", "catch-all"}
 VITAL: Final = frozenset({SCHEDULING, LEADER_ELECTION})
 
 
-async def who(reader: Reader) -> Identity:
+async def who(reader: ClusterReader) -> Identity:
     """Whom the API server takes us for. Raises ClientError."""
     review = await reader.authentication.create_self_subject_review(V1SelfSubjectReview())
     user = review.status.user_info
     return Identity(user.username or "", tuple(user.groups or ()))
 
 
-async def may(reader: Reader, right: Right, other: Identity | None) -> bool:
+async def may(reader: ClusterReader, right: Right, other: Identity | None) -> bool:
     """Whether we, or somebody else, have a right. Raises ClientError."""
     plural, _, subresource = right.resource.partition("/")
     attributes = V1ResourceAttributes(
@@ -74,7 +74,7 @@ async def may(reader: Reader, right: Right, other: Identity | None) -> bool:
 
 
 async def check_permissions(
-    reader: Reader, needs: Sequence[Need], other: Identity | None
+    reader: ClusterReader, needs: Sequence[NeededRight], other: Identity | None
 ) -> list[Finding]:
     """One finding per plugin or part: all of its rights, or those that are missing."""
     try:
@@ -129,7 +129,7 @@ def in_words(rights: Sequence[Right]) -> str:
 
 
 async def check_flow(
-    reader: Reader, identity: Identity, lease_namespace: str, *, is_elected: bool
+    reader: ClusterReader, identity: Identity, lease_namespace: str, *, is_elected: bool
 ) -> list[Finding]:
     """In which priority level bindings and lease renewals are served."""
     try:

@@ -39,7 +39,7 @@ from asched.kube.versions import versions_of
 from asched.ops.doctor.access import check_flow, check_permissions, who
 from asched.ops.doctor.notes import Finding, Identity, State, unreadable
 from asched.ops.doctor.permissions import READERS, Right, needed
-from asched.ops.doctor.reader import Reader, or_none
+from asched.ops.doctor.reader import ClusterReader, or_none
 from asched.ops.doctor.rivals import check_rivals
 
 #: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
@@ -95,7 +95,7 @@ async def examine(examination: Examination) -> list[Finding]:
 
 
 async def _examine(session: Session, examination: Examination) -> list[Finding]:
-    reader = await Reader.over(session)
+    reader = await ClusterReader.over(session)
     started_s = examination.clock_s()
     try:
         reply: Any = await reader.version.get_code(_preload_content=False)
@@ -142,7 +142,7 @@ def senseless(check: str, error: Exception) -> Finding:
 
 
 async def _check_access(
-    reader: Reader, examination: Examination, identity: Identity | None
+    reader: ClusterReader, examination: Examination, identity: Identity | None
 ) -> list[Finding]:
     configuration = examination.configuration
     plugins: list[str] = []
@@ -222,7 +222,7 @@ def _kinds(examination: Examination) -> tuple[Kind, ...]:
     return (*KINDS, *upstream, *theirs)
 
 
-async def _check_kinds(reader: Reader, kinds: tuple[Kind, ...]) -> list[Finding]:
+async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[Finding]:
     """Does the server have every kind we watch? A missing one counts as "there are none"."""
     spoken = [version for kind in kinds for version in versions_of(kind)]
     groups = tuple(dict.fromkeys(kind.group_version for kind in spoken))
@@ -241,7 +241,7 @@ async def _check_kinds(reader: Reader, kinds: tuple[Kind, ...]) -> list[Finding]
     return [_missing_kind(kind) for kind in missing]
 
 
-async def _check_quotas(reader: Reader) -> list[Finding]:
+async def _check_quotas(reader: ClusterReader) -> list[Finding]:
     """Two ledgers for one namespace would disagree: CapacityScheduling gives way."""
     try:
         quotas = await _namespaces_with(reader, ELASTIC_QUOTA)
@@ -255,7 +255,7 @@ async def _check_quotas(reader: Reader) -> list[Finding]:
     return [Finding("quotas", State.WARNING, text, cure)]
 
 
-async def _namespaces_with(reader: Reader, kind: Kind) -> set[str]:
+async def _namespaces_with(reader: ClusterReader, kind: Kind) -> set[str]:
     for version in versions_of(kind):
         try:
             items = await reader.of_kind(version)
@@ -265,7 +265,7 @@ async def _namespaces_with(reader: Reader, kind: Kind) -> set[str]:
     return set()
 
 
-async def _resources(reader: Reader, group_version: str) -> frozenset[str]:
+async def _resources(reader: ClusterReader, group_version: str) -> frozenset[str]:
     group, _, version = group_version.rpartition("/")
     discovery = (
         reader.custom_objects.get_api_resources(group, version)

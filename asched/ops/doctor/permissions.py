@@ -63,7 +63,7 @@ class Right(NamedTuple):
         return f"{self.verb} {plural}{group}{slash}{sub}{named}{where}"
 
 
-class Need(NamedTuple):
+class NeededRight(NamedTuple):
     """A right and who needs it: a plugin, or a part of the scheduler in words."""
 
     right: Right
@@ -230,7 +230,7 @@ def needed(
     writes_statuses: bool = False,
     heeds_taint_rules: bool = False,
     own: Mapping[str, Iterable[Right]] = NOTHING,
-) -> list[Need]:
+) -> list[NeededRight]:
     """Every right for these plugins, each once, in the order in which it is first used.
 
     `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload);
@@ -269,7 +269,7 @@ def needed(
     for plugin, declared in own.items():
         for right in declared if plugin in enabled else ():
             found.setdefault(right, plugin)
-    return [Need(right, purpose, purpose in own) for right, purpose in found.items()]
+    return [NeededRight(right, purpose, purpose in own) for right, purpose in found.items()]
 
 
 def lease_rights(namespace: str, name: str) -> tuple[Right, ...]:

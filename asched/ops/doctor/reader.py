@@ -29,11 +29,11 @@ READ_TIMEOUT_S: Final = 15.0
 CONNECTIONS: Final = 8
 
 
-class Reader:
+class ClusterReader:
     """The APIs, over one client. Their methods raise ApiError or TransportError."""
 
     @classmethod
-    async def over(cls, session: Session) -> "Reader":
+    async def over(cls, session: Session) -> "ClusterReader":
         return cls(await client_over(session.pool(CONNECTIONS, purpose="doctor"), READ_TIMEOUT_S))
 
     def __init__(self, client: Any) -> None:

@@ -35,7 +35,7 @@ from asched.ops.doctor.notes import (
     seconds_since,
     unreadable,
 )
-from asched.ops.doctor.reader import Reader, or_none
+from asched.ops.doctor.reader import ClusterReader, or_none
 
 LEASE: Final = "lease"
 NAME: Final = "scheduler name"
@@ -48,7 +48,7 @@ OURS: Final = "asched"
 Lease = tuple[str, str]
 
 
-class Served(msgspec.Struct, frozen=True):
+class ServedWorkload(msgspec.Struct, frozen=True):
     """A workload that runs a scheduler: which names, under which lease (None: none)."""
 
     workload: str  # namespace/name
@@ -64,10 +64,13 @@ class Served(msgspec.Struct, frozen=True):
 
 
 async def check_rivals(
-    reader: Reader, configuration: SchedulerConfiguration, other: Identity | None, now: datetime
+    reader: ClusterReader,
+    configuration: SchedulerConfiguration,
+    other: Identity | None,
+    now: datetime,
 ) -> list[Finding]:
     """Findings about the lease and each scheduler name. `other` is the account that is examined."""
-    served: list[Served] = []
+    served: list[ServedWorkload] = []
     unread: list[Finding] = []
     try:
         served = await _workloads(reader)
@@ -92,8 +95,8 @@ async def check_rivals(
 
 
 def installation(
-    served: Sequence[Served], configuration: SchedulerConfiguration, other: Identity | None
-) -> list[Served]:
+    served: Sequence[ServedWorkload], configuration: SchedulerConfiguration, other: Identity | None
+) -> list[ServedWorkload]:
     """The workloads that are what is examined."""
     lease = _lease_of(configuration)
     wanted = {profile.scheduler_name for profile in configuration.profiles}
@@ -113,7 +116,7 @@ def _lease_of(configuration: SchedulerConfiguration) -> Lease | None:
     return (election.resource_namespace, election.resource_name) if election.leader_elect else None
 
 
-def _own(name: str, one: Served, configuration: SchedulerConfiguration) -> Finding:
+def _own(name: str, one: ServedWorkload, configuration: SchedulerConfiguration) -> Finding:
     text = f'"{name}" is served by {one.workload}, the installation that is examined'
     if one.lease == _lease_of(configuration):
         return Finding(NAME, State.OK, text)
@@ -123,7 +126,10 @@ def _own(name: str, one: Served, configuration: SchedulerConfiguration) -> Findi
 
 
 async def check_lease(
-    reader: Reader, configuration: SchedulerConfiguration, own: Sequence[Served], now: datetime
+    reader: ClusterReader,
+    configuration: SchedulerConfiguration,
+    own: Sequence[ServedWorkload],
+    now: datetime,
 ) -> tuple[list[Finding], str]:
     """Findings, and the host of the present holder ("" if nobody holds it)."""
     election = configuration.leader_election
@@ -158,7 +164,7 @@ async def check_lease(
     return [Finding(LEASE, State.WARNING, text, cure)], host
 
 
-def _rival(name: str, other: Served, lease: Lease | None) -> Finding:
+def _rival(name: str, other: ServedWorkload, lease: Lease | None) -> Finding:
     if other.lease is not None and other.lease == lease:
         text = f'"{name}" is served by {other.workload} under the same lease'
         cure = "intended when asched replaces it; otherwise give asched another schedulerName"
@@ -176,7 +182,7 @@ def _rival(name: str, other: Served, lease: Lease | None) -> Finding:
 
 
 async def _reporters(
-    reader: Reader, name: str, holder_host: str, own: Sequence[Served], now: datetime
+    reader: ClusterReader, name: str, holder_host: str, own: Sequence[ServedWorkload], now: datetime
 ) -> list[Finding]:
     """Who has placed pods under this name lately, save the holder of our lease and replicas."""
     selector = f"reason={names.EVENT_SCHEDULED},reportingComponent={name}"
@@ -200,7 +206,7 @@ async def _reporters(
     ]
 
 
-async def _workloads(reader: Reader) -> list[Served]:
+async def _workloads(reader: ClusterReader) -> list[ServedWorkload]:
     deployments = await reader.items(reader.apps.list_deployment_for_all_namespaces)
     list_pods = reader.core.list_namespaced_pod
     component = f"component={KUBE_SCHEDULER}"
@@ -218,7 +224,9 @@ def _is_of_replica_set(pod: JsonObject) -> bool:
     return any(owner.get("kind") == "ReplicaSet" for owner in owners)
 
 
-async def _served(reader: Reader, metadata: JsonObject, spec: JsonObject) -> Served | None:
+async def _served(
+    reader: ClusterReader, metadata: JsonObject, spec: JsonObject
+) -> ServedWorkload | None:
     """What the first scheduler among a pod's containers serves."""
     for container in spec.get("containers") or ():
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
@@ -252,7 +260,9 @@ def flags_of(words: Iterable[str]) -> dict[str, str]:
     return given
 
 
-def served_by(workload: str, given: Mapping[str, str], document: Any, *, is_ours: bool) -> Served:
+def served_by(
+    workload: str, given: Mapping[str, str], document: Any, *, is_ours: bool
+) -> ServedWorkload:
     """Names and lease, from flags and the configuration document (None: no file)."""
     is_seen = isinstance(document, Mapping)
     document = document if is_seen else {}
@@ -274,11 +284,17 @@ def served_by(workload: str, given: Mapping[str, str], document: Any, *, is_ours
         or KUBE_SYSTEM,
         given.get("leader-elect-resource-name") or election.get("resourceName") or lease_name,
     )
-    return Served(workload, frozenset(served), lease if elects != "false" else None, is_ours)
+    return ServedWorkload(
+        workload, frozenset(served), lease if elects != "false" else None, is_ours
+    )
 
 
 async def _mounted(
-    reader: Reader, namespace: str, spec: JsonObject, container: JsonObject, given: JsonObject
+    reader: ClusterReader,
+    namespace: str,
+    spec: JsonObject,
+    container: JsonObject,
+    given: JsonObject,
 ) -> Any:
     """The configuration file a container is told to read, if a ConfigMap holds it."""
     file = given.get("config", "")

@@ -11,7 +11,7 @@ _WHEN: Final = ("id", "turn")
 _any: Final = msgspec.json.Decoder()
 
 
-class Asked(NamedTuple):
+class RequestedEffect(NamedTuple):
     """One effect. `key` is equal for two that ask for the same of the same object, whatever they
     ask; `what` is everything but when. `effect_id` is 0 for what nobody answers.
     """
@@ -47,12 +47,12 @@ class Asked(NamedTuple):
         return f"{self.name} {self.subject}".rstrip()
 
 
-def asked_for(encoded: bytes) -> list[Asked]:
+def asked_for(encoded: bytes) -> list[RequestedEffect]:
     """The effects of a turn's line. Raises UnreadableLineError."""
     return read_part(lambda effects: [_asked(effect) for effect in _any.decode(effects)], encoded)
 
 
-def _asked(effect: list[Any]) -> Asked:
+def _asked(effect: list[Any]) -> RequestedEffect:
     name = effect[0]
     if name == "Bind":
         _, effect_id, _, pod, node = effect
@@ -65,7 +65,7 @@ def _asked(effect: list[Any]) -> Asked:
     about = fields.get("pod") or fields.get("regarding") or fields
     subject, uid = _name_of(about, fields), about.get("uid", "")
     key = (name, uid or subject, str(fields.get("reason") or fields.get("verb") or ""))
-    return Asked(name, effect_id, subject, uid, key, fields)
+    return RequestedEffect(name, effect_id, subject, uid, key, fields)
 
 
 def _name_of(about: dict[str, Any], fields: dict[str, Any]) -> str:

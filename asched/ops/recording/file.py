@@ -98,7 +98,7 @@ def numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
 
 
-class LineReader:
+class RecordingReader:
     """The lines of a recording. `is_whole`: after the last one, whether it was closed; `trouble`
     says what ended it otherwise.
     """

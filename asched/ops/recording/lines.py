@@ -42,7 +42,7 @@ FORMAT: Final = 1
 LIST_PART: Final = 256
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordingHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a machine was made of, and by whom. `plugins` are those of users: (name, origin, what
     tells its content).
     """
@@ -84,7 +84,7 @@ class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
     facts: list[Any] = []
 
 
-class _Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+class _EffectLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rest."""
 
     went_on: int = 0
@@ -151,7 +151,7 @@ def _plain(value: Any) -> Any:
 _encoder: Final = msgspec.json.Encoder(enc_hook=_plain)
 
 
-def head_line(head: Head) -> bytes:
+def head_line(head: RecordingHead) -> bytes:
     return _encoder.encode(head)
 
 
@@ -189,7 +189,7 @@ def told_part(at_s: float, told: Iterable[Fact], *, is_active: bool) -> bytes:
 
 def asked_part(effects: Iterable[Effect], went_on: int, *, resumed: bool = False) -> bytes:
     """The second one."""
-    return _encoder.encode(_Asked(went_on, resumed, _of_effects(effects)))
+    return _encoder.encode(_EffectLine(went_on, resumed, _of_effects(effects)))
 
 
 def turn_line(told: bytes, asked: bytes) -> bytes:
@@ -279,7 +279,7 @@ def _named(value: Any) -> Any:
 
 # --- from bytes ----------------------------------------------------------------------------------
 
-_heads: Final = msgspec.json.Decoder(Head)
+_heads: Final = msgspec.json.Decoder(RecordingHead)
 _turns: Final = msgspec.json.Decoder(TurnLine)
 _parts: Final = msgspec.json.Decoder(PartLine)
 _ends: Final = msgspec.json.Decoder(EndLine)
@@ -314,7 +314,7 @@ class Reload(NamedTuple):
     edition: tuple[tuple[str, str, str], ...]
 
 
-Read = Head | TurnLine | PartLine | EndLine
+Read = RecordingHead | TurnLine | PartLine | EndLine
 
 
 def read_line(line: bytes) -> Read:

@@ -33,7 +33,7 @@ from asched.core.state.facts import Fact
 from asched.ops.recording.file import RecordingFile
 from asched.ops.recording.lines import (
     FORMAT,
-    Head,
+    RecordingHead,
     Turn,
     asked_part,
     end_line,
@@ -86,10 +86,10 @@ def head_of(
     configuration: SchedulerConfiguration,
     plugins: Plugins = (),
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
-) -> Head:
+) -> RecordingHead:
     """What a replay makes the same machine of."""
     now = here(plugins)
-    return Head(
+    return RecordingHead(
         format=FORMAT,
         configuration=deciding(configuration),
         gates=dict(configuration.gates),
@@ -123,7 +123,7 @@ class Recorder:
     def __init__(
         self,
         machine: Machine,
-        head: Head,
+        head: RecordingHead,
         path: Path,
         bytes_max: int,
         *,

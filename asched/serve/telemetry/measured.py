@@ -19,7 +19,7 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.state.facts import Answer
 from asched.kube.dispatch import Dispatcher
-from asched.kube.lanes import Job
+from asched.kube.lanes import QueuedWrite
 from asched.kube.retries import Outcome
 from asched.kube.session import Session
 from asched.kube.transport import NO_CODE, Reply
@@ -65,7 +65,7 @@ class MeasuredDispatcher(Dispatcher):
         if self._may_send():
             super()._pump()
 
-    async def _attempt(self, job: Job) -> Any:
+    async def _attempt(self, job: QueuedWrite) -> Any:
         started_s = self._loop.time()
         begun = self._begun[job.lane]
         begun[id(job)] = started_s
@@ -90,7 +90,9 @@ class MeasuredDispatcher(Dispatcher):
             self._count_request(job, outcome, took_s, is_retry=is_retry)
         return outcome
 
-    def _count_request(self, job: Job, outcome: Outcome, took_s: float, *, is_retry: bool) -> None:
+    def _count_request(
+        self, job: QueuedWrite, outcome: Outcome, took_s: float, *, is_retry: bool
+    ) -> None:
         metrics = self._metrics
         if self._is_limited:
             metrics.throttled(job.method, self._host, job.throttled_s)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group_waiting import why_incomplete
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.gang.shortages import amounts_of
 from asched.core.model.pod import Pod
 from asched.core.model.requests import written
@@ -75,7 +75,7 @@ def _rejection(context: SchedulerContext, group: GroupPods) -> dict[str, str]:
         if condition is not None and condition.message:
             told.setdefault("said", condition.message)
         last = context.histories.of(pod.key)[-1:]
-        if last and last[0].step is Step.REJECTED:
+        if last and last[0].step is DecisionStep.REJECTED:
             told.setdefault("rejected", pod.key)
     return told
 

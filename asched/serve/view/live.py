@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from time import time
 from typing import Any, Final
 
-from asched.core.cycle.history import Line, Step
+from asched.core.cycle.history import DecisionStep, Line
 from asched.kube.clock import counter_s
 from asched.kube.running import Running
 from asched.serve.telemetry.metrics import Metrics
@@ -30,9 +30,16 @@ RECENT_MAX: Final = 30
 LOOKED_AT: Final = 200
 #: What is worth a line; a choice, until something became of it.
 WORTH_A_LINE: Final = (
-    *(Step.NODE, Step.BOUND, Step.REJECTED, Step.ERROR, Step.NOMINATED, Step.FAILED),
+    *(
+        DecisionStep.NODE,
+        DecisionStep.BOUND,
+        DecisionStep.REJECTED,
+        DecisionStep.ERROR,
+        DecisionStep.NOMINATED,
+        DecisionStep.FAILED,
+    ),
 )
-NODE_STEPS: Final = (Step.NODE, Step.BOUND, Step.NOMINATED)
+NODE_STEPS: Final = (DecisionStep.NODE, DecisionStep.BOUND, DecisionStep.NOMINATED)
 
 
 class LiveView:
@@ -105,7 +112,7 @@ class LiveView:
         """The last steps, newest first."""
         told, known = list[dict[str, Any]](), set[tuple[str, int]]()
         for key, line in self._context.histories.latest(LOOKED_AT):
-            is_over = line.step is Step.NODE and (key, line.attempt) in known
+            is_over = line.step is DecisionStep.NODE and (key, line.attempt) in known
             known.add((key, line.attempt))
             if line.step in WORTH_A_LINE and not is_over:
                 told.append(_step(key, line))
@@ -113,11 +120,11 @@ class LiveView:
 
 
 def _step(key: str, line: Line) -> dict[str, Any]:
-    what = "being bound" if line.step is Step.NODE else line.step.value
+    what = "being bound" if line.step is DecisionStep.NODE else line.step.value
     told: dict[str, Any] = {"pod": key, "at": line.at_s, "what": what}
     if line.step in NODE_STEPS:
-        if line.step is Step.NODE:
+        if line.step is DecisionStep.NODE:
             told["node"] = line.details.node
         else:
-            told["node"] = line.details if line.step is Step.BOUND else line.details[0]
+            told["node"] = line.details if line.step is DecisionStep.BOUND else line.details[0]
     return told

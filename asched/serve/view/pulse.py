@@ -64,7 +64,7 @@ class _Moved:
         return now - before if now >= before else now
 
 
-class _Spread:
+class _Observations:
     """The observations of some histograms since the last look."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Pulse:
         self._seq = 0
         self._last_s = counter_s()
         self._moved = {result: _Moved() for result in ("scheduled", "unschedulable", "error")}
-        self._waits, self._attempts = _Spread(), _Spread()
+        self._waits, self._attempts = _Observations(), _Observations()
 
     async def run(self) -> None:
         """Beat until cancelled."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.cycle.decided import Refused
-from asched.core.cycle.history import Histories, Step
+from asched.core.cycle.decided import RecordedRejection
+from asched.core.cycle.history import DecisionStep, Histories
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.serve.view.slices import in_slices
@@ -26,7 +26,7 @@ REASON_CHARS: Final = 300
 #: Verdicts of one group that are told, those of most nodes first.
 VERDICTS_MAX: Final = 8
 
-TOLD: Final = (Step.REJECTED, Step.ERROR, Step.FAILED)
+TOLD: Final = (DecisionStep.REJECTED, DecisionStep.ERROR, DecisionStep.FAILED)
 NOT_TRIED: Final = ("", "not tried yet")
 OTHERS: Final = ("", "other reasons")
 
@@ -49,8 +49,8 @@ def why_of(queued: QueuedPod, histories: Histories) -> Why:
         if queued.rejectors:  # the history was longer ago than it remembers
             return tuple((plugin, "") for plugin in sorted(queued.rejectors))
         return (NOT_TRIED,)
-    if line.step is Step.REJECTED:
-        summary = Refused(*line.details).summary
+    if line.step is DecisionStep.REJECTED:
+        summary = RecordedRejection(*line.details).summary
         return tuple(sorted({(plugin, reason[:REASON_CHARS]) for plugin, _, reason, _ in summary}))
     return (("", str(line.details)[:REASON_CHARS]),)
 
@@ -84,9 +84,9 @@ async def grouped(queue: SchedulingQueue, histories: Histories, now_s: float) ->
 def _told(why: Why, group: _Group, histories: Histories, now_s: float) -> Mapping[str, Any]:
     """Node counts are those of the first example."""
     counts: dict[tuple[str, str], int] = {}
-    line = histories.newest(group.examples[0], (Step.REJECTED,))
+    line = histories.newest(group.examples[0], (DecisionStep.REJECTED,))
     if line is not None:
-        for plugin, _, reason, nodes in Refused(*line.details).summary:
+        for plugin, _, reason, nodes in RecordedRejection(*line.details).summary:
             key = plugin, reason[:REASON_CHARS]
             counts[key] = counts.get(key, 0) + nodes
     verdicts: Sequence[tuple[str, str]] = sorted(why, key=lambda one: -counts.get(one, 0))

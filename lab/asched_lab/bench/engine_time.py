@@ -9,7 +9,7 @@ is traced, so measuring costs well under a microsecond per report.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from asched.core.cycle.observer import Silent
+from asched.core.cycle.observer import SilentObserver
 
 
 class Sums:
@@ -26,7 +26,7 @@ class Sums:
         return self._sums.items()
 
 
-class Recorder(Silent):
+class Recorder(SilentObserver):
     """Durations in seconds; what a profile does not need is dropped."""
 
     def __init__(self) -> None:

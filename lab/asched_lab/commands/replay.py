@@ -23,7 +23,7 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.host.memory import collected_seldom
 from asched.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
-from asched.ops.recording.lines import Head, UnusableRecordingError
+from asched.ops.recording.lines import RecordingHead, UnusableRecordingError
 from asched.ops.recording.recorder import here
 from asched_lab.replay.anonymous import anonymize
 from asched_lab.replay.comparing import Difference, Findings
@@ -99,13 +99,15 @@ def _anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> int:
     return 1
 
 
-def _instead(path: str | None, head: Head, catalogue: Catalogue) -> SchedulerConfiguration | None:
+def _instead(
+    path: str | None, head: RecordingHead, catalogue: Catalogue
+) -> SchedulerConfiguration | None:
     if path is None:
         return None
     return load_config(path, gates=head.gates, known=catalogue.known).configuration
 
 
-def _otherwise(head: Head, catalogue: Catalogue) -> list[str]:
+def _otherwise(head: RecordingHead, catalogue: Catalogue) -> list[str]:
     """What is not as it was when it was recorded, as far as that may change decisions."""
     now = here(catalogue.contents)
     pairs = (("asched", head.version, now.version), ("NumPy", head.numpy, now.numpy))

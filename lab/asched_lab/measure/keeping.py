@@ -29,7 +29,7 @@ from typing import Any, Final
 from asched.core.config.defaults import default_configuration
 from asched.core.cycle import scheduling
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.decided import Patterns
+from asched.core.cycle.decided import RejectionRecorder
 from asched.core.framework.runner import Decision
 from asched.ops.recording.recorder import REST_S
 from asched_lab.bench.manifests import scheduled_by
@@ -57,11 +57,11 @@ def _keeping() -> Callable[[bool], None]:
         return (), 0
 
     context = SchedulerContext
-    real = scheduling.tell_node, context.tell, context.tell_bound, Patterns.refused
+    real = scheduling.tell_node, context.tell, context.tell_bound, RejectionRecorder.refused
 
     def turn(on: bool) -> None:
         done = real if on else (tell_node, nothing, nothing, refused)
-        scheduling.tell_node, context.tell, context.tell_bound, Patterns.refused = done  # type: ignore[assignment,method-assign]
+        scheduling.tell_node, context.tell, context.tell_bound, RejectionRecorder.refused = done  # type: ignore[assignment,method-assign]
 
     return turn
 

@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.host.user_plugins.catalogue import Catalogue
-from asched.ops.recording.asked import Asked, asked_for
+from asched.ops.recording.asked import RequestedEffect, asked_for
 from asched.ops.recording.file import RecordingFile
 from asched.ops.recording.lines import (
     LIST_PART,
-    Head,
     PartLine,
+    RecordingHead,
     TurnLine,
     effects_bytes,
     end_line,
@@ -74,7 +74,11 @@ def anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> Anonymiz
 
 
 def _retold(
-    recording: Recording, rebuilt: Rebuilt, names: Pseudonyms, file: RecordingFile, head: Head
+    recording: Recording,
+    rebuilt: Rebuilt,
+    names: Pseudonyms,
+    file: RecordingFile,
+    head: RecordingHead,
 ) -> Anonymized:
     differs: tuple[int, str, str] | None = None
     file.add(head_line(head))
@@ -126,7 +130,7 @@ def _renamed(raw: msgspec.Raw, resource: str, names: Pseudonyms) -> msgspec.Raw:
 
 
 def _difference(
-    turn: RecordedTurn, then: list[Asked], now: list[Asked], names: Pseudonyms
+    turn: RecordedTurn, then: list[RequestedEffect], now: list[RequestedEffect], names: Pseudonyms
 ) -> tuple[int, str, str] | None:
     """What is asked of whom, and where pods go, in this order; words are compared with nothing."""
     ours = [(_told(asked, None), asked) for asked in now if not _is_word(asked)]
@@ -138,7 +142,7 @@ def _difference(
     return None
 
 
-def _is_word(asked: Asked) -> bool:
+def _is_word(asked: RequestedEffect) -> bool:
     """A condition or an event. Pods whose condition somebody wrote before the recording began are
     told once more, since it says the same in other words.
     """
@@ -147,9 +151,9 @@ def _is_word(asked: Asked) -> bool:
     return asked.name == "EmitEvent"
 
 
-def _learn(then: list[Asked], now: list[Asked], names: Pseudonyms) -> None:
+def _learn(then: list[RequestedEffect], now: list[RequestedEffect], names: Pseudonyms) -> None:
     """The words of both machines, each of the same object."""
-    ours: dict[tuple[Any, ...], deque[Asked]] = {}
+    ours: dict[tuple[Any, ...], deque[RequestedEffect]] = {}
     for asked in now:
         ours.setdefault(_told(asked, None), deque()).append(asked)
     for asked in then:
@@ -158,7 +162,7 @@ def _learn(then: list[Asked], now: list[Asked], names: Pseudonyms) -> None:
             names.learn(asked.what, waiting.popleft().what)
 
 
-def _told(asked: Asked, names: Pseudonyms | None) -> tuple[Any, ...]:
+def _told(asked: RequestedEffect, names: Pseudonyms | None) -> tuple[Any, ...]:
     nominated = asked.what.get("nominated_node_name")
     uid, node = asked.uid, asked.node
     if names is not None:
@@ -248,7 +252,7 @@ def _returned(parts: list[Any], names: Pseudonyms) -> list[Any]:
 # --- the configuration ---------------------------------------------------------------------------
 
 
-def _head(head: Head, names: Pseudonyms, *, notes: bool) -> Head:
+def _head(head: RecordingHead, names: Pseudonyms, *, notes: bool) -> RecordingHead:
     document = _document(head.configuration, names, notes=notes)
     return msgspec.structs.replace(
         head,

@@ -19,7 +19,7 @@ import msgspec
 
 from asched.core.framework.effects import Effect
 from asched.core.state.facts import Answer, Fact, Raised, Refused, TimedOut
-from asched.ops.recording.asked import Asked, asked_for
+from asched.ops.recording.asked import RequestedEffect, asked_for
 from asched.ops.recording.lines import RecordedError, effects_bytes, recorded
 from asched_lab.replay.reading import RecordedTurn
 from asched_lab.replay.reasons import Reasons, Why
@@ -66,7 +66,7 @@ class _Open(NamedTuple):
 
     turn: int
     at_s: float
-    asked: Asked
+    asked: RequestedEffect
     effect: Effect | None  # ours
 
 
@@ -143,7 +143,11 @@ class Comparison:
     # --- requests --------------------------------------------------------------------------------
 
     def _compare(
-        self, turn: RecordedTurn, then: list[Asked], now: list[Asked], effects: list[Effect]
+        self,
+        turn: RecordedTurn,
+        then: list[RequestedEffect],
+        now: list[RequestedEffect],
+        effects: list[Effect],
     ) -> None:
         findings = self.findings
         if findings.first is None:
@@ -218,7 +222,7 @@ class Comparison:
 
     # --- what is told ----------------------------------------------------------------------------
 
-    def _remember(self, notes: dict[str, str], asked: Asked) -> None:
+    def _remember(self, notes: dict[str, str], asked: RequestedEffect) -> None:
         if asked.name == "EmitEvent" and asked.what.get("type") == "Warning":
             notes[asked.uid] = asked.what.get("note", "")
 

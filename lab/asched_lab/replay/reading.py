@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from asched.ops.recording.file import LineReader
+from asched.ops.recording.file import RecordingReader
 from asched.ops.recording.lines import (
     FORMAT,
     EndLine,
-    Head,
     Lists,
     PartLine,
+    RecordingHead,
     TurnLine,
     UnreadableLineError,
     UnusableRecordingError,
@@ -45,14 +45,14 @@ class Recording:
         self.trouble = ""
         self.turns = 0
         try:
-            first = next(iter(LineReader(path)), b"")
+            first = next(iter(RecordingReader(path)), b"")
             head = read_line(first)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise UnusableRecordingError(f"{path}: {reason}") from error
         except UnreadableLineError as error:
             raise UnusableRecordingError(f"{path} is no recording of asched") from error
-        if not isinstance(head, Head):
+        if not isinstance(head, RecordingHead):
             raise UnusableRecordingError(f"{path} is no recording of asched: it has no head")
         if head.format != FORMAT:
             raise UnusableRecordingError(
@@ -62,7 +62,7 @@ class Recording:
         self.head = head
 
     def __iter__(self) -> Iterator[RecordedTurn]:
-        reader = LineReader(self.path)
+        reader = RecordingReader(self.path)
         lines = iter(reader)
         next(lines)
         self.turns, lists = 0, dict[int, list[msgspec.Raw]]()

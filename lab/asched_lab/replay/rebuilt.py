@@ -20,7 +20,7 @@ from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.ops.recording.lines import (
     FactReader,
-    Head,
+    RecordingHead,
     Reload,
     UnreadableLineError,
     UnusableRecordingError,
@@ -32,7 +32,10 @@ class Rebuilt:
     """`instead` is a configuration that holds throughout in the place of the recorded ones."""
 
     def __init__(
-        self, head: Head, catalogue: Catalogue, instead: SchedulerConfiguration | None = None
+        self,
+        head: RecordingHead,
+        catalogue: Catalogue,
+        instead: SchedulerConfiguration | None = None,
     ) -> None:
         """Raises UnusableRecordingError if plugins are not there, or the configuration is of
         another time.
@@ -126,6 +129,6 @@ class Rebuilt:
         return name in self._catalogue.plugins
 
 
-def _asking_for(missing: list[str], head: Head) -> str:
+def _asking_for(missing: list[str], head: RecordingHead) -> str:
     origins = [f"{name} (of {origin})" for name, origin, _ in head.plugins if name in missing]
     return f"it was recorded with plugins that are not here: {', '.join(origins)}; give --plugin"

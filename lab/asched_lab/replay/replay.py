@@ -15,7 +15,7 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.host.user_plugins.catalogue import Catalogue
 from asched.kube.clock import counter_s
 from asched.ops.recording.asked import asked_for
-from asched.ops.recording.file import LineReader
+from asched.ops.recording.file import RecordingReader
 from asched.ops.recording.lines import TurnLine, UnreadableLineError, effects_bytes, read_line
 from asched_lab.replay.comparing import Comparison, Findings
 from asched_lab.replay.reading import RecordedTurn, Recording
@@ -109,7 +109,7 @@ class _Run:
 def nodes_of(recording: Recording) -> dict[str, tuple[str, ...]]:
     """The nodes that pods were bound to when it was recorded, by uid."""
     found: dict[str, tuple[str, ...]] = {}
-    for line in LineReader(recording.path):
+    for line in RecordingReader(recording.path):
         if b'["Bind"' not in line:
             continue
         try:

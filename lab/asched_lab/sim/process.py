@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.observer import Silent
+from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
-from asched.core.leader.election import Rules
+from asched.core.leader.election import LeaseTimes
 from asched.core.model.meta import ObjectMeta
 from asched.core.state.facts import Answer, Fact, Listed, Seen
 from asched.host.assemble import Parts, build_machine, build_runners
-from asched.host.election import Candidate, Stand
+from asched.host.election import LeaderCandidate, Stand
 from asched.host.leadership import LostLeadershipError
 from asched.host.listeners import listeners_of
 from asched.host.loops import Scheduler
@@ -39,7 +39,7 @@ from asched.kube.hearing import StartOverError
 from asched.kube.pace import ReflectorOptions
 from asched.kube.reading import runs_backwards
 from asched.kube.session import Session
-from asched.kube.writes import Request
+from asched.kube.writes import WireRequest
 from asched.ops.audit.auditor import Auditor
 from asched.ops.recording.recorder import Recorder, head_of
 from asched.serve.telemetry.measured import MeasuredDispatcher
@@ -119,7 +119,7 @@ class Witnessed(MeasuredDispatcher):
         super().submit(effect)
 
 
-class Alarmed(Silent):
+class Alarmed(SilentObserver):
     """An exception of the scheduler's own is a finding, contained or not."""
 
     def __init__(self, world: "World", name: str) -> None:
@@ -161,7 +161,7 @@ class Process:
         #: keys of what the last turn was told of: what it asks may have been decided before that
         self.told_now: set[str] = set()
         self._places: set[tuple[str, str]] = set()  # uid and node of bindings that were decided
-        self.candidate: Candidate | None = None
+        self.candidate: LeaderCandidate | None = None
         self.recorder = self._recorder(setup)
         self.scheduler = self.loop.run_until_complete(self._built(is_elected=is_elected))
         self.auditor = self.loop.run_until_complete(self._audited(setup.audit_period_s))
@@ -173,9 +173,9 @@ class Process:
         rng = random.Random(draw())
         session, metrics = await WireSession.begun(self.wire, self._leaves), Metrics()
         if is_elected:
-            rules = Rules(self.name, LEASE_S, RENEW_S, RETRY_S)
+            rules = LeaseTimes(self.name, LEASE_S, RENEW_S, RETRY_S)
             stand = Stand(rules, "kube-system", "asched", "asched")
-            self.candidate = Candidate(session, stand, metrics.leader, clock=clock, draw=draw)
+            self.candidate = LeaderCandidate(session, stand, metrics.leader, clock=clock, draw=draw)
         return Scheduler(
             session,
             self.machine,
@@ -329,7 +329,7 @@ class Process:
             self.world.sends(self, bind)
         self._places.add(place)
 
-    def _leaves(self, request: Request) -> None:
+    def _leaves(self, request: WireRequest) -> None:
         """A request of the lanes is on its way."""
         if not self.may_act:
             self.world.ledger.complain(f"{self.name} does not lead and sends {request.path}")

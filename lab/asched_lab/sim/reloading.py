@@ -11,7 +11,7 @@ from typing import Any, cast
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import Kind
-from asched.host.configuration.reload import Reloader, Wanted
+from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.extenders import Consultants
 from asched.serve.inspection import Inspection
 from asched.serve.telemetry.component_metrics import OwnMetrics
@@ -44,10 +44,10 @@ def reload(world: World, config: dict[str, Any]) -> str:
     stand_in: Any = _StandIn(world.setup.configuration)
     setup = replace(world.setup, configuration=wanted)
 
-    async def load() -> Wanted:
-        return Wanted(wanted)
+    async def load() -> DesiredSetup:
+        return DesiredSetup(wanted)
 
-    async def build(_wanted: Wanted, _chain: object) -> dict[str, Runner]:
+    async def build(_wanted: DesiredSetup, _chain: object) -> dict[str, Runner]:
         return setup.runners(world.parts)
 
     process = world.acting
@@ -56,7 +56,7 @@ def reload(world: World, config: dict[str, Any]) -> str:
         cast("Inspection", stand_in),
         cast("Consultants", stand_in),
         cast("OwnMetrics", stand_in),
-        current=Wanted(world.setup.configuration),
+        current=DesiredSetup(world.setup.configuration),
         load=load,
         build=build,
         files=tuple,

@@ -7,7 +7,7 @@ import msgspec
 
 from asched.core.framework.effects import Bind, PodRef
 from asched.kube.transport import Reply
-from asched.kube.writes import Request
+from asched.kube.writes import WireRequest
 from asched_lab.apiserver.auth import ADMIN
 from asched_lab.apiserver.call import Call, refusal
 from asched_lab.apiserver.call import Reply as ServerReply
@@ -26,7 +26,7 @@ class _Binding(msgspec.Struct):
     target: _Target
 
 
-def ask(ctx: Context, request: Request) -> ServerReply | Watch:
+def ask(ctx: Context, request: WireRequest) -> ServerReply | Watch:
     """Have the server answer a request, at once."""
     path, asked = _read(request.path)
     headers = {"content-type": request.content_type, "accept": request.accept}
@@ -44,7 +44,7 @@ def _read(target: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return unquote(path), tuple(parse_qsl(query, keep_blank_values=True))
 
 
-def send(ctx: Context, request: Request) -> Reply:
+def send(ctx: Context, request: WireRequest) -> Reply:
     """The same for whatever is no watch."""
     reply = ask(ctx, request)
     assert isinstance(reply, ServerReply)
@@ -52,7 +52,7 @@ def send(ctx: Context, request: Request) -> Reply:
     return Reply(reply.status, reply.body, head)
 
 
-def bind_of(request: Request) -> Bind:
+def bind_of(request: WireRequest) -> Bind:
     """The binding that a request asks for."""
     body = msgspec.json.decode(request.body or b"", type=_Binding)
     return Bind(pod=body.metadata, node=body.target.name)

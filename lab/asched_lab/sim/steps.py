@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from asched.core.framework.effects import Bind, PodRef
 from asched.core.model.kinds import BY_PLURAL
-from asched.kube.writes import Request, bind
+from asched.kube.writes import WireRequest, bind
 from asched_lab.apiserver import deletion
 from asched_lab.apiserver.resources import NODES, PODS, find
 from asched_lab.sim.checker import EndState
@@ -291,7 +291,7 @@ def end_pods(world: World, pods: list[Json]) -> None:
 def remove(world: World, plural: str, name: str, namespace: str = "") -> None:
     kind = BY_PLURAL[plural]
     if world.server.ctx.get(find(plural), namespace, name) is not None:
-        send(world.server.ctx, Request("DELETE", kind.object_path(namespace, name), None))
+        send(world.server.ctx, WireRequest("DELETE", kind.object_path(namespace, name), None))
 
 
 def is_through(pod: Json) -> bool:

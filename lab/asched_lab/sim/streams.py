@@ -15,7 +15,7 @@ import orjson
 
 from asched.kube.errors import ConnectionLost, DeadlineExceeded
 from asched.kube.transport import Reply
-from asched.kube.writes import Request
+from asched.kube.writes import WireRequest
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.faults import GONE
 from asched_lab.apiserver.watching import BOOKMARK_BEFORE_END_S, INITIAL_END, Watch
@@ -44,7 +44,7 @@ INITIAL: Final = ("sendInitialEvents", "resourceVersionMatch")
 
 
 def begun(
-    ctx: Context, request: Request, troubles: Troubles
+    ctx: Context, request: WireRequest, troubles: Troubles
 ) -> tuple[list[bytes], Watch] | Reply | None:
     """A watch that a request opens, and what it says before; a refusal; None if it opens none.
 
@@ -62,7 +62,7 @@ def begun(
         first = _listed_at(ctx, path, query, version)
         since = {key: value for key, value in query.items() if key not in INITIAL}
         since["resourceVersion"] = version
-        watch = ask(ctx, Request("GET", f"{path}?{urlencode(since)}", None))
+        watch = ask(ctx, WireRequest("GET", f"{path}?{urlencode(since)}", None))
         if first and isinstance(watch, Watch):
             return first, watch
     watch = ask(ctx, request)
@@ -76,7 +76,7 @@ def _listed_at(ctx: Context, path: str, query: dict[str, str], version: str) -> 
     asked = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
     if "fieldSelector" in query:
         asked["fieldSelector"] = query["fieldSelector"]
-    reply = send(ctx, Request("GET", f"{path}?{urlencode(asked)}", None))
+    reply = send(ctx, WireRequest("GET", f"{path}?{urlencode(asked)}", None))
     if reply.status != 200:
         return []
     objects = orjson.loads(reply.body)["items"]

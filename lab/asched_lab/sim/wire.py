@@ -24,7 +24,7 @@ from asched.kube.transport import (
     no_fence,
     observe_nothing,
 )
-from asched.kube.writes import Request
+from asched.kube.writes import WireRequest
 from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.faults import CONFLICT, OVERLOADED
 from asched_lab.apiserver.resources import PODS
@@ -55,7 +55,7 @@ class Travel:
 
     __slots__ = ("heard", "request")
 
-    def __init__(self, request: Request, heard: "asyncio.Future[Outcome]") -> None:
+    def __init__(self, request: WireRequest, heard: "asyncio.Future[Outcome]") -> None:
         self.request = request
         self.heard = heard
 
@@ -73,7 +73,7 @@ class Wire:
         self._rng = random.Random(troubles.rng.random())
         self._numbers = count()
         self._travelling: dict[int, Travel] = {}
-        self._late: list[Request] = []  # that nobody waits for any more
+        self._late: list[WireRequest] = []  # that nobody waits for any more
         #: Watches that are open, by number.
         self.streams: dict[int, Stream] = {}
         self._is_cut = False
@@ -112,7 +112,7 @@ class Wire:
             self.clock.after(wait_s, call)
         return wait_s <= 0.0
 
-    async def carry(self, request: Request, timeout_s: float) -> "Reply | Stream":
+    async def carry(self, request: WireRequest, timeout_s: float) -> "Reply | Stream":
         """One request and what is heard of it. Raises TransportError."""
         heard: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         travel, number = Travel(request, heard), next(self._numbers)
@@ -156,7 +156,7 @@ class Wire:
         else:
             travel.heard.set_result(outcome)
 
-    def _fate(self, request: Request) -> "Outcome":
+    def _fate(self, request: WireRequest) -> "Outcome":
         troubles, is_write = self.troubles, request.method != "GET"
         if (overload := _unspared(troubles.strikes(Overload), request)) is not None:
             return Reply(429, OVERLOADED.encode(), b"\r\nRetry-After: %d" % overload.retry_after_s)
@@ -182,12 +182,12 @@ class Wire:
         sent = [one.request for one in self._travelling.values() if not one.heard.done()]
         return sum(_is_binding(one) and not self._is_placed(one) for one in (*sent, *self._late))
 
-    def _is_placed(self, binding: Request) -> bool:
+    def _is_placed(self, binding: WireRequest) -> bool:
         *_, namespace, _, name, _ = binding.path.partition("?")[0].split("/")
         record = self.ctx.get(PODS, namespace, name)
         return record is None or bool(record.obj["spec"].get("nodeName"))
 
-    def _carry_out_after(self, late_s: float, request: Request) -> None:
+    def _carry_out_after(self, late_s: float, request: WireRequest) -> None:
         def arrive() -> None:
             self._late.remove(request)
             self._carry_out(request, late=True)
@@ -195,7 +195,7 @@ class Wire:
         self._late.append(request)
         self.clock.after(late_s, arrive)
 
-    def _carry_out(self, request: Request, *, late: bool) -> "Reply | Stream":
+    def _carry_out(self, request: WireRequest, *, late: bool) -> "Reply | Stream":
         if request.method == "GET":
             found = begun(self.ctx, request, self.troubles)
             if isinstance(found, Reply):
@@ -217,7 +217,7 @@ class Wire:
 Outcome = Reply | Stream | TransportError
 
 
-def _is_binding(request: Request) -> bool:
+def _is_binding(request: WireRequest) -> bool:
     return request.path.partition("?")[0].endswith("/binding")
 
 
@@ -229,7 +229,7 @@ class Connection(StreamingTransport):
         wire: Wire,
         credentials: Credentials,
         may_send: Callable[[], bool] = no_fence,
-        on_leave: Callable[[Request], None] = lambda _: None,
+        on_leave: Callable[[WireRequest], None] = lambda _: None,
     ) -> None:
         super().__init__(credentials, observe_nothing, may_send)
         self._wire = wire
@@ -244,7 +244,7 @@ class Connection(StreamingTransport):
         accept: str,
         timeout_s: float,
     ) -> Reply:
-        request = Request(method, path, body, content_type, accept)
+        request = WireRequest(method, path, body, content_type, accept)
         self._look_at_fence()
         self._on_leave(request)
         reply = await self._wire.carry(request, timeout_s)
@@ -255,7 +255,7 @@ class Connection(StreamingTransport):
     async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[Any]:
         loop = asyncio.get_running_loop()
         end_s = loop.time() + timeout_s
-        answer = await self._wire.carry(Request("GET", path, None), HEADER_TIMEOUT_S)
+        answer = await self._wire.carry(WireRequest("GET", path, None), HEADER_TIMEOUT_S)
         if isinstance(answer, Reply):
             yield Body(answer)
             return
@@ -272,7 +272,7 @@ class Connection(StreamingTransport):
 S = TypeVar("S", Overload, Conflicts, ServerErrors)
 
 
-def _unspared(fault: S | None, request: Request) -> S | None:
+def _unspared(fault: S | None, request: WireRequest) -> S | None:
     """The fault, unless it spares such requests."""
     return None if fault is not None and fault.spares and fault.spares in request.path else fault
 
@@ -281,14 +281,14 @@ class WireSession(Session):
     """A session all of whose connections are one wire's."""
 
     def __init__(
-        self, wire: Wire, credentials: Credentials, on_leave: Callable[[Request], None]
+        self, wire: Wire, credentials: Credentials, on_leave: Callable[[WireRequest], None]
     ) -> None:
         self._wire = wire
         self._on_leave = on_leave
         super().__init__(credentials, ConnectionOptions(), observe_nothing)
 
     @classmethod
-    async def begun(cls, wire: Wire, on_leave: Callable[[Request], None]) -> "WireSession":
+    async def begun(cls, wire: Wire, on_leave: Callable[[WireRequest], None]) -> "WireSession":
         """A session with credentials that are never asked for; `on_leave` sees what its lanes
         send.
         """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from asched.hardware.gpu.shares import I64, WHOLE, Demand, Mask, Shares, fits
+from asched.hardware.gpu.shares import I64, WHOLE, GpuDemand, GpuShares, Mask, fits
 from asched_lab.trace.openb import PODS_MAX, TraceNode, TracePod
 
 
@@ -15,7 +15,7 @@ class Fleet:
         slots = max((node.devices for node in nodes), default=0)
         models = tuple(sorted({node.model for node in nodes}))
         devices = np.array([node.devices for node in nodes], dtype=np.int64)
-        self.shares = Shares(
+        self.shares = GpuShares(
             np.array([node.cpu for node in nodes], dtype=np.int64),
             (np.arange(slots) < devices[:, None]) * np.int64(WHOLE),
             devices,
@@ -54,7 +54,7 @@ class Fleet:
         self.state[row] = self._state(row)
         self.changes.append(row)
 
-    def kinds(self, rows: I64, demand: Demand) -> tuple[Mask, I64]:
+    def kinds(self, rows: I64, demand: GpuDemand) -> tuple[Mask, I64]:
         """Whether pods of this kind are on each row, and how many kinds are."""
         held = self.pods[rows] > 0
         return held[:, demand.kind], held.sum(axis=1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from asched.core.config.problem import did_you_mean
-from asched.hardware.gpu.shares import WHOLE, Demand
+from asched.hardware.gpu.shares import WHOLE, GpuDemand
 
 FAMILY: Final = "openb"
 #: Pods a node takes.
@@ -38,7 +38,7 @@ class TraceNode(NamedTuple):
 
 class TracePod(NamedTuple):
     name: str
-    demand: Demand
+    demand: GpuDemand
     memory: int  # MiB
 
 
@@ -108,5 +108,7 @@ def _pod(line: dict[str, str]) -> TracePod:
     milli = min(int(line["gpu_milli"] or 0), WHOLE) if count else 0
     # Some lists name no models: their pods take any.
     models = tuple(sorted(filter(None, (line.get("gpu_spec") or "").split("|")))) if count else ()
-    demand = Demand(int(line["cpu_milli"]), milli, count if milli else 0, models if milli else ())
+    demand = GpuDemand(
+        int(line["cpu_milli"]), milli, count if milli else 0, models if milli else ()
+    )
     return TracePod(line["name"], demand, int(line["memory_mib"]))

@@ -14,10 +14,10 @@ from asched.hardware.gpu.shares import (
     F64,
     I64,
     WHOLE,
-    Demand,
+    GpuDemand,
+    GpuShares,
     Mask,
     Placements,
-    Shares,
     best_of,
     placements,
     tightest,
@@ -30,7 +30,7 @@ from asched_lab.trace.fleet import Fleet
 RESERVED_WASTE: Final = 0.1
 RESERVED_SHARE: Final = 0.05
 
-Counts = Sequence[tuple[Demand, int]]
+Counts = Sequence[tuple[GpuDemand, int]]
 
 
 class Scored(NamedTuple):
@@ -43,12 +43,12 @@ class Scored(NamedTuple):
 class Policy(ABC):
     """Points for rows where a pod fits; what was said holds until the row changes."""
 
-    def mood(self, fleet: Fleet, demand: Demand) -> bool:  # noqa: ARG002
+    def mood(self, fleet: Fleet, demand: GpuDemand) -> bool:  # noqa: ARG002
         """What was said in another mood does not hold."""
         return False
 
     @abstractmethod
-    def score(self, fleet: Fleet, rows: I64, demand: Demand, *, mood: bool) -> Scored: ...
+    def score(self, fleet: Fleet, rows: I64, demand: GpuDemand, *, mood: bool) -> Scored: ...
 
     def choose(self, found: F64) -> int:
         """The row with most points, the first of equals."""
@@ -58,10 +58,10 @@ class Policy(ABC):
 class Simple(Policy):
     """Points by a kernel; the device with least left gives a fraction."""
 
-    def __init__(self, kernel: Callable[[Fleet, I64, Shares, Demand], I64]) -> None:
+    def __init__(self, kernel: Callable[[Fleet, I64, GpuShares, GpuDemand], I64]) -> None:
         self._kernel = kernel
 
-    def score(self, fleet: Fleet, rows: I64, demand: Demand, *, mood: bool) -> Scored:  # noqa: ARG002
+    def score(self, fleet: Fleet, rows: I64, demand: GpuDemand, *, mood: bool) -> Scored:  # noqa: ARG002
         shares = fleet.shares.take(rows)
         found = self._kernel(fleet, rows, shares, demand)
         return Scored(found.astype(np.float64), tightest(shares.left, demand.milli))
@@ -73,7 +73,7 @@ class Random(Policy):
     def __init__(self, seed: int) -> None:
         self._random = np.random.default_rng(seed)
 
-    def score(self, fleet: Fleet, rows: I64, demand: Demand, *, mood: bool) -> Scored:  # noqa: ARG002
+    def score(self, fleet: Fleet, rows: I64, demand: GpuDemand, *, mood: bool) -> Scored:  # noqa: ARG002
         offered = fleet.shares.left[rows] >= demand.milli
         drawn = np.where(offered, self._random.random(offered.shape), -1.0)
         return Scored(np.zeros(len(rows)), drawn.argmax(axis=1))
@@ -86,14 +86,20 @@ class Random(Policy):
 class _ByWays(Policy):
     """Every way to place a pod is looked at, once for all rows that offer the same."""
 
-    def score(self, fleet: Fleet, rows: I64, demand: Demand, *, mood: bool) -> Scored:
+    def score(self, fleet: Fleet, rows: I64, demand: GpuDemand, *, mood: bool) -> Scored:
         _, first, where = np.unique(fleet.state[rows], return_index=True, return_inverse=True)
         ways, found = self._points(fleet.shares.take(rows[first]), demand, mood=mood)
         index, device = best_of(ways, found, len(first))
         return Scored(found[index][where], device[where])
 
     @abstractmethod
-    def _points(self, shares: Shares, demand: Demand, *, mood: bool) -> tuple[Placements, F64]: ...
+    def _points(
+        self,
+        shares: GpuShares,
+        demand: GpuDemand,
+        *,
+        mood: bool,
+    ) -> tuple[Placements, F64]: ...
 
 
 class Descent(_ByWays):
@@ -102,7 +108,13 @@ class Descent(_ByWays):
     def __init__(self, counts: Counts) -> None:
         self._fragmentation = Fragmentation(expected(counts))
 
-    def _points(self, shares: Shares, demand: Demand, *, mood: bool) -> tuple[Placements, F64]:  # noqa: ARG002
+    def _points(
+        self,
+        shares: GpuShares,
+        demand: GpuDemand,
+        *,
+        mood: bool,  # noqa: ARG002
+    ) -> tuple[Placements, F64]:
         ways, gradient = self._fragmentation.gradient(shares, demand)
         return ways, descent_points(gradient).astype(np.float64)
 
@@ -117,13 +129,19 @@ class CuttingStock(_ByWays):
         self._stock = Stock(counts)
         self._share = share
 
-    def mood(self, fleet: Fleet, demand: Demand) -> bool:
+    def mood(self, fleet: Fleet, demand: GpuDemand) -> bool:
         """Whether the last devices are closed to such a pod."""
         if not 0 < demand.milli < WHOLE or fleet.free >= self._share * fleet.devices:
             return False
         return self._stock.worth.waste(demand.milli) > RESERVED_WASTE
 
-    def _points(self, shares: Shares, demand: Demand, *, mood: bool) -> tuple[Placements, F64]:
+    def _points(
+        self,
+        shares: GpuShares,
+        demand: GpuDemand,
+        *,
+        mood: bool,
+    ) -> tuple[Placements, F64]:
         ways = placements(shares, demand)
         found = -self._stock.costs(shares, demand, ways)
         if mood:
@@ -132,7 +150,7 @@ class CuttingStock(_ByWays):
         return ways, found
 
 
-def _clustering(fleet: Fleet, rows: I64, shares: Shares, demand: Demand) -> I64:
+def _clustering(fleet: Fleet, rows: I64, shares: GpuShares, demand: GpuDemand) -> I64:
     return points.clustering(shares, demand, *fleet.kinds(rows, demand))
 
 

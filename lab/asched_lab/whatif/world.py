@@ -28,7 +28,7 @@ from asched.core.framework.effects import (
     EmitEvent,
 )
 from asched.core.model.kinds import PROVISIONING_REQUEST
-from asched.core.model.provisioning import ProvisioningRequest, Stage
+from asched.core.model.provisioning import ProvisioningRequest, RequestStage
 from asched.core.state.facts import Answer, Fact, Refused, WallClock
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.plugin_calls import answer_now
@@ -115,7 +115,7 @@ class World:
         cluster = self.machine.context.cluster
         requests: list[ProvisioningRequest] = list(cluster.all(PROVISIONING_REQUEST).values())
         for request in requests:
-            if request.stage is not Stage.HELD:
+            if request.stage is not RequestStage.HELD:
                 continue
             over = hold_promised(cluster, request)
             if over is None:

@@ -7,6 +7,7 @@ import pytest
 from asched.core.config.args import (
     NO_STRATEGY,
     DefaultPreemptionArgs,
+    DefaultSpreadConstraint,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
@@ -16,7 +17,6 @@ from asched.core.config.args import (
     RequestedToCapacityRatio,
     ResourceSpec,
     ScoringStrategy,
-    TopologySpreadConstraint,
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
@@ -56,7 +56,7 @@ SECOND_NS = 1_000_000_000
             {"FilterTimeout": "10s", "BindingTimeout": None},
         ),
         (
-            PodTopologySpreadArgs((TopologySpreadConstraint(1, "zone", "DoNotSchedule"),), "List"),
+            PodTopologySpreadArgs((DefaultSpreadConstraint(1, "zone", "DoNotSchedule"),), "List"),
             {
                 "DefaultConstraints": [
                     {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}

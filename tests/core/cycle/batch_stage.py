@@ -11,7 +11,13 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.state.facts import Bound, Gone, Seen, WallClock
-from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
+from asched.core.state.reservations import (
+    POD_OWNER,
+    NodeNeed,
+    Reservation,
+    Reservations,
+    StartOrder,
+)
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
@@ -133,11 +139,11 @@ class Promises:
         one = Reservation(
             POD_OWNER + info.pod.uid,
             "default-scheduler",
-            Order(0, 0.0, len(self.ledger)),
+            StartOrder(0, 0.0, len(self.ledger)),
             start_s,
             start_s + 1e9,
             True,
-            {"n1": Need({"cpu": 1000}, 1)},
+            {"n1": NodeNeed({"cpu": 1000}, 1)},
             (info,),
             start_s,
             made_s=self.cluster.wall_clock_s,

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import (
     CallPlugin,
     EmitEvent,
@@ -87,9 +87,9 @@ class Scene:
         self.pod = a_pod("web")
         self.play.see(self.pod)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[DecisionStep]:
         lines = self.context.histories.of("default/web")
-        return [line.step for line in lines if line.step is not Step.NODE]
+        return [line.step for line in lines if line.step is not DecisionStep.NODE]
 
     def said(self) -> str:
         """What the event of the failure says."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cycle.look import Looks
+from asched.core.cycle.look import DryRuns
 from asched.core.model.kinds import (
     POD,
 )
@@ -19,7 +19,7 @@ class Scene:
         self.play = Play(*(nodes or (a_node("n1").allocatable(cpu="2"),)), plugins=plugins)
         self.play.machine.is_active = False
         self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
-        self.looks = Looks()
+        self.looks = DryRuns()
         self.looks.of(self.context)
 
     def look(self, pod: PodBuilder, **fields: Any) -> Any:

@@ -8,7 +8,7 @@ import msgspec
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.observer import Silent
+from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
@@ -27,7 +27,7 @@ def known_points(plugins: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str
     return {**IN_TREE_POINTS, **{name: points_of(cls) for name, cls in plugins.items()}}
 
 
-class Strict(Silent):
+class Strict(SilentObserver):
     """Keeps what was contained: no test shall miss an exception of the scheduler's own."""
 
     def __init__(self) -> None:

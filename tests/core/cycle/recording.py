@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from asched.core.cycle.observer import Silent
+from asched.core.cycle.observer import SilentObserver
 
 
-class Recorder(Silent):
+class Recorder(SilentObserver):
     """`heard`: (method, arguments) of each call, in order."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import (
     Bind,
     CallPlugin,
@@ -58,7 +58,7 @@ def test_a_pod_is_bound_and_everybody_hears_of_it() -> None:
     scene.play.now_s += 4.0
     scene.play.bound(bind)
     assert scene.play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
-    assert scene.steps() == [Step.BOUND]
+    assert scene.steps() == [DecisionStep.BOUND]
     assert scene.context.waiting.get("uid-web") is None
     assert scene.ear.points(*POINTS) == [
         ("PreBindPreFlight", "Success"),
@@ -117,7 +117,7 @@ def test_an_error_on_the_way_gives_the_place_back_and_says_whose(
     assert scene.place == ""
     assert scene.asked[-1] == "Flow.unreserve"
     assert not scene.play.of(Bind)
-    assert scene.steps() == [Step.FAILED, Step.ERROR]
+    assert scene.steps() == [DecisionStep.FAILED, DecisionStep.ERROR]
     assert scene.ear.of("binding_failed")[0][:2] == ("default/web", "n1")
     assert [given[0] for given in scene.ear.of("attempt_ended")] == ["error"]
     assert scene.context.waiting.get("uid-web") is None
@@ -149,7 +149,7 @@ def test_what_was_reserved_is_given_back_in_reverse_and_to_the_end() -> None:
 def test_the_first_that_does_not_skip_binds() -> None:
     scene = Scene(flow(bind=SUCCESS), binders=["Flow", "DefaultBinder"])
     assert not scene.play.of(Bind)
-    assert scene.steps() == [Step.BOUND]
+    assert scene.steps() == [DecisionStep.BOUND]
     scene = Scene(flow(bind=SKIP), binders=["Flow", "DefaultBinder"])
     assert len(scene.play.of(Bind)) == 1
     scene = Scene(flow(bind=SKIP), binders=["Flow"])
@@ -241,7 +241,7 @@ def waiting(scene: Scene) -> Any:
 def test_a_pod_waits_until_it_is_allowed() -> None:
     scene = Scene(permit=WAITS)
     assert (waiting(scene).stage, scene.context.waiting.held) == (Stage.PERMIT, 1)
-    assert scene.steps() == [Step.WAITING]
+    assert scene.steps() == [DecisionStep.WAITING]
     assert not scene.play.of(Bind)
     waiting(scene).allow("Flow")
     scene.play.turn(after_s=3.0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Bind, CallPlugin, ReadPod
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import ReadPending, ReadPlaced, Returned, Seen, TimedOut, Unknown
@@ -19,12 +19,16 @@ async def nothing() -> None:
 @pytest.mark.parametrize(
     ("found", "place", "steps"),
     [
-        (lambda e: ReadPlaced(e.id, "n1"), "n1", [Step.UNKNOWN, Step.BOUND]),
-        (lambda e: ReadPlaced(e.id, "n2"), "", [Step.UNKNOWN, Step.FAILED, Step.ERROR]),
+        (lambda e: ReadPlaced(e.id, "n1"), "n1", [DecisionStep.UNKNOWN, DecisionStep.BOUND]),
+        (
+            lambda e: ReadPlaced(e.id, "n2"),
+            "",
+            [DecisionStep.UNKNOWN, DecisionStep.FAILED, DecisionStep.ERROR],
+        ),
     ],
 )
 def test_a_binding_plugin_that_does_not_end_is_read_back(
-    found: Any, place: str, steps: list[Step]
+    found: Any, place: str, steps: list[DecisionStep]
 ) -> None:
     call = CallPlugin(plugin="Flow", call=nothing, binds=True)
     scene = Scene(flow(bind=call), binders=["Flow"])
@@ -62,5 +66,5 @@ def test_a_lost_binding_is_sent_again_to_a_node_that_still_takes_the_pod(is_full
 def test_a_lost_binding_is_told_and_read_back() -> None:
     scene = Scene()
     scene.play.answer(Unknown(scene.play.the(Bind).id, "timed out"))
-    assert scene.steps() == [Step.UNKNOWN]
+    assert scene.steps() == [DecisionStep.UNKNOWN]
     assert len(scene.play.of(ReadPod)) == 1

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.history import Choice, Histories, Step
+from asched.core.cycle.history import DecisionStep, Histories, NodeChoice
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import PluginError, PointError
 from asched.core.model.kinds import POD
@@ -77,22 +77,25 @@ def test_what_a_plugin_raised_is_reported_and_told_in_one_line() -> None:
 def test_a_story_is_told_under_the_attempt_s_number() -> None:
     context, attempt = a_context()
     context.now_s = 12.0
-    context.tell(attempt, Step.ERROR, "no")
-    assert context.histories.of("default/web") == ((12.0, 3, Step.ERROR, "no"),)
+    context.tell(attempt, DecisionStep.ERROR, "no")
+    assert context.histories.of("default/web") == ((12.0, 3, DecisionStep.ERROR, "no"),)
 
 
 def test_a_binding_is_told_of_though_the_line_of_its_node_made_way_meanwhile() -> None:
     context, attempt = a_context()
     context.histories = histories = Histories(lines_max=1)
-    attempt.line = chosen = Choice("default/web", 1.0, 3, 0, "n1", None)
+    attempt.line = chosen = NodeChoice("default/web", 1.0, 3, 0, "n1", None)
     histories.add(chosen)
     context.now_s = 12.0
     context.tell_bound(attempt, "n1")
-    assert [line.step for line in histories.of("default/web")] == [Step.NODE, Step.BOUND]
-    histories.tell("default/other", 13.0, 4, Step.ERROR)
+    assert [line.step for line in histories.of("default/web")] == [
+        DecisionStep.NODE,
+        DecisionStep.BOUND,
+    ]
+    histories.tell("default/other", 13.0, 4, DecisionStep.ERROR)
     assert histories.of("default/web") == ()
     context.tell_bound(attempt, "n1")
-    assert histories.of("default/web") == ((12.0, 3, Step.BOUND, "n1"),)
+    assert histories.of("default/web") == ((12.0, 3, DecisionStep.BOUND, "n1"),)
 
 
 def test_whose_a_pod_is_follows_the_profiles() -> None:

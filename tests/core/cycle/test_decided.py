@@ -11,11 +11,11 @@ from asched.core.cycle.decided import (
     BEST_EVERY,
     BEST_MAX,
     NAMED_MAX,
-    Refused,
+    RecordedRejection,
     chosen,
     read,
 )
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Bind
 from asched.core.framework.runner import run_alone
 from asched.core.model.kinds import NODE
@@ -27,7 +27,7 @@ from tests.core.cycle.playbook import Play
 SIZES = ("2", "4", "8", "16", "32", "64", "128")
 
 
-def told(play: Play, name: str, step: Step) -> dict[str, Any]:
+def told(play: Play, name: str, step: DecisionStep) -> dict[str, Any]:
     lines = play.machine.context.histories.of(f"default/{name}")
     line, *_ = [line for line in lines if line.step is step]
     details = read(line)
@@ -39,7 +39,7 @@ def test_a_decision_keeps_what_each_plugin_gave_to_it_and_to_the_best() -> None:
     play = Play(*(a_node(f"n{cpu}").allocatable(cpu=cpu, memory="8Gi") for cpu in SIZES))
     play.see(a_pod().requests(cpu="1", memory="1Gi"))
     (bind,) = play.of(Bind)
-    kept = told(play, "web", Step.NODE)
+    kept = told(play, "web", DecisionStep.NODE)
     assert (kept["node"], kept["feasible"]) == (bind.node, len(SIZES))
     assert sum(one["weighted"] for one in kept["scores"]) == kept["score"]
     assert all(one["normalized"] * one["weight"] == one["weighted"] for one in kept["scores"])
@@ -61,7 +61,7 @@ def test_the_best_are_looked_for_now_and_then() -> None:
     attempts = []
     for number in range(BEST_EVERY + 2):
         play.see(a_pod(f"w{number}").requests(cpu="10m"))
-        kept = told(play, f"w{number}", Step.NODE)
+        kept = told(play, f"w{number}", DecisionStep.NODE)
         attempts.append(kept["bestAsOf"])
         assert sum(one["weighted"] for one in kept["scores"]) == kept["score"]
     assert len(set(attempts[:BEST_EVERY])) == 1
@@ -72,17 +72,17 @@ def test_pods_of_many_classes_are_not_each_looked_at_for_the_first_time() -> Non
     play = Play(*(a_node(f"n{cpu}").allocatable(cpu=cpu) for cpu in SIZES))
     for number in range(9):
         play.see(a_pod(f"w{number}").requests(cpu=f"{number + 1}m"))
-    looked = ["best" in told(play, f"w{number}", Step.NODE) for number in range(9)]
+    looked = ["best" in told(play, f"w{number}", DecisionStep.NODE) for number in range(9)]
     assert looked == [True] + [False] * 8
     play.turn(after_s=2 * BEST_APART_S)
     play.see(a_pod("late").requests(cpu="20m"))
-    assert "best" in told(play, "late", Step.NODE)
+    assert "best" in told(play, "late", DecisionStep.NODE)
 
 
 def test_the_only_node_was_not_chosen_among_others() -> None:
     play = Play(a_node("n1"))
     play.see(a_pod())
-    kept = told(play, "web", Step.NODE)
+    kept = told(play, "web", DecisionStep.NODE)
     assert (kept["score"], "scores" in kept, "best" in kept) == (None, False, False)
 
 
@@ -95,7 +95,7 @@ def test_a_rejection_keeps_which_nodes_said_what() -> None:
     )
     play.see(a_pod().requests(cpu="4"))
     play.turn(Gone(NODE, a_node("n1").build()), Seen(NODE, a_node("other").cordoned().build()))
-    named = {one["plugin"]: one for one in told(play, "web", Step.REJECTED)["reasons"]}
+    named = {one["plugin"]: one for one in told(play, "web", DecisionStep.REJECTED)["reasons"]}
     assert named["NodeResourcesFit"]["named"] == ["n1", "n3"]
     assert named["TaintToleration"]["named"] == ["n2"]
     unschedulable = named["NodeUnschedulable"]
@@ -110,7 +110,7 @@ def test_equal_rejections_are_kept_once() -> None:
         play.see(a_pod(f"w{number}").requests(cpu=str(4 + number)))
         (line,) = play.machine.context.histories.of(f"default/w{number}")
         details = read(line)
-        assert isinstance(details, Refused)
+        assert isinstance(details, RecordedRejection)
         kept.append(details.pattern)
     assert kept[0] is kept[1] is kept[2]
 
@@ -120,7 +120,7 @@ def test_victims_are_kept_with_their_priorities() -> None:
     for name, priority in (("low", 1), ("lower", 0)):
         play.see(a_pod(name).requests(cpu="1").priority(priority).on("n1"))
     play.see(a_pod().requests(cpu="2").priority(10))
-    assert told(play, "web", Step.NOMINATED) == {
+    assert told(play, "web", DecisionStep.NOMINATED) == {
         "node": "n1",
         "victims": [
             {"pod": "default/low", "priority": 1},
@@ -129,8 +129,8 @@ def test_victims_are_kept_with_their_priorities() -> None:
     }
 
 
-@pytest.mark.parametrize("step", [Step.BOUND, Step.ERROR])
-def test_plain_details_stay_as_they_are(step: Step) -> None:
+@pytest.mark.parametrize("step", [DecisionStep.BOUND, DecisionStep.ERROR])
+def test_plain_details_stay_as_they_are(step: DecisionStep) -> None:
     play = Play(a_node("n1"))
     histories = play.machine.context.histories
     histories.tell("default/web", 0.0, 1, step, "n1")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.group import Outcome, Result
+from asched.core.cycle.group import GroupOutcome, Result
 from asched.core.cycle.group_condition import condition_patch
 from asched.core.framework.effects import Patch
 from asched.core.model.decode import decode
@@ -34,7 +34,7 @@ def a_cluster_with(conditions: list[dict[str, Any]], generation: int = 4) -> Clu
 
 def patch_for(result: Result, message: str, *conditions: dict[str, Any]) -> Patch | None:
     return condition_patch(
-        a_cluster_with(list(conditions)), "default/crew", Outcome(result, message), NOON_S
+        a_cluster_with(list(conditions)), "default/crew", GroupOutcome(result, message), NOON_S
     )
 
 
@@ -132,14 +132,16 @@ def test_other_conditions_keep_their_places() -> None:
 
 
 def test_nothing_is_written_to_a_group_that_is_gone() -> None:
-    assert condition_patch(Cluster(), "default/crew", Outcome(Result.SCHEDULED, ""), 0.0) is None
+    assert (
+        condition_patch(Cluster(), "default/crew", GroupOutcome(Result.SCHEDULED, ""), 0.0) is None
+    )
 
 
 def test_a_group_that_was_scheduled_stays_so_before_the_watch_shows_it() -> None:
     cluster = a_cluster_with([])
-    assert condition_patch(cluster, "default/crew", Outcome(Result.SCHEDULED, ""), NOON_S)
+    assert condition_patch(cluster, "default/crew", GroupOutcome(Result.SCHEDULED, ""), NOON_S)
 
-    late = Outcome(Result.UNSCHEDULABLE, "pod group is unschedulable")
+    late = GroupOutcome(Result.UNSCHEDULABLE, "pod group is unschedulable")
 
     assert condition_patch(cluster, "default/crew", late, NOON_S) is None
 
@@ -152,7 +154,7 @@ def test_it_is_written_for_this_very_group() -> None:
     group = decode(PodGroup, {"metadata": metadata, "spec": spec})
     cluster.apply(Seen(POD_GROUP, group))
 
-    patch = condition_patch(cluster, "default/crew", Outcome(Result.ERROR, "failed"), NOON_S)
+    patch = condition_patch(cluster, "default/crew", GroupOutcome(Result.ERROR, "failed"), NOON_S)
 
     assert patch is not None
     assert patch.body["metadata"] == {"uid": "u1"}
@@ -160,8 +162,10 @@ def test_it_is_written_for_this_very_group() -> None:
 
 def test_a_group_of_the_same_name_starts_anew() -> None:
     cluster = a_cluster_with([])
-    condition_patch(cluster, "default/crew", Outcome(Result.SCHEDULED, ""), NOON_S)
+    condition_patch(cluster, "default/crew", GroupOutcome(Result.SCHEDULED, ""), NOON_S)
     again = {"metadata": {"namespace": "default", "name": "crew", "uid": "another"}}
     cluster.apply(Seen(POD_GROUP, decode(PodGroup, again)))
 
-    assert condition_patch(cluster, "default/crew", Outcome(Result.UNSCHEDULABLE, "no"), NOON_S)
+    assert condition_patch(
+        cluster, "default/crew", GroupOutcome(Result.UNSCHEDULABLE, "no"), NOON_S
+    )

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from asched.core.cycle.decided import read
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.framework.effects import Bind, DeletePod, Patch, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
@@ -379,7 +379,7 @@ def test_what_is_kept_of_a_member_is_how_things_were_when_its_place_was_chosen()
 
     told = {}
     for name in ("a", "b"):
-        line = play.machine.context.histories.newest(f"default/{name}", (Step.NODE,))
+        line = play.machine.context.histories.newest(f"default/{name}", (DecisionStep.NODE,))
         assert line is not None
         told[name] = read(line).told()
     assert [told[name]["node"] for name in ("a", "b")] == ["n1", "n2"]

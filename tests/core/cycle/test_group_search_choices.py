@@ -2,12 +2,12 @@
 
 from typing import Any, ClassVar
 
-from asched.core.cycle.group import Outcome, Result
+from asched.core.cycle.group import GroupOutcome, Result
 from asched.core.cycle.group_search import search_places
 from asched.core.framework.choices import Choices
 from asched.core.framework.points import ReservePlugin
 from asched.core.framework.status import SUCCESS, Status, unschedulable
-from asched.core.gang.problem import Infeasible, Unknown
+from asched.core.gang.problem import Infeasible, Unproven
 from asched.core.state.audit import recount
 from tests.builders import a_node
 from tests.core.cycle.attempts import GroupScene, run
@@ -53,11 +53,11 @@ def test_what_was_chosen_by_the_search_is_chosen_in_the_trial_and_not_any_more()
 
     found = run(search_places(scene.context, group))
 
-    assert isinstance(found, Outcome), found
+    assert isinstance(found, GroupOutcome), found
     assert found.result is Result.SCHEDULED
     assert Hooks.taken == {"uid-any": 1, "uid-only": 0}
     assert choices.number("uid-any", "n0", "Hooks") == 0
     assert recount(scene.cluster) == []
 
 
-NONE, LOST = Infeasible("none"), Unknown("somebody refused")
+NONE, LOST = Infeasible("none"), Unproven("somebody refused")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.group import Outcome, Result
+from asched.core.cycle.group import GroupOutcome, Result
 from asched.core.cycle.group_search import (
     KNOWN_MAX,
     STEPS_MIN,
@@ -15,7 +15,7 @@ from asched.core.cycle.group_search import (
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import SUCCESS, Status, unschedulable
-from asched.core.gang.problem import Infeasible, Unknown
+from asched.core.gang.problem import Infeasible, Unproven
 from asched.core.gang.search import MOVED, SPENT
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD_GROUP
@@ -45,7 +45,7 @@ def a_scene(*cpus: int, minimum: int, **more: Any) -> GroupScene:
 
 def places(found: Any) -> dict[str, list[str]]:
     """Who is where, by node."""
-    assert isinstance(found, Outcome), found
+    assert isinstance(found, GroupOutcome), found
     assert found.result is Result.SCHEDULED
     where: dict[str, list[str]] = {}
     for tried in found.tried:
@@ -60,7 +60,7 @@ def places(found: Any) -> dict[str, list[str]]:
 def test_what_ended_in_something_known_costs_everything_again() -> None:
     searches = Searches(a_cluster())
     assert searches.steps("a", 100) == 100, "less than STEPS_MIN if there is no more"
-    for found in (Infeasible("so"), Outcome(Result.SCHEDULED, "")):
+    for found in (Infeasible("so"), GroupOutcome(Result.SCHEDULED, "")):
         searches.ended("a", SPENT)
         assert searches.steps("a", 4 * STEPS_MIN) == 2 * STEPS_MIN
         searches.ended("a", found)
@@ -156,7 +156,7 @@ class Refusing(PermitPlugin):
 def test_what_permit_refuses_was_not_found() -> None:
     scene = a_scene(4, 4, minimum=2, plugins=(Refusing,))
     found = run(search_places(scene.context, scene.group(*sizes(1, 2))))
-    assert found == Unknown("what was found was refused at Reserve or Permit")
+    assert found == Unproven("what was found was refused at Reserve or Permit")
     assert not scene.cluster.placed
     assert recount(scene.cluster) == []
 

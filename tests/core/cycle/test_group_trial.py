@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group import GroupAttempt, GroupOutcome, Result
 from asched.core.cycle.group_trial import (
     LET_GO_STEPS,
     ROOM_STEPS,
@@ -37,7 +37,7 @@ class Scene(GroupScene):
     def __init__(self, *nodes: NodeBuilder, minimum: int | None = 3, **more: Any) -> None:
         super().__init__(*(nodes or (room("n0", 2), room("n1", 1))), minimum=minimum, **more)
 
-    def tried(self, *pods: PodBuilder, **how: Any) -> tuple[GroupAttempt, Outcome]:
+    def tried(self, *pods: PodBuilder, **how: Any) -> tuple[GroupAttempt, GroupOutcome]:
         group = self.group(*pods)
         return group, run(try_group(self.context, group, **how))
 

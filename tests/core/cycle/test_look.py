@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from asched.core.cycle.look import WISH_STEPS, Looks
+from asched.core.cycle.look import WISH_STEPS, DryRuns
 from asched.core.framework.points import (
     FilterPlugin,
     PostFilterPlugin,
@@ -45,7 +45,7 @@ def test_several_may_stand_against_it() -> None:
 
 def test_where_nobody_can_tell_an_attempt_has_to() -> None:
     scene = Scene()
-    assert Looks()(QueuedPod(wants().build(), 0.0)) is None, "there is no context yet"
+    assert DryRuns()(QueuedPod(wants().build(), 0.0)) is None, "there is no context yet"
     too_large = wants("9")
     assert scene.look(too_large, pending_on=frozenset({"Later"})) is None
     assert scene.look(too_large) is not None
@@ -290,7 +290,7 @@ def test_whom_room_is_promised_to_or_who_has_claims_is_looked_at() -> None:
     scene.look(promised)
     scene.context.nominator.add(scene.cluster.pods_seen["default/promised"], "n2")
     assert scene.may_help(promised, "n1")
-    assert Looks().may_help(QueuedPod(wants("2").build(), 0.0), "n1"), "there is no context yet"
+    assert DryRuns().may_help(QueuedPod(wants("2").build(), 0.0), "n1"), "there is no context yet"
 
 
 def test_who_might_make_room_in_ways_of_its_own_is_looked_at() -> None:

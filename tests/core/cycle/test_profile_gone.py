@@ -7,7 +7,7 @@ import pytest
 from asched.core.framework.effects import Bind
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import Code, Status
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.reprofile import reprofile
 from asched.core.state.facts import Refused
 from asched.host.assemble import queue_profiles
@@ -28,7 +28,10 @@ def drop_profile(play: Play) -> None:
     runners = {"another": next(iter(context.runners.values()))}
     context.runners = runners
     reprofile(
-        context.queue, queue_profiles(runners, context.observer), Backoff(1.0, 10.0), play.now_s
+        context.queue,
+        queue_profiles(runners, context.observer),
+        BackoffTimes(1.0, 10.0),
+        play.now_s,
     )
 
 

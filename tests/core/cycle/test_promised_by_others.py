@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.reprofile import reprofile
 from asched.core.state.facts import Done
 from asched.host.assemble import queue_profiles
@@ -114,7 +114,7 @@ def test_a_pod_that_is_ours_no_more_keeps_its_promise() -> None:
     context.runners = before
     play.see(large)
     context.runners = runners
-    reprofile(context.queue, profiles, Backoff(1.0, 10.0), play.now_s)
+    reprofile(context.queue, profiles, BackoffTimes(1.0, 10.0), play.now_s)
 
     assert context.nominator.node_of("uid-large") == "n1"
     play.lose(large)

@@ -7,7 +7,7 @@ import pytest
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle.request_book import Bookings, keep
 from asched.core.cycle.request_cycle import served
-from asched.core.cycle.request_trial import Found, answer, rehouse
+from asched.core.cycle.request_trial import RequestOutcome, answer, rehouse
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount
@@ -35,21 +35,21 @@ def a_scene(*nodes: NodeBuilder) -> RequestPlay:
     return play
 
 
-def answered(play: RequestPlay, **fields: Any) -> Found:
+def answered(play: RequestPlay, **fields: Any) -> RequestOutcome:
     born_s = fields.pop("born_s", WALL_S)
     play.ask(**fields)
     play.stored["job"]["metadata"]["creationTimestamp"] = rfc3339(born_s) if born_s else "never"
     play.parts.cluster.wall_clock_s = WALL_S
     context = play.machine.context
-    found: Found = run(answer(context, play.record("job"), served(context)))
+    found: RequestOutcome = run(answer(context, play.record("job"), served(context)))
     return found
 
 
-def told(found: Found) -> dict[str, tuple[str, str]]:
+def told(found: RequestOutcome) -> dict[str, tuple[str, str]]:
     return {c.type: (c.status, c.reason) for c in found.wanted.conditions}
 
 
-def why(found: Found) -> str:
+def why(found: RequestOutcome) -> str:
     return found.wanted.conditions[-1].message
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.look import Looks
+from asched.core.cycle.look import DryRuns
 from asched.core.model.kinds import NODE, POD
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Seen
@@ -78,7 +78,7 @@ def test_of_what_nobody_knows_nothing_is_told() -> None:
     assert may_fit(scene, wants("2"), "n9")
     other = QueuedPod(wants("2").spec(schedulerName="another").build(), 0.0)
     assert scene.looks.room_left("n1")(other)
-    assert Looks().room_left("n1")(QueuedPod(wants("2").build(), 0.0)), "there is no context yet"
+    assert DryRuns().room_left("n1")(QueuedPod(wants("2").build(), 0.0)), "there is no context yet"
     own = scene.rests(wants("2"))
     scene.context.nominator.add(own.pod, "n1")
     assert scene.looks.room_left("n1")(own), "it is promised room there itself"

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import DecisionStep
 from asched.core.cycle.scheduling import (
     Background,
     out_of_turn,
@@ -195,7 +195,7 @@ def test_without_a_node_others_are_asked_to_make_room() -> None:
     assert scene.ear.points("PostFilter") == [("PostFilter", "Success")]
     assert room.seeds == [101]
     lines = {line.step: line.details for line in scene.context.histories.of("default/web")}
-    assert lines[Step.NOMINATED] == ("n1", (("default/a", 3),))
+    assert lines[DecisionStep.NOMINATED] == ("n1", (("default/a", 3),))
     assert scene.context.nominator.node_of("uid-web") == "n1"
 
 

@@ -11,7 +11,13 @@ from asched.core.model.timestamp import rfc3339
 from asched.core.state.ends import GRACE_S
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.holds import HeldAmounts, HeldPlace
-from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
+from asched.core.state.reservations import (
+    POD_OWNER,
+    NodeNeed,
+    Reservation,
+    Reservations,
+    StartOrder,
+)
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.batch_stage import Batch, two_full_nodes
 from tests.core.cycle.playbook import Play
@@ -44,11 +50,11 @@ class Scene:
         one = Reservation(
             owner,
             "default-scheduler",
-            Order(0, since_s, 0),
+            StartOrder(0, since_s, 0),
             NOW_S + 1000,
             NOW_S + 2000,
             True,
-            {more.pop("node", "n1"): Need({"cpu": 3000}, 1)},
+            {more.pop("node", "n1"): NodeNeed({"cpu": 3000}, 1)},
             (self.like,),
             NOW_S + 1000,
             **more,
@@ -133,7 +139,7 @@ def kept_by_all() -> tuple[Batch, Reservation]:
     play.machine.is_active = False
     cluster = play.parts.cluster
     like = cluster.classes.info_of(a_pod("like").requests(cpu="3").build())
-    needs, order = {"n1": Need({"cpu": 3000}, 1)}, Order(0, 1.0, 0)
+    needs, order = {"n1": NodeNeed({"cpu": 3000}, 1)}, StartOrder(0, 1.0, 0)
     there = frozenset(info.pod.uid for info in cluster.pods_on(0).values())
     crew = "default/crew", "default-scheduler", order
     return play, Reservation(*crew, 2e9, 3e9, True, needs, (like,), 2e9, there)

@@ -16,7 +16,7 @@ from asched.core.cycle.start_keeping import (
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.changes import Change
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.reservations import Order
+from asched.core.state.reservations import StartOrder
 from tests.builders import a_node, a_pod
 from tests.core.cycle.batch_stage import EPOCH_S, LABEL, Promises
 
@@ -148,8 +148,8 @@ def test_the_next_who_waits_for_a_promise_is_tried_when_there_is_one_to_be_had()
     scene = Promises(reservations=1)
     scene.waits("a-later-one")
     scene.waits("first")
-    scene.kept.waiting["b"] = Order(0, 9.0, 2), "default/a-later-one"
-    scene.kept.waiting["a"] = Order(0, 1.0, 1), "default/first"
+    scene.kept.waiting["b"] = StartOrder(0, 9.0, 2), "default/a-later-one"
+    scene.kept.waiting["a"] = StartOrder(0, 1.0, 1), "default/first"
     assert scene.after(1) == [], "the only one is taken"
     drop(scene.context, scene.one.owner, "dropped")
     scene.kept.has_moved, scene.kept.searching = False, "somebody"
@@ -177,7 +177,7 @@ def test_numbers_stay_with_their_owner() -> None:
     kept, scene = StartTimes(), Promises()
     assert [kept.number_of("a", None), kept.number_of("b", None)] == [1, 2]
     assert kept.number_of("c", scene.one) == scene.one.order.number
-    kept.waiting["d"] = Order(0, 0.0, 77), "default/d"
+    kept.waiting["d"] = StartOrder(0, 0.0, 77), "default/d"
     assert kept.number_of("d", None) == 77
 
 

@@ -9,7 +9,7 @@ from asched.core.cycle.context import Attempt
 from asched.core.cycle.start_search import (
     END_STEPS,
     TRIALS_MAX,
-    Found,
+    FoundStart,
     is_beyond,
     search,
 )
@@ -20,7 +20,7 @@ from asched.core.state.audit import recount
 from asched.core.state.consumers import CONSUMES
 from asched.core.state.ends import DURATION, GRACE_S
 from asched.core.state.facts import Seen
-from asched.core.state.reservations import Need, Order, Reservation, Reservations
+from asched.core.state.reservations import NodeNeed, Reservation, Reservations, StartOrder
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, all_rows
 from tests.core.cycle.attempts import run
 from tests.core.cycle.batch_stage import Batch
@@ -54,16 +54,16 @@ class Scene:
 
     def found(
         self, *pods: PodBuilder, respected: Any = (), horizon_s: float = DAY_S
-    ) -> Found | None:
+    ) -> FoundStart | None:
         infos = [self.info(pod) for pod in pods]
         runner = self.context.runners["default-scheduler"]
         first = Attempt(1, QueuedPod(infos[0].pod, 0.0), infos[0], runner, 0.0)
-        found: Found | None = run(search(self.context, first, infos, respected, horizon_s))
+        found: FoundStart | None = run(search(self.context, first, infos, respected, horizon_s))
         assert recount(self.cluster) == []
         assert not any(uid.endswith("/start") for uid in self.cluster.placed)
         return found
 
-    def steps(self, *pods: PodBuilder) -> Generator[Any, Any, Found | None]:
+    def steps(self, *pods: PodBuilder) -> Generator[Any, Any, FoundStart | None]:
         infos = [self.info(pod) for pod in pods]
         runner = self.context.runners["default-scheduler"]
         first = Attempt(1, QueuedPod(infos[0].pod, 0.0), infos[0], runner, 0.0)
@@ -75,16 +75,16 @@ class Scene:
         return Reservation(
             "default/crew",
             "default-scheduler",
-            Order(0, 0.0, 1),
+            StartOrder(0, 0.0, 1),
             start_s,
             start_s + 10 * DAY_S,
             True,
-            {node: Need({"cpu": cpu, "memory": 1 << 30}, 1)},
+            {node: NodeNeed({"cpu": cpu, "memory": 1 << 30}, 1)},
             (self.info(a_pod("theirs")),),
             start_s,
         )
 
-    def after_s(self, found: Found | None) -> float:
+    def after_s(self, found: FoundStart | None) -> float:
         assert found is not None
         return found.start_s - self.now_s
 
@@ -100,7 +100,7 @@ def test_the_first_end_that_leaves_room_enough() -> None:
     found = scene.found(wants())
     assert scene.after_s(found) == 100 + GRACE_S
     assert found is not None
-    assert found.needs == {"n2": Need({"cpu": 4000}, 1)}
+    assert found.needs == {"n2": NodeNeed({"cpu": 4000}, 1)}
     assert found.is_hard
     assert found.end_s > found.start_s
 
@@ -115,7 +115,7 @@ def test_several_pods_need_several_ends() -> None:
     assert set(found.needs) == {"n1", "n2"}
     both = scene.found(wants("2", "c"), wants("2", "d"))
     assert both is not None
-    assert both.needs == {"n2": Need({"cpu": 4000}, 2)}
+    assert both.needs == {"n2": NodeNeed({"cpu": 4000}, 2)}
 
 
 def test_without_a_known_end_there_is_no_start() -> None:
@@ -146,7 +146,7 @@ def test_nor_do_those_at_which_a_node_has_pods_enough() -> None:
     found = scene.found(*(wants("1m", f"w{number}") for number in range(9)))
     assert scene.after_s(found) == 900 + GRACE_S
     assert found is not None
-    assert found.needs == {"n1": Need({"cpu": 9}, 9)}
+    assert found.needs == {"n1": NodeNeed({"cpu": 9}, 9)}
 
 
 def test_nodes_that_never_suit_cost_no_trial() -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from asched.core.config.v1 import Extender
-from asched.core.cycle.group import Outcome, Result
+from asched.core.cycle.group import GroupOutcome, Result
 from asched.core.cycle.supposed import MOVE_STEPS, without
 from asched.core.framework.effects import AskExtender, EmitEvent, PatchPodStatus, Pause, ref_of
 from asched.core.model.kinds import NODE, POD
@@ -17,7 +17,7 @@ from asched.core.state.supposition import Supposition
 from tests.builders import a_cluster, a_node, a_pod
 
 CLUSTER = (a_node("n1").allocatable(cpu="4", memory="8Gi", pods="10"),)
-ENDED = Outcome(Result.SCHEDULED, "")
+ENDED = GroupOutcome(Result.SCHEDULED, "")
 
 
 class Scene:

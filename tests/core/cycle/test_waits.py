@@ -8,7 +8,7 @@ from asched.core.cycle.waits import Waits
 from asched.core.framework.effects import CallPlugin, Topic, WaitFor
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
 from asched.core.state.change_log import ObjectLog
-from asched.core.state.cluster import Sight
+from asched.core.state.cluster import ObservedChange
 from asched.core.state.facts import Answer, Done, TimedOut
 from tests.builders import a_node, a_pod
 
@@ -34,7 +34,7 @@ class Asking:
 
     def see(self, *pods: str) -> None:
         for name in pods:
-            self.waits.saw(Sight(POD, None, a_pod(name).build()))
+            self.waits.saw(ObservedChange(POD, None, a_pod(name).build()))
 
 
 def pod(name: str) -> Topic:
@@ -73,7 +73,7 @@ def test_nodes_objects_and_decisions_move_questions_too() -> None:
     asking.look()
     asking.is_so = {1, 2, 3}
     assert asking.look() == []
-    asking.waits.saw(Sight(NODE, a_node("n1").build(), None))
+    asking.waits.saw(ObservedChange(NODE, a_node("n1").build(), None))
     assert asking.look() == [Done(1)]
     asking.log.add(RESOURCE_CLAIM.resource, "default/c")
     assert asking.look() == [Done(2)]

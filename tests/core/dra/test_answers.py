@@ -26,7 +26,7 @@ class Counting(AnswerBook):
 
     searches = 0
 
-    def _begin(self, *arguments: Any) -> kept.Search:
+    def _begin(self, *arguments: Any) -> kept.PendingDeviceSearch:
         self.searches += 1
         return super()._begin(*arguments)
 

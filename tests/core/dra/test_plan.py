@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.dra.devices import ReadyDevice
-from asched.core.dra.plan import AllocationError, Request, plan
+from asched.core.dra.plan import AllocationError, PlannedRequest, plan
 from asched.core.dra.pools import ReadySlice
 from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.model.claim import Device, DeviceClass, ResourceClaim
@@ -16,11 +16,11 @@ from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks, fir
 CLASSES = {"gpu": a_class("gpu", "device.driver != 'x'"), "nic": a_class("nic")}
 
 
-def requests(claim: ResourceClaim) -> list[list[Request]]:
+def requests(claim: ResourceClaim) -> list[list[PlannedRequest]]:
     return [list(alternatives) for alternatives in plan(claim, CLASSES.get).requests]
 
 
-def one(*selectors: str, **fields: Any) -> Request:
+def one(*selectors: str, **fields: Any) -> PlannedRequest:
     ((request,),) = requests(a_claim(asks(*selectors, **fields)))
     return request
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from asched.core.explain.changes import changes
 from asched.core.explain.of_nodes import another
-from asched.core.explain.ways import Change
+from asched.core.explain.ways import SuggestedChange
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen
@@ -121,7 +121,7 @@ class World:
         state = EndState(self.nodes if nodes is None else nodes, self.placed)
         return any(state.fits(name, pod) for name in state.nodes if on in ("", name))
 
-    def changes(self, pod: Json) -> list[Change]:
+    def changes(self, pod: Json) -> list[SuggestedChange]:
         context = self.play.machine.context
         runner = context.runners["default-scheduler"]
         return changes(runner, context.nominator, decode(POD.record, pod))

@@ -6,7 +6,7 @@ import pytest
 
 from asched.core.explain.deciding import Deciding
 from asched.core.explain.of_nodes import another, evictions, labels, looks_around, nodes
-from asched.core.explain.ways import Change, Way
+from asched.core.explain.ways import SuggestedChange, Way
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
@@ -43,7 +43,7 @@ class Scene:
         assert recount(self.cluster) == []
         return found
 
-    def change(self, kind: Any) -> Change | None:
+    def change(self, kind: Any) -> SuggestedChange | None:
         found = self.way(kind)
         if found is None:
             return None

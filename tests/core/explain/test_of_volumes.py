@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from asched.core.explain.changes import changes
-from asched.core.explain.ways import Change
+from asched.core.explain.ways import SuggestedChange
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.state.facts import Seen
@@ -70,7 +70,7 @@ class World:
         spec = {"volumeName": volume, "accessModes": ["ReadWriteOnce"]}
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Bound"}}
 
-    def changes(self, cpu: int, volumes: list[str]) -> list[Change]:
+    def changes(self, cpu: int, volumes: list[str]) -> list[SuggestedChange]:
         mounted = [{"name": v, "persistentVolumeClaim": {"claimName": f"c-{v}"}} for v in volumes]
         container = {"name": "main", "resources": {"requests": {"cpu": str(cpu)}}}
         pod = {

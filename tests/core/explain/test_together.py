@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from asched.core.explain.changes import TAKES_MAX, changes
-from asched.core.explain.ways import Change
+from asched.core.explain.ways import SuggestedChange
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.core.state.facts import Seen
@@ -78,7 +78,7 @@ class World:
                 "status": {"disruptionsAllowed": allowed, "expectedPods": 9, "currentHealthy": 9},
             }
 
-    def changes(self, needed: int) -> list[Change]:
+    def changes(self, needed: int) -> list[SuggestedChange]:
         context = self.play.machine.context
         pods = [decode(POD.record, a_pod(f"w{n}", self.size)) for n in range(self.count)]
         runner = context.runners["default-scheduler"]
@@ -119,14 +119,14 @@ def millis(pod: Json) -> str:
     return cpu
 
 
-def judge_toleration(world: World, change: Change, needed: int) -> int:
+def judge_toleration(world: World, change: SuggestedChange, needed: int) -> int:
     assert world.takes(world.size) < needed
     found = world.takes(world.size, tolerates=True)
     assert found >= needed
     return found
 
 
-def judge_request(world: World, change: Change, needed: int) -> int:
+def judge_request(world: World, change: SuggestedChange, needed: int) -> int:
     asked = amount(change.details["to"]) * 1000
     found = world.takes(asked)
     assert found >= needed
@@ -134,7 +134,7 @@ def judge_request(world: World, change: Change, needed: int) -> int:
     return found
 
 
-def judge_node(world: World, change: Change, needed: int) -> int:
+def judge_node(world: World, change: SuggestedChange, needed: int) -> int:
     like, count = world.cpu[change.details["like"]], change.details["count"]
     assert change.details["like"] not in world.tainted
     found = world.takes(world.size, [like] * count)
@@ -146,7 +146,7 @@ def judge_node(world: World, change: Change, needed: int) -> int:
     return found
 
 
-def judge_eviction(world: World, change: Change, needed: int) -> int:
+def judge_eviction(world: World, change: SuggestedChange, needed: int) -> int:
     node, level = change.details["node"], change.details["priority"]
     assert world.fits_without(node, level)
     assert change.details["budgets"] == world.broken(node, level)

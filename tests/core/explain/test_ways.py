@@ -3,14 +3,14 @@
 from typing import Any
 
 from asched.core.explain.deciding import Deciding
-from asched.core.explain.ways import Change, Way, told, with_spec
+from asched.core.explain.ways import SuggestedChange, Way, told, with_spec
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 
 
 def test_a_way_changes_nothing_unless_it_says_so() -> None:
     pod = a_pod().build()
-    way = Way(Change("kind", "text", {}, 1, "n1"))
+    way = Way(SuggestedChange("kind", "text", {}, 1, "n1"))
     supposition: Any = object()
     assert way.of_pod(pod) is pod
     assert way.of_cluster(supposition) is None

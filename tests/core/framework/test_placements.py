@@ -8,13 +8,13 @@ import pytest
 
 from asched.core.framework.placements import (
     EVERYWHERE,
-    Alike,
     Assignments,
     Divisions,
     Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     PlacementScorer,
+    RepeatedPlacements,
     choose,
     generate,
     is_within,
@@ -72,7 +72,7 @@ def test_weights_decide() -> None:
 def test_placements_that_take_the_same_pods_are_scored_as_if_each_had_been_tried() -> None:
     cluster = Cluster()
     pods = ((cluster.classes.info_of(a_pod("p").build()), ""),)
-    alike = Alike([one.placement for one in (A, B)], pods)
+    alike = RepeatedPlacements([one.placement for one in (A, B)], pods)
     assert list(alike) == [Assignments(one.placement, pods) for one in (A, B)]
     assert (len(alike), list(alike[1:])) == (2, [alike[1]])
     table = PlacementScorer(Table(a=10, b=90), 1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asched.core.gang.bounds import max_flow, refuted
-from asched.core.gang.problem import Problem
+from asched.core.gang.problem import GangProblem
 
 
 def test_flows_are_as_large_as_the_smallest_cut() -> None:
@@ -50,12 +50,12 @@ def a_problem(
     rows: list[list[int]] | None = None,
     needed: int | None = None,
     pods: int = 9,
-) -> Problem:
+) -> GangProblem:
     """Classes of so many pods that need so much CPU each, on rows with so much of it."""
     may = (
         np.ones((len(counts), len(free)), dtype=np.bool_) if rows is None else np.array(rows, bool)
     )
-    return Problem(
+    return GangProblem(
         counts=counts,
         needs=np.array([[need, 1] for need in needs], dtype=np.int64),
         free=np.array([free, [pods] * len(free)], dtype=np.int64),
@@ -108,11 +108,13 @@ def a_problem(
         (a_problem((2, 2), [0, 1000], [2000, 0], [[1, 0], [1, 0]]), ""),
     ],
 )
-def test_what_is_refuted_is_told_with_the_count_that_proves_it(problem: Problem, why: str) -> None:
+def test_what_is_refuted_is_told_with_the_count_that_proves_it(
+    problem: GangProblem, why: str
+) -> None:
     assert refuted(problem, NAMES, RESOURCES) == why
 
 
-def most_placed(problem: Problem) -> int:
+def most_placed(problem: GangProblem) -> int:
     """Of all ways to put pods on rows, the one with most; for few pods and rows."""
 
     def best(pods: list[int], free: list[list[int]]) -> int:

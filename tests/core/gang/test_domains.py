@@ -17,15 +17,15 @@ from asched.core.gang.domains import (
     planned,
     variants,
 )
-from asched.core.gang.problem import Plan, Problem
+from asched.core.gang.problem import GangProblem, Plan
 
 ZONES = [1, 1, 2, 2]  # of four rows
 HOSTS = [1, 2, 3, 4]
 
 
-def a_problem(counts: tuple[int, ...], free: list[int], needs: Any = None) -> Problem:
+def a_problem(counts: tuple[int, ...], free: list[int], needs: Any = None) -> GangProblem:
     size = len(counts)
-    return Problem(
+    return GangProblem(
         counts=counts,
         needs=np.array(needs or [[1]] * size),
         free=np.array([free]),
@@ -51,7 +51,7 @@ def parts(variant: Variant) -> list[tuple[int, int, list[int]]]:
     return list(zip(variant.parents, found.counts, rows, strict=True))
 
 
-def guesses(problem: Problem, *rules: Rule) -> list[list[tuple[int, int, list[int]]]]:
+def guesses(problem: GangProblem, *rules: Rule) -> list[list[tuple[int, int, list[int]]]]:
     every = variants(problem, list(rules))
     return [parts(variant) for variant in every if variant is not None]
 
@@ -116,7 +116,7 @@ def test_who_must_stay_apart_from_others_alone_fills_few_domains() -> None:
     assert [part for part in found if part[0] == 0] == [(0, 3, [0, 1]), (0, 1, [2, 3])]
 
 
-def variant_of(problem: Problem, *rules: Rule) -> Problem:
+def variant_of(problem: GangProblem, *rules: Rule) -> GangProblem:
     (variant,) = variants(problem, list(rules))
     assert variant is not None
     return variant.problem
@@ -136,7 +136,7 @@ def test_a_class_of_nobody_asks_for_nothing() -> None:
     assert guesses(a_problem((0, 1), [9] * 4), rule("even", 0, 0)) == [[(0, 0, ALL), (1, 1, ALL)]]
 
 
-def plans(problem: Problem, *rules: Rule) -> list[Plan]:
+def plans(problem: GangProblem, *rules: Rule) -> list[Plan]:
     return [step for step in planned(problem, list(rules)) if isinstance(step, list)]
 
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from asched.core.gang.phases import Member, next_status
+from asched.core.gang.phases import MemberPhase, next_status
 from asched.core.model.decode import decode
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
 from tests.builders import a_pod
@@ -21,10 +21,10 @@ def a_group(phase: str = "", minimum: int = 3, **status: object) -> Coscheduling
     )
 
 
-def members(text: str) -> list[Member]:
+def members(text: str) -> list[MemberPhase]:
     """`P`ending, `R`unning, `S`ucceeded, `F`ailed."""
     phases = {"P": "Pending", "R": "Running", "S": "Succeeded", "F": "Failed"}
-    return [Member(phases[letter], ("job-b", "job-a")) for letter in text]
+    return [MemberPhase(phases[letter], ("job-b", "job-a")) for letter in text]
 
 
 #: (phase before, pods, phase after), minMember 3
@@ -63,7 +63,7 @@ def test_one_look_makes_one_step(before: str, pods: str, after: str) -> None:
 def test_the_owners_are_told_once_the_pods_are_there() -> None:
     status = next_status(a_group("Pending"), members("PPP"))
     assert status.occupied_by == "ns/job-a,ns/job-b"
-    kept = next_status(a_group("Pending", occupiedBy="ns/other"), [Member("Pending")] * 3)
+    kept = next_status(a_group("Pending", occupiedBy="ns/other"), [MemberPhase("Pending")] * 3)
     assert kept.occupied_by == "ns/other"
 
 
@@ -82,8 +82,8 @@ def test_what_is_written_already_is_not_written_again() -> None:
 def test_what_is_read_of_a_pod() -> None:
     owner = {"kind": "Job", "name": "j", "uid": "u", "apiVersion": "batch/v1"}
     pod = a_pod().metadata(ownerReferences=[owner]).status(phase="Running").build()
-    assert Member.of(pod) == Member("Running", ("j",))
-    assert Member.of(a_pod().status(phase="Failed").build()) == Member("Failed")
+    assert MemberPhase.of(pod) == MemberPhase("Running", ("j",))
+    assert MemberPhase.of(a_pod().status(phase="Failed").build()) == MemberPhase("Failed")
 
 
 def test_a_group_of_nobody_waits_for_its_first_pod() -> None:
@@ -92,7 +92,7 @@ def test_a_group_of_nobody_waits_for_its_first_pod() -> None:
     assert next_status(group, members("P")).phase == "Scheduling"
 
 
-def twin(phase: str, minimum: int, pods: list[Member], old: CoschedulingStatus) -> tuple:
+def twin(phase: str, minimum: int, pods: list[MemberPhase], old: CoschedulingStatus) -> tuple:
     """The controller's switch, written down in its own order."""
     running = sum(m.phase == "Running" for m in pods)
     succeeded = sum(m.phase == "Succeeded" for m in pods)

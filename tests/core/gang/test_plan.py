@@ -9,7 +9,7 @@ import pytest
 
 from asched.core.gang import plan as plans
 from asched.core.gang.plan import R, Steps, by_size, patterns
-from asched.core.gang.problem import Infeasible, Plan, Problem
+from asched.core.gang.problem import GangProblem, Infeasible, Plan
 
 
 def ended(steps: Steps[R]) -> R:
@@ -21,13 +21,15 @@ def ended(steps: Steps[R]) -> R:
             return found
 
 
-def by_prices(problem: Problem) -> Plan | Infeasible | None:
+def by_prices(problem: GangProblem) -> Plan | Infeasible | None:
     return ended(plans.by_prices(problem))
 
 
-def a_problem(counts: tuple[int, ...], needs: list[list[int]], free: list[list[int]]) -> Problem:
+def a_problem(
+    counts: tuple[int, ...], needs: list[list[int]], free: list[list[int]]
+) -> GangProblem:
     amount, rows = np.array(free, dtype=np.int64), len(free[0])
-    return Problem(
+    return GangProblem(
         counts=counts,
         needs=np.array(needs, dtype=np.int64),
         free=amount,
@@ -56,7 +58,7 @@ def test_patterns_are_all_that_fits_and_nothing_can_be_added_to() -> None:
     assert sorted(map(tuple, found.counts.tolist())) == [(0, 3), (1, 2), (2, 0)]
 
 
-def fits(problem: Problem, plan: Plan) -> bool:
+def fits(problem: GangProblem, plan: Plan) -> bool:
     """Whether a plan places as many pods as are needed, and no row more than it has."""
     used = np.zeros_like(problem.free)
     held = np.zeros(problem.rows.shape, dtype=np.int64)
@@ -71,7 +73,7 @@ def fits(problem: Problem, plan: Plan) -> bool:
     return int(held.sum()) >= problem.needed and bool((used <= problem.free).all())
 
 
-def is_possible(problem: Problem) -> bool:
+def is_possible(problem: GangProblem) -> bool:
     """By trying every number of each class on every row."""
     states = {problem.counts}
     for row in range(problem.free.shape[1]):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.gang.problem import Problem
+from asched.core.gang.problem import GangProblem
 
 
 def a_problem(
@@ -11,9 +11,9 @@ def a_problem(
     needed: int = 5,
     caps: tuple[int, ...] | None = None,
     rows: list[list[bool]] | None = None,
-) -> Problem:
+) -> GangProblem:
     """Pods of 1 and of 2 CPUs, rows with 4, 1 and 5 of them; each pod takes one of 3 places."""
-    return Problem(
+    return GangProblem(
         counts=counts,
         needs=np.array([[1, 1], [2, 1]]),
         free=np.array([[4, 1, 5], [3, 3, 3]]),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.gang.problem import I64, Infeasible, Mask, Unknown
+from asched.core.gang.problem import I64, Infeasible, Mask, Unproven
 from asched.core.gang.search import SPENT, Choice, search
 
 
@@ -92,7 +92,7 @@ class Shelf:
         self.room[row] += self.sizes[c]
         yield from ()
 
-    def goes_on(self) -> Generator[Any, Any, Unknown | None]:
+    def goes_on(self) -> Generator[Any, Any, Unproven | None]:
         self.steps -= 1
         yield from ()
         self.is_over = self.steps < 0
@@ -147,7 +147,7 @@ def test_what_somebody_refused_is_no_proof() -> None:
     """Only row 0 has room, and a plugin that promises resources will not have it."""
     shelf = Shelf([2, 1], [2], (1,), 1, refuses=0)
 
-    assert isinstance(run(shelf), Unknown)
+    assert isinstance(run(shelf), Unproven)
     assert shelf.placed == []
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from asched.core.gang.timeline import (
     SOON_S,
-    Demand,
     Endings,
     Promised,
     Start,
     Steps,
     Timeline,
+    TimelineDemand,
     rows_for,
 )
 
@@ -102,7 +102,7 @@ def test_the_first_start_is_the_earliest_at_which_the_amounts_suffice(seed: int)
     timeline, endings, promised, free = a_timeline(random)
     rows = free.shape[1]
     need = np.array([random.randint(1, 2), 1])
-    demand = Demand(need, random.randint(1, 4), np.ones(rows, dtype=np.bool_))
+    demand = TimelineDemand(need, random.randint(1, 4), np.ones(rows, dtype=np.bool_))
     lasts_s = random.choice((inf, random.randint(1, 9) * 10.0))
 
     starts = timeline.starts([demand], lasts_s, NOW_S + 500, 1_000)
@@ -125,7 +125,7 @@ def test_the_first_start_is_the_earliest_at_which_the_amounts_suffice(seed: int)
 
 def test_rows_with_most_slots_come_first_and_those_without_any_do_not() -> None:
     room = np.array([[4, 1, 2, 0], [9, 9, 9, 9]])
-    demand = Demand(np.array([1, 1]), 4, np.array([True, True, True, True]))
+    demand = TimelineDemand(np.array([1, 1]), 4, np.array([True, True, True, True]))
 
     assert found_in(rows_for([demand], room, 1.0)).tolist() == [True, False, False, False]
     assert found_in(rows_for([demand], room, 1.5)).tolist() == [True, False, True, False]

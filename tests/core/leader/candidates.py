@@ -3,14 +3,14 @@
 from asched.core.leader.election import (
     CreateLease,
     Election,
+    LeaseTimes,
     Lost,
     Read,
-    Rules,
     Wait,
     WriteLease,
 )
 
-RULES = Rules("me", lease_s=15.0, renew_s=10.0, retry_s=2.0)
+RULES = LeaseTimes("me", lease_s=15.0, renew_s=10.0, retry_s=2.0)
 
 
 class World:
@@ -77,4 +77,4 @@ class World:
 
 
 def candidate(name="me", draw=lambda: 0.5, rules=RULES):
-    return Election(Rules(name, rules.lease_s, rules.renew_s, rules.retry_s), draw)
+    return Election(LeaseTimes(name, rules.lease_s, rules.renew_s, rules.retry_s), draw)

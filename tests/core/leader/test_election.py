@@ -13,9 +13,9 @@ from asched.core.leader.election import (
     CreateLease,
     Election,
     LeaseRecord,
+    LeaseTimes,
     Lost,
     Read,
-    Rules,
     Wait,
     WriteLease,
 )
@@ -196,7 +196,7 @@ def test_a_stopped_process_that_wakes_up_late_does_not_believe_itself():
 
 def test_a_short_lease_fences_earlier_than_the_renew_deadline():
     """14 s to renew every 2 s would end after the lease of 15 s."""
-    rules = Rules("me", 15.0, 14.0, 2.0)
+    rules = LeaseTimes("me", 15.0, 14.0, 2.0)
     world, me = World(), candidate(rules=rules)
     world.run({"me": me}, 1_004.5)
 
@@ -205,7 +205,7 @@ def test_a_short_lease_fences_earlier_than_the_renew_deadline():
 
 def test_the_fence_counts_the_whole_seconds_that_others_read():
     """They may take a lease of 15.9 s after 15: its record has no more room."""
-    world, me = World(), candidate(rules=Rules("me", 15.9, 15.5, 2.0))
+    world, me = World(), candidate(rules=LeaseTimes("me", 15.9, 15.5, 2.0))
     world.run({"me": me}, 1_004.5)
 
     assert me.fence_s == 1_004.0 + 15.0
@@ -259,7 +259,7 @@ def test_never_two_leaders_whatever_fails(seed):
 @pytest.mark.parametrize("late_s", [3.0, 8.0, 14.0])
 def test_a_lease_counts_from_the_sending_of_its_renewal_not_from_the_answer(late_s):
     """The server may have written it at once: for others the lease ends as long after that."""
-    world, me = World(), candidate(rules=Rules("me", 15.0, 14.0, 2.0))
+    world, me = World(), candidate(rules=LeaseTimes("me", 15.0, 14.0, 2.0))
     world.run({"me": me}, 1_001.0)
     sent_s = 1_002.0
     act = me.woke(sent_s)
@@ -273,7 +273,7 @@ def test_a_lease_counts_from_the_sending_of_its_renewal_not_from_the_answer(late
 
 @pytest.mark.parametrize("late_s", [3.0, 8.0, 14.0])
 def test_a_lease_just_won_counts_from_the_sending_too(late_s):
-    world, me = World(), candidate(rules=Rules("me", 15.0, 14.0, 2.0))
+    world, me = World(), candidate(rules=LeaseTimes("me", 15.0, 14.0, 2.0))
     sent_s = world.now_s
     act = me.found(None, sent_s) if isinstance(me.woke(sent_s), Read) else None
     world.put(act.record)
@@ -289,7 +289,7 @@ def test_never_two_leaders_however_late_answers_come(seed):
     """A request is carried out some time after it was sent, and heard of some time after that."""
     rng = random.Random(seed)
     world = World()
-    rules = Rules("", 15.0, 14.0, 2.0)  # the fence is all that parts two leaders
+    rules = LeaseTimes("", 15.0, 14.0, 2.0)  # the fence is all that parts two leaders
     candidates = {name: candidate(name, rng.random, rules) for name in ("a", "b")}
     later = [(world.now_s + rng.random(), number, name, None) for number, name in enumerate("ab")]
     count = len(later)
@@ -381,7 +381,7 @@ def test_the_recorded_bodies_of_a_leader():
         for row in rows
         if row.get("body", {}).get("spec", {}).get("holderIdentity", "").endswith("uid1")
     ]
-    world, me = World(), candidate(rules=Rules("me", 6.0, 4.0, 1.0))
+    world, me = World(), candidate(rules=LeaseTimes("me", 6.0, 4.0, 1.0))
     written = []
     act = me.woke(world.now_s)
     while len(written) < len(mine):
@@ -414,7 +414,7 @@ def test_the_recorded_take_overs():
         and row["body"]["spec"]["acquireTime"] == row["body"]["spec"]["renewTime"]
     ]
     released_s = next(r["at"] for r in rows if r.get("step") == "A gets SIGTERM")
-    rules = Rules("next", 6.0, 4.0, 1.0)
+    rules = LeaseTimes("next", 6.0, 4.0, 1.0)
     for draw in (0.0, 0.999):
         world, leader, follower = World(), candidate("lead", rules=rules), None
         follower = Election(rules, lambda draw=draw: draw)

@@ -8,9 +8,9 @@ from asched.core.leader.election import (
     CreateLease,
     Election,
     LeaseRecord,
+    LeaseTimes,
     Lost,
     Read,
-    Rules,
     Wait,
     WriteLease,
 )
@@ -51,7 +51,7 @@ def test_who_died_young(duration_s: int, led_s: float, is_young: bool) -> None:
 
 
 def test_a_lease_lasts_a_second_at_least() -> None:
-    assert [Rules("me", s, 0.5, 0.1).duration_s for s in (0.5, 1.0, 2.9)] == [1, 1, 2]
+    assert [LeaseTimes("me", s, 0.5, 0.1).duration_s for s in (0.5, 1.0, 2.9)] == [1, 1, 2]
 
 
 def test_nobody_leads_or_knows_of_others_before_the_first_look() -> None:

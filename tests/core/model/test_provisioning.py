@@ -2,7 +2,11 @@
 
 import pytest
 
-from asched.core.model.provisioning import ProvisioningRequest, ProvisioningRequestStatus, Stage
+from asched.core.model.provisioning import (
+    ProvisioningRequest,
+    ProvisioningRequestStatus,
+    RequestStage,
+)
 from asched.core.model.workload import Condition
 
 
@@ -14,17 +18,17 @@ def saying(**statuses: str) -> ProvisioningRequest:
 @pytest.mark.parametrize(
     ("said", "stage"),
     [
-        ({}, Stage.UNDECIDED),
-        ({"Accepted": "True"}, Stage.UNDECIDED),
-        ({"Provisioned": "False"}, Stage.UNDECIDED),
-        ({"Provisioned": "True"}, Stage.HELD),
-        ({"Provisioned": "True", "BookingExpired": "False"}, Stage.HELD),
-        ({"Provisioned": "True", "BookingExpired": "True"}, Stage.ENDED),
-        ({"Failed": "True"}, Stage.ENDED),
-        ({"CapacityRevoked": "True", "Provisioned": "True"}, Stage.ENDED),
+        ({}, RequestStage.UNDECIDED),
+        ({"Accepted": "True"}, RequestStage.UNDECIDED),
+        ({"Provisioned": "False"}, RequestStage.UNDECIDED),
+        ({"Provisioned": "True"}, RequestStage.HELD),
+        ({"Provisioned": "True", "BookingExpired": "False"}, RequestStage.HELD),
+        ({"Provisioned": "True", "BookingExpired": "True"}, RequestStage.ENDED),
+        ({"Failed": "True"}, RequestStage.ENDED),
+        ({"CapacityRevoked": "True", "Provisioned": "True"}, RequestStage.ENDED),
     ],
 )
-def test_its_conditions_say_how_far_it_has_come(said: dict[str, str], stage: Stage) -> None:
+def test_its_conditions_say_how_far_it_has_come(said: dict[str, str], stage: RequestStage) -> None:
     assert saying(**said).stage is stage
 
 
@@ -34,4 +38,4 @@ def test_a_condition_is_found_by_its_type() -> None:
     assert found.status == "False"
     assert saying().condition("Failed") is None
     assert ProvisioningRequest().condition("Failed") is None
-    assert ProvisioningRequest().stage is Stage.UNDECIDED
+    assert ProvisioningRequest().stage is RequestStage.UNDECIDED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.framework.placements import EVERYWHERE, Alike, Assignments
+from asched.core.framework.placements import EVERYWHERE, Assignments, RepeatedPlacements
 from asched.core.framework.status import Status
 from asched.core.model.kinds import NODE, POD
 from asched.core.plugins.pod_group_pods_count import PodGroupPodsCount
@@ -32,7 +32,11 @@ def test_pods_with_a_place_and_pods_that_would_have_one_count_alike() -> None:
     plugin = PodGroupPodsCount(cluster)
     one, both = Assignments(EVERYWHERE, pods[:1]), Assignments(EVERYWHERE, pods)
     assert plugin.score_placements("default/crew", [one, both]) == [2, 3]
-    assert plugin.score_placements("default/crew", Alike([EVERYWHERE] * 3, pods)) == [3, 3, 3]
+    assert plugin.score_placements("default/crew", RepeatedPlacements([EVERYWHERE] * 3, pods)) == [
+        3,
+        3,
+        3,
+    ]
     assert plugin.score_placements("default/other", [one, both]) == [1, 2]
 
 

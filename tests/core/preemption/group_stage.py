@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asched.core.framework.group_post_filter import Alike, Probe
+from asched.core.framework.group_post_filter import EqualMembers, Probe
 from asched.core.framework.status import unschedulable
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.decode import decode
@@ -105,9 +105,9 @@ class ThumbTrial:
         self.pods = [classes.info_of(a_pod(f"wants-{i}").build()) for i in range(self.size)]
         self.needed = self.size
 
-    def alike(self) -> list[Alike]:
+    def alike(self) -> list[EqualMembers]:
         uids = tuple(info.pod.uid for info in self.pods)
-        return [Alike(uids, {}, np.ones(self.cluster.nodes.height, dtype=np.bool_))]
+        return [EqualMembers(uids, {}, np.ones(self.cluster.nodes.height, dtype=np.bool_))]
 
     def fits_without(
         self, gone: Sequence[PodInfo], hints: Mapping[str, str]

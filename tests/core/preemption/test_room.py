@@ -6,12 +6,12 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from asched.core.framework.group_post_filter import Alike
+from asched.core.framework.group_post_filter import EqualMembers
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
-from asched.core.preemption.room import Room, Want, is_hopeless, of_group, of_places
+from asched.core.preemption.room import EvictionTrial, Want, is_hopeless, of_group, of_places
 from asched.core.preemption.units import Unit
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
@@ -21,8 +21,8 @@ from tests.builders import a_node, a_pod
 CPU = 0
 
 
-def a_room(cluster: Cluster, wants: list[Want], gone: Iterable[Unit]) -> Room:
-    room = Room(cluster, wants)
+def a_room(cluster: Cluster, wants: list[Want], gone: Iterable[Unit]) -> EvictionTrial:
+    room = EvictionTrial(cluster, wants)
     for unit in gone:
         room.without(unit)
     room.count()
@@ -50,11 +50,11 @@ class World:
             self.cluster.apply(Seen(POD, pod))
             self.units.append(Unit((self.cluster.placed[pod.uid],), 0, False, 0))
 
-    def kinds(self) -> tuple[list[Alike], int]:
+    def kinds(self) -> tuple[list[EqualMembers], int]:
         """Pods of the group that want different amounts, and how many of them are needed."""
         rng, height = self.rng, len(self.offers)
         likes = [
-            Alike(
+            EqualMembers(
                 tuple(f"{kind}-{i}" for i in range(rng.randint(1, 4))),
                 {CPU: rng.randint(1, 4) * 1000, POD_PLACE: 1},
                 np.array([rng.random() < 0.8 for _ in range(height)]),
@@ -73,7 +73,7 @@ class World:
                 found[info.row] = cpu - self.sizes[info.pod.uid], places - 1
         return found
 
-    def counted(self, likes: list[Alike], needed: int, away: set[int]) -> bool:
+    def counted(self, likes: list[EqualMembers], needed: int, away: set[int]) -> bool:
         left = self.left(away)
         total = sum(len(like.uids) for like in likes)
 
@@ -121,7 +121,7 @@ def test_a_row_with_more_than_64_bits_tell_of_is_room_for_all() -> None:
     resource = cluster.nodes.find_resource("example.com/x")
     assert resource is not None
     assert cluster.nodes.pod_amounts.rows_beyond
-    likes = [Alike(("a", "b", "c"), {resource: 4}, np.array([True]))]
+    likes = [EqualMembers(("a", "b", "c"), {resource: 4}, np.array([True]))]
     units = [Unit((info,), 0, False, 0) for info in cluster.placed.values()]
     room = a_room(cluster, of_group(likes, 3), units)
     assert room.is_enough
@@ -159,7 +159,7 @@ def test_pods_keep_the_places_they_have(seed: int) -> None:
 def test_room_for_twice_as_many_is_asked_for_only_as_far_as_there_is() -> None:
     cluster = Parts.fresh().cluster
     cluster.apply(Seen(NODE, a_node("n").offering_only(cpu="5", pods="9", memory="1Gi").build()))
-    likes = [Alike(("a", "b", "c", "d", "e", "f", "g"), {CPU: 1000}, np.array([True]))]
+    likes = [EqualMembers(("a", "b", "c", "d", "e", "f", "g"), {CPU: 1000}, np.array([True]))]
     cluster.apply(Seen(POD, a_pod("big").requests(cpu="2").on("n").build()))
     (info,) = cluster.placed.values()
     unit = Unit((info,), 0, False, 0)
@@ -180,7 +180,7 @@ def test_pods_of_the_same_priority_are_no_room_unless_they_go_with_their_group()
     cluster.apply(Seen(NODE, a_node("n").offering_only(cpu="2", pods="9", memory="1Gi").build()))
     for name, priority in (("low", 1), ("high", 5)):
         cluster.apply(Seen(POD, a_pod(name).requests(cpu="1").priority(priority).on("n").build()))
-    wants = of_group([Alike(("a", "b"), {CPU: 1000}, np.array([True]))], 2)
+    wants = of_group([EqualMembers(("a", "b"), {CPU: 1000}, np.array([True]))], 2)
     others = [info for info in cluster.placed.values() if info.pod.priority == 5]
     assert is_hopeless(cluster, wants, 5, ())
     assert not is_hopeless(cluster, wants, 5, others)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.reprofile import reprofile
 from asched.testing import given, node, pod
@@ -32,7 +32,7 @@ def test_a_reload_moves_whoever_waits_into_the_other_queue() -> None:
     for number, space in enumerate(("x", "x", "y")):
         queue.add(a_pod(f"p{number}", space).spec(schedulerName="one").build(), NOW_S)
     fair = QueueProfile(by_name, a_profile().registrations, active_queue=Turns)
-    reprofile(queue, {"one": fair}, Backoff(), NOW_S)
+    reprofile(queue, {"one": fair}, BackoffTimes(), NOW_S)
     assert isinstance(queue.places.active, Turns)
     assert names(queue.pop(NOW_S) for _ in range(3)) == ["p0", "p2", "p1"]
     assert queue.pop(NOW_S) is None

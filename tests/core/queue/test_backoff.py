@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asched.core.queue.backoff import Backoff, is_backing_off
+from asched.core.queue.backoff import BackoffTimes, is_backing_off
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import a_pod
 
@@ -37,18 +37,18 @@ def test_until(case: Case) -> None:
     queued = QueuedPod(a_pod("web"), 100.7)
     queued.unschedulable_count, queued.consecutive_errors = case.unschedulable, case.errors
 
-    assert Backoff(1, 10).until_s(queued) == case.until_s
+    assert BackoffTimes(1, 10).until_s(queued) == case.until_s
 
 
 def test_a_limit_of_zero_switches_it_off() -> None:
     queued = QueuedPod(a_pod("web"), 100.7)
     queued.unschedulable_count = 3
 
-    assert Backoff(1, 0).until_s(queued) is None
+    assert BackoffTimes(1, 0).until_s(queued) is None
 
 
 def test_a_limit_below_the_initial_pause_wins() -> None:
-    assert Backoff(5, 1).duration_s(1) == 1
+    assert BackoffTimes(5, 1).duration_s(1) == 1
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_limit_below_the_initial_pause_wins() -> None:
 def test_the_whole_second_of_the_end_still_counts(now_s: float, backing_off: bool) -> None:
     queued = QueuedPod(a_pod("web"), 100.7)
     queued.unschedulable_count = 1
-    queued.backoff_until_s = Backoff(1, 10).until_s(queued)
+    queued.backoff_until_s = BackoffTimes(1, 10).until_s(queued)
 
     assert is_backing_off(queued, now_s) is backing_off
 
@@ -66,7 +66,7 @@ def test_the_whole_second_of_the_end_still_counts(now_s: float, backing_off: boo
 def test_pauses_never_shrink_and_never_pass_the_limit(
     failures: int, initial_s: float, max_s: float
 ) -> None:
-    rule = Backoff(initial_s, max_s)
+    rule = BackoffTimes(initial_s, max_s)
 
     assert rule.duration_s(failures) <= rule.duration_s(failures + 1) <= max_s
 
@@ -75,4 +75,4 @@ def test_a_longer_pause_of_its_own_counts() -> None:
     queued = QueuedPod(a_pod("web"), 100.7)
     for pause_s, until_s in ((0.0, 102), (1.0, 102), (5.0, 105)):
         queued.unschedulable_count, queued.pause_s = 2, pause_s
-        assert Backoff(1, 10).until_s(queued) == until_s
+        assert BackoffTimes(1, 10).until_s(queued) == until_s

@@ -1,12 +1,12 @@
 """Classes that are due: who is looked at first, who not before its backoff ends, who no more."""
 
-from asched.core.queue.due import Due, Reason
+from asched.core.queue.due import Due, DueReason
 from asched.core.queue.hints import Worth
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.unschedulable import Equals
+from asched.core.queue.unschedulable import EquivalenceClass
 from tests.core.queue.waiting import a_pod
 
-AT_ONCE, AFTER = Reason(Worth.IMMEDIATELY, "now"), Reason(Worth.AFTER_BACKOFF, "later")
+AT_ONCE, AFTER = DueReason(Worth.IMMEDIATELY, "now"), DueReason(Worth.AFTER_BACKOFF, "later")
 
 
 def order(queued: QueuedPod) -> tuple[int, float]:
@@ -15,11 +15,11 @@ def order(queued: QueuedPod) -> tuple[int, float]:
 
 def a_class(
     name: str, priority: int = 0, backs_off_until_s: float | None = None, gang: str = ""
-) -> Equals:
+) -> EquivalenceClass:
     """A class of one pod."""
     queued = QueuedPod(a_pod(name, priority=priority), 0.0, name)
     queued.backoff_until_s, queued.gang = backs_off_until_s, gang
-    equals = Equals(order)
+    equals = EquivalenceClass(order)
     equals.add(queued)
     return equals
 
@@ -43,7 +43,7 @@ def test_the_greater_worth_counts_whichever_came_first() -> None:
         for reason in reasons:
             due.add(one, reason)
         assert one.due == AT_ONCE
-    equal = Reason(Worth.AFTER_BACKOFF, "another")
+    equal = DueReason(Worth.AFTER_BACKOFF, "another")
     due, one = Due(order), a_class("one")
     due.add(one, AFTER)
     due.add(one, equal)

@@ -15,7 +15,7 @@ from asched.core.model.volume import PersistentVolume
 from asched.core.queue.event_handlers import (
     Announce,
     Enqueue,
-    Promise,
+    ForeignNomination,
     Refresh,
     Release,
     Step,
@@ -47,7 +47,7 @@ def _word(step: Step, old: Record | None, new: Record | None) -> str:
             return f"withdraw {pod.uid}"
         case Release(pod):
             return f"release {pod.uid}"
-        case Promise(was, now):
+        case ForeignNomination(was, now):
             assert (was, now) == (old, new)
             return f"promise {now.uid} {now.status.nominated_node_name or 'nothing'}"
 

@@ -11,8 +11,8 @@ from asched.core.model.pod import Pod
 from asched.core.queue.hints import (
     CAUSES_MAX,
     EVERYTHING,
+    HintEvaluator,
     Interest,
-    Judge,
     Memo,
     Worth,
     registered,
@@ -82,9 +82,9 @@ CASES = [
 ]
 
 
-def a_judge(witness: Witness | None = None) -> Judge:
+def a_judge(witness: Witness | None = None) -> HintEvaluator:
     counter_s = iter(range(5, 999)).__next__
-    return Judge({PROFILE: Interest(REGISTRATIONS)}, witness or Witness(), counter_s)
+    return HintEvaluator({PROFILE: Interest(REGISTRATIONS)}, witness or Witness(), counter_s)
 
 
 def a_rejected(rejected_by: str, pending_on: str = "", name: str = "web") -> QueuedPod:
@@ -213,7 +213,7 @@ def test_an_error_of_a_hint_is_told_once_and_counted_always() -> None:
 
     witness = Witness()
     registrations = {"Fit": [Registration(NODE_ADD, raises)]}
-    judge = Judge({PROFILE: Interest(registrations)}, witness, lambda: 0.0)
+    judge = HintEvaluator({PROFILE: Interest(registrations)}, witness, lambda: 0.0)
     queued = a_rejected("Fit")
 
     for _ in range(1000):

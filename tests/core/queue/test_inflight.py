@@ -1,6 +1,6 @@
 """What is kept for attempts under way, and for how long."""
 
-from asched.core.queue.inflight import POD_POPPED, InFlight
+from asched.core.queue.inflight import POD_POPPED, InFlightPods
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import NODE_ADD, NODE_DELETE, Change
 from tests.core.queue.waiting import a_pod
@@ -8,14 +8,14 @@ from tests.core.queue.waiting import a_pod
 ADDED, DELETED = Change(NODE_ADD), Change(NODE_DELETE)
 
 
-def start(in_flight: InFlight, name: str) -> str:
+def start(in_flight: InFlightPods, name: str) -> str:
     queued = QueuedPod(a_pod(name), 0.0)
     in_flight.start(queued)
     return queued.pod.uid
 
 
 def test_nothing_is_kept_for_nobody() -> None:
-    in_flight = InFlight(changes_max=2)
+    in_flight = InFlightPods(changes_max=2)
 
     in_flight.record(ADDED)
 
@@ -27,7 +27,7 @@ def test_nothing_is_kept_for_nobody() -> None:
 
 
 def test_a_pod_hears_what_came_after_its_start() -> None:
-    in_flight = InFlight()
+    in_flight = InFlightPods()
     first = start(in_flight, "first")
     in_flight.record(ADDED)
     second = start(in_flight, "second")
@@ -39,7 +39,7 @@ def test_a_pod_hears_what_came_after_its_start() -> None:
 
 
 def test_changes_go_with_the_last_attempt_that_began_before_them() -> None:
-    in_flight = InFlight()
+    in_flight = InFlightPods()
     first = start(in_flight, "first")
     in_flight.record(ADDED)
     second = start(in_flight, "second")
@@ -54,7 +54,7 @@ def test_changes_go_with_the_last_attempt_that_began_before_them() -> None:
 
 
 def test_a_later_attempt_that_ends_first_drops_nothing() -> None:
-    in_flight = InFlight()
+    in_flight = InFlightPods()
     first = start(in_flight, "first")
     in_flight.record(ADDED)
 
@@ -64,7 +64,7 @@ def test_a_later_attempt_that_ends_first_drops_nothing() -> None:
 
 
 def test_beyond_the_bound_old_attempts_do_not_know_what_they_missed() -> None:
-    in_flight = InFlight(changes_max=2)
+    in_flight = InFlightPods(changes_max=2)
     old = start(in_flight, "old")
     in_flight.record(ADDED)
     young = start(in_flight, "young")
@@ -78,7 +78,7 @@ def test_beyond_the_bound_old_attempts_do_not_know_what_they_missed() -> None:
 
 
 def test_attempts_and_changes_are_told_in_the_order_in_which_they_came() -> None:
-    in_flight = InFlight()
+    in_flight = InFlightPods()
     start(in_flight, "z")
     in_flight.record(DELETED)
     start(in_flight, "a")
@@ -89,7 +89,7 @@ def test_attempts_and_changes_are_told_in_the_order_in_which_they_came() -> None
 
 
 def test_at_the_bound_the_oldest_attempt_knows_all_still() -> None:
-    in_flight = InFlight(changes_max=2)
+    in_flight = InFlightPods(changes_max=2)
     old = start(in_flight, "old")
     in_flight.record(ADDED)
     in_flight.record(DELETED)
@@ -97,7 +97,7 @@ def test_at_the_bound_the_oldest_attempt_knows_all_still() -> None:
 
 
 def test_nothing_is_kept_once_all_have_missed_too_much_until_another_begins() -> None:
-    in_flight = InFlight(changes_max=2)
+    in_flight = InFlightPods(changes_max=2)
     old = start(in_flight, "old")
     for _ in range(3):
         in_flight.record(ADDED)

@@ -9,7 +9,7 @@ from asched.core.model.pod import Pod
 from asched.core.queue.due import LOOKS_MAX
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.lane import PodHeap
-from asched.core.queue.looking import Look, Verdict
+from asched.core.queue.looking import DryRunVerdict, Look
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
 
@@ -31,9 +31,9 @@ class Rooms:
         self.asked_about: list[tuple[str, str]] = []
         self.full: set[str] = set()
 
-    def __call__(self, queued: QueuedPod) -> Verdict | None:
+    def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
         self.looked_at.append(queued.pod.metadata.name)
-        return None if self.places else Verdict(self.rejectors, self.is_of_class)
+        return None if self.places else DryRunVerdict(self.rejectors, self.is_of_class)
 
     def may_help(self, queued: QueuedPod, left: str) -> bool:
         self.asked_about.append((queued.pod.metadata.name, left))

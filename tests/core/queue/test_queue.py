@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.inflight import CHANGES_MAX
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, UNSCHEDULABLE_FLUSH_EVERY_S
@@ -305,7 +305,7 @@ def test_adding_a_queued_pod_again_keeps_one_record() -> None:
     ("seconds", "place"), [(2.9, "backoff"), (3.0, "active"), (500.0, "active")]
 )
 def test_ticks_run_what_is_due(seconds: float, place: str) -> None:
-    scene = Scene(FIT, backoff=Backoff(1, 10))
+    scene = Scene(FIT, backoff=BackoffTimes(1, 10))
     scene.add(a_pod("web"))
     scene.queue.tick(0.0)
     assert scene.queue.next_deadline_s() is None

@@ -1,7 +1,7 @@
 """What the queue counts, hands on and remembers, beside where each pod stands."""
 
 from asched.core.framework.points import Registration
-from asched.core.queue.looking import Verdict
+from asched.core.queue.looking import DryRunVerdict
 from asched.core.queue.round import unknown_room
 from tests.core.queue.waiting import (
     NODE_ADDED,
@@ -17,8 +17,8 @@ HEARS = {"Fit": [Registration(NODE_ADDED)]}
 
 def test_who_becomes_another_while_it_is_due_backs_off_as_after_any_update() -> None:
     class Full:
-        def __call__(self, _queued: object) -> Verdict:
-            return Verdict(frozenset({"Fit"}), is_of_class=True)
+        def __call__(self, _queued: object) -> DryRunVerdict:
+            return DryRunVerdict(frozenset({"Fit"}), is_of_class=True)
 
         def may_help(self, _queued: object, _left: str) -> bool:
             return True

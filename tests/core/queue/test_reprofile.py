@@ -4,7 +4,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.reprofile import reprofile
@@ -35,7 +35,7 @@ def test_the_active_lane_is_sorted_anew():
     for name in "bac":
         queue.add(of(name), NOW_S)
 
-    reprofile(queue, {"one": a_profile(by_name_backwards)}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile(by_name_backwards)}, BackoffTimes(), NOW_S)
 
     assert names(queue.places.listing().active) == ["c", "b", "a"]
 
@@ -45,7 +45,7 @@ def test_what_rests_is_tried_again():
     reject(queue, of("a"))
     assert names(queue.places.listing().unschedulable) == ["a"]
 
-    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile()}, BackoffTimes(), NOW_S)
 
     assert names(queue.places.listing().active) == ["a"]
 
@@ -56,7 +56,7 @@ def test_pods_of_a_profile_that_went_leave_from_wherever_they_are():
     queue.add(of("waiting", "two"), NOW_S)
     queue.add(of("mine"), NOW_S)
 
-    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile()}, BackoffTimes(), NOW_S)
 
     assert len(queue.places) == 1
     assert names(queue.places.listing().active) == ["mine"]
@@ -69,7 +69,7 @@ def test_pods_that_are_tried_together_from_now_on_are_of_one_class_then():
         reject(queue, a_pod(name).spec(schedulerName="one", schedulingGroup=group).build())
     queue.gangs = Gangs(tries_groups=True)
 
-    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile()}, BackoffTimes(), NOW_S)
     for _ in range(2):
         queued = queue.pop(NOW_S)
         queue.return_failed(queued, queued.pod, ("Fit",), (), NOW_S)
@@ -80,7 +80,7 @@ def test_pods_that_are_tried_together_from_now_on_are_of_one_class_then():
 
 def test_pauses_are_those_of_the_new_configuration():
     queue = a_queue("one")
-    reprofile(queue, {"one": a_profile()}, Backoff(100, 100), NOW_S)
+    reprofile(queue, {"one": a_profile()}, BackoffTimes(100, 100), NOW_S)
     reject(queue, of("a"))
 
     queue.move(Change(NODE_ADD[0].trigger, None, a_node("n").build()), NOW_S + 50)
@@ -89,7 +89,7 @@ def test_pauses_are_those_of_the_new_configuration():
 
 def test_profiles_are_those_of_the_new_configuration():
     queue = a_queue("one")
-    reprofile(queue, {"one": a_profile(), "two": a_profile()}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile(), "two": a_profile()}, BackoffTimes(), NOW_S)
     reject(queue, of("a", "two"))
     assert names(queue.places.listing().unschedulable) == ["a"]
 
@@ -97,14 +97,14 @@ def test_profiles_are_those_of_the_new_configuration():
 def test_pods_behind_a_gate_are_grouped_as_the_new_configuration_tries_them():
     queue = a_queue("one")
     held = replace(a_profile(), pre_enqueue=(Gate("hold"),))
-    reprofile(queue, {"one": held}, Backoff(), NOW_S)
+    reprofile(queue, {"one": held}, BackoffTimes(), NOW_S)
     for name in ("a", "b"):
         spec = {"schedulingGroup": {"podGroupName": "crew"}, "schedulingGates": [{"name": "hold"}]}
         queue.add(a_pod(name).spec(schedulerName="one", **spec).build(), NOW_S)
     for tries_groups, gang, sizes in ((True, "default/crew", [2]), (False, "", [1, 1])):
         queue.gangs = Gangs(tries_groups=tries_groups)
 
-        reprofile(queue, {"one": held}, Backoff(), NOW_S)
+        reprofile(queue, {"one": held}, BackoffTimes(), NOW_S)
 
         (group,) = queue.places.unschedulable.groups()
         assert [len(equals) for equals in group.classes.values()] == sizes
@@ -136,7 +136,7 @@ def test_whoever_is_due_is_tried_in_the_new_order():
     assert len(queue.places.unschedulable.due) == 3
     numbers = a_profile(lambda pod, _: ord(pod.metadata.name))
 
-    reprofile(queue, {"one": numbers}, Backoff(), NOW_S + 60)
+    reprofile(queue, {"one": numbers}, BackoffTimes(), NOW_S + 60)
 
     for later_s in (60, 90):
         tried = list(iter(lambda at_s=NOW_S + later_s: queue.pop(at_s), None))
@@ -155,7 +155,7 @@ def test_many_pods_move_over_in_slices_and_end_as_in_one_go():
         for number in range(20):
             queue.add(of(f"waiting{number}", "one" if number % 2 else "two"), NOW_S)
         queue.sliced.budget.open(steps)
-        reprofile(queue, {"one": a_profile(by_name_backwards)}, Backoff(), NOW_S)
+        reprofile(queue, {"one": a_profile(by_name_backwards)}, BackoffTimes(), NOW_S)
         turns = 0
         while queue.sliced:
             queue.sliced.budget.open(steps)
@@ -174,7 +174,7 @@ def test_pods_that_are_active_know_with_whom_they_are_tried_from_now_on():
     queue.add(a_pod("a").spec(schedulerName="one", schedulingGroup=group).build(), NOW_S)
     queue.gangs = Gangs(tries_groups=True)
 
-    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile()}, BackoffTimes(), NOW_S)
 
     assert queue.pop(NOW_S).gang == "default/crew"
 
@@ -189,7 +189,7 @@ def test_whose_equals_pods_are_is_asked_anew():
     queue.add(of("active"), NOW_S)
     told[0] = "new"
 
-    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile()}, BackoffTimes(), NOW_S)
 
     keys = {queued.class_key for queued in queue.places.all()}
     assert keys == {("new", "default/active"), ("new", "default/rests")}
@@ -203,7 +203,7 @@ def test_rooms_that_are_promised_to_pods_of_a_profile_that_went_stay_promised():
     queue.add(pod, NOW_S)
     assert queue.nominator.node_of(pod.metadata.uid) == "n1"
 
-    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+    reprofile(queue, {"one": a_profile()}, BackoffTimes(), NOW_S)
 
     assert len(queue.places) == 0
     assert queue.nominator.node_of(pod.metadata.uid) == "n1"

@@ -5,7 +5,14 @@ import pytest
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.queue.hints import Worth
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.round import LOOK_STEPS, LOOKS_MAX, Looks, RoomLeft, Round, unknown_room
+from asched.core.queue.round import (
+    LOOK_STEPS,
+    LOOKS_MAX,
+    ClassDryRuns,
+    RoomLeft,
+    Round,
+    unknown_room,
+)
 from asched.core.state.budget import Budget
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from tests.core.queue.queues import Looked
@@ -77,7 +84,7 @@ def test_where_a_pod_had_room_promised_alone_no_node_was_left() -> None:
 
 def test_equals_share_a_look_and_promised_ones_have_their_own() -> None:
     look, budget = Looked(a="Ports"), Budget()
-    looks = Looks({PROFILE: look}, budget, "n1")
+    looks = ClassDryRuns({PROFILE: look}, budget, "n1")
     a, like, promised = a_queued("a", "x"), a_queued("b", "x"), a_queued("c", "x", nominated="n2")
     assert [looks.worth(one) for one in (a, like)] == [Worth.SKIP] * 2
     assert looks.worth(promised) is Worth.AFTER_BACKOFF
@@ -93,7 +100,7 @@ def test_equals_share_a_look_and_promised_ones_have_their_own() -> None:
 
 def test_beyond_a_number_of_looks_they_are_woken_unseen() -> None:
     look = Looked(**{f"p{number}": "Ports" for number in range(LOOKS_MAX + 2)})
-    looks = Looks({PROFILE: look}, Budget())
+    looks = ClassDryRuns({PROFILE: look}, Budget())
     worths = [looks.worth(a_queued(f"p{number}")) for number in range(LOOKS_MAX + 1)]
     assert worths == [Worth.SKIP] * LOOKS_MAX + [Worth.AFTER_BACKOFF]
     assert looks.worth_to_its_like(a_queued(f"p{LOOKS_MAX + 1}")) is Worth.SKIP, "each is looked at"

@@ -9,7 +9,7 @@ import pytest
 from asched.core.framework.points import Hint, HintFunction, Registration
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import Change
 from tests.core.queue.twin import Twin, Waiting
@@ -66,7 +66,7 @@ class Walk:
         self.scene = Scene(
             registrations,
             gates=[Gate("Gate")],
-            backoff=Backoff(1, 4),
+            backoff=BackoffTimes(1, 4),
         )
         self.twin = Twin(
             registrations,

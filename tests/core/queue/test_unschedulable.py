@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from asched.core.queue.due import Reason
+from asched.core.queue.due import DueReason
 from asched.core.queue.hints import Worth
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import UnschedulablePods, equals_of
@@ -81,7 +81,7 @@ def test_who_was_tried_and_left_does_not_keep_the_others_from_awaiting_a_look() 
     pods = [an_unschedulable(name, "Fit", cls=1) for name in "ab"]
     for queued in pods:
         equals = unschedulable.add(queued)
-    unschedulable.due.add(equals, Reason(Worth.AFTER_BACKOFF, "x"))
+    unschedulable.due.add(equals, DueReason(Worth.AFTER_BACKOFF, "x"))
     equals.note_tried(pods[0])
     assert not equals.awaits_look
 
@@ -98,7 +98,7 @@ def test_another_order_may_have_keys_that_no_old_one_can_be_compared_with() -> N
     for queued in pods:
         unschedulable.add(queued)
     for queued in pods[1:]:
-        unschedulable.due.add(equals_of(queued), Reason(Worth.AFTER_BACKOFF, "x"))
+        unschedulable.due.add(equals_of(queued), DueReason(Worth.AFTER_BACKOFF, "x"))
     unschedulable.due.file(1.0)
     for queued in pods:
         unschedulable.discard(queued)
@@ -108,7 +108,7 @@ def test_another_order_may_have_keys_that_no_old_one_can_be_compared_with() -> N
     for queued in reversed(pods):
         unschedulable.add(queued)
     for queued in pods[1:]:
-        unschedulable.due.add(equals_of(queued), Reason(Worth.AFTER_BACKOFF, "x"))
+        unschedulable.due.add(equals_of(queued), DueReason(Worth.AFTER_BACKOFF, "x"))
 
     assert unschedulable.due.first(1.0) is equals_of(pods[0])
     assert [equals.first(1.0) for equals in unschedulable.due] == [pods[0], pods[2]]

@@ -5,7 +5,7 @@ import pytest
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import LOOK_STEPS, LOOKS_MAX
@@ -36,7 +36,7 @@ def scene(look: Looked, *, by_class: bool = False, gates: tuple[Gate, ...] = ())
         extra_events={"Fit": [Registration(NODE_LABEL)]},
         blame=look,
     )
-    made.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    made.queue.learn({PROFILE: profile}, BackoffTimes(1, 10))
     return made
 
 
@@ -169,7 +169,7 @@ def test_a_gate_that_goes_on_to_refuse_spares_its_pod_the_look(by_class: bool) -
     one = scene(look, by_class=by_class)
     extra_events = {"Gates": [Registration(NODE_LABEL)]}
     profile = QueueProfile(by_priority, {}, (gate,), extra_events=extra_events, blame=look)
-    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.queue.learn({PROFILE: profile}, BackoffTimes(1, 10))
     one.add(a_pod("shut", gates=["Gates"]), a_pod("opened", gates=["Gates"]))
     one.queue.places.get("default/opened").pod = a_pod("opened")
 
@@ -183,7 +183,7 @@ def test_a_hint_for_overlooked_changes_may_say_no() -> None:
     one = scene(look)
     skip = Registration(Trigger(*NODE_LABEL[:2]), lambda pod, old, new: Hint.SKIP)
     profile = QueueProfile(by_priority, {"Fit": []}, extra_events={"Fit": [skip]}, blame=look)
-    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.queue.learn({PROFILE: profile}, BackoffTimes(1, 10))
     one.add(a_pod("web"))
     one.reject("Fit", now_s=1.2)
 
@@ -198,7 +198,7 @@ def test_a_look_after_a_departure_is_told_of_the_node(node: str, told: str) -> N
     one = scene(look)
     extra_events = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
     profile = QueueProfile(by_priority, {"Fit": []}, extra_events=extra_events, blame=look)
-    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.queue.learn({PROFILE: profile}, BackoffTimes(1, 10))
     one.add(a_pod("web"))
     one.reject("Fit", now_s=1.2)
     gone = a_pod("gone", node=node) if node else a_pod("gone")
@@ -252,7 +252,7 @@ def test_a_departure_is_told_though_nobody_rests() -> None:
     gate = MakingRoom()
     one = scene(Looked())
     heard = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
-    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
+    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, BackoffTimes(1, 10))
 
     one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), None), 1.3)
 
@@ -265,7 +265,7 @@ def departed(look: Looked, gate: MakingRoom, *, by_class: bool, answer: Hint = H
     fit = Registration(ASSIGNED_POD_DELETE, always(answer))
     heard = {"Fit": [fit], "Ports": [Registration(VOLUME_ADDED)]}
     one.queue.learn(
-        {PROFILE: QueueProfile(by_priority, heard, (gate,), blame=look)}, Backoff(1, 10)
+        {PROFILE: QueueProfile(by_priority, heard, (gate,), blame=look)}, BackoffTimes(1, 10)
     )
     one.add(a_pod("here"), a_pod("elsewhere"), a_pod("nowhere"))
     for _ in range(3):

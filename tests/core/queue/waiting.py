@@ -9,7 +9,7 @@ from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate, SchedulingGroup
-from asched.core.queue.backoff import Backoff
+from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
@@ -109,7 +109,7 @@ class Scene:
         registrations: Mapping[str, Sequence[Registration]] | None = None,
         *,
         gates: Sequence[PreEnqueuePlugin] = (),
-        backoff: Backoff = Backoff(1, 10),  # noqa: B008 - immutable
+        backoff: BackoffTimes = BackoffTimes(1, 10),  # noqa: B008 - immutable
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         **more: Any,
     ) -> None:

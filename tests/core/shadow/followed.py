@@ -5,7 +5,7 @@ from typing import Any
 
 from asched.core.framework.points import FilterPlugin
 from asched.core.shadow.following import Shadow
-from asched.core.shadow.tally import Tally
+from asched.core.shadow.tally import FindingTally
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
@@ -18,7 +18,7 @@ class Looking:
     def __init__(self, *nodes: NodeBuilder, **config: Any) -> None:
         self.play = Play(*nodes, **config)
         self.play.machine.is_active = False
-        self.tally = Tally()
+        self.tally = FindingTally()
         self.shadow = Shadow(self.play.machine.context, self.tally)
         self.play.machine.context.beside = self.shadow
 

@@ -1,10 +1,17 @@
 """What came of a comparison, as JSON."""
 
-from asched.core.shadow.finding import AGREES, MEANING, UNJUDGED, Finding, Outcome, Verdict
+from asched.core.shadow.finding import (
+    AGREES,
+    MEANING,
+    UNJUDGED,
+    Agreement,
+    OtherVerdict,
+    ShadowFinding,
+)
 
 
 def test_what_is_empty_is_left_out_and_its_meaning_is_told() -> None:
-    told = Finding("d/web", "p", Verdict.PLACED, Outcome.TIE, "n1", "n2").told()
+    told = ShadowFinding("d/web", "p", OtherVerdict.PLACED, Agreement.TIE, "n1", "n2").told()
     assert told == {
         "pod": "d/web",
         "profile": "p",
@@ -12,10 +19,10 @@ def test_what_is_empty_is_left_out_and_its_meaning_is_told() -> None:
         "outcome": "tie",
         "theirs": "n1",
         "ours": "n2",
-        "meaning": MEANING[Outcome.TIE],
+        "meaning": MEANING[Agreement.TIE],
     }
 
 
 def test_every_outcome_has_a_meaning_and_none_agrees_without_being_judged() -> None:
-    assert set(MEANING) == set(Outcome)
+    assert set(MEANING) == set(Agreement)
     assert not AGREES & UNJUDGED

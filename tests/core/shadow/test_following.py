@@ -4,7 +4,7 @@ import pytest
 
 from asched.core.model.kinds import POD
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.shadow.finding import MEANING, Outcome
+from asched.core.shadow.finding import MEANING, Agreement
 from asched.core.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S
 from asched.core.shadow.neighbours import NEAR
 from asched.core.shadow.tally import EXAMPLES_MAX
@@ -287,7 +287,7 @@ def test_memory_is_bounded_whatever_comes() -> None:
 
 
 def test_every_outcome_has_a_meaning() -> None:
-    assert set(MEANING) == set(Outcome)
+    assert set(MEANING) == set(Agreement)
 
 
 def test_a_spread_that_was_decided_before_others_of_its_zone_is_lag() -> None:

@@ -7,7 +7,7 @@ import pytest
 from asched.core.model.kinds import NODE, POD
 from asched.core.shadow import neighbours
 from asched.core.shadow.following import AGAIN_S, BACKOFF_S, LATE_S
-from asched.core.shadow.neighbours import NEAR, Binding
+from asched.core.shadow.neighbours import NEAR, ObservedBinding
 from asched.core.state.audit import recount
 from asched.core.state.facts import Gone, Listed
 from tests.builders import PodBuilder, a_node, a_pod
@@ -34,7 +34,7 @@ def pods(others: list[dict[str, Any]]) -> list[str]:
     return [one["pod"].removeprefix("default/") for one in others]
 
 
-def last(looking: Looking) -> Binding:
+def last(looking: Looking) -> ObservedBinding:
     return looking.shadow._neighbours._last[-1]
 
 

@@ -1,12 +1,12 @@
 """Bindings seen around the same time, and the orders in which they may have been decided."""
 
-from asched.core.shadow.neighbours import NEAR, Binding, Moved, Neighbours
+from asched.core.shadow.neighbours import NEAR, Neighbours, ObservedBinding, ReorderedBindings
 from asched.core.state.pods import PodInfo
 from tests.builders import a_cluster, a_node, a_pod, pending
 
 
-def binding(number: int, came: int, priority: int = 0) -> Binding:
-    return Binding(number, f"uid-{number}", came, priority)
+def binding(number: int, came: int, priority: int = 0) -> ObservedBinding:
+    return ObservedBinding(number, f"uid-{number}", came, priority)
 
 
 def test_equals_are_taken_as_they_came_others_as_they_were_seen() -> None:
@@ -49,18 +49,20 @@ class Scene:
 
     def bound(
         self, name: str, came: int, node: str = "n1", priority: int = 0, seen_s: float = 0.0
-    ) -> Binding:
+    ) -> ObservedBinding:
         info = pending(self.cluster, a_pod(name))
         self.cluster.assume(info, node)
         self.placed[info.pod.uid] = info
         return self.neighbours.add(info.pod.uid, came, priority, seen_s)
 
-    def orders(self, of: Binding, node: str = "n1", *, is_late: bool = False) -> list[Named]:
+    def orders(
+        self, of: ObservedBinding, node: str = "n1", *, is_late: bool = False
+    ) -> list[Named]:
         found = self.neighbours.orders(of, node, is_late=is_late)
         return [(names(moved.after), names(moved.before)) for moved in found]
 
 
-def names(bindings: tuple[Binding, ...]) -> list[str]:
+def names(bindings: tuple[ObservedBinding, ...]) -> list[str]:
     return [other.uid.removeprefix("uid-") for other in bindings]
 
 
@@ -86,7 +88,7 @@ def test_each_possible_order_is_tried_once_and_not_the_one_that_was_seen() -> No
     assert (["a"], ["b"]) in orders, "before the others on its node, after those elsewhere"
 
 
-def around(scene: Scene, came: int = 0) -> Binding:
+def around(scene: Scene, came: int = 0) -> ObservedBinding:
     """One on n1 between three others on each side, which came as they were seen: nothing moves for
     the order in which they came.
     """
@@ -126,7 +128,7 @@ def test_after_those_on_the_node_that_is_chosen_here_which_was_full() -> None:
 
 def test_node_by_node_those_seen_later_were_there_and_then_those_seen_before_were_not() -> None:
     scene = Scene()
-    one, moved = around(scene), Moved()
+    one, moved = around(scene), ReorderedBindings()
     found: list[Named] = []
     for node in ("n3", "n2", "n3", "n9"):
         again = scene.neighbours.otherwise(one, moved, node)
@@ -165,11 +167,13 @@ def test_who_was_not_there_yet() -> None:
     before = scene.bound("before", came=1)
     one = scene.bound("one", came=2)
     after, later = scene.bound("after", came=3), scene.bound("later", came=4)
-    assert [i.pod.metadata.name for i in scene.neighbours.gone(one, Moved(), is_late=False)] == [
+    assert [
+        i.pod.metadata.name for i in scene.neighbours.gone(one, ReorderedBindings(), is_late=False)
+    ] == [
         "after",
         "later",
     ]
-    moved = Moved((before,), (after,))
+    moved = ReorderedBindings((before,), (after,))
     gone = scene.neighbours.gone(one, moved, is_late=False)
     assert [info.pod.metadata.name for info in gone] == ["before", "later"]
     del scene.placed[later.uid]
@@ -190,12 +194,12 @@ def test_who_was_bound_much_later_was_decided_later_in_any_order() -> None:
 def test_some_of_those_that_moved() -> None:
     scene = Scene()
     a, b = scene.bound("a", came=1), scene.bound("b", came=2, node="n2")
-    moved = Moved((a,), (b,))
+    moved = ReorderedBindings((a,), (b,))
     assert len(moved) == 2
-    assert moved.without(a) == Moved((), (b,))
-    assert moved.without(b) == Moved((a,), ())
-    assert scene.neighbours.only(moved, {"n2"}) == Moved((), (b,))
-    assert scene.neighbours.only(moved, {"n1"}) == Moved((a,), ())
+    assert moved.without(a) == ReorderedBindings((), (b,))
+    assert moved.without(b) == ReorderedBindings((a,), ())
+    assert scene.neighbours.only(moved, {"n2"}) == ReorderedBindings((), (b,))
+    assert scene.neighbours.only(moved, {"n1"}) == ReorderedBindings((a,), ())
     del scene.placed[a.uid]
     assert scene.neighbours.node_of(a) == ""
 
@@ -206,7 +210,7 @@ def test_how_far_away_each_was_seen() -> None:
     near = scene.bound("near", came=2, seen_s=3.5)
     one = scene.bound("one", came=3, seen_s=4.0)
     late = scene.bound("late", came=0, node="n2", seen_s=6.0)
-    told = scene.neighbours.told(one, Moved((early, near), (late,)))
+    told = scene.neighbours.told(one, ReorderedBindings((early, near), (late,)))
     assert told == {
         "decidedAfter": [
             {"pod": "default/near", "node": "n1", "places": 1, "seconds": 0.5},
@@ -214,7 +218,7 @@ def test_how_far_away_each_was_seen() -> None:
         ],
         "decidedBefore": [{"pod": "default/late", "node": "n2", "places": 1, "seconds": 2.0}],
     }
-    assert scene.neighbours.told(one, Moved((early,), ())).keys() == {"decidedAfter"}
+    assert scene.neighbours.told(one, ReorderedBindings((early,), ())).keys() == {"decidedAfter"}
     soon = scene.bound("soon", came=4, seen_s=4.12345)
-    (shown,) = scene.neighbours.told(one, Moved((), (soon,)))["decidedBefore"]
+    (shown,) = scene.neighbours.told(one, ReorderedBindings((), (soon,)))["decidedBefore"]
     assert shown["seconds"] == 0.123

@@ -2,20 +2,22 @@
 
 import pytest
 
-from asched.core.shadow.finding import Finding, Outcome, Verdict
-from asched.core.shadow.tally import EXAMPLES_MAX, Tally, agreement
+from asched.core.shadow.finding import Agreement, OtherVerdict, ShadowFinding
+from asched.core.shadow.tally import EXAMPLES_MAX, FindingTally, agreement
 
 
-def finding(outcome: Outcome, pod: str = "d/web", plugin: str = "", profile: str = "p") -> Finding:
-    return Finding(pod, profile, Verdict.PLACED, outcome, "n1", "n2", plugin)
+def finding(
+    outcome: Agreement, pod: str = "d/web", plugin: str = "", profile: str = "p"
+) -> ShadowFinding:
+    return ShadowFinding(pod, profile, OtherVerdict.PLACED, outcome, "n1", "n2", plugin)
 
 
 def test_all_are_counted_and_those_that_differ_are_shown() -> None:
-    tally = Tally()
-    for outcome in (Outcome.SAME, Outcome.SAME, Outcome.TIE, Outcome.MISSED):
+    tally = FindingTally()
+    for outcome in (Agreement.SAME, Agreement.SAME, Agreement.TIE, Agreement.MISSED):
         tally.add(finding(outcome, plugin="Never"))
-    tally.add(finding(Outcome.SCORE, plugin="Fit"))
-    tally.add(finding(Outcome.LAG))
+    tally.add(finding(Agreement.SCORE, plugin="Fit"))
+    tally.add(finding(Agreement.LAG))
     told = tally.told()
     profile = told["profiles"]["p"]
     assert profile["placed"]["outcomes"] == {
@@ -29,23 +31,23 @@ def test_all_are_counted_and_those_that_differ_are_shown() -> None:
     assert profile["unschedulable"] == {"outcomes": {}, "agreement": None}
     assert profile["plugins"] == [{"plugin": "Fit", "outcome": "score", "count": 1}]
     assert [example["outcome"] for example in told["examples"]] == ["score", "lag"]
-    assert set(told["meaning"]) == {outcome.value for outcome in Outcome}
+    assert set(told["meaning"]) == {outcome.value for outcome in Agreement}
 
 
 def test_profiles_are_told_apart() -> None:
-    tally = Tally()
-    tally.add(finding(Outcome.SCORE, plugin="Fit", profile="b"))
-    tally.add(finding(Outcome.SAME, profile="a"))
+    tally = FindingTally()
+    tally.add(finding(Agreement.SCORE, plugin="Fit", profile="b"))
+    tally.add(finding(Agreement.SAME, profile="a"))
     profiles = tally.told()["profiles"]
     assert list(profiles) == ["a", "b"]
     assert profiles["a"]["plugins"] == []
 
 
 def test_only_the_last_examples_of_each_outcome_are_kept() -> None:
-    tally = Tally()
+    tally = FindingTally()
     for number in range(EXAMPLES_MAX + 3):
-        tally.add(finding(Outcome.SCORE, f"d/{number}"))
-    tally.add(finding(Outcome.REFUSED))
+        tally.add(finding(Agreement.SCORE, f"d/{number}"))
+    tally.add(finding(Agreement.REFUSED))
     pods = [example["pod"] for example in tally.told()["examples"]]
     assert pods == [f"d/{number}" for number in range(3, EXAMPLES_MAX + 3)] + ["d/web"]
 
@@ -54,14 +56,14 @@ def test_only_the_last_examples_of_each_outcome_are_kept() -> None:
     ("counts", "share"),
     [
         ({}, None),
-        ({Outcome.ERROR: 5}, None),
-        ({Outcome.SAME: 1, Outcome.ERROR: 5}, 1.0),
-        ({Outcome.SAME: 1, Outcome.TIE: 1, Outcome.LAG: 1, Outcome.SCORE: 1}, 0.75),
-        ({Outcome.SCORE: 1}, 0.0),
-        ({Outcome.SAME: 1, Outcome.WORDS: 2}, 0.333333),
+        ({Agreement.ERROR: 5}, None),
+        ({Agreement.SAME: 1, Agreement.ERROR: 5}, 1.0),
+        ({Agreement.SAME: 1, Agreement.TIE: 1, Agreement.LAG: 1, Agreement.SCORE: 1}, 0.75),
+        ({Agreement.SCORE: 1}, 0.0),
+        ({Agreement.SAME: 1, Agreement.WORDS: 2}, 0.333333),
     ],
 )
 def test_the_share_that_agrees_is_of_what_was_judged(
-    counts: dict[Outcome, int], share: float | None
+    counts: dict[Agreement, int], share: float | None
 ) -> None:
     assert agreement(counts) == share

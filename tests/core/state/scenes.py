@@ -8,7 +8,7 @@ from asched.core.model.selector import equality_selector
 from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.ends import DURATION
 from asched.core.state.pods import PodInfo
-from asched.core.state.reservations import Need, Order, Reservation, Reservations
+from asched.core.state.reservations import NodeNeed, Reservation, Reservations, StartOrder
 from asched.core.state.view import NodeView
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
 
@@ -53,11 +53,11 @@ class Scene:
         one = Reservation(
             owner,
             "default-scheduler",
-            Order(-fields.pop("priority", 0), fields.pop("since_s", 0.0), 0),
+            StartOrder(-fields.pop("priority", 0), fields.pop("since_s", 0.0), 0),
             NOW_S + at_s,
             NOW_S + at_s + fields.pop("lasts_s", 1e9),
             True,
-            {name: Need({"cpu": 1000 * cpu}, 1) for name, cpu in cpus.items()},
+            {name: NodeNeed({"cpu": 1000 * cpu}, 1) for name, cpu in cpus.items()},
             fields.pop("likes", (like,)),
             NOW_S + at_s,
         )

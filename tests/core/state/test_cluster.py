@@ -9,7 +9,7 @@ from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.state.audit import recount
-from asched.core.state.cluster import CannotAssumeError, Cluster, Sight
+from asched.core.state.cluster import CannotAssumeError, Cluster, ObservedChange
 from asched.core.state.facts import Gone, Listed, Seen, WallClock
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
@@ -190,10 +190,10 @@ def test_what_rules_do_not_read_is_told_to_nobody() -> None:
         return decode(PodGroup, {"metadata": metadata, "spec": spec, "status": status})
 
     first, other, last = group(1), group(1, "Scheduled"), group(2, "Scheduled")
-    assert cluster.apply(Seen(POD_GROUP, first)) == [Sight(POD_GROUP, None, first)]
+    assert cluster.apply(Seen(POD_GROUP, first)) == [ObservedChange(POD_GROUP, None, first)]
     assert cluster.apply(Seen(POD_GROUP, other)) == []
-    assert cluster.apply(Seen(POD_GROUP, last)) == [Sight(POD_GROUP, other, last)]
-    assert cluster.apply(Gone(POD_GROUP, last)) == [Sight(POD_GROUP, last, None)]
+    assert cluster.apply(Seen(POD_GROUP, last)) == [ObservedChange(POD_GROUP, other, last)]
+    assert cluster.apply(Gone(POD_GROUP, last)) == [ObservedChange(POD_GROUP, last, None)]
     assert cluster.apply(Gone(POD_GROUP, group(2))) == []
 
 

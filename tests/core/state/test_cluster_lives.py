@@ -16,7 +16,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Listed, Seen
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
-from asched.core.state.usage import Usage
+from asched.core.state.usage import NamespaceUsage
 from tests.builders import a_node, a_pod
 from tests.topology_world import ZONE, affinity, term
 
@@ -154,7 +154,7 @@ def test_whatever_happens_counts_once_and_is_logged(seed: int) -> None:
         lives.rng.choice(lives.steps)()
 
         assert recount(cluster) == []
-        assert Usage(cluster.placed).kept().of("default") == cluster.usage.of("default")
+        assert NamespaceUsage(cluster.placed).kept().of("default") == cluster.usage.of("default")
         for info in cluster.placed.values():
             cls = cluster.classes.class_of(info.pod)
             assert (info.cls.label_set, info.cls.told) == (cls.label_set, cls.told)

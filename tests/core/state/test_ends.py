@@ -19,8 +19,8 @@ from asched.core.state.ends import (
     SAMPLES_MIN,
     START_S,
     UNSTARTED_S,
-    End,
     Ends,
+    ExpectedEnd,
 )
 from asched.core.state.facts import Seen
 from asched.core.state.pods import PodInfo
@@ -56,7 +56,9 @@ def test_a_deadline_counts_from_the_start_and_leaves_a_grace_period() -> None:
     cluster = Cluster()
     pod = a_pod().spec(activeDeadlineSeconds=100, terminationGracePeriodSeconds=7)
 
-    assert Ends(cluster).of(running(cluster, pod), NOW_S) == End(BEGAN_S + 107, is_hard=True)
+    assert Ends(cluster).of(running(cluster, pod), NOW_S) == ExpectedEnd(
+        BEGAN_S + 107, is_hard=True
+    )
 
 
 def test_who_waits_would_start_soon() -> None:
@@ -65,7 +67,7 @@ def test_who_waits_would_start_soon() -> None:
 
     ends = Ends(cluster)
     for now_s in (NOW_S, NOW_S + 0.7 * START_S):
-        assert ends.of(info, now_s) == End(now_s + START_S + 100 + GRACE_S, is_hard=True)
+        assert ends.of(info, now_s) == ExpectedEnd(now_s + START_S + 100 + GRACE_S, is_hard=True)
 
 
 def test_who_is_placed_and_has_not_started_does_not_move_with_every_look() -> None:
@@ -76,7 +78,7 @@ def test_who_is_placed_and_has_not_started_does_not_move_with_every_look() -> No
 
     assert ends.of(info, NOW_S + START_S - 1) == first
     later = ends.of(info, NOW_S + START_S + 1)
-    assert later == End(NOW_S + 2 * START_S + 100 + GRACE_S, is_hard=True)
+    assert later == ExpectedEnd(NOW_S + 2 * START_S + 100 + GRACE_S, is_hard=True)
 
 
 def test_of_the_deadlines_of_pod_and_job_the_first_counts() -> None:
@@ -84,7 +86,7 @@ def test_of_the_deadlines_of_pod_and_job_the_first_counts() -> None:
     cluster.apply(Seen(JOB, a_job(60, BEGAN_S - 20)))
     info = running(cluster, owned("one", activeDeadlineSeconds=100))
 
-    assert Ends(cluster).of(info, NOW_S) == End(BEGAN_S + 40 + GRACE_S, is_hard=True)
+    assert Ends(cluster).of(info, NOW_S) == ExpectedEnd(BEGAN_S + 40 + GRACE_S, is_hard=True)
 
 
 def believing(cluster: Cluster) -> Ends:
@@ -101,8 +103,8 @@ def test_the_time_that_kueue_allows_a_job_or_pod_is_soft() -> None:
     of_job = running(cluster, owned("one"))
     of_pod = running(cluster, a_pod("two").labels(labels))
 
-    assert believing(cluster).of(of_job, NOW_S) == End(BEGAN_S + 60 + GRACE_S, is_hard=True)
-    assert believing(cluster).of(of_pod, BEGAN_S) == End(BEGAN_S + 30, is_hard=False)
+    assert believing(cluster).of(of_job, NOW_S) == ExpectedEnd(BEGAN_S + 60 + GRACE_S, is_hard=True)
+    assert believing(cluster).of(of_pod, BEGAN_S) == ExpectedEnd(BEGAN_S + 30, is_hard=False)
     assert Ends(cluster).of(of_pod, BEGAN_S) is None, "any owner may write the label"
     unknown = running(cluster, a_pod("three").labels({MAX_EXEC_TIME: "soon"}))
     assert believing(cluster).of(unknown, NOW_S) is None
@@ -128,8 +130,8 @@ def test_what_is_expected_is_soft_and_counts_only_without_a_deadline() -> None:
     )
 
     assert Ends(cluster).of(soft, NOW_S) is None
-    assert believing(cluster).of(soft, NOW_S) == End(BEGAN_S + 60, is_hard=False)
-    assert believing(cluster).of(both, NOW_S) == End(BEGAN_S + 500 + GRACE_S, is_hard=True)
+    assert believing(cluster).of(soft, NOW_S) == ExpectedEnd(BEGAN_S + 60, is_hard=False)
+    assert believing(cluster).of(both, NOW_S) == ExpectedEnd(BEGAN_S + 500 + GRACE_S, is_hard=True)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5", "1e9", "9" * 12, "٣"])
@@ -147,10 +149,12 @@ def test_a_late_pod_ends_a_step_later_for_a_while_and_a_soft_end_is_believed_onc
     soft = running(cluster, a_pod("soft").metadata(annotations={DURATION: "400"}))
     over_s = BEGAN_S + 10 + GRACE_S
 
-    assert ends.of(hard, over_s + 1) == End(over_s + OVERDUE_S, is_hard=True)
-    assert ends.of(hard, over_s + OVERDUE_S + 1) == End(over_s + 2 * OVERDUE_S, is_hard=True)
+    assert ends.of(hard, over_s + 1) == ExpectedEnd(over_s + OVERDUE_S, is_hard=True)
+    assert ends.of(hard, over_s + OVERDUE_S + 1) == ExpectedEnd(
+        over_s + 2 * OVERDUE_S, is_hard=True
+    )
     assert ends.of(hard, over_s + LATE_S + 1) is None
-    assert ends.of(soft, BEGAN_S + 400) == End(BEGAN_S + 400, is_hard=False)
+    assert ends.of(soft, BEGAN_S + 400) == ExpectedEnd(BEGAN_S + 400, is_hard=False)
     assert ends.of(soft, BEGAN_S + 401) is None
 
 
@@ -159,11 +163,11 @@ def test_an_end_that_its_owner_moves_back_is_the_first_one_still() -> None:
     ends = believing(cluster)
     for seconds in ("60", "600", "6000"):
         pod = running(cluster, a_pod("p").metadata(annotations={DURATION: seconds}))
-        assert ends.of(pod, NOW_S) == End(BEGAN_S + 60, is_hard=False)
+        assert ends.of(pod, NOW_S) == ExpectedEnd(BEGAN_S + 60, is_hard=False)
     assert ends.of(pod, BEGAN_S + 61) is None
     for seconds in (60, 600):
         cluster.apply(Seen(JOB, a_job(seconds, BEGAN_S)))
-        assert ends.of(running(cluster, owned("q")), NOW_S) == End(
+        assert ends.of(running(cluster, owned("q")), NOW_S) == ExpectedEnd(
             BEGAN_S + 60 + GRACE_S, is_hard=True
         )
 
@@ -198,7 +202,7 @@ def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
         gone = running(cluster, a_pod(f"gone-{number}").requests(cpu="2"))
         ends.ended(gone, BEGAN_S + 100 + number)
 
-    assert ends.of(like, NOW_S) == End(BEGAN_S + 104, is_hard=False)
+    assert ends.of(like, NOW_S) == ExpectedEnd(BEGAN_S + 104, is_hard=False)
     assert ends.of(running(cluster, a_pod("other").requests(cpu="1")), NOW_S) is None
     ends.learns = False
     assert ends.of(like, NOW_S) is None, "no profile asks for it any more"
@@ -215,24 +219,26 @@ def test_who_was_deleted_early_teaches_nothing() -> None:
     assert ends.of(running(cluster, a_pod("like")), NOW_S) is None
 
 
-def an_end(cluster: Cluster, pod: PodBuilder, at_s: float = NOW_S) -> End | None:
+def an_end(cluster: Cluster, pod: PodBuilder, at_s: float = NOW_S) -> ExpectedEnd | None:
     return believing(cluster).of(running(cluster, pod), at_s)
 
 
 def test_who_is_placed_just_now_starts_within_the_usual_time() -> None:
     cluster = Cluster()
     info = placed(cluster, a_pod().spec(activeDeadlineSeconds=100))
-    assert Ends(cluster).of(info, NOW_S) == End(NOW_S + START_S + 100 + GRACE_S, is_hard=True)
+    assert Ends(cluster).of(info, NOW_S) == ExpectedEnd(
+        NOW_S + START_S + 100 + GRACE_S, is_hard=True
+    )
 
 
 def test_an_end_in_this_very_moment_is_no_late_one() -> None:
     cluster = Cluster()
     soft = a_pod("soft").metadata(annotations={DURATION: "50"})
-    assert an_end(cluster, soft) == End(NOW_S, is_hard=False)
+    assert an_end(cluster, soft) == ExpectedEnd(NOW_S, is_hard=False)
     hard = a_pod("hard").spec(activeDeadlineSeconds=50, terminationGracePeriodSeconds=0)
-    assert an_end(cluster, hard) == End(NOW_S, is_hard=True)
+    assert an_end(cluster, hard) == ExpectedEnd(NOW_S, is_hard=True)
     longest = a_pod("longest").metadata(annotations={DURATION: "9" * 9})
-    assert an_end(cluster, longest) == End(BEGAN_S + 999_999_999, is_hard=False)
+    assert an_end(cluster, longest) == ExpectedEnd(BEGAN_S + 999_999_999, is_hard=False)
     assert an_end(cluster, a_pod("more").metadata(annotations={DURATION: "9" * 10})) is None
 
 
@@ -240,7 +246,7 @@ def test_owners_that_are_no_known_jobs_end_nobody() -> None:
     cluster = Cluster()
     assert an_end(cluster, owned("orphan")) is None
     cluster.apply(Seen(JOB, a_job(60, BEGAN_S)))
-    assert an_end(cluster, owned("of-a-job")) == End(BEGAN_S + 60 + GRACE_S, is_hard=True)
+    assert an_end(cluster, owned("of-a-job")) == ExpectedEnd(BEGAN_S + 60 + GRACE_S, is_hard=True)
     owner = {"kind": "ReplicaSet", "name": "job", "uid": "uid-job", "controller": True}
     assert an_end(cluster, a_pod("of-a-set").metadata(ownerReferences=[owner])) is None
 
@@ -259,7 +265,7 @@ def test_too_few_tell_nothing_and_other_images_nothing_of_each_other() -> None:
     like = running(cluster, a_pod("like").requests(cpu="2").image("app"))
     assert ends.of(like, NOW_S) is None
     learnt(ends, cluster, 1)
-    assert ends.of(like, NOW_S) == End(BEGAN_S + 100, is_hard=False)
+    assert ends.of(like, NOW_S) == ExpectedEnd(BEGAN_S + 100, is_hard=False)
     assert ends.of(running(cluster, a_pod("x").requests(cpu="2").image("other")), NOW_S) is None
     never_ran = placed(cluster, a_pod("never").requests(cpu="2").image("new"))
     for _ in range(SAMPLES_MIN):

@@ -8,7 +8,7 @@ import pytest
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.ends import GRACE_S, START_S
 from asched.core.state.facts import Gone, Seen
-from asched.core.state.reservations import Need, vector
+from asched.core.state.reservations import NodeNeed, vector
 from tests.core.state.scenes import NOW_S, Scene, endless, lasting, room
 
 CPU = 0
@@ -220,7 +220,7 @@ def test_only_what_a_pod_asks_for_keeps_it_off_and_one_reservation_is_enough(
     scene = Scene()
     scene.reserve("roomy", cpus={"n1": 1})
     one = scene.reserve("all-of-its-memory", cpus={"n1": 1})
-    one.needs = {"n1": Need({"memory": 100 << 30}, 1)}
+    one.needs = {"n1": NodeNeed({"memory": 100 << 30}, 1)}
     scene.reserve("elsewhere", cpus={"n2": 4})
     guest = scene.info(endless("guest", cpu="1"))
 

@@ -1,7 +1,7 @@
 """What placed pods ask for by namespace, and how many of them have which priority."""
 
 from asched.core.state.pods import PodInfo
-from asched.core.state.usage import Priorities, Usage
+from asched.core.state.usage import NamespaceUsage, Priorities
 from tests.builders import a_cluster, a_pod, pending
 
 
@@ -11,7 +11,7 @@ def info(name: str, namespace: str = "team", **amounts: str) -> PodInfo:
 
 def test_nothing_is_kept_before_somebody_asks() -> None:
     placed = {"a": info("a", cpu="1")}
-    usage = Usage(placed)
+    usage = NamespaceUsage(placed)
     usage.move(placed["a"], 1)
     assert usage.of("team") == {}
     assert usage.kept() is usage
@@ -20,7 +20,7 @@ def test_nothing_is_kept_before_somebody_asks() -> None:
 
 
 def test_what_some_namespaces_use_together_is_kept_up_to_date() -> None:
-    usage = Usage({}).kept()
+    usage = NamespaceUsage({}).kept()
     one, two = info("one", "a", cpu="1"), info("two", "b", cpu="2", memory="1Ki")
     usage.move(one, 1)
     for _ in range(2):

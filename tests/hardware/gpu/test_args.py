@@ -7,7 +7,7 @@ import pytest
 
 from asched.hardware.gpu.args import STRATEGIES, GpuSharingArgs
 from asched.hardware.gpu.plugin import GpuSharing
-from asched.hardware.gpu.shares import Demand
+from asched.hardware.gpu.shares import GpuDemand
 from asched.host.user_plugins.arguments import ArgsError, arguments
 
 
@@ -29,9 +29,9 @@ def test_what_is_expected_is_spelt_as_kubernetes_spells_it() -> None:
     ]
     found = decoded({"strategy": "CuttingStock", "workload": shapes}).workload
     assert [(one.demand, one.weight) for one in found] == [
-        (Demand(4000, 470, 1), 3),
-        (Demand(0, 1000, 2, ("A10", "T4")), 1),  # whole devices, if nothing is said
-        (Demand(500), 1),
+        (GpuDemand(4000, 470, 1), 3),
+        (GpuDemand(0, 1000, 2, ("A10", "T4")), 1),  # whole devices, if nothing is said
+        (GpuDemand(500), 1),
     ]
 
 

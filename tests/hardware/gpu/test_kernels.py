@@ -8,7 +8,7 @@ import pytest
 from asched.hardware.gpu import points
 from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
 from asched.hardware.gpu.ledger import held_by
-from asched.hardware.gpu.shares import Demand, Shares, best_of, fits
+from asched.hardware.gpu.shares import GpuDemand, GpuShares, best_of, fits
 from tests.twins import gpu_shares as twin
 from tests.twins.gpu_shares import Node
 
@@ -18,16 +18,16 @@ SEEDS = range(20)  # 10,000 states
 SHARES = (0, 50, 190, 340, 500, 530, 770, 1000, 1000, 1000)
 
 
-def a_demand(draw: random.Random) -> Demand:
+def a_demand(draw: random.Random) -> GpuDemand:
     cpu = draw.choice((0, 500, 3152, 8000, 11908, 32000))
     match draw.randrange(4):
         case 0:
-            return Demand(cpu)
+            return GpuDemand(cpu)
         case 1:
             models = tuple(sorted(draw.sample(MODELS, draw.choice((0, 0, 1, 2)))))
-            return Demand(cpu, 1000, draw.choice((1, 1, 2, 4, 8)), models)
+            return GpuDemand(cpu, 1000, draw.choice((1, 1, 2, 4, 8)), models)
         case _:
-            return Demand(cpu, draw.choice((50, 190, 230, 470, 500, 650, 810)), 1)
+            return GpuDemand(cpu, draw.choice((50, 190, 230, 470, 500, 650, 810)), 1)
 
 
 def a_node(draw: random.Random) -> Node:
@@ -35,11 +35,11 @@ def a_node(draw: random.Random) -> Node:
     return Node(draw.choice((0, 400, 3152, 9000, 40_000, 96_000)), left, draw.choice(MODELS))
 
 
-def columns(nodes: list[Node]) -> Shares:
+def columns(nodes: list[Node]) -> GpuShares:
     left = np.zeros((len(nodes), 8), dtype=np.int64)
     for row, node in enumerate(nodes):
         left[row, : len(node.left)] = node.left
-    return Shares(
+    return GpuShares(
         np.array([node.cpu for node in nodes], dtype=np.int64),
         left,
         np.array([len(node.left) for node in nodes], dtype=np.int64),
@@ -48,7 +48,7 @@ def columns(nodes: list[Node]) -> Shares:
     )
 
 
-def a_case(seed: int) -> tuple[random.Random, list[Node], Demand]:
+def a_case(seed: int) -> tuple[random.Random, list[Node], GpuDemand]:
     draw = random.Random(seed)
     nodes = [a_node(draw) for _ in range(NODES)]
     return draw, nodes, a_demand(draw)
@@ -100,7 +100,7 @@ def test_best_fit_is_spread_over_the_range() -> None:
 
 
 def test_the_most_frequent_shapes_are_expected() -> None:
-    counts = [(Demand(1000, 500, 1), 60), (Demand(2000), 36), (Demand(3000, 1000, 1), 4)]
+    counts = [(GpuDemand(1000, 500, 1), 60), (GpuDemand(2000), 36), (GpuDemand(3000, 1000, 1), 4)]
     assert expected(counts) == [(counts[0][0], 60 / 96), (counts[1][0], 36 / 96)]
 
 
@@ -124,5 +124,5 @@ def test_nothing_expected_is_nothing_fragmented() -> None:
     ],
 )
 def test_what_is_left_of_devices(using, number: int, left: list[int]) -> None:
-    demands = [Demand(0, milli, count) for milli, count in using]
+    demands = [GpuDemand(0, milli, count) for milli, count in using]
     assert held_by(demands, number) == left

@@ -5,8 +5,8 @@ import pytest
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Gone
 from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
-from asched.hardware.gpu.ledger import Ledger
-from asched.hardware.gpu.shares import Demand
+from asched.hardware.gpu.ledger import GpuLedger
+from asched.hardware.gpu.shares import GpuDemand
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 
 GPU, PERCENT = "nvidia.com/gpu", "nvidia.com/gpucores"
@@ -30,12 +30,12 @@ def test_fractions_are_one_kind_and_each_number_of_whole_devices_another() -> No
         a_pod("plain").on("n2"),
     ]
     cluster = a_cluster(gpus("n1", 8), gpus("n2", 2), gpus("n3", 1), pods=placed)
-    ledger, view = Ledger(cluster, GpuSharingArgs()), all_rows(cluster)
+    ledger, view = GpuLedger(cluster, GpuSharingArgs()), all_rows(cluster)
     ledger.refresh()
 
     found = {
         demand: [part.tolist() for part in ledger.kinds(view, demand)]
-        for demand in (Demand(0, 300, 1), Demand(0, 1000, 1), Demand(0, 1000, 4))
+        for demand in (GpuDemand(0, 300, 1), GpuDemand(0, 1000, 1), GpuDemand(0, 1000, 4))
     }
     assert [same for same, _ in found.values()] == [
         [True, False, False],
@@ -61,7 +61,7 @@ def test_the_label_says_how_many_devices_there_are_else_what_is_allocatable(
 ) -> None:
     node = a_node("n1").labels({"nvidia.com/gpu.count": label} if label else {})
     cluster = a_cluster(node.allocatable({GPU: offered} if offered else {}))
-    shares = Ledger(cluster, GpuSharingArgs()).shares(all_rows(cluster))
+    shares = GpuLedger(cluster, GpuSharingArgs()).shares(all_rows(cluster))
 
     assert DEVICES_MAX == 64
     assert shares.devices.tolist() == [devices]
@@ -77,7 +77,7 @@ def test_a_share_of_one_device_is_a_share_and_all_else_is_whole(
 ) -> None:
     cluster = a_cluster(gpus("n1", 8))
     wish = pending(cluster, asks("x", number, percent))
-    demand = Ledger(cluster, GpuSharingArgs()).demand(wish.cls)
+    demand = GpuLedger(cluster, GpuSharingArgs()).demand(wish.cls)
 
     assert (demand.number, demand.milli) == (number, milli)
 
@@ -85,10 +85,10 @@ def test_a_share_of_one_device_is_a_share_and_all_else_is_whole(
 def test_a_row_whose_pods_went_is_free_again() -> None:
     pod = asks("a", 4).on("n1")
     cluster = a_cluster(gpus("n1", 8), pods=[pod])
-    ledger, view = Ledger(cluster, GpuSharingArgs()), all_rows(cluster)
+    ledger, view = GpuLedger(cluster, GpuSharingArgs()), all_rows(cluster)
     assert ledger.shares(view).left[0, :8].tolist() == [0] * 4 + [1000] * 4
     cluster.apply(Gone(POD, pod.build()))
 
     view = all_rows(cluster)
     assert ledger.shares(view).left[0, :8].tolist() == [1000] * 8
-    assert ledger.kinds(view, Demand(0, 1000, 4))[1].tolist() == [0]
+    assert ledger.kinds(view, GpuDemand(0, 1000, 4))[1].tolist() == [0]

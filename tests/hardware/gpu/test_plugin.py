@@ -13,7 +13,7 @@ from asched.hardware.gpu.args import (
 )
 from asched.hardware.gpu.ledger import held_by
 from asched.hardware.gpu.plugin import GpuSharing
-from asched.hardware.gpu.shares import Demand
+from asched.hardware.gpu.shares import GpuDemand
 from asched.testing import given, node, pod
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
 from tests.twins import gpu_shares as twin
@@ -49,10 +49,14 @@ def test_fragmentation_gradient_descent_says_what_its_twin_says() -> None:
     cluster = a_cluster(gpus("n1", 2), gpus("n2", 2), gpus("n3", 4, cpu="9"), pods=placed)
     nodes = [Node(56_000, (0, 530), ""), Node(64_000, (1000, 1000), "")]
     nodes.append(Node(5_000, (400, 1000, 1000, 1000), ""))
-    workload = [(Demand(4000, 470, 1), 0.3), (Demand(8000, 1000, 1), 0.5), (Demand(2000), 0.2)]
+    workload = [
+        (GpuDemand(4000, 470, 1), 0.3),
+        (GpuDemand(8000, 1000, 1), 0.5),
+        (GpuDemand(2000), 0.2),
+    ]
     for wanted, demand in (
-        (asks("w", 1, 47), Demand(4000, 470, 1)),
-        (asks("w", 1), Demand(4000, 1000, 1)),
+        (asks("w", 1, 47), GpuDemand(4000, 470, 1)),
+        (asks("w", 1), GpuDemand(4000, 1000, 1)),
     ):
         found = scores(cluster, wanted, GpuSharingArgs(workload=EXPECTED))
         fitting = [twin.fits(there, demand) for there in nodes]
@@ -83,12 +87,14 @@ def test_a_node_without_a_device_for_the_pod_comes_last(strategy: str) -> None:
 @pytest.mark.parametrize(
     ("using", "left"),
     [
-        ([Demand(0, 470, 1), Demand(0, 1000, 1), Demand(0, 530, 1)], [0, 0, 1000]),
-        ([Demand(0, 810, 1), Demand(0, 190, 1), Demand(0, 1000, 2)], [0, 0, 0]),
-        ([Demand(0, 600, 1)] * 4, [0, 400, 400]),  # more than there is: taken from what is left
+        ([GpuDemand(0, 470, 1), GpuDemand(0, 1000, 1), GpuDemand(0, 530, 1)], [0, 0, 1000]),
+        ([GpuDemand(0, 810, 1), GpuDemand(0, 190, 1), GpuDemand(0, 1000, 2)], [0, 0, 0]),
+        ([GpuDemand(0, 600, 1)] * 4, [0, 400, 400]),  # more than there is: taken from what is left
     ],
 )
-def test_a_node_is_supposed_to_hold_its_pods_tightly(using: list[Demand], left: list[int]) -> None:
+def test_a_node_is_supposed_to_hold_its_pods_tightly(
+    using: list[GpuDemand], left: list[int]
+) -> None:
     assert sorted(held_by(using, 3)) == sorted(left)
     assert sorted(held_by(reversed(using), 3)) == sorted(left)
 
@@ -98,7 +104,7 @@ def test_a_pod_that_selects_a_model_is_expected_there_only() -> None:
     a100 = gpus("a100", 2).labels({"nvidia.com/gpu.product": "A100"})
     cluster = a_cluster(gpus("other", 2), a100, pods=[selecting.on("a100")])
     plugin = GpuSharing(GpuSharingArgs(), cluster)
-    assert plugin.share_key(pending(cluster, selecting)) == Demand(4000, 1000, 1, ("A100",))
+    assert plugin.share_key(pending(cluster, selecting)) == GpuDemand(4000, 1000, 1, ("A100",))
     assert scores(cluster, selecting, GpuSharingArgs())[0] == 0
 
 

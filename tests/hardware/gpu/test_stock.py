@@ -8,12 +8,12 @@ import random
 import numpy as np
 import pytest
 
-from asched.hardware.gpu.shares import WHOLE, Demand, Shares, placements
+from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, placements
 from asched.hardware.gpu.stock import CELLS, LENGTHS_MAX, Stock, worth
 
 
-def asked(lengths: dict[int, int]) -> list[tuple[Demand, float]]:
-    return [(Demand(0, milli, 1), float(count)) for milli, count in lengths.items()]
+def asked(lengths: dict[int, int]) -> list[tuple[GpuDemand, float]]:
+    return [(GpuDemand(0, milli, 1), float(count)) for milli, count in lengths.items()]
 
 
 def test_a_rest_nobody_can_use_is_worth_nothing() -> None:
@@ -70,23 +70,23 @@ def test_of_thousands_of_lengths_the_most_frequent_count() -> None:
     assert prices.price(810) <= 1 + 1e-6
 
 
-def shares(cpu: int, *left: int) -> Shares:
-    return Shares(
+def shares(cpu: int, *left: int) -> GpuShares:
+    return GpuShares(
         np.array([cpu]), np.array([left]), np.array([len(left)]), np.zeros(1, np.int32), ("A",)
     )
 
 
 def test_devices_without_their_cpu_count_as_stranded() -> None:
-    stock = Stock([(Demand(10_000, 1000, 1), 1.0)])
+    stock = Stock([(GpuDemand(10_000, 1000, 1), 1.0)])
     assert stock.stranded(shares(15_000, 1000, 1000)).tolist() == [0.5]
-    plain = Demand(5_000)
+    plain = GpuDemand(5_000)
     node = shares(20_000, 1000, 1000)
     assert stock.costs(node, plain, placements(node, plain)).tolist() == [0.5]
 
 
 def test_only_a_device_that_a_whole_pod_could_use_is_opened() -> None:
-    stock = Stock([(Demand(10_000, 1000, 1), 1.0), (Demand(3_000, 810, 1), 1.0)])
-    fraction = Demand(3_000, 810, 1)
+    stock = Stock([(GpuDemand(10_000, 1000, 1), 1.0), (GpuDemand(3_000, 810, 1), 1.0)])
+    fraction = GpuDemand(3_000, 810, 1)
     for node, opens in ((shares(20_000, 1000), True), (shares(4_000, 1000), False)):
         assert stock.opens(node, fraction, placements(node, fraction)).tolist() == [opens]
     half = shares(20_000, 900)

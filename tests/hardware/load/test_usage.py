@@ -9,15 +9,15 @@ from asched.core.model.node import Node
 from asched.core.state.facts import Gone, Seen
 from asched.hardware.load.expected import ExpectedUse
 from asched.hardware.load.metrics import NODE_METRICS, SAMPLES
-from asched.hardware.load.usage import CPU, MEMORY, STALE_S, Usage
+from asched.hardware.load.usage import CPU, MEMORY, STALE_S, NodeUsage
 from tests.hardware.load.worlds import NOW_S, World, a_node, a_pod
 
 
-def measured(*cpus: str, every_s: float = 15.0) -> tuple[World, Usage]:
+def measured(*cpus: str, every_s: float = 15.0) -> tuple[World, NodeUsage]:
     """A node that was measured so, the last time a quarter of a minute ago."""
     world = World()
     world.add(a_node("n1"))
-    usage = world.cluster.singleton(Usage)
+    usage = world.cluster.singleton(NodeUsage)
     for at, cpu in enumerate(cpus):
         end_s = NOW_S - 15 - every_s * (len(cpus) - 1 - at)
         world.measure({"n1": (cpu, "1Gi")}, end_s)

@@ -13,7 +13,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Listed, Seen
 from asched.core.state.pods import PodInfo
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
-from asched.kube.polling import Past
+from asched.kube.polling import ListedObjects
 
 Json = dict[str, Any]
 NOW_S = 1_800_000_000.0
@@ -57,7 +57,7 @@ class World:
     end_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._past = Past()
+        self._past = ListedObjects()
         self.at(NOW_S)
 
     def at(self, now_s: float) -> None:

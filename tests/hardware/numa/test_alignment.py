@@ -9,8 +9,8 @@ from asched.hardware.numa.match import (
     STRATEGIES,
     NodeResourceTopologyMatch,
     NodeResourceTopologyMatchArgs,
+    NumaScoringStrategy,
     ResourceWeight,
-    ScoringStrategy,
 )
 from tests.builders import all_rows
 from tests.hardware.numa.worlds import (
@@ -70,7 +70,7 @@ def test_the_scores_are_those_of_their_twins(seed: int, strategy: str) -> None:
     world = random_world(rng)
     weights = {"cpu": 3, "memory": 1, GPU: 5}
     resources = tuple(ResourceWeight(name, weight) for name, weight in weights.items())
-    args = NodeResourceTopologyMatchArgs(scoring_strategy=ScoringStrategy(strategy, resources))
+    args = NodeResourceTopologyMatchArgs(scoring_strategy=NumaScoringStrategy(strategy, resources))
     plugin = NodeResourceTopologyMatch(args, world.cluster)
     for number in range(PODS):
         pod = random_pod(rng, f"w{number}")
@@ -106,7 +106,7 @@ def test_pods_of_very_many_containers_are_aligned_as_a_whole_or_not_at_all(
         world.add(a_node(scope))
         zones = [a_zone(number, cpu="32", memory="128Gi") for number in range(2)]
         world.tell(a_topology(scope, *zones, scope=scope))
-    args = NodeResourceTopologyMatchArgs(scoring_strategy=ScoringStrategy(strategy))
+    args = NodeResourceTopologyMatchArgs(scoring_strategy=NumaScoringStrategy(strategy))
     plugin = NodeResourceTopologyMatch(args, world.cluster)
     asked = [{"cpu": "10m", "memory": f"{1 + number}Mi"} for number in range(count)]
     info = world.pending(a_pod("large", *asked))

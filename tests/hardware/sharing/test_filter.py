@@ -12,7 +12,7 @@ from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from asched.core.state.pods import PodInfo
-from asched.hardware.sharing.devices import CONTAINERS_MAX, Room
+from asched.hardware.sharing.devices import CONTAINERS_MAX, FreeDevices
 from asched.hardware.sharing.hami import HamiVGPUArgs
 from asched.hardware.sharing.plugin import HamiVGPU
 from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
@@ -109,7 +109,7 @@ def test_volcanos_annotations_have_a_place_for_each_container() -> None:
     )
     wish = volcano.wish(pod)
     assert wish is not None
-    parts = Room(devices).choose(wish, "binpack")
+    parts = FreeDevices(devices).choose(wish, "binpack")
     assert parts is not None
     first = volcano.written(pod, node, parts, 1000.5).annotations
     second = volcano.written(pod, node, parts, 1000.7).annotations

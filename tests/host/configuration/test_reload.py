@@ -12,7 +12,7 @@ from aiohttp import web
 from asched.core.model.kinds import NODE, POD_GROUP
 from asched.host.assemble import Parts, build_machine
 from asched.host.configuration.file import load_config
-from asched.host.configuration.reload import Reloader, Wanted
+from asched.host.configuration.reload import DesiredSetup, Reloader
 from asched.host.extenders import Consultants
 from asched.host.loops import Scheduler
 from asched.host.process import measured_runners
@@ -104,7 +104,7 @@ async def a_world(tmp_path, text):
         catalogue = discover((), str(plugins))
         loaded = load_config(file, known=catalogue.known)
         client = loaded.configuration.client_connection
-        return Wanted(loaded.configuration, catalogue, client.qps, client.burst)
+        return DesiredSetup(loaded.configuration, catalogue, client.qps, client.burst)
 
     current = read()
     configuration = current.configuration

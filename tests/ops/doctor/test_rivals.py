@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from asched.ops.doctor.rivals import Served, flags_of, served_by
+from asched.ops.doctor.rivals import ServedWorkload, flags_of, served_by
 
 THEIRS = "kube-system/kube-scheduler"
 TWO = "profiles: [{schedulerName: a}, {schedulerName: b}]\nleaderElection: {resourceName: l}\n"
@@ -51,4 +51,4 @@ def test_names_and_lease(
     served = served_by("ns/d", flags_of(words), yaml.safe_load(text), is_ours=is_ours)
     namespace, _, name = lease.partition("/")
     expected = (namespace, name) if lease else None
-    assert served == Served("ns/d", frozenset(names.split()), expected, is_ours)
+    assert served == ServedWorkload("ns/d", frozenset(names.split()), expected, is_ours)

@@ -13,7 +13,7 @@ from asched.core.model.kinds import POD
 from asched.core.state.facts import Bound, Fact, Seen
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.user_plugins.catalogue import Catalogue, of_class
-from asched.ops.recording.lines import Head
+from asched.ops.recording.lines import RecordingHead
 from asched.ops.recording.recorder import Recorder, head_of
 from tests.builders import PodBuilder
 
@@ -49,7 +49,7 @@ def a_head(
     machine: Machine,
     config: SchedulerConfiguration | None = None,
     catalogue: Catalogue = NOBODY,
-) -> Head:
+) -> RecordingHead:
     return head_of(machine, config or a_configuration(), catalogue.contents)
 
 

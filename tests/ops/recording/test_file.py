@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from asched.ops.recording.file import FILES_KEPT, FullError, LineReader, RecordingFile, numbered
+from asched.ops.recording.file import (
+    FILES_KEPT,
+    FullError,
+    RecordingFile,
+    RecordingReader,
+    numbered,
+)
 
 BYTES_MAX = 1 << 20
 
@@ -32,7 +38,7 @@ def test_what_was_closed_is_whole_and_any_gzip_reads_it(tmp_path: Path) -> None:
     content = lines(95)
     written(tmp_path / "r", content).close()
 
-    reader = LineReader(tmp_path / "r")
+    reader = RecordingReader(tmp_path / "r")
 
     assert list(reader) == content
     assert (reader.is_whole, reader.trouble) == (True, "")
@@ -43,7 +49,7 @@ def test_a_crash_loses_what_was_not_flushed(tmp_path: Path) -> None:
     content = lines(95)
     written(tmp_path / "r", content).give_up()
 
-    reader = LineReader(tmp_path / "r")
+    reader = RecordingReader(tmp_path / "r")
 
     assert list(reader) == content[:90]
     assert not reader.is_whole
@@ -57,7 +63,7 @@ def test_wherever_a_file_is_cut_its_beginning_can_be_read(tmp_path: Path, cut: i
     whole = (tmp_path / "r").read_bytes()
     (tmp_path / "r").write_bytes(whole[: max(len(whole) - 1 - cut, 0)])
 
-    reader = LineReader(tmp_path / "r")
+    reader = RecordingReader(tmp_path / "r")
     found = list(reader)
 
     assert found == content[: len(found)]
@@ -72,7 +78,7 @@ def test_a_byte_that_rots_ends_it_there(tmp_path: Path) -> None:
     rotten[len(rotten) // 2] ^= 0xFF
     (tmp_path / "r").write_bytes(rotten)
 
-    reader = LineReader(tmp_path / "r")
+    reader = RecordingReader(tmp_path / "r")
     list(reader)
 
     assert not reader.is_whole
@@ -92,7 +98,7 @@ def test_it_ends_at_its_bound_and_stays_readable(tmp_path: Path) -> None:
         fill()
     made.give_up()
 
-    found = list(LineReader(tmp_path / "r"))
+    found = list(RecordingReader(tmp_path / "r"))
 
     assert (tmp_path / "r").stat().st_size <= 10_000
     assert found == content[: len(found)]
@@ -107,7 +113,7 @@ def test_earlier_lives_move_on_and_the_oldest_goes(tmp_path: Path) -> None:
     kept = [path, *(numbered(path, number) for number in range(1, FILES_KEPT + 1))]
     assert sorted(tmp_path.iterdir()) == sorted(kept)
     newest = FILES_KEPT + 2
-    assert [next(iter(LineReader(one))) for one in kept] == [
+    assert [next(iter(RecordingReader(one))) for one in kept] == [
         b"life %d" % (newest - age) for age in range(FILES_KEPT + 1)
     ]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.points import CachedPlugin, FilterPlugin, ScorePlugin
 from asched.core.framework.results.by_row import ByRow, Rows
-from asched.core.framework.results.prepared import Prepared, PreparedScores, Work
+from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedScores
 from asched.core.framework.status import PluginError
 from asched.core.state.nodes import ALL_ASPECTS, AMOUNTS, NodeTable
 from asched.core.state.pods import PodInfo
@@ -44,7 +44,7 @@ class CachedResult(ByRow[PodInfo]):
     point: ClassVar[str]
     plugin: CachedPlugin
 
-    def __init__(self, nodes: NodeTable, prepared: Prepared, work: Work) -> None:
+    def __init__(self, nodes: NodeTable, prepared: Prepared, work: OperationCounts) -> None:
         depends_on = prepared.plugin.depends_on
         super().__init__(nodes, ALL_ASPECTS if depends_on is None else int(depends_on))
         self.plugin = prepared.plugin
@@ -229,7 +229,7 @@ class CachedScores(CachedResult):
     plugin: ScorePlugin
     prepared: PreparedScores
 
-    def __init__(self, nodes: NodeTable, prepared: PreparedScores, work: Work) -> None:
+    def __init__(self, nodes: NodeTable, prepared: PreparedScores, work: OperationCounts) -> None:
         super().__init__(nodes, prepared, work)
         #: a row that has what all have, if they are uniform
         self.first_live = 0

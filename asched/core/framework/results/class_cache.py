@@ -17,7 +17,12 @@ from asched.core.framework.results.active_plugins import ActivePlugins, cached_p
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.results.prepared import Prepared, PreparedFilter, PreparedScores, Work
+from asched.core.framework.results.prepared import (
+    OperationCounts,
+    Prepared,
+    PreparedFilter,
+    PreparedScores,
+)
 from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.results.shared import Entry, SharedResults
 from asched.core.framework.results.weighted import WeightedPoints
@@ -50,7 +55,7 @@ Keys = tuple[Hashable, ...]
 _numbers: Final = count(1)
 
 
-class _Kept:
+class _CacheEntry:
     """What is kept under one set of keys. Found by identity: the keys are long, and hashed for
     every pod they would cost more than the rest of the search.
     """
@@ -70,7 +75,7 @@ class _Kept:
         self.held: list[Entry] = []
 
 
-Line = OrderedDict[_Kept, None]
+Line = OrderedDict[_CacheEntry, None]
 
 
 class _TakingPart(NamedTuple):
@@ -89,9 +94,9 @@ class ClassCache:
     def __init__(self, profile: Profile, cluster: Cluster) -> None:
         self.profile = profile
         self.cluster = cluster
-        self.work = Work()
+        self.work = OperationCounts()
         self._number = next(_numbers)
-        self._by_keys: dict[Keys, _Kept] = {}
+        self._by_keys: dict[Keys, _CacheEntry] = {}
         #: of both, what is unused for longest comes first
         self._once: Line = OrderedDict()
         self._again: Line = OrderedDict()
@@ -117,12 +122,12 @@ class ClassCache:
         epoch, terms = cluster.epoch, cluster.topology.terms_generation
         known = keys.get(self._number)
         if known is not None and known[0] == epoch and known[1] == terms:
-            found: _Kept | None = known[2]()
+            found: _CacheEntry | None = known[2]()
             if found is not None and found.state is not None:
                 self._use_again(found)
                 return found.state
         share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
-        kept = self._by_keys.get(share_keys) or _Kept(share_keys)
+        kept = self._by_keys.get(share_keys) or _CacheEntry(share_keys)
         keys[self._number] = (epoch, terms, kept.me)
         pod.cls.takes_long = pod.cls.is_large
         if kept.state is not None:
@@ -135,7 +140,7 @@ class ClassCache:
         self._drop_unused()
         return state
 
-    def _use_again(self, kept: _Kept) -> None:
+    def _use_again(self, kept: _CacheEntry) -> None:
         again = self._again
         if kept.line is not again:
             del kept.line[kept]
@@ -177,7 +182,7 @@ class ClassCache:
                 self._shared.drop_unused(0, self.cluster.nodes.height)
                 yield
 
-    def _make(self, kept: _Kept) -> ClassState:
+    def _make(self, kept: _CacheEntry) -> ClassState:
         keys, nodes = kept.keys, self.cluster.nodes
         idle = [name for name, key in zip(self._names, keys, strict=True) if key is IDLE]
         part = self._taking_part(tuple(idle))

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.framework.placements import Parts
+from asched.core.framework.placements import DisjointPlacements
 from asched.core.framework.points import I64
 from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.model.quantity import INT64_MAX
@@ -36,7 +36,9 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
 
     __slots__ = ("_by_row", "_owner", "_parts", "_safe", "_sums", "is_exact", "turned")
 
-    def __init__(self, nodes: NodeTable, parts: Parts, aspects: int, *logs: RowLog) -> None:
+    def __init__(
+        self, nodes: NodeTable, parts: DisjointPlacements, aspects: int, *logs: RowLog
+    ) -> None:
         super().__init__(nodes, aspects, *logs)
         self._parts = parts
         self._owner: I64 = np.zeros(0, dtype=np.int64)
@@ -47,7 +49,7 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
         self.turned = RowLog()
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> DisjointPlacements:
         return self._parts
 
     @property
@@ -108,7 +110,9 @@ class KeptSums:
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, PartSums] = OrderedDict()
 
-    def get(self, key: Hashable, parts: Parts, make: Callable[[], PartSums]) -> PartSums:
+    def get(
+        self, key: Hashable, parts: DisjointPlacements, make: Callable[[], PartSums]
+    ) -> PartSums:
         """Those under a key, over these very parts."""
         known = self._kept.get(key)
         if known is None or known.parts is not parts:

@@ -41,7 +41,7 @@ def nobody() -> Mask:
 PLUGINS_MAX: Final = 64
 
 
-class Work:
+class OperationCounts:
     """Operation counts since the start: what benchmarks and regression tests look at. `meter` times
     plugins, if anybody wants to know.
     """
@@ -85,7 +85,7 @@ class Prepared:
         "version",
     )
 
-    def __init__(self, plugin: CachedPlugin, cluster: Cluster, work: Work) -> None:
+    def __init__(self, plugin: CachedPlugin, cluster: Cluster, work: OperationCounts) -> None:
         self.plugin = plugin
         self._cluster = cluster
         self._work = work
@@ -166,7 +166,11 @@ class PreparedScores(Prepared):
     plugin: ScorePlugin
 
     def __init__(
-        self, plugin: ScorePlugin, half: PreScorePlugin | None, cluster: Cluster, work: Work
+        self,
+        plugin: ScorePlugin,
+        half: PreScorePlugin | None,
+        cluster: Cluster,
+        work: OperationCounts,
     ) -> None:
         super().__init__(plugin, cluster, work)
         self._half = half

@@ -10,7 +10,7 @@ from asched.core.model.node import Node
 from asched.core.plugins.devices.binding import Reserved
 
 
-class Prepared(NamedTuple):
+class ClaimDemand(NamedTuple):
     """What PreFilter found: all claims of the pod, the one for extended resources last."""
 
     claims: tuple[ResourceClaim, ...]
@@ -18,7 +18,7 @@ class Prepared(NamedTuple):
 
 
 def allocated(
-    ledger: DeviceLedger, book: "answers.AnswerBook", prepared: Prepared, node: Node, number: int
+    ledger: DeviceLedger, book: "answers.AnswerBook", prepared: ClaimDemand, node: Node, number: int
 ) -> Reserved | Status:
     """Of several solutions the one of this `number`; or why there is none."""
     wanted = prepared.demand

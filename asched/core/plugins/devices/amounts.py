@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 Rows = npt.NDArray[np.int64]
 
 
-class Served(NamedTuple):
+class OfferedDevices(NamedTuple):
     """What devices offer of one resource, by row, and on which rows each of them counts."""
 
     offered: I64
     rows_of: "dict[DeviceId, Rows]"
 
 
-class Counted:
+class TakenDevices:
     """How many of what is offered are taken, int64 by row."""
 
     __slots__ = ("_devices", "amounts", "served")
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: OfferedDevices) -> None:
         self.served = served
         self.amounts = np.zeros_like(served.offered)
         self._devices: set[DeviceId] = set()  # those that count
@@ -73,9 +73,9 @@ class DeviceTally:
         self._delegation = delegation
         self._slices: dict[str, ReadySlice] = {}
         self._remembered = SelectorAnswers()
-        self._served: dict[str, tuple[Hashable, Served]] = {}
+        self._served: dict[str, tuple[Hashable, OfferedDevices]] = {}
         #: what is taken of that, as long as it is offered
-        self._taken: dict[str, Counted] = {}
+        self._taken: dict[str, TakenDevices] = {}
         self._ledger = cluster.singleton(DeviceLedger)
         self._changes = Reader(self._ledger.taken.log)
 
@@ -99,7 +99,7 @@ class DeviceTally:
         slices = self._cluster.epoch_of(RESOURCE_SLICE)
         return slices, self._delegation.epoch, self._cluster.nodes.generation
 
-    def _serve(self, name: str, device_class: DeviceClass) -> Served:
+    def _serve(self, name: str, device_class: DeviceClass) -> OfferedDevices:
         stamp = self._served_stamp
         known = self._served.get(name)
         if known is not None and known[0] == stamp:
@@ -111,15 +111,15 @@ class DeviceTally:
                 rows = self._rows(place)
                 offered[rows] += 1
                 rows_of[device.id] = rows
-        served = Served(offered, rows_of)
+        served = OfferedDevices(offered, rows_of)
         self._served[name] = (stamp, served)
         return served
 
-    def _take(self, name: str, served: Served) -> I64:
+    def _take(self, name: str, served: OfferedDevices) -> I64:
         self._follow()
         known = self._taken.get(name)
         if known is None or known.served is not served:
-            known = self._taken[name] = Counted(served)
+            known = self._taken[name] = TakenDevices(served)
             for device in served.rows_of:
                 known.note(device, is_used=self._ledger.taken.is_used(device))
         return known.amounts

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.core.dra import allocator, demand
-from asched.core.dra.extended import Requests
+from asched.core.dra.extended import ExtendedRequests
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,
@@ -79,22 +79,22 @@ class Reserved(NamedTuple):
     allocations: tuple[tuple[ResourceClaim, AllocationResult], ...]
     extended: ResourceClaim | None
     #: the requests of the claim to be created for extended resources, if devices serve any
-    requests: Requests | None
+    requests: ExtendedRequests | None
     #: what was chosen for the first of the allocations; others of its group chose the rest
-    chosen: "tuple[tuple[allocator.Chosen, ...], ...]" = ()
+    chosen: "tuple[tuple[allocator.ChosenDevice, ...], ...]" = ()
 
     def allocation_of(self, claim: ResourceClaim) -> AllocationResult | None:
         return next((a for c, a in self.allocations if c.uid == claim.uid), None)
 
 
-class Verdict(NamedTuple):
+class WaitVerdict(NamedTuple):
     """How a wait for devices ended; `label` as `scheduler_dra_bindingconditions_*` has it."""
 
     label: str
     status: Status
 
 
-BOUND: Final = Verdict("success", SUCCESS)
+BOUND: Final = WaitVerdict("success", SUCCESS)
 
 
 class ClaimBinding:
@@ -280,7 +280,7 @@ class ClaimBinding:
         return outcome
 
     def _tell_pod(
-        self, pod: Pod, claim: ResourceClaim, requests: Requests
+        self, pod: Pod, claim: ResourceClaim, requests: ExtendedRequests
     ) -> Generator[Effect, Answer, str]:
         """Which claim and which requests serve the pod's containers. Returns why that failed."""
         mappings = [
@@ -325,22 +325,22 @@ class ClaimBinding:
         )
         verdict = self._verdict(waiting) or BOUND
         if isinstance(answer, TimedOut):
-            verdict = Verdict("timeout", failure(TIMED_OUT))
+            verdict = WaitVerdict("timeout", failure(TIMED_OUT))
         self._report(pod, claims, verdict.label, self._cluster.wall_clock_s - since_s)
         return verdict.status
 
-    def _verdict(self, claims: list[ResourceClaim]) -> Verdict | None:
+    def _verdict(self, claims: list[ResourceClaim]) -> WaitVerdict | None:
         """BOUND once all devices are bound, a failure once one will not be, None until then."""
         for claim in claims:
             known = self._current(claim.metadata.key, claim.uid)
             if known is None:
                 lost = failure(f'could not find ResourceClaim "{claim.metadata.key}"')
-                return Verdict("error", lost)
+                return WaitVerdict("error", lost)
             try:
                 if not is_ready(known):
                     return None
             except BindingFailed as error:
-                return Verdict("failure", failure(str(error)))
+                return WaitVerdict("failure", failure(str(error)))
         return BOUND
 
     def _report(self, pod: Pod, claims: list[ResourceClaim], label: str, waited_s: float) -> None:
@@ -352,7 +352,7 @@ class ClaimBinding:
                 observer.device_bound(profile, result.driver, label)
 
 
-def extended_claim_body(pod: Pod, requests: Requests) -> dict[str, Any]:
+def extended_claim_body(pod: Pod, requests: ExtendedRequests) -> dict[str, Any]:
     """The claim the scheduler makes for a pod's extended resources, owned by the pod."""
     owner = {
         "apiVersion": "v1",

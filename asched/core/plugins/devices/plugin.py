@@ -110,7 +110,7 @@ class DynamicResources(
         if heeds_rules:
             self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
         #: pod uid -> of its last attempt
-        self._prepared: OrderedDict[str, allocation.Prepared] = OrderedDict()
+        self._prepared: OrderedDict[str, allocation.ClaimDemand] = OrderedDict()
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
 
     @cached_property
@@ -161,7 +161,7 @@ class DynamicResources(
         unallocated = tuple(c for c in claims if c.status.allocation is None)
         asked = demand.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
         everything = claims if extended is None else (*claims, extended)
-        prepared = self._prepared[pod.pod.uid] = allocation.Prepared(everything, asked)
+        prepared = self._prepared[pod.pod.uid] = allocation.ClaimDemand(everything, asked)
         if len(self._prepared) > PREPARED_MAX:
             self._prepared.popitem(last=False)
         return PreFilterResult(data=prepared)
@@ -220,7 +220,7 @@ class DynamicResources(
     # --- Filter ----------------------------------------------------------------------------------
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        if not isinstance(data, allocation.Prepared):  # only where PreFilter is switched off
+        if not isinstance(data, allocation.ClaimDemand):  # only where PreFilter is switched off
             code = answer_codes.FAILED if self._has_claims(pod.pod) else answer_codes.FITS
             return np.full(nodes.size, code, dtype=np.int32)
         prepared = data
@@ -301,7 +301,7 @@ class DynamicResources(
         return PostFilterResult(unschedulable("still not schedulable"))
 
     def _unavailable(
-        self, prepared: "allocation.Prepared", rejection: Rejection
+        self, prepared: "allocation.ClaimDemand", rejection: Rejection
     ) -> Iterable[ResourceClaim]:
         """Allocated claims that kept the pod off a node on which nothing else stood against it."""
         if rejection.pre_filter is not None:

@@ -18,7 +18,7 @@ from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.points import I64
 from asched.core.plugins.inter_pod_affinity.terms import (
     ByKey,
-    Counted,
+    CountedTerm,
     Namespaces,
     Speakers,
 )
@@ -79,7 +79,7 @@ class Attraction:
         )
         self._generation = -1
         #: those of `_own` whose keys nodes have, and their counters as far as they are made
-        self._counted: list[Counted] = []
+        self._counted: list[CountedTerm] = []
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
         self._drawing: tuple[tuple[Spoken, int], ...] = ()

@@ -17,7 +17,7 @@ from asched.core.framework.points import Codes, Mask
 from asched.core.framework.status import Reason
 from asched.core.plugins.inter_pod_affinity.terms import (
     ByKey,
-    Counted,
+    CountedTerm,
     Namespaces,
     Speakers,
     all_matching,
@@ -101,7 +101,7 @@ class Nearness:
         #: a key of affinity that no node has: then none will do
         self._missing: str | None = None
         #: `_affinity` (if it can match at all) and those of `_anti` whose keys nodes have ...
-        self._counted: list[Counted] = []
+        self._counted: list[CountedTerm] = []
         #: ... and their counters, as far as there was time to make them
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
@@ -177,7 +177,7 @@ class Nearness:
         self._missing = next((k for k in self._affinity_keys if not is_carried(k)), None)
         self._counters, self._counted = [], []
         if self._missing is None:
-            near = [] if self._affinity is None else [Counted(self._affinity, "")]
+            near = [] if self._affinity is None else [CountedTerm(self._affinity, "")]
             self._counted = near + self._anti.carried()
 
     def _judge_anew(self) -> None:

@@ -74,7 +74,7 @@ class Namespaces:
         return PodPredicate(term.namespaces | self.selected(wanted), term.selector)
 
 
-class Counted(NamedTuple):
+class CountedTerm(NamedTuple):
     """Pods of one counter, seen by one topology key; `weight` is for scores."""
 
     counter_key: AnyCounterKey
@@ -116,27 +116,29 @@ class ByKey:
         self._terms: dict[str, list[AffinityTerm]] = {}
         for term in terms:
             self._terms.setdefault(term.topology_key, []).append(term)
-        self._found: dict[str, list[Counted]] = {}
+        self._found: dict[str, list[CountedTerm]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._terms)
 
-    def carried(self) -> list[Counted]:
+    def carried(self) -> list[CountedTerm]:
         """For the keys that nodes have: the pods that the terms match."""
         is_carried = self._namespaces.cluster.nodes.is_carried
         return [one for key in self._terms if is_carried(key) for one in self._counted(key)]
 
-    def _counted(self, key: str) -> list[Counted]:
+    def _counted(self, key: str) -> list[CountedTerm]:
         found = self._found.get(key)
         if found is None:
             terms, sign = self._terms[key], self._sign
             if len(terms) > FEW:
                 many = many_terms(self._namespaces, terms, self._counting)
-                found = [Counted(many, key, sign)]
+                found = [CountedTerm(many, key, sign)]
             else:
                 predicates = [(term, self._namespaces.predicate(term)) for term in terms]
                 found = [
-                    Counted(CounterKey((one,), counts_terminating=True), key, sign * term.weight)
+                    CountedTerm(
+                        CounterKey((one,), counts_terminating=True), key, sign * term.weight
+                    )
                     for term, one in predicates
                     if one is not None
                 ]

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from asched import names
-from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs
-from asched.core.config.args import TopologySpreadConstraint as DefaultConstraint
+from asched.core.config.args import LIST_DEFAULTING, DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.pod import Pod, TopologySpreadConstraint
 from asched.core.model.selector import (
@@ -34,16 +33,16 @@ IGNORE: Final = "Ignore"
 
 #: What defaultingType System stands for.
 SYSTEM_DEFAULTS: Final = (
-    DefaultConstraint(
+    DefaultSpreadConstraint(
         max_skew=3, topology_key=names.LABEL_HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY
     ),
-    DefaultConstraint(
+    DefaultSpreadConstraint(
         max_skew=5, topology_key=names.LABEL_ZONE, when_unsatisfiable=SCHEDULE_ANYWAY
     ),
 )
 
 
-class Written(Protocol):
+class ConstraintFields(Protocol):
     """What a pod's own constraint and a default one have in common."""
 
     @property
@@ -119,7 +118,7 @@ def compiling(
 
 
 def default_constraints(
-    defaults: Sequence[DefaultConstraint],
+    defaults: Sequence[DefaultSpreadConstraint],
     selector: Selector,
     action: str,
     gates: Mapping[str, bool] = DEFAULT_GATES,
@@ -129,14 +128,14 @@ def default_constraints(
     return tuple(_compiled(default, selector, gates) for default in chosen)
 
 
-def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultConstraint, ...]:
+def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultSpreadConstraint, ...]:
     if args.defaulting_type == LIST_DEFAULTING:
         return args.default_constraints
     return SYSTEM_DEFAULTS
 
 
 def _compiled(
-    written: Written, selector: Selector | None, gates: Mapping[str, bool]
+    written: ConstraintFields, selector: Selector | None, gates: Mapping[str, bool]
 ) -> SpreadConstraint:
     return SpreadConstraint(
         written.max_skew,

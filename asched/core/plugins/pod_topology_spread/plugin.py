@@ -58,7 +58,7 @@ NODE_ACTIONS: Final = (
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
-class _Spread:
+class _SpreadClass:
     """The two sides of pods alike in what matters: it is their share key as well. A text in place
     of a side says why there can be none.
     """
@@ -253,7 +253,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return ()
         return default_constraints(defaults, selector, action, self._gates)
 
-    def _compiled(self, cls: PodClass, spread: _Spread, action: str) -> Constraints:
+    def _compiled(self, cls: PodClass, spread: _SpreadClass, action: str) -> Constraints:
         """Those that the pods of a class write, else the cluster's. Raises ValueError for a
         senseless selector, OutOfTurn before all are compiled.
         """
@@ -261,7 +261,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return tuple(spread.own[action].all())
         return self._default_constraints(cls.example, action)
 
-    def _spread_of(self, cls: PodClass) -> _Spread:
+    def _spread_of(self, cls: PodClass) -> _SpreadClass:
         """The sides of a class; those made of defaults follow services and owners."""
         spread = self._spreads(cls)
         if spread.cluster_epoch == self._cluster.epoch or (
@@ -275,7 +275,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         spread.cluster_epoch = self._cluster.epoch
         return spread
 
-    def _renew(self, spread: _Spread, cls: PodClass) -> None:
+    def _renew(self, spread: _SpreadClass, cls: PodClass) -> None:
         for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY) if not spread.own else ():
             budget = self._cluster.budget
             spread.own[action] = compiling(cls.example, action, self._gates, budget)
@@ -286,7 +286,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             self._numbers += 1
             spread.number = self._numbers
 
-    def _hard_side(self, cls: PodClass, spread: _Spread) -> HardSide | str | None:
+    def _hard_side(self, cls: PodClass, spread: _SpreadClass) -> HardSide | str | None:
         old = spread.hard
         try:
             constraints = self._compiled(cls, spread, DO_NOT_SCHEDULE)
@@ -296,7 +296,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return old
         return HardSide(self._cluster, self._memory, cls, constraints) if constraints else None
 
-    def _soft_side(self, cls: PodClass, spread: _Spread) -> "balance.SoftSide | str | None":
+    def _soft_side(self, cls: PodClass, spread: _SpreadClass) -> "balance.SoftSide | str | None":
         old = spread.soft
         try:
             constraints = self._compiled(cls, spread, SCHEDULE_ANYWAY)
@@ -319,8 +319,8 @@ def _has_many(pod: Pod) -> bool:
     return len(pod.spec.topology_spread_constraints or ()) > FEW
 
 
-def _new_spread(cls: PodClass) -> _Spread:
-    return _Spread(has_defaults=not cls.example.spec.topology_spread_constraints)
+def _new_spread(cls: PodClass) -> _SpreadClass:
+    return _SpreadClass(has_defaults=not cls.example.spec.topology_spread_constraints)
 
 
 def _what_matters(cls: PodClass) -> Hashable:

@@ -81,7 +81,7 @@ SHARES: Final[Mapping[str, tuple[Callable[[Any, Any], Any], float]]] = {
 Kernel = Callable[[I64, I64, I64], I64]
 
 
-class Demand(NamedTuple):
+class ResourceDemand(NamedTuple):
     """What a class of pods requests, as the filter compares it."""
 
     #: (resource, amount, bit) of the others, by name
@@ -261,7 +261,7 @@ class NodeResourcesFit(
         codes = np.where(amount > offered, bit | HOPELESS_BIT, bit) * short
         return codes.astype(np.int32)
 
-    def _demand_of(self, cls: PodClass) -> Demand:
+    def _demand_of(self, cls: PodClass) -> ResourceDemand:
         wanted = {name: amount for name, amount in cls.requests.items() if amount > 0}
         scalars = sorted(
             [
@@ -272,12 +272,12 @@ class NodeResourcesFit(
         )
         plain = tuple([(at, wanted[name], bit) for at, bit, name in _FIXED if name in wanted])
         if not scalars:
-            return Demand((), plain, _TOLD)
+            return ResourceDemand((), plain, _TOLD)
         bits = {
             name: 1 << min(at, RESOURCES_MAX)
             for at, (name, _) in enumerate(scalars, start=1 + len(_FIXED))
         }
-        return Demand(
+        return ResourceDemand(
             tuple((name, amount, bits[name]) for name, amount in scalars),
             plain,
             (*_TOLD, *((bit, name) for name, bit in bits.items())),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from asched.core.config.args import ResourceSpec
-from asched.core.framework.placements import Alike, Assignments, Divisions
+from asched.core.framework.placements import Assignments, Divisions, RepeatedPlacements
 from asched.core.framework.results.part_sums import KeptSums, OfRow, PartSums
 from asched.core.model.quantity import INT64_MAX
 from asched.core.plugins.scoring.amounts import Scored, node_amounts, scored
@@ -77,11 +77,11 @@ class PlacementPoints:
         """The same of parts that share no nodes, for the same pods; None if they are not that, or
         their sums are beyond 64 bits.
         """
-        if not isinstance(candidates, Alike):
+        if not isinstance(candidates, RepeatedPlacements):
             pods = candidates[0].pods
             if any(one.pods is not pods for one in candidates):
                 return None
-            candidates = Alike([one.placement for one in candidates], pods)
+            candidates = RepeatedPlacements([one.placement for one in candidates], pods)
         parts = self._divisions.of(candidates.placements)
         if parts is None:
             return None

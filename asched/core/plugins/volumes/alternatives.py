@@ -16,7 +16,7 @@ import numpy as np
 from asched.core.model.migration import plugin_of
 from asched.core.model.volume import PersistentVolume
 from asched.core.plugins.volumes.candidates import NONE, VolumeCandidates, needs_of, size_of
-from asched.core.plugins.volumes.choice import Choice, Making
+from asched.core.plugins.volumes.choice import Making, VolumeChoice
 from asched.core.plugins.volumes.matching import Match
 from asched.core.plugins.volumes.provisioning import provision
 from asched.core.plugins.volumes.store import VolumeStore, is_made_for
@@ -29,8 +29,8 @@ TRY_STEPS: Final = 2
 
 
 def alternatives(
-    cluster: Cluster, first: Choice, node: NodeView, most: int
-) -> tuple[list[Choice], bool]:
+    cluster: Cluster, first: VolumeChoice, node: NodeView, most: int
+) -> tuple[list[VolumeChoice], bool]:
     """Up to `most` choices for a view of one row that takes the pod, whose `first` is given; and
     whether there are no more. It is noted in the budget.
     """
@@ -41,7 +41,7 @@ def alternatives(
 
 
 class _Trying:
-    def __init__(self, cluster: Cluster, first: Choice, node: NodeView) -> None:
+    def __init__(self, cluster: Cluster, first: VolumeChoice, node: NodeView) -> None:
         self._cluster = cluster
         self._store = cluster.singleton(VolumeStore)
         self._first = first
@@ -50,10 +50,10 @@ class _Trying:
         self._selected = tuple(m for m in first.makings if m.claim.metadata.key not in matched)
         self.left = VOLUMES_MAX
 
-    def after(self, matches: tuple[Match, ...], made: tuple[Making, ...]) -> Iterator[Choice]:
+    def after(self, matches: tuple[Match, ...], made: tuple[Making, ...]) -> Iterator[VolumeChoice]:
         """What may come of it once the first claims are served so."""
         if len(matches) == len(self._first.matches):
-            yield Choice(self._first.codes, matches, (*self._selected, *made))
+            yield VolumeChoice(self._first.codes, matches, (*self._selected, *made))
             return
         given = self._first.matches[len(matches)]
         if len(given.volumes) == 1 and is_made_for(given.volumes[0], given.claim):

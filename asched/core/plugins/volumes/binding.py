@@ -58,7 +58,7 @@ from asched.core.plugins.volumes import reservation as volume_reservation
 from asched.core.plugins.volumes import scoring as volume_scoring
 from asched.core.plugins.volumes.choice import Reject, choose
 from asched.core.plugins.volumes.claims import PodClaims, sort_claims
-from asched.core.plugins.volumes.reservation import Reservation
+from asched.core.plugins.volumes.reservation import VolumeReservation
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -108,7 +108,7 @@ class VolumeBinding(
         self._points = by_ratio.curve(args.shape) if args.shape else None
         self.scores_idle = self._points is not None
         self._claims = Latest(cluster, weakly(self._sort))
-        self._reserved: dict[str, Reservation] = {}  # uid -> until bound or unreserved
+        self._reserved: dict[str, VolumeReservation] = {}  # uid -> until bound or unreserved
 
     # --- what pods share -------------------------------------------------------------------------
 

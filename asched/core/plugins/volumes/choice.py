@@ -42,7 +42,7 @@ class Making(NamedTuple):
     provision: Provision
 
 
-class Choice(NamedTuple):
+class VolumeChoice(NamedTuple):
     """The verdict, and what would be done where it is 0."""
 
     codes: Codes
@@ -50,11 +50,11 @@ class Choice(NamedTuple):
     makings: tuple[Making, ...] = ()
 
 
-def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
+def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> VolumeChoice:
     """Judge every row of a view."""
     codes = _judge_bound(cluster, claims.bound, nodes)
     if not claims.delayed:
-        return Choice(codes)
+        return VolumeChoice(codes)
     here, selected, unselected = _selected(claims.delayed, nodes)
     codes[~here] |= Reject.UNBINDABLE
     matches: list[Match] = []
@@ -79,7 +79,7 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
         full = left & needed & ~made.roomy
         codes[full] |= Reject.NO_ROOM
         left &= ~full
-    return Choice(codes, tuple(matches), tuple(makings))
+    return VolumeChoice(codes, tuple(matches), tuple(makings))
 
 
 def _is_being_bound(cluster: Cluster, match: Match) -> bool:

@@ -69,7 +69,7 @@ _NO_DRIVER: Final = 16
 _BROKEN: Final = 1 << 20
 
 
-class Wanted(NamedTuple):
+class WantedVolumes(NamedTuple):
     """The distinct volumes of a pod by driver, or what kept us from counting them."""
 
     volumes: tuple[tuple[str, tuple[CsiVolume, ...]], ...] = ()
@@ -156,7 +156,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
             return Reason(text, resolvable=True).status
         return wanted.problem or failure("the pod's volumes changed meanwhile")
 
-    def _insist(self, wanted: Wanted, nodes: NodeView, codes: Codes) -> None:
+    def _insist(self, wanted: WantedVolumes, nodes: NodeView, codes: Codes) -> None:
         """Rows without a driver that wants no pods where it is missing."""
         for position, driver in enumerate(wanted.drivers()):
             found = self._cluster.told(CSI_DRIVER, driver)
@@ -164,7 +164,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
                 installed = nodes.gather(self._cluster.volumes.has_driver(driver))
                 codes[~installed & ((codes == 0) | (codes == _TOO_MANY))] = _NO_DRIVER + position
 
-    def _look_up(self, pod: PodInfo) -> Wanted:
+    def _look_up(self, pod: PodInfo) -> WantedVolumes:
         storage = pod.cls.storage
         found = dict.fromkeys(storage.migrated)
         problem = failure(storage.broken) if storage.broken else None
@@ -173,12 +173,12 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
             if claim is None:
                 missing = f'persistentvolumeclaim "{use.name}" not found'
                 namespace = pod.pod.metadata.namespace
-                return Wanted(
+                return WantedVolumes(
                     problem=unresolvable(f"looking up PVC {namespace}/{use.name}: {missing}")
                 )
             if use.owner and not is_owned(claim, use.owner):
                 text = f"PVC {use.key} was not created for pod {pod.pod.key} (pod is not owner)"
-                return Wanted(problem=failure(text))
+                return WantedVolumes(problem=failure(text))
             volume = self._cluster.volumes.volume_of(use)
             if volume is not None:
                 found[volume] = None
@@ -186,7 +186,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
         for volume in found:
             by_driver.setdefault(volume.driver, []).append(volume)
         volumes = tuple((driver, tuple(group)) for driver, group in sorted(by_driver.items()))
-        return Wanted(volumes, problem, is_inline=problem is not None)
+        return WantedVolumes(volumes, problem, is_inline=problem is not None)
 
     def registrations(self) -> Sequence[Registration]:
         added = Action.ADD

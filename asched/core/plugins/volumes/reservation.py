@@ -26,7 +26,7 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
-from asched.core.plugins.volumes.choice import Choice
+from asched.core.plugins.volumes.choice import VolumeChoice
 from asched.core.plugins.volumes.claims import accepts, affinity_of
 from asched.core.plugins.volumes.store import is_made_for
 from asched.core.state.cluster import Cluster
@@ -53,7 +53,7 @@ class VolumeWrite(msgspec.Struct):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Reservation(msgspec.Struct, frozen=True):
+class VolumeReservation(msgspec.Struct, frozen=True):
     """Everything assumed for one pod on one node."""
 
     node: str
@@ -66,7 +66,7 @@ class Reservation(msgspec.Struct, frozen=True):
         return (*(write for write, _ in self.bindings), *self.provisions)
 
 
-def reserve(cluster: Cluster, choice: Choice, node: str) -> Reservation:
+def reserve(cluster: Cluster, choice: VolumeChoice, node: str) -> VolumeReservation:
     """Assume what a choice for a single row says."""
     bindings = []
     for match in choice.matches:
@@ -86,7 +86,7 @@ def reserve(cluster: Cluster, choice: Choice, node: str) -> Reservation:
             else:
                 write.body = None
             provisions.append(write)
-    return Reservation(node, tuple(bindings), tuple(provisions))
+    return VolumeReservation(node, tuple(bindings), tuple(provisions))
 
 
 def take_back(cluster: Cluster, writes: tuple[VolumeWrite, ...]) -> None:
@@ -142,7 +142,7 @@ def select_node(
     )
 
 
-def bind(cluster: Cluster, pod: PodInfo, reservation: Reservation, timeout_s: float) -> Late:
+def bind(cluster: Cluster, pod: PodInfo, reservation: VolumeReservation, timeout_s: float) -> Late:
     """Write everything, then wait until all of it is bound."""
     writes = reservation.writes
     for position, write in enumerate(writes):
@@ -156,7 +156,7 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: Reservation, timeout_s: fl
             return failure(answer.message)
         if isinstance(answer, Done) and answer.obj is not None:
             write.version = answer.obj.get("metadata", {}).get("resourceVersion", write.version)
-    check = Check(cluster, pod, reservation)
+    check = BindingCheck(cluster, pod, reservation)
     until_s = cluster.wall_clock_s + timeout_s
     while True:
         left_s = min(max(until_s - cluster.wall_clock_s, 0.0), timeout_s)  # clocks are set
@@ -170,10 +170,10 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: Reservation, timeout_s: fl
     return SUCCESS
 
 
-class Check:
+class BindingCheck:
     """Is everything bound yet? It looks at what the API told, never at what is assumed."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, reservation: Reservation) -> None:
+    def __init__(self, cluster: Cluster, pod: PodInfo, reservation: VolumeReservation) -> None:
         self._cluster = cluster
         self._pod = pod
         self._reservation = reservation

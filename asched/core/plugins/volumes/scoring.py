@@ -17,7 +17,7 @@ from asched.core.framework.points import I64, Mask
 from asched.core.model.quantity import whole
 from asched.core.model.storage import STORAGE, claim_class
 from asched.core.plugins.volumes.candidates import NONE
-from asched.core.plugins.volumes.choice import Choice
+from asched.core.plugins.volumes.choice import VolumeChoice
 from asched.core.plugins.volumes.matching import Match
 from asched.core.plugins.volumes.provisioning import storage_request
 from asched.core.state.view import with_more
@@ -34,7 +34,7 @@ class _Class:
         self.used: Mask = np.zeros(size, dtype=np.bool_)
 
 
-def storage_scores(choice: Choice, points_by_percent: I64) -> I64:
+def storage_scores(choice: VolumeChoice, points_by_percent: I64) -> I64:
     """int64[M] in 0..100.
 
     Rounding  utilization floors to whole per cents; the mean over classes rounds half up.

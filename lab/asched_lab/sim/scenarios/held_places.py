@@ -10,8 +10,8 @@ from asched.core.cycle.request_status import read
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST
-from asched.core.model.provisioning import ProvisioningRequest, Stage
-from asched.kube.writes import Request
+from asched.core.model.provisioning import ProvisioningRequest, RequestStage
+from asched.kube.writes import WireRequest
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.apiserver.store import Change
 from asched_lab.sim.checker import EndState
@@ -110,7 +110,7 @@ class HeldPlaces(Scenario):
 
     def check(self, world: World) -> None:
         """Every request has an end by now, and nothing is held."""
-        undecided = [r.metadata.name for r in requests(world) if r.stage is not Stage.ENDED]
+        undecided = [r.metadata.name for r in requests(world) if r.stage is not RequestStage.ENDED]
         assert not undecided, f"{undecided} have no end"
         assert not world.parts.cluster.singleton(Bookings).all()
         assert not len(world.parts.cluster.holds)
@@ -122,7 +122,7 @@ class HeldPlaces(Scenario):
         if "provisioningClassName" in change.new.obj["spec"]:
             request = decode(ProvisioningRequest, change.new.obj)
             world.note(f"request {request.metadata.name} is {request.stage.value}")
-            self.held += request.stage is Stage.HELD
+            self.held += request.stage is RequestStage.HELD
         end = state_of(world)
         for node, free in end.free.items():
             for resource, left in free.items():
@@ -197,7 +197,7 @@ class RemoveRequest(Step):
     def do(self, world: World) -> None:
         for request in world.some(world.server.list("provisioningrequests"), 1):
             path = PROVISIONING_REQUEST.object_path("default", request["metadata"]["name"])
-            send(world.server.ctx, Request("DELETE", path, None))
+            send(world.server.ctx, WireRequest("DELETE", path, None))
 
 
 def create(world: World, pod: Json) -> None:
@@ -234,7 +234,7 @@ def state_of(world: World) -> EndState:
     end = EndState(world.nodes(), pods)
     for request in requests(world):
         promised = read(request.status.provisioning_class_details)
-        if request.stage is not Stage.HELD or promised is None:
+        if request.stage is not RequestStage.HELD or promised is None:
             continue
         places, until_s = promised
         if until_s <= world.clock.now_s():

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin
-from asched.core.framework.results.prepared import Prepared, PreparedFilter, Work
+from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedFilter
 from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import Status, unschedulable
 from asched.core.state.cluster import Cluster
@@ -99,4 +99,4 @@ def cluster_of(*cpus: int) -> Cluster:
 
 def prepared(plugin: Any, cluster: Cluster) -> Prepared:
     made = PreparedFilter if isinstance(plugin, PreFilterPlugin) else Prepared
-    return made(plugin, cluster, Work())
+    return made(plugin, cluster, OperationCounts())

@@ -7,7 +7,7 @@ import pytest
 
 from asched.core.framework.points import IDLE
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
-from asched.core.framework.results.prepared import PreparedScores, Work
+from asched.core.framework.results.prepared import OperationCounts, PreparedScores
 from asched.core.framework.status import PluginError
 from asched.core.model.kinds import NODE
 from asched.core.state.cluster import Cluster
@@ -17,12 +17,12 @@ from tests.core.framework.results.kernels import Cpus, CpuScore, cluster_of, pre
 
 
 def verdict(cluster: Cluster, plugin: Any) -> CachedVerdict:
-    return CachedVerdict(cluster.nodes, prepared(plugin, cluster), Work())
+    return CachedVerdict(cluster.nodes, prepared(plugin, cluster), OperationCounts())
 
 
 def scores(cluster: Cluster, plugin: Any) -> CachedScores:
-    half = PreparedScores(plugin, None, cluster, Work())
-    return CachedScores(cluster.nodes, half, Work())
+    half = PreparedScores(plugin, None, cluster, OperationCounts())
+    return CachedScores(cluster.nodes, half, OperationCounts())
 
 
 def offer(cluster: Cluster, **cpus: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.filter_errors import end_on_errors
-from asched.core.framework.results.prepared import Work
+from asched.core.framework.results.prepared import OperationCounts
 from asched.core.framework.status import PointError
 from asched.core.state.cluster import Cluster
 from tests.builders import a_pod, pending
@@ -32,7 +32,9 @@ class Harmless(Coded):
 
 def judged(cluster: Cluster, *plugins: Coded, narrowed: Any = None) -> None:
     pod = pending(cluster, a_pod())
-    active = [CachedVerdict(cluster.nodes, prepared(p, cluster), Work()) for p in plugins]
+    active = [
+        CachedVerdict(cluster.nodes, prepared(p, cluster), OperationCounts()) for p in plugins
+    ]
     for verdict in active:
         verdict.refresh(pod)
     end_on_errors(pod, active, cluster.nodes.columns.read("live"), narrowed)

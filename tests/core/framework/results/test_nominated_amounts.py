@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.nominated_amounts import NominatedAmounts, wanted_by
-from asched.core.framework.results.prepared import Work
+from asched.core.framework.results.prepared import OperationCounts
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.quantity import INT64_MAX
 from asched.core.state.facts import Gone, Seen
@@ -134,7 +134,7 @@ def test_a_filter_is_asked_supposing_them_there_and_only_about_their_rows() -> N
     scene = Scene(2, 2, 2)
     plugin = Free()
     scene.promise("a", "n1", cpu="1500m")
-    verdict = CachedVerdict(scene.cluster.nodes, prepared(plugin, scene.cluster), Work())
+    verdict = CachedVerdict(scene.cluster.nodes, prepared(plugin, scene.cluster), OperationCounts())
     pod = pending(scene.cluster, a_pod())
 
     def codes() -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 from asched.core.framework.points import PreFilterResult
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
-from asched.core.framework.results.prepared import Work
+from asched.core.framework.results.prepared import OperationCounts
 from asched.core.framework.status import (
     SKIP,
     PointError,
@@ -39,8 +39,8 @@ def outcome(*plugins: HalfAndFilter, cluster: Cluster | None = None) -> PreFilte
     cluster = cluster or cluster_of(1, 1, 1)
     halves = {plugin.name: prepared(plugin, cluster) for plugin in plugins}
     others = Cpus()
-    verdicts = [CachedVerdict(cluster.nodes, half, Work()) for half in halves.values()]
-    verdicts.append(CachedVerdict(cluster.nodes, prepared(others, cluster), Work()))
+    verdicts = [CachedVerdict(cluster.nodes, half, OperationCounts()) for half in halves.values()]
+    verdicts.append(CachedVerdict(cluster.nodes, prepared(others, cluster), OperationCounts()))
     return pre_filter(pending(cluster, a_pod()), cluster, plugins, halves, verdicts)
 
 

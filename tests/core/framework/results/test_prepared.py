@@ -9,10 +9,10 @@ import pytest
 from asched.core.framework.points import PreFilterResult, PreScorePlugin
 from asched.core.framework.results.moves import ALWAYS, COUNTS, OBJECTS
 from asched.core.framework.results.prepared import (
+    OperationCounts,
     Prepared,
     PreparedFilter,
     PreparedScores,
-    Work,
     bits_of,
 )
 from asched.core.framework.status import SKIP, PointError, unschedulable
@@ -48,7 +48,7 @@ class Asked:
     def __init__(self, plugin: Half) -> None:
         self.cluster = a_cluster()
         self.plugin = plugin
-        self.prepared = PreparedFilter(plugin, self.cluster, Work())
+        self.prepared = PreparedFilter(plugin, self.cluster, OperationCounts())
         self.pod = pending(self.cluster, a_pod())
 
     def update(self) -> tuple[int, int]:
@@ -173,7 +173,7 @@ def test_a_stamp_that_is_equal_to_no_other_is_looked_at_always() -> None:
 
 def test_a_plugin_without_a_half_says_nothing() -> None:
     cluster = a_cluster()
-    prepared = Prepared(CpuScore(), cluster, Work())
+    prepared = Prepared(CpuScore(), cluster, OperationCounts())
     assert prepared.update(pending(cluster, a_pod())) == PreFilterResult()
 
 
@@ -193,7 +193,7 @@ class Scoring(CpuScore, PreScorePlugin):
 
 def scoring(plugin: Scoring) -> tuple[PreparedScores, Any]:
     cluster = cluster_of(1, 1)
-    return PreparedScores(plugin, plugin, cluster, Work()), pending(cluster, a_pod())
+    return PreparedScores(plugin, plugin, cluster, OperationCounts()), pending(cluster, a_pod())
 
 
 def test_pre_score_is_asked_again_for_other_feasible_rows() -> None:

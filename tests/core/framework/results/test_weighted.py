@@ -9,7 +9,7 @@ from asched.core.framework.profile import Scorer
 from asched.core.framework.results.cached import CachedScores
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import EVERYTHING, FEASIBLE
-from asched.core.framework.results.prepared import PreparedScores, Work
+from asched.core.framework.results.prepared import OperationCounts, PreparedScores
 from asched.core.framework.results.weighted import Points, WeightedPoints, paired
 from asched.core.model.kinds import NODE
 from asched.core.state.cluster import Cluster
@@ -48,7 +48,7 @@ class Scene:
     def __init__(self, plugin: Any, *cpus: int, weight: int = 1) -> None:
         self.cluster = cluster_of(*cpus)
         self.rows = Rows(self.cluster, *[True] * len(cpus))
-        nodes, work = self.cluster.nodes, Work()
+        nodes, work = self.cluster.nodes, OperationCounts()
         half = PreparedScores(plugin, None, self.cluster, work)
         scores = CachedScores(nodes, half, work)
         self.points = WeightedPoints(

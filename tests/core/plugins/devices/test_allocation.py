@@ -2,7 +2,7 @@
 
 from asched.core.framework.status import Status
 from asched.core.model.kinds import RESOURCE_SLICE
-from asched.core.plugins.devices.allocation import Prepared, allocated
+from asched.core.plugins.devices.allocation import ClaimDemand, allocated
 from asched.core.plugins.devices.binding import Reserved
 from tests.core.dra.worlds import a_device, a_slice, asks
 from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod
@@ -10,7 +10,7 @@ from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod
 
 def given(world: DraWorld, *claims: str, node: str = "n1", number: int = 0) -> Reserved | Status:
     data = world.plugin.pre_filter(world.info(a_pod(*claims))).data
-    assert isinstance(data, Prepared)
+    assert isinstance(data, ClaimDemand)
     target = world.cluster.node_of(node)
     assert target is not None
     return allocated(world.plugin._ledger, world.plugin._book, data, target, number)

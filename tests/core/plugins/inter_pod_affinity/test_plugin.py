@@ -7,7 +7,7 @@ import pytest
 
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
-from asched.core.framework.results.prepared import PreparedFilter, PreparedScores, Work
+from asched.core.framework.results.prepared import OperationCounts, PreparedFilter, PreparedScores
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity, terms
@@ -80,7 +80,7 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     args = ARGS[seed % 3]
     plugin = InterPodAffinity(args, world.cluster)
     pods = [a_choosy_pod(world) for _ in range(5)]
-    nodes, work = world.cluster.nodes, Work()
+    nodes, work = world.cluster.nodes, OperationCounts()
     verdicts = [
         CachedVerdict(nodes, PreparedFilter(plugin, world.cluster, work), work) for _ in pods
     ]

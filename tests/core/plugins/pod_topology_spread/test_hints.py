@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.config.args import PodTopologySpreadArgs, TopologySpreadConstraint
+from asched.core.config.args import DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.framework.points import Hint
 from asched.core.model.decode import decode
 from asched.core.model.node import Node
@@ -177,7 +177,7 @@ def test_overlooked_changes(case: Case) -> None:
 
 
 def test_what_default_constraints_come_from_is_listened_to_if_they_are_hard() -> None:
-    zone = TopologySpreadConstraint(1, "zone", "DoNotSchedule")
+    zone = DefaultSpreadConstraint(1, "zone", "DoNotSchedule")
     args = PodTopologySpreadArgs(default_constraints=(zone,), defaulting_type="List")
     found = PodTopologySpread(args, World().cluster).extra_events()[2:]
     assert [r.trigger.resource.rpartition("/")[2] for r in found] == [

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs, TopologySpreadConstraint
+from asched.core.config.args import LIST_DEFAULTING, DefaultSpreadConstraint, PodTopologySpreadArgs
 from asched.core.framework.results.cached import CachedVerdict
-from asched.core.framework.results.prepared import PreparedFilter, Work
+from asched.core.framework.results.prepared import OperationCounts, PreparedFilter
 from asched.core.framework.status import Code
 from asched.core.model.kinds import REPLICA_SET, SERVICE
 from asched.core.model.pod import Pod
@@ -91,7 +91,7 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(2000 + seed)
     plugin = PodTopologySpread(None, world.cluster)
     pods = [a_spread_pod(world) for _ in range(5)]
-    work = Work()
+    work = OperationCounts()
     kept = [
         CachedVerdict(world.cluster.nodes, PreparedFilter(plugin, world.cluster, work), work)
         for _ in pods
@@ -214,7 +214,7 @@ def test_a_pod_of_its_own_mind_has_no_defaults() -> None:
 
 def listed(*constraints: tuple[str, int, str]) -> PodTopologySpreadArgs:
     return PodTopologySpreadArgs(
-        tuple(TopologySpreadConstraint(skew, key, action) for key, skew, action in constraints),
+        tuple(DefaultSpreadConstraint(skew, key, action) for key, skew, action in constraints),
         LIST_DEFAULTING,
     )
 

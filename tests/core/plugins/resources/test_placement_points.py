@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asched.core.config import args as config
-from asched.core.framework.placements import Alike, Assignments, Placement
+from asched.core.framework.placements import Assignments, Placement, RepeatedPlacements
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.plugins.resources.placement_points import PlacementPoints
 from asched.core.state.cluster import Cluster
@@ -52,7 +52,11 @@ def test_parts_are_told_what_each_is_told_by_itself(seed: int) -> None:
         pods = random.choice(gangs)
         candidates = [Assignments(one, pods) for one in parts]
         wanted = [points.of(one) for one in candidates]
-        assert points.of_parts(candidates) == wanted == points.of_parts(Alike(parts, pods))
+        assert (
+            points.of_parts(candidates)
+            == wanted
+            == points.of_parts(RepeatedPlacements(parts, pods))
+        )
 
 
 def test_pods_that_differ_from_part_to_part_are_not_told_at_once() -> None:

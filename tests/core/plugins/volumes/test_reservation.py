@@ -11,8 +11,8 @@ from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims
 from asched.core.plugins.volumes.reservation import (
-    Check,
-    Reservation,
+    BindingCheck,
+    VolumeReservation,
     bind,
     bind_volume,
     reserve,
@@ -37,7 +37,7 @@ from tests.volume_builders import (
 POD = a_pod("p", "c", "d")
 
 
-def a_world() -> tuple[Cluster, Reservation]:
+def a_world() -> tuple[Cluster, VolumeReservation]:
     """Claim c takes volume pv, and for claim d a volume is to be made."""
     claims = (a_claim("c", cls="local"), a_claim("d", cls="dyn"))
     cluster = a_cluster(
@@ -48,12 +48,12 @@ def a_world() -> tuple[Cluster, Reservation]:
     return cluster, reserve(cluster, choice, "n1")
 
 
-def a_check(version: str = "5") -> tuple[Cluster, Check]:
+def a_check(version: str = "5") -> tuple[Cluster, BindingCheck]:
     """Both are written, and the API made this version of them."""
     cluster, reservation = a_world()
     for write in reservation.writes:
         write.version = version
-    check = Check(cluster, cluster.classes.info_of(POD), reservation)
+    check = BindingCheck(cluster, cluster.classes.info_of(POD), reservation)
     return cluster, check
 
 

@@ -1,0 +1,49 @@
+"""Words that make objects into people, or cannot be searched, with what to write instead."""
+
+#: A pattern (whole words, any case) and the replacement to choose from.
+BANNED = {
+    r"told|tells": "reports, message, event, notifies, receives, records",
+    r"nobody|somebody|anybody|whoever|whomever|those who": "name it: no pod, a plugin, clients",
+    r"strangers?": "other schedulers, unauthenticated clients",
+    r"in vain|pointless": "no effect, unnecessary",
+    r"by turns": "alternating",
+    r"troubles?|worst day|bad day": "failure, failure scenario",
+    r"wish|wishes": "request, required resources",
+    r"doors?|drawers?|houses?": "entry point, package, code base",
+    r"at load \d+": "on a busy machine (load average N)",
+}
+
+#: Quotations: messages of Kubernetes and names of other projects. (path, text of the line)
+QUOTED: set[tuple[str, str]] = set()
+
+#: Packages that are still to be rewritten. Entries go, none comes.
+PENDING: tuple[str, ...] = (
+    "README.md",
+    "asched/DECISIONS.md",
+    "asched/README.md",
+    "asched/plugin.py",
+    "asched/testing.py",
+    "asched/core/config/",
+    "asched/core/cycle/",
+    "asched/core/dra/",
+    "asched/core/explain/",
+    "asched/core/extender/",
+    "asched/core/framework/",
+    "asched/core/gang/",
+    "asched/core/leader/",
+    "asched/core/model/",
+    "asched/core/plugins/",
+    "asched/core/preemption/",
+    "asched/core/queue/",
+    "asched/core/shadow/",
+    "asched/core/state/",
+    "asched/cli/",
+    "asched/hardware/",
+    "asched/host/",
+    "asched/kube/",
+    "asched/ops/",
+    "asched/serve/",
+    "deploy/",
+    "docs/",
+    "lab/",
+)
