@@ -12,8 +12,8 @@ from typing import Any, Final
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
 from asched.cli.sources import HOW, add_source_flags, open_source, told
-from asched.core.shadow.words import text
 from asched.host.process import runner
+from asched.insight.shadow.words import text
 
 PAGE: Final = "/debug/asched/shadow"
 

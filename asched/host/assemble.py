@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
+from asched.batch.extensions import EXTENSIONS
 from asched.core.config import text
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.merge import UnusableProfileError, resolve
@@ -128,7 +129,7 @@ def build_machine(
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
     looks.of(context)
-    return Machine(context, bindings_max=bindings_max)
+    return Machine(context, EXTENSIONS, bindings_max=bindings_max)
 
 
 def reconfigured(

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from asched.batch.placement import phases
 from asched.core.config.args import CoschedulingArgs
-from asched.core.gang import phases
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus

@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 
 from asched.core.cycle.machine import Machine
-from asched.core.shadow.following import Shadow
-from asched.core.shadow.tally import FindingTally
-from asched.core.shadow.words import text
+from asched.insight.shadow.following import Shadow
+from asched.insight.shadow.tally import FindingTally
+from asched.insight.shadow.words import text
 from asched.kube.clock import counter_s
 
 log = logging.getLogger("asched.shadow")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asched import names
-from asched.core.cycle.request_book import Bookings
-from asched.core.cycle.request_cycle import ProvisioningRequests
-from asched.core.cycle.start_causes import CAUSES as START_CAUSES
-from asched.core.cycle.start_keeping import CHANGES as START_CHANGES
-from asched.core.cycle.start_keeping import StartTimes
+from asched.batch.backfill.causes import CAUSES as START_CAUSES
+from asched.batch.backfill.keeping import CHANGES as START_CHANGES
+from asched.batch.backfill.keeping import StartTimes
+from asched.batch.provisioning.book import Bookings
+from asched.batch.provisioning.cycle import ProvisioningRequests
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.model.requests import CPU

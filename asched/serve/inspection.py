@@ -17,7 +17,6 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Line
-from asched.core.explain import against, changes, groups, shortfalls, ways, words
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
@@ -27,6 +26,7 @@ from asched.core.queue.unschedulable import equals_of
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
+from asched.insight.explain import against, changes, groups, shortfalls, ways, words
 from asched.serve.inspector import Audit
 from asched.serve.past import Past, Rebuild
 from asched.serve.view import holds, starts

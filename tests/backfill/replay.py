@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from asched.core.cycle.start_keeping import REPLAN_S, StartTimes
+from asched.batch.backfill.keeping import REPLAN_S, StartTimes
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from asched.core.explain.changes import changes
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     DEVICE_CLASS,
@@ -30,6 +29,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
+from asched.insight.explain.changes import changes
 from tests.core.cycle.playbook import Play
 
 Json = dict[str, Any]

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from asched.core.framework.points import Hint, Registration
-from asched.core.gang.shortages import Shortages
 from asched.core.model.claim import ResourceClaim, ResourceClaimStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
@@ -28,6 +27,7 @@ from asched.core.plugins import IN_TREE
 from asched.core.state.changes import Action
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
+from asched.core.state.gang_shortages import Shortages
 from asched.core.state.pod_groups import COSCHEDULING_LABEL, coscheduled_key
 from tests.builders import PodBuilder, a_node, a_pod
 

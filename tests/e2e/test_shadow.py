@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from asched.core.shadow.finding import MEANING, Agreement
-from asched.core.shadow.following import AGAIN_S, LATE_S
+from asched.insight.shadow.finding import MEANING, Agreement
+from asched.insight.shadow.following import AGAIN_S, LATE_S
 from asched_lab.sim import mix
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import NODES_COUNT, PODS_COUNT, ControlPlane, all_settled

@@ -8,10 +8,10 @@ import orjson
 
 from asched.cli.explain import explanation
 from asched.core.config.defaults import configuration
-from asched.core.explain.changes import KINDS
 from asched.core.model.kinds import NODE
 from asched.core.state.audit import recount
 from asched.core.state.facts import Seen
+from asched.insight.explain.changes import KINDS
 from asched.serve.inspection import Inspection
 from tests.builders import a_node, a_pod
 from tests.core.cycle.gang_plays import GANGS, a_member, room_for, seen_group

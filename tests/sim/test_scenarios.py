@@ -9,11 +9,23 @@ from typing import Any, Final
 
 import pytest
 
-from asched.core.cycle import binding, group_cycle, group_room, group_search, group_waiting
-from asched.core.cycle.group_look import GangLooks
+from asched.batch.groups import (
+    cycle as group_cycle,
+)
+from asched.batch.groups import (
+    incomplete as group_waiting,
+)
+from asched.batch.groups import (
+    preemption as group_room,
+)
+from asched.batch.groups import (
+    search as group_search,
+)
+from asched.batch.groups.dry_run import GangLooks
+from asched.batch.placement import phases
+from asched.core.cycle import binding
 from asched.core.framework.effects import Bind
 from asched.core.framework.status import SUCCESS, Status
-from asched.core.gang import phases
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
 from asched.core.plugins.gang_scheduling import GangScheduling

@@ -1,8 +1,8 @@
 """The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -10,7 +10,7 @@ from asched.core.cycle.company import HypotheticalGang
 from asched.core.cycle.decided import FirstLooks, RejectionRecorder
 from asched.core.cycle.history import DecisionStep, Histories, Kept, NodeChoice
 from asched.core.cycle.observer import Observer
-from asched.core.framework.effects import Effect, EmitEvent, PodRef, ref_of
+from asched.core.framework.effects import EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.results.cached import CachedResult
@@ -25,14 +25,16 @@ from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.cluster import Cluster, ObservedChange
-from asched.core.state.facts import Answer, Fact
+from asched.core.state.facts import Fact
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
+
+if TYPE_CHECKING:
+    from asched.core.cycle.extension import Extensions
 
 #: Of the words of an exception in a message: they may quote an object of any size.
 RAISED_CHARS_MAX: Final = 1_000
 SUCCEEDED: Final = Code.SUCCESS.text
-Promising = Generator[Effect, Answer, str]
 A = TypeVar("A")
 #: Those of the framework that ask one plugin each.
 ASKS_PLUGINS: Final = (CachedResult, Prepared, WeightedPoints)
@@ -45,7 +47,7 @@ def kinds_read(gangs: Gangs, runners: Mapping[str, Runner]) -> tuple[Kind, ...]:
 
 
 class Beside(Protocol):
-    """Somebody who looks on while another scheduler decides; `core/shadow` implements it."""
+    """Somebody who looks on while another scheduler decides; `insight/shadow` implements it."""
 
     def about_to_see(self, fact: Fact) -> None:
         """A fact of a watch, the columns being as they were before it."""
@@ -84,8 +86,8 @@ class SchedulerContext(msgspec.Struct):
     #: Told of each node as it is chosen, the columns being as the decision saw them.
     on_decision: "Callable[[Attempt, Decision], None] | None" = None
     beside: Beside | None = None
-    #: Finds a start for those who fit nowhere now, and says what they are told of it.
-    promise: "Callable[[SchedulerContext, Sequence[Attempt]], Promising] | None" = None
+    #: Features that schedule several pods as a unit, or over time; made with the machine.
+    extensions: "Extensions" = msgspec.field(default=None)  # type: ignore[assignment]
     #: (point, profile, status) -> how often, since the observer was told last
     _passed: defaultdict[tuple[str, str, str], int] = msgspec.field(
         default_factory=lambda: defaultdict(int)

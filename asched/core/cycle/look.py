@@ -16,10 +16,7 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from asched.core.cycle.consuming import where_slots_give_way
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.group_look import GangLooks
-from asched.core.cycle.request_book import Bookings
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.order_free import POD_PLACE, OrderFree, takes_of
 from asched.core.framework.points import PostFilterPlugin
@@ -31,7 +28,6 @@ from asched.core.model.pod import Pod
 from asched.core.queue.looking import DryRunVerdict
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.round import may_always_fit
-from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
 
@@ -45,7 +41,6 @@ class DryRuns:
     def __init__(self) -> None:
         self._context: SchedulerContext | None = None
         self._found: dict[Hashable, frozenset[str] | None] = {}
-        self._gangs = GangLooks()
         self._version: Hashable = None
         self._wishes_of: Hashable = None
         #: another one as soon as older wishes hold no more
@@ -72,12 +67,13 @@ class DryRuns:
         if version != self._version:
             self._version = version
             self._found.clear()
-            self._gangs.forget()
         meter, runner.meter = runner.meter, None
         try:
             if queued.gang:
-                in_vain = self._gangs.has_no_places(context, runner, queued)
-                return DryRunVerdict(queued.rejected_by, is_of_class=True) if in_vain else None
+                units = context.extensions.units
+                if units is None or not units.lacks_places(runner, queued, version):
+                    return None
+                return DryRunVerdict(queued.rejected_by, is_of_class=True)
             return self._look(context, runner, context.cluster.classes.info_of(queued.pod))
         except MISTAKES:  # whatever it is, the attempt reports it where it belongs
             return None
@@ -100,7 +96,7 @@ class DryRuns:
             return True
         try:
             wish = self._wish_of(context, runner, queued, queued.rejected_by | queued.also_blamed)
-            if not wish.is_of_row or _has_room(cluster, wish.takes, pod.priority, row):
+            if not wish.is_of_row or _has_room(context, wish.takes, pod.priority, row):
                 return True
             if not wish.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
                 return False
@@ -219,10 +215,10 @@ def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> b
 
 
 def _may_have_held_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
-    cluster = context.cluster
-    if not cluster.singleton(Bookings).priorities.are_below(pod.pod.priority):
+    extensions = context.extensions
+    if not extensions.yields_to(pod.pod.priority):
         return False
-    return bool(where_slots_give_way(cluster, pod, _why(runner, pod)))
+    return extensions.yields_places(pod, _why(runner, pod))
 
 
 def _why(runner: Runner, pod: PodInfo) -> Rejection:
@@ -330,15 +326,15 @@ def _post_filters(runner: Runner, state: ClassState) -> list[PostFilterPlugin]:
 
 
 def _has_room(
-    cluster: Cluster, takes: tuple[tuple[int, int], ...], priority: int, row: int
+    context: SchedulerContext, takes: tuple[tuple[int, int], ...], priority: int, row: int
 ) -> bool:
     """Whether these amounts have room on a row without the less important pods there, promised
     room not counted: surely not where this says no.
     """
-    nodes = cluster.nodes
+    cluster, nodes = context.cluster, context.cluster.nodes
     if row in nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
         return True
-    if row in cluster.holds.rows and cluster.singleton(Bookings).priorities.are_below(priority):
+    if row in cluster.holds.rows and context.extensions.yields_to(priority):
         return True
     lower: list[PodInfo] | None = None
     for at, amount in takes:

@@ -22,29 +22,18 @@ Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.p
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from asched.core.cycle import (
-    group_cycle,
-    group_waiting,
-    quota_warnings,
-    request_book,
-    request_cycle,
-    start_keeping,
-    start_recall,
-    start_times,
-)
 from asched.core.cycle.alone import Alone
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.feature import Feature
+from asched.core.cycle.extension import Extension, Extensions, Unit, Work
 from asched.core.cycle.foreign_gangs import told_once
-from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.intake import Intake, Steps
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
@@ -85,9 +74,15 @@ class _Task(msgspec.Struct, eq=False):
 class Machine:
     """`is_active` is False while another replica leads: facts are taken in, nothing is decided."""
 
-    def __init__(self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX) -> None:
+    def __init__(
+        self,
+        context: SchedulerContext,
+        extensions: Iterable[type[Extension]] = (),
+        *,
+        bindings_max: int = BINDINGS_MAX,
+    ) -> None:
         self.context = context
-        context.promise = lambda *of: start_times.promise(*of)  # noqa: PLW0108 - a late module
+        context.extensions = self._extensions = Extensions(context, extensions)
         self.is_active = True
         self.limit: TurnLimit = TimeLimit(context.counter_s)
         self.bindings = 0
@@ -102,34 +97,12 @@ class Machine:
         self._paused: deque[int] = deque()  # cycles that used up their slice, by what they asked
         self._alone = Alone(context, self._take_answer)
         self._is_quiet = True  # nothing came in this turn, and nobody was tried so far
-        self._followers: deque[Any] = deque()  # what cycles of groups led to and was not begun yet
+        self._followers: deque[Any] = deque()  # what cycles of units led to and was not begun yet
         self._parked = Parked()  # attempts that have to wait for others
         self._has_more = False
         waits, answer = self._waits, self._take_answer
         self._intake = Intake(context, waits.saw, answer, self._ask, self._put_off)
-        self._features = self._features_of(context)
         self.intake_s = 0.0  # how long the last turn's facts took, cycles left out
-
-    def _features_of(self, context: SchedulerContext) -> tuple[Feature, ...]:
-        """What is done in each turn before cycles, in this order."""
-        cluster = context.cluster
-
-        def tell_groups() -> None:
-            self._out.extend(group_waiting.look(context))
-
-        def tell_quotas() -> None:
-            self._out.extend(quota_warnings.look(context))
-
-        def keep_starts() -> None:
-            if start_keeping.keep(context):
-                start_recall.recall(context)
-
-        return (
-            Feature(context, "groups", tell_groups, lambda: group_waiting.next_look_s(cluster)),
-            Feature(context, "quotas", tell_quotas),
-            Feature(context, "starts", keep_starts, lambda: start_keeping.next_s(cluster)),
-            Feature(context, "requests", self._run_requests, lambda: request_cycle.next_s(cluster)),
-        )
 
     # --- the line --------------------------------------------------------------------------------
 
@@ -159,14 +132,11 @@ class Machine:
         context.queue.tick(now_s)
         self._look_at_waits()
         may_decide = self._may_decide
-        if may_decide:
-            request_book.keep(context)
-        else:
-            request_book.settle_consumers(context)
+        for refresh in self._extensions.refresh:
+            refresh(may_decide=may_decide)
         self._follow_on()
         if may_decide:
-            for feature in self._features:
-                feature.do()
+            self._begin_turns()
             if not context.queue.sliced:  # else not all that is held is counted yet
                 self._run_cycles()
             self._has_more |= bool(self._paused)
@@ -189,14 +159,9 @@ class Machine:
         deadlines = (
             self._waits.next_deadline_s,
             queue.next_deadline_s(),
-            *(self._next_decisions_s() if self._may_decide else ()),
+            *([turn.next_s() for turn in self._extensions.turns] if self._may_decide else ()),
         )
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
-
-    def _next_decisions_s(self) -> Iterator[float | None]:
-        yield request_book.next_s(self.context.cluster)
-        for feature in self._features:
-            yield feature.next_s()
 
     @property
     def _may_decide(self) -> bool:
@@ -302,24 +267,25 @@ class Machine:
     def _run_cycles(self) -> None:
         context, had_paused = self.context, bool(self._paused)
         while len(self._on_wire) < self.bindings_max:
-            request_book.keep(context)
+            for refresh in self._extensions.refresh:
+                refresh(may_decide=True)
             attempt = self._next_attempt()
             if attempt is None:
                 self._has_more |= context.queue.looking.is_unfinished
                 break
             self._is_quiet = False
             self._open_cycles += 1
-            if isinstance(attempt, GroupAttempt):
-                self._parked.open_groups.add(attempt.key)
-                ended = partial(self._group_ended, attempt.key)
-                steps = group_cycle.schedule_group(context, attempt)
-                begun: Steps = _later(steps) if attempt.takes_long else steps
+            if isinstance(attempt, Attempt):
+                cycle = schedule_one(context, attempt)
+                begun: Steps = _later(cycle) if attempt.info.cls.takes_long else cycle
+                self._advance(_Task(begun, self._cycle_ended), None)
+            elif self._extensions.units is not None:
+                self._parked.open_units.add(attempt.key)
+                ended = partial(self._unit_ended, attempt.key)
+                steps = self._extensions.units.schedule(attempt)
+                begun = _later(steps) if attempt.takes_long else steps
                 self._advance(_Task(begun, ended, others_share=OTHERS_SHARE_OF_MANY), None)
                 self._follow_on()
-            else:
-                cycle = schedule_one(context, attempt)
-                begun = _later(cycle) if attempt.info.cls.takes_long else cycle
-                self._advance(_Task(begun, self._cycle_ended), None)
             if context.queue.sliced.pieces or self.limit.is_over():
                 self._has_more = True
                 break
@@ -332,14 +298,18 @@ class Machine:
             self.limit.end_slice(others_share)
             self._has_more |= len(context.queue.places.active) > 0  # it may have come late
 
-    def _run_requests(self) -> None:
-        for work in request_cycle.due(self.context):
-            self._open_cycles += work.decides
-            ended = self._cycle_ended if work.decides else self._follow
-            task = _Task(work.steps, ended, others_share=OTHERS_SHARE_OF_MANY)
-            self._advance(task, None)
+    def _begin_turns(self) -> None:
+        for turn in self._extensions.turns:
+            for work in turn.begin():
+                if not isinstance(work, Work):
+                    self._out.append(work)
+                    continue
+                self._open_cycles += work.decides
+                ended = self._cycle_ended if work.decides else self._follow
+                task = _Task(work.steps, ended, others_share=OTHERS_SHARE_OF_MANY)
+                self._advance(task, None)
 
-    def _next_attempt(self) -> Attempt | GroupAttempt | None:
+    def _next_attempt(self) -> Attempt | Unit | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
         context = self.context
         deciding = self.is_deciding
@@ -359,9 +329,9 @@ class Machine:
             attempt = self._begin(queued)
             if attempt is None:
                 continue
-            found: Attempt | GroupAttempt = attempt
-            if queued.gang:
-                found = gather(context, attempt, self._begin)
+            found: Attempt | Unit = attempt
+            if queued.gang and self._extensions.units is not None:
+                found = self._extensions.units.unit(attempt, self._begin)
             if not self._parked.has_to_wait(found, is_deciding=deciding):
                 return found
             self._parked.add(found)
@@ -387,9 +357,9 @@ class Machine:
             return None
         return attempt
 
-    def _group_ended(self, key: str, results: list[Any] | None) -> None:
+    def _unit_ended(self, key: str, results: list[Any] | None) -> None:
         self._open_cycles -= 1
-        self._parked.open_groups.discard(key)
+        self._parked.open_units.discard(key)
         self._followers.extend(results or ())
 
     def _cycle_ended(self, result: Any) -> None:

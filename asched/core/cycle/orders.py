@@ -123,6 +123,7 @@ class Reconfigured(Order, frozen=True):
         queue, now_s, before = context.queue, context.now_s, context.runners
         context.runners = self.runners
         queue.gangs = self.gangs
+        context.extensions.follow_profiles()
         reprofile(queue, self.profiles, self.backoff, now_s)
         queue.sliced.do(_adopting(context, now_s))
         queue.sliced.do(_giving_up(context, before.values()))

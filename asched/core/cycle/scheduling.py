@@ -9,7 +9,7 @@ attempt that costs more than a slice of the budget pauses: then it is made again
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCycle)
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.binding import Binding, end_failed, give_back
-from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.decided import chosen
+from asched.core.cycle.extension import Finding
 from asched.core.cycle.failure import CLEARED, KEPT, Failure, error, fail, unschedulable
 from asched.core.cycle.history import DecisionStep
-from asched.core.cycle.start_keeping import started
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.placements import Mask
 from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
 from asched.core.framework.runner import Decision, NoNodesError
@@ -123,7 +123,7 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
             if is_pointless(context, attempt):
                 yield from skip(context, attempt)
                 return None
-            found = yield from decide(context, attempt)
+            found = yield from find_node(context, attempt)
             context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
             if isinstance(found, Rejection):
                 return (yield from _rejected(context, attempt, found))
@@ -138,6 +138,24 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
         break
     yield from end_failed(context, attempt, failure)
     return None
+
+
+def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None = None) -> Finding:
+    """Find a node. Raises as `Runner.schedule` does. `within` bool[N]: only on these rows."""
+    place = context.extensions.place
+    if place is not None:
+        return place(attempt, within)
+    return attempt.runner.schedule(attempt.info, context.seed + attempt.id, within)
+
+
+def words_of_extensions(
+    context: SchedulerContext, attempts: Sequence[Attempt]
+) -> Generator[Effect, Answer, str]:
+    """What extensions add to the condition of a unit that found no place."""
+    words = ""
+    for rejected in context.extensions.rejected:
+        words += yield from rejected(attempts)
+    return words
 
 
 def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, Failure | None]:
@@ -187,9 +205,9 @@ def _rejected(
         if result is not None and result.victims:
             context.observer.preempting(len(result.victims))
         why = rejected(rejection, result)
-        if context.promise is not None and not why.nomination.node:
-            told = yield from context.promise(context, (attempt,))
-            why = replace(why, message=why.message + told)
+        if context.extensions.rejected and not why.nomination.node:
+            added = yield from words_of_extensions(context, (attempt,))
+            why = replace(why, message=why.message + added)
         if result is not None and result.first:
             return GivingBack(context, attempt, result, why)
         yield from fail(context, attempt, why)
@@ -256,7 +274,8 @@ def _reserve(
     if isinstance(held, Failure):
         yield from fail(context, attempt, held)
         return None
-    started(context, attempt.pod)
+    for placed in context.extensions.placed:
+        placed(attempt.pod)
     return Binding(context, attempt, decision.node, held.waiting)
 
 

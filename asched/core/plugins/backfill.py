@@ -1,7 +1,7 @@
 """Backfill: who waits is promised a start, and nobody who comes later moves it back.
 
 A gang, or a pod, that fits nowhere gets the earliest start that known ends of pods allow
-(`core/cycle/start_times.py`). Until then its nodes may be used by those who will have ended by
+(`batch/backfill/times.py`). Until then its nodes may be used by those who will have ended by
 that time, or leave it enough.
 
 Rejects   nodes on which room is promised to a pod or gang that waits, from a time on at which this

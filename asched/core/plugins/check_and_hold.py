@@ -1,7 +1,7 @@
 """CheckAndHold: serves a ProvisioningClass, whose requests are room that is held for pods to come.
 
 A ProvisioningRequest of the class is accepted only if all of its pods fit now, by the profile that
-their templates name; their places are held from then on (`core/cycle/request_cycle.py`). A pod that
+their templates name; their places are held from then on (`batch/provisioning/cycle.py`). A pod that
 says that it consumes a request gets one of its places.
 
 Rejects   a pod before it enters the queue, while the request that it consumes is ours and has no

@@ -2,12 +2,12 @@
 
 A pod belongs to the PodGroup that its label names; minMember says how many have to start together,
 and minResources what has to be free for the whole group before the first of them starts
-(`core/cycle/group_shortage.py`).
+(`batch/groups/shortage.py`).
 
 Rejects   a pod before it enters the queue, while its PodGroup or minMember of its pods are missing
           (gated and terminating ones do not count); a group while minResources are not free.
 Orders    as PrioritySort: by priority, then by the time since which a pod, or its whole group,
-          waits, then by age. One pod of a group brings the others along (`core/cycle/group.py`).
+          waits, then by age. One pod of a group brings the others along (`batch/groups/attempt.py`).
 Waits     a pod that has its place, within the cycle of its group, until minMember have theirs.
 Retry     a pod of the same group appears, or the group appears or changes; for minResources, a pod
           goes or a node comes, if the free amounts then suffice.
@@ -23,13 +23,13 @@ from asched import names
 from asched.core.config.args import CoschedulingArgs
 from asched.core.framework.points import Concerns, Hint, QueueSortPlugin, Registration
 from asched.core.framework.status import Code, Status, unresolvable
-from asched.core.gang.shortages import Shortages
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup
 from asched.core.plugins.gang_rule import GangRule
 from asched.core.state.changes import ASSIGNED_POD, Action, Trigger
 from asched.core.state.cluster import Cluster
+from asched.core.state.gang_shortages import Shortages
 from asched.core.state.pod_groups import Gang, GroupPods, coscheduled_key
 
 POD_JOINS: Final = (

@@ -6,8 +6,8 @@ Bounds  OWNERS_MAX requests are shown, those with the most places. Linear in the
 from heapq import nlargest
 from typing import Any, Final
 
+from asched.batch.provisioning.book import Booking, Bookings
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.request_book import Booking, Bookings
 from asched.core.model.pod import Pod
 from asched.core.state.consumers import request_of
 

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from asched.batch.backfill.causes import named
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.start_causes import named
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.reservations import POD_OWNER, Reservations

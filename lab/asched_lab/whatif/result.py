@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from asched.batch.groups.incomplete import why_incomplete
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.group_waiting import why_incomplete
 from asched_lab.apiserver.resources import PODS
 from asched_lab.whatif.changes import Applied
 from asched_lab.whatif.room import Amounts, NodeRoom, Room, Typical, nodes, rooms, typical

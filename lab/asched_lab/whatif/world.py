@@ -15,9 +15,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from asched.batch.provisioning.adoption import hold_promised
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.request_adoption import hold_promised
 from asched.core.framework.effects import (
     AskExtender,
     Bind,

@@ -3,8 +3,8 @@
 from collections.abc import Generator
 from typing import Any
 
+from asched.batch.groups.attempt import GroupAttempt
 from asched.core.cycle.context import Attempt
-from asched.core.cycle.group import GroupAttempt
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import Plugin
 from asched.core.model.kinds import POD

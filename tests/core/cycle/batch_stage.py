@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from asched.core.cycle.start_keeping import StartTimes, keep
+from asched.batch.backfill.keeping import StartTimes, keep
 from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD

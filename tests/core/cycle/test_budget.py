@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cycle.group_trial import TRY_STEPS
+from asched.batch.groups.trial import TRY_STEPS
 from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
 from asched.core.framework import second_look
 from asched.core.framework.effects import Bind

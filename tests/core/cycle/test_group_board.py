@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.cycle.group_board import GroupBoard
+from asched.batch.groups.board import GroupBoard
+from asched.batch.placement.search import MOVED, SPENT
 from asched.core.framework.effects import Pause
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.points import (
     Plugin,
 )
-from asched.core.gang.search import MOVED, SPENT
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.audit import recount
 from asched.core.state.facts import Seen

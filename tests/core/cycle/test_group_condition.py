@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.group import GroupOutcome, Result
-from asched.core.cycle.group_condition import condition_patch
+from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.batch.groups.condition import condition_patch
 from asched.core.framework.effects import Patch
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_GROUP

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cycle.group_look import GangLooks
+from asched.batch.groups.dry_run import GangLooks
 from asched.core.model.kinds import NODE, POD
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Gone, Seen

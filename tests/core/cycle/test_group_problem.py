@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.group_board import GroupBoard
-from asched.core.cycle.group_problem import Description, described
-from asched.core.gang.domains import Rule
+from asched.batch.groups.board import GroupBoard
+from asched.batch.groups.problem import Description, described
+from asched.batch.placement.domains import Rule
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from asched.core.cycle.group_search import PODS_MAX, Searches
+from asched.batch.groups.search import PODS_MAX, Searches
+from asched.batch.placement.search import SPENT
 from asched.core.framework.effects import DeletePod, MarkVictim, Patch
-from asched.core.gang.search import SPENT
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.node import Node

@@ -2,12 +2,12 @@
 
 from typing import Any, ClassVar
 
-from asched.core.cycle.group import GroupOutcome, Result
-from asched.core.cycle.group_search import search_places
+from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.batch.groups.search import search_places
+from asched.batch.placement.problem import Infeasible, Unproven
 from asched.core.framework.choices import Choices
 from asched.core.framework.points import ReservePlugin
 from asched.core.framework.status import SUCCESS, Status, unschedulable
-from asched.core.gang.problem import Infeasible, Unproven
 from asched.core.state.audit import recount
 from tests.builders import a_node
 from tests.core.cycle.attempts import GroupScene, run

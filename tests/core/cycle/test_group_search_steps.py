@@ -4,19 +4,13 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.group import GroupOutcome, Result
-from asched.core.cycle.group_search import (
-    KNOWN_MAX,
-    STEPS_MIN,
-    Searches,
-    missing,
-    search_places,
-)
+from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.batch.groups.search import KNOWN_MAX, STEPS_MIN, Searches, missing, search_places
+from asched.batch.placement.problem import Infeasible, Unproven
+from asched.batch.placement.search import MOVED, SPENT
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import SUCCESS, Status, unschedulable
-from asched.core.gang.problem import Infeasible, Unproven
-from asched.core.gang.search import MOVED, SPENT
 from asched.core.model.decode import decode
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD_GROUP
 from asched.core.model.workload import CoschedulingGroup

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from asched.core.cycle.group import GroupAttempt, GroupOutcome, Result
-from asched.core.cycle.group_trial import (
+from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
+from asched.batch.groups.trial import (
     LET_GO_STEPS,
     ROOM_STEPS,
     let_go,

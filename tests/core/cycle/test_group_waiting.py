@@ -1,6 +1,6 @@
 """Gangs that are incomplete for long say so, once, and say what is missing."""
 
-from asched.core.cycle import group_waiting
+from asched.batch.groups import incomplete as group_waiting
 from asched.core.framework.effects import Bind, EmitEvent
 from tests.builders import a_node, a_pod
 from tests.core.cycle import gang_plays as upstream

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.cycle.quota_warnings import NOTE, REASON
+from asched.batch.capacity.warnings import NOTE, REASON
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.decode import decode
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE

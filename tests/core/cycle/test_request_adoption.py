@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cycle.request_adoption import TIME_IS_UP
+from asched.batch.provisioning.adoption import TIME_IS_UP
 from asched.core.model.kinds import PROVISIONING_REQUEST
 from asched.core.state.facts import Gone
 from tests.core.cycle.request_plays import HOLD_S, RequestPlay, again, held_play, room

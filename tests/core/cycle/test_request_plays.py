@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.request_book import Bookings
+from asched.batch.provisioning.book import Bookings
 from asched.core.model.kinds import NODE, PROVISIONING_REQUEST
 from asched.core.state.facts import Gone, Refused, Seen, Unknown
 from tests.builders import a_pod

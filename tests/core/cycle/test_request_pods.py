@@ -2,11 +2,8 @@
 
 import pytest
 
+from asched.batch.provisioning.pods import UnusableRequestError, terms_of
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle.request_pods import (
-    UnusableRequestError,
-    terms_of,
-)
 from asched.core.model.decode import decode
 from asched.core.model.provisioning import ProvisioningRequest
 

@@ -2,9 +2,7 @@
 
 import pytest
 
-from asched.core.cycle.request_status import (
-    read,
-)
+from asched.batch.provisioning.status import read
 
 DETAILS = {"heldUntil": "2026-01-01T00:10:00.000000Z", "places-0": "0/n1"}
 

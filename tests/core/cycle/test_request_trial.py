@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from asched.batch.provisioning.book import Bookings, keep
+from asched.batch.provisioning.cycle import served
+from asched.batch.provisioning.trial import RequestOutcome, answer, rehouse
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle.request_book import Bookings, keep
-from asched.core.cycle.request_cycle import served
-from asched.core.cycle.request_trial import RequestOutcome, answer, rehouse
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount

@@ -1,6 +1,6 @@
 """What others have after each slice of an attempt that paused, by whose it was."""
 
-from asched.core.cycle.group_trial import TRY_STEPS
+from asched.batch.groups.trial import TRY_STEPS
 from asched.core.cycle.turn_limit import OTHERS_SHARE, OTHERS_SHARE_OF_MANY, CountedLimit
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.state.budget import SLICE_STEPS

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cycle.start_causes import CAUSES, named, why_moved
+from asched.batch.backfill.causes import CAUSES, named, why_moved
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.ends import GRACE_S

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cycle.start_keeping import (
+from asched.batch.backfill.keeping import (
     GIVE_UP_S,
     REPLAN_S,
     StartTimes,

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from asched.core.cycle.start_keeping import StartTimes
-from asched.core.cycle.start_recall import RECALLED_MAX, STARTED_ANEW, Recalled, read
+from asched.batch.backfill.keeping import StartTimes
+from asched.batch.backfill.recall import RECALLED_MAX, STARTED_ANEW, Recalled, read
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339

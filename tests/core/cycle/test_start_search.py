@@ -5,14 +5,8 @@ from typing import Any
 
 import pytest
 
+from asched.batch.backfill.search import END_STEPS, TRIALS_MAX, FoundStart, is_beyond, search
 from asched.core.cycle.context import Attempt
-from asched.core.cycle.start_search import (
-    END_STEPS,
-    TRIALS_MAX,
-    FoundStart,
-    is_beyond,
-    search,
-)
 from asched.core.model.kinds import POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod

@@ -1,6 +1,6 @@
 """Starts that are promised, played through the machine: who is told what, and whom it keeps off."""
 
-from asched.core.cycle.start_keeping import WAITING_MAX, StartTimes
+from asched.batch.backfill.keeping import WAITING_MAX, StartTimes
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount

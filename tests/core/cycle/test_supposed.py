@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.batch.groups.without_pods import MOVE_STEPS, without
 from asched.core.config.v1 import Extender
-from asched.core.cycle.group import GroupOutcome, Result
-from asched.core.cycle.supposed import MOVE_STEPS, without
 from asched.core.framework.effects import AskExtender, EmitEvent, PatchPodStatus, Pause, ref_of
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.audit import recount

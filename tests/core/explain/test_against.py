@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from asched.core.explain.against import against
 from asched.core.state.audit import recount
+from asched.insight.explain.against import against
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 

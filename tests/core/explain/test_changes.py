@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Final
 
-from asched.core.explain.changes import changes
-from asched.core.explain.of_nodes import another
-from asched.core.explain.ways import SuggestedChange
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen
+from asched.insight.explain.changes import changes
+from asched.insight.explain.of_nodes import another
+from asched.insight.explain.ways import SuggestedChange
 from asched_lab.sim.checker import EndState
 from asched_lab.sim.rules import amount
 from tests.core.cycle.playbook import Play

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from asched.core.explain.deciding import DECISIONS_MAX, STEPS_MAX, Deciding, smallest
-from asched.core.explain.ways import with_spec
 from asched.core.state.audit import recount
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.nodes import Aspect
+from asched.insight.explain.deciding import DECISIONS_MAX, STEPS_MAX, Deciding, smallest
+from asched.insight.explain.ways import with_spec
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
 from tests.core.cycle.playbook import Play
 

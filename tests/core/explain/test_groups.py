@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from asched.core.explain.changes import changes
-from asched.core.explain.groups import GANG_MAX, company_of
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.core.state.facts import Seen
+from asched.insight.explain.changes import changes
+from asched.insight.explain.groups import GANG_MAX, company_of
 from tests.builders import a_node, a_pod
 from tests.core.cycle.gang_plays import GANGS, a_member, seen_group
 from tests.core.cycle.playbook import Play

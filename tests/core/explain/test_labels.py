@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.explain.labels import LabelChange, Selecting, relabelled
+from asched.insight.explain.labels import LabelChange, Selecting, relabelled
 from tests.builders import PodBuilder, a_node, a_pod, term
 
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from asched.core.explain.deciding import Deciding
-from asched.core.explain.of_nodes import another, evictions, labels, looks_around, nodes
-from asched.core.explain.ways import SuggestedChange, Way
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.state.audit import recount
 from asched.core.state.facts import Seen
+from asched.insight.explain.deciding import Deciding
+from asched.insight.explain.of_nodes import another, evictions, labels, looks_around, nodes
+from asched.insight.explain.ways import SuggestedChange, Way
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
 from tests.core.cycle.playbook import Play
 

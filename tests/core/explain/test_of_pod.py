@@ -3,10 +3,10 @@
 import random
 from typing import Any
 
-from asched.core.explain.changes import changes
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.state.facts import Seen
+from asched.insight.explain.changes import changes
 from tests.core.cycle.playbook import Play
 
 Json = dict[str, Any]

@@ -5,11 +5,11 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from asched.core.explain.changes import changes
-from asched.core.explain.ways import SuggestedChange
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.state.facts import Seen
+from asched.insight.explain.changes import changes
+from asched.insight.explain.ways import SuggestedChange
 from tests.core.cycle.playbook import Play
 
 Json = dict[str, Any]

@@ -1,14 +1,14 @@
 """How much is missing, on which node, and which taints are in the way."""
 
-from asched.core.explain.shortfalls import (
+from asched.core.model.requests import written
+from asched.insight.explain.shortfalls import (
     missing_everywhere,
     missing_on,
     missing_shares,
     taints_in_the_way,
     untolerated,
 )
-from asched.core.explain.words import spelt
-from asched.core.model.requests import written
+from asched.insight.explain.words import spelt
 from tests.builders import a_cluster, a_node, a_pod, pending
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from asched.core.explain.deciding import Deciding
-from asched.core.explain.ways import SuggestedChange, Way, told, with_spec
+from asched.insight.explain.deciding import Deciding
+from asched.insight.explain.ways import SuggestedChange, Way, told, with_spec
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 

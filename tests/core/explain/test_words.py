@@ -1,7 +1,7 @@
 """Taints as kubectl writes them."""
 
-from asched.core.explain.words import spelt
 from asched.core.model.taint import Taint
+from asched.insight.explain.words import spelt
 
 
 def test_a_value_is_written_where_there_is_one() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.gang.bounds import max_flow, refuted
-from asched.core.gang.problem import GangProblem
+from asched.batch.placement.bounds import max_flow, refuted
+from asched.batch.placement.problem import GangProblem
 
 
 def test_flows_are_as_large_as_the_smallest_cut() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from asched.core.gang.domains import (
+from asched.batch.placement.domains import (
     LOOKED_MAX,
     PARTS_MAX,
     VARIANTS_MAX,
@@ -17,7 +17,7 @@ from asched.core.gang.domains import (
     planned,
     variants,
 )
-from asched.core.gang.problem import GangProblem, Plan
+from asched.batch.placement.problem import GangProblem, Plan
 
 ZONES = [1, 1, 2, 2]  # of four rows
 HOSTS = [1, 2, 3, 4]

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from asched.core.gang.phases import MemberPhase, next_status
+from asched.batch.placement.phases import MemberPhase, next_status
 from asched.core.model.decode import decode
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
 from tests.builders import a_pod

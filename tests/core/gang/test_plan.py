@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from asched.core.gang import plan as plans
-from asched.core.gang.plan import R, Steps, by_size, patterns
-from asched.core.gang.problem import GangProblem, Infeasible, Plan
+from asched.batch.placement import plan as plans
+from asched.batch.placement.plan import R, Steps, by_size, patterns
+from asched.batch.placement.problem import GangProblem, Infeasible, Plan
 
 
 def ended(steps: Steps[R]) -> R:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.gang.problem import GangProblem
+from asched.batch.placement.problem import GangProblem
 
 
 def a_problem(

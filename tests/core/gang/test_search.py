@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.gang.problem import I64, Infeasible, Mask, Unproven
-from asched.core.gang.search import SPENT, Choice, search
+from asched.batch.placement.problem import I64, Infeasible, Mask, Unproven
+from asched.batch.placement.search import SPENT, Choice, search
 
 
 class Shelf:

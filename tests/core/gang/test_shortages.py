@@ -1,6 +1,6 @@
 """What groups lack of their minResources, by the free amounts of all nodes."""
 
-from asched.core.gang.shortages import SHORT_MAX, Shortages, amounts_of, told
+from asched.core.state.gang_shortages import SHORT_MAX, Shortages, amounts_of, told
 from tests.builders import a_cluster, a_node, a_pod
 
 

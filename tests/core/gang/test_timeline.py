@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from asched.core.gang.timeline import (
+from asched.batch.placement.timeline import (
     SOON_S,
     Endings,
     Promised,

@@ -1,6 +1,6 @@
 """What came of a comparison, as JSON."""
 
-from asched.core.shadow.finding import (
+from asched.insight.shadow.finding import (
     AGREES,
     MEANING,
     UNJUDGED,

@@ -4,12 +4,12 @@ import pytest
 
 from asched.core.model.kinds import POD
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.shadow.finding import MEANING, Agreement
-from asched.core.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S
-from asched.core.shadow.neighbours import NEAR
-from asched.core.shadow.tally import EXAMPLES_MAX
-from asched.core.shadow.words import text
 from asched.core.state.facts import Listed
+from asched.insight.shadow.finding import MEANING, Agreement
+from asched.insight.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S
+from asched.insight.shadow.neighbours import NEAR
+from asched.insight.shadow.tally import EXAMPLES_MAX
+from asched.insight.shadow.words import text
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.shadow.followed import (
     IN_VAIN,

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.shadow import neighbours
-from asched.core.shadow.following import AGAIN_S, BACKOFF_S, LATE_S
-from asched.core.shadow.neighbours import NEAR, ObservedBinding
 from asched.core.state.audit import recount
 from asched.core.state.facts import Gone, Listed
+from asched.insight.shadow import neighbours
+from asched.insight.shadow.following import AGAIN_S, BACKOFF_S, LATE_S
+from asched.insight.shadow.neighbours import NEAR, ObservedBinding
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.shadow.followed import (
     IN_VAIN,

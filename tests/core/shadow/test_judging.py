@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import pytest
 
 from asched.core.framework.points import FilterPlugin
-from asched.core.shadow.finding import Agreement, OtherVerdict, ShadowFinding
-from asched.core.shadow.judging import ShadowJudge
 from asched.core.state.nodes import Aspect
+from asched.insight.shadow.finding import Agreement, OtherVerdict, ShadowFinding
+from asched.insight.shadow.judging import ShadowJudge
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.framework.results.kernels import CpuScore

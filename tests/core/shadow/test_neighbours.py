@@ -1,7 +1,12 @@
 """Bindings seen around the same time, and the orders in which they may have been decided."""
 
-from asched.core.shadow.neighbours import NEAR, Neighbours, ObservedBinding, ReorderedBindings
 from asched.core.state.pods import PodInfo
+from asched.insight.shadow.neighbours import (
+    NEAR,
+    Neighbours,
+    ObservedBinding,
+    ReorderedBindings,
+)
 from tests.builders import a_cluster, a_node, a_pod, pending
 
 

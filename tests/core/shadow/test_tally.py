@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.core.shadow.finding import Agreement, OtherVerdict, ShadowFinding
-from asched.core.shadow.tally import EXAMPLES_MAX, FindingTally, agreement
+from asched.insight.shadow.finding import Agreement, OtherVerdict, ShadowFinding
+from asched.insight.shadow.tally import EXAMPLES_MAX, FindingTally, agreement
 
 
 def finding(

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from asched.core.shadow.finding import Agreement, OtherVerdict, ShadowFinding
-from asched.core.shadow.tally import FindingTally
-from asched.core.shadow.words import NAMED_MAX, SHOWN_MAX, text
+from asched.insight.shadow.finding import Agreement, OtherVerdict, ShadowFinding
+from asched.insight.shadow.tally import FindingTally
+from asched.insight.shadow.words import NAMED_MAX, SHOWN_MAX, text
 
 PLACED, UNSCHEDULABLE = OtherVerdict.PLACED, OtherVerdict.UNSCHEDULABLE
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import ClassVar, Final
 
-from asched.core.cycle.request_book import Bookings, Slot
-from asched.core.cycle.request_status import read
+from asched.batch.provisioning.book import Bookings, Slot
+from asched.batch.provisioning.status import read
 from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import PROVISIONING_REQUEST

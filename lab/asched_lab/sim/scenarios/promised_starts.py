@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from asched.core.cycle.start_keeping import CHANGES, StartTimes
+from asched.batch.backfill.keeping import CHANGES, StartTimes
 from asched.core.state.reservations import Reservations
 from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.store import Change

@@ -1,0 +1,1 @@
+"""Scheduling of several pods as a unit, and over time; registers itself through `extensions.py`."""

@@ -1,0 +1,1 @@
+"""Backfill: starts that are promised to units that fit nowhere now."""

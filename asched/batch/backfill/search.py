@@ -1,0 +1,341 @@
+"""The search for the earliest start of pods that fit nowhere now.
+
+    moments at which known ends leave room enough by amounts (`gang/timeline.py`)
+      ─> tried there by all rules, one pod after the other, supposing gone who will have ended
+
+It is the trial of any gang (`group_trial.py`), with pods of its own names and what is promised to
+others held; while others have their turn all is as it is.
+
+Bounds  TRIALS_MAX trials and SCAN_MAX moments, TRIAL_ROWS_MAX rows in one trial.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from functools import partial
+from math import inf
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from asched.batch.backfill.keeping import StartTimes
+from asched.batch.groups.attempt import GroupAttempt, Result
+from asched.batch.groups.trial import let_go, pause_if_due, released, seen, try_group
+from asched.batch.groups.without_pods import MOVE_STEPS, without
+from asched.batch.placement.timeline import (
+    I64,
+    Endings,
+    Mask,
+    Promised,
+    Start,
+    Steps,
+    Timeline,
+    TimelineDemand,
+    may_ever_fit,
+    rows_for,
+)
+from asched.core.cycle.company import HypotheticalGang
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.framework.effects import Effect
+from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.runner import Runner
+from asched.core.model.pod import PodStatus
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.cluster import Cluster
+from asched.core.state.consumers import request_of
+from asched.core.state.ends import Ends
+from asched.core.state.facts import Answer
+from asched.core.state.holds import HeldAmounts, HeldPlace
+from asched.core.state.pods import PodInfo
+from asched.core.state.reservations import CLONE, NodeNeed, Reservation, Reservations, vector
+from asched.core.state.supposition import Supposition
+
+TRIALS_MAX: Final = 6
+SCAN_MAX: Final = 256
+TRIAL_ROWS_MAX: Final = 1_024
+#: Rows of a trial have so many times the slots that are needed, and in a second trial all.
+SPARE: Final = 1.25
+#: Steps of the budget for what comes before a trial.
+LOOK_STEPS: Final = 20
+#: ... for what is asked about a class, about a row, and about a pod's end. Measured.
+CLASS_STEPS: Final = 3
+ROW_STEPS: Final = 0.1
+END_STEPS: Final = 0.3
+#: ... and to sort the ends, for each of them.
+SORT_STEPS: Final = 0.02
+#: Pods that are asked about between two looks at the budget.
+PODS_AT_ONCE: Final = 32
+#: Who holds what is promised to others for the time of a trial, with the node's name.
+HOLDER: Final = "start-times:trial"
+
+
+R = TypeVar("R")
+#: By row: (pod, whether that is sure) of those who will have ended.
+Leaving = dict[int, list[tuple[PodInfo, bool]]]
+
+
+class NodesMovedError(Exception):
+    """Nodes came or went while others had their turn: what was counted by row means nothing."""
+
+
+class FoundStart(NamedTuple):
+    """A start, and where; `is_hard` as in `Reservation`."""
+
+    start_s: float
+    end_s: float
+    needs: dict[str, NodeNeed]
+    is_hard: bool
+
+
+def is_beyond(runner: Runner, infos: Sequence[PodInfo]) -> bool:
+    """Whether nobody can suppose these pods anywhere: what is asked about them is not asked of the
+    cluster alone, or is written under their names.
+    """
+    return any(
+        info.pod.spec.resource_claims
+        or any(volume.ephemeral is not None for volume in info.pod.spec.volumes or ())
+        or request_of(info.pod)
+        or runner.consults(info)
+        for info in {info.cls.number: info for info in infos}.values()
+    )
+
+
+def search(
+    context: SchedulerContext,
+    first: Attempt,
+    infos: Sequence[PodInfo],
+    respected: Sequence[Reservation],
+    horizon_s: float,
+) -> Generator[Effect, Answer, FoundStart | None]:
+    """Where and when they fit, beside what is promised to those `respected`. Raises PointError,
+    OutOfTurn, NodesMovedError.
+    """
+    cluster, kept = context.cluster, context.cluster.singleton(StartTimes.of)
+    now_s, generation = cluster.wall_clock_s, cluster.nodes.generation
+    group = _clones(context, first, infos)
+    demands = []
+    for alike in _by_class(infos):
+        yield from pause_if_due(context, 0)
+        demands.append(_demand(cluster, first.runner, alike))
+        cluster.budget.note(CLASS_STEPS)
+    read, height = cluster.nodes.columns.read, cluster.nodes.height
+    offered = np.vstack((read("allocatable")[:, :height], read("allowed_pods")[:height]))
+    _stop_if_moved(cluster, generation)
+    if not may_ever_fit(demands, offered):
+        return None
+    timeline = yield from _timeline(context, respected)
+    ends = [cluster.singleton(Ends).of(info, now_s) for info in infos]
+    lasts_s = max(inf if end is None else end.at_s - now_s for end in ends)
+    trials = 0
+    for start in timeline.starts(demands, lasts_s, now_s + horizon_s, SCAN_MAX):
+        if not isinstance(start, Start):
+            yield from pause_if_due(context, start)
+            continue
+        for spare in (SPARE, inf):
+            yield from pause_if_due(context, LOOK_STEPS)
+            within = yield from _counted(context, rows_for(demands, start.room, spare))
+            if spare == inf:
+                within[np.flatnonzero(within)[TRIAL_ROWS_MAX:]] = False
+            leaving = yield from _leaving(context, within, start.at_s, generation)
+            blocked = timeline.free_at(start.at_s) - start.room
+            kept.is_trying = True
+            try:
+                beside = [one for one in respected if one.is_active(start.at_s)]
+                steps = _try_at(context, group, start.at_s, leaving, within, blocked, beside)
+                found = yield from released(context, group, steps)
+            finally:
+                kept.is_trying = False
+            if found is not None:
+                return found._replace(end_s=start.at_s + lasts_s)
+            trials += 1
+            if trials >= TRIALS_MAX:
+                return None
+    return None
+
+
+def _stop_if_moved(cluster: Cluster, generation: int) -> None:
+    if cluster.nodes.generation != generation:
+        raise NodesMovedError
+
+
+def _counted(context: SchedulerContext, steps: Steps[R]) -> Generator[Effect, Answer, R]:
+    """What is found in so many steps, with pauses."""
+    while True:
+        try:
+            cost = next(steps)
+        except StopIteration as end:
+            found: R = end.value
+            return found
+        yield from pause_if_due(context, cost)
+
+
+def _by_class(infos: Sequence[PodInfo]) -> list[list[PodInfo]]:
+    found: dict[int, list[PodInfo]] = {}
+    for info in infos:
+        found.setdefault(info.cls.number, []).append(info)
+    return list(found.values())
+
+
+def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> TimelineDemand:
+    """Raises PointError, OutOfTurn as a look at the pod does."""
+    info, height = alike[0], cluster.nodes.height
+    within: Mask = cluster.nodes.columns.read("live")[:height].copy()
+    state = runner.cache.state_of(info)
+    if state.update(info).rejection is None:
+        for verdict in state.active:
+            if ignores_pods(verdict.plugin):
+                within &= verdict.codes[:height] == 0
+    return TimelineDemand(vector(cluster, info.cls.accounted, 1), len(alike), within)
+
+
+def _timeline(
+    context: SchedulerContext, respected: Sequence[Reservation]
+) -> Generator[Effect, Answer, Timeline]:
+    """Who comes while it pauses is taken to stay, and who goes gives nothing back.
+
+    Raises NodesMovedError.
+    """
+    cluster = context.cluster
+    ends, now_s = cluster.singleton(Ends), cluster.wall_clock_s
+    generation, cursor = cluster.nodes.generation, cluster.nodes.log.end
+    everybody = tuple(cluster.placed.values())
+    at_s = np.empty(len(everybody), dtype=np.float64)
+    on, of = np.empty((2, len(everybody)), dtype=np.intp)
+    known: list[PodInfo] = []
+    kinds: dict[tuple[tuple[str, int], ...], int] = {}  # by amounts: deadlines make classes
+    width = len(cluster.nodes.columns.read("allocatable")) + 1
+    amounts = np.empty((len(everybody), width), dtype=np.int64)  # by kind
+    for at in range(0, len(everybody), PODS_AT_ONCE):
+        some = everybody[at : at + PODS_AT_ONCE]
+        yield from pause_if_due(context, END_STEPS * len(some))
+        _stop_if_moved(cluster, generation)
+        for info in some:
+            end = ends.of(info, now_s) if info.row >= 0 else None
+            if end is not None:
+                number = len(known)
+                at_s[number], on[number] = end.at_s, info.row
+                accounted = tuple(info.cls.accounted.items())
+                if accounted not in kinds:
+                    kinds[accounted] = len(kinds)
+                    amounts[kinds[accounted]] = vector(cluster, info.cls.accounted, 1)
+                of[number] = kinds[accounted]
+                known.append(info)
+    yield from pause_if_due(context, SORT_STEPS * len(known))
+    _stop_if_moved(cluster, generation)
+    there = np.arange(len(known))
+    if cluster.nodes.log.end != cursor:
+        there = there[[info.row == row for info, row in zip(known, on.tolist(), strict=False)]]
+    endings = Endings(at_s[there], on[there], of[there], amounts[: len(kinds)].T)
+    promised = []
+    for one in respected:
+        needs = [
+            (cluster.nodes.row_of[n], need)
+            for n, need in one.needs.items()
+            if n in cluster.nodes.row_of
+        ]
+        if needs:
+            taken = np.array([vector(cluster, need.accounted, need.pods) for _, need in needs]).T
+            rows = np.array([row for row, _ in needs], dtype=np.intp)
+            promised.append(Promised(one.start_s, one.end_s, rows, taken))
+    return Timeline(now_s, _free_now(cluster), endings, promised)
+
+
+def _free_now(cluster: Cluster) -> I64:
+    """int64[R+1, N]: what is left."""
+    read, height = cluster.nodes.columns.read, cluster.nodes.height
+    room = read("allocatable")[:, :height] - read("requested")[:, :height]
+    pods = read("allowed_pods")[:height] - read("pod_count")[:height]
+    return np.vstack((room, pods))
+
+
+def _clones(context: SchedulerContext, first: Attempt, infos: Sequence[PodInfo]) -> GroupAttempt:
+    """The same pods under other uids: nobody takes a trial for their attempt."""
+    company = HypotheticalGang(context.cluster, len(infos))
+    attempts = []
+    for info in infos:
+        metadata = msgspec.structs.replace(info.pod.metadata, uid=info.pod.uid + CLONE)
+        pod = msgspec.structs.replace(info.pod, metadata=metadata, status=PodStatus())
+        queued = QueuedPod(pod, context.now_s)
+        clone = PodInfo(pod, info.cls)
+        attempts.append(
+            Attempt(first.id, queued, clone, first.runner, first.started_s, company=company)
+        )
+    return GroupAttempt(HOLDER, attempts, first.id, first.pod, first.started_s)
+
+
+def _leaving(
+    context: SchedulerContext, within: Mask, start_s: float, generation: int
+) -> Generator[Effect, Answer, Leaving]:
+    """Who of those on these rows will have ended. Raises NodesMovedError."""
+    cluster, found = context.cluster, {}
+    ledger = cluster.singleton(Reservations)
+    _stop_if_moved(cluster, generation)
+    for row in np.flatnonzero(within).tolist():
+        steps = ROW_STEPS + END_STEPS * len(cluster.pods_on(row))
+        yield from pause_if_due(context, steps)
+        _stop_if_moved(cluster, generation)
+        found[row] = list(ledger.leaving(row, start_s))
+    return found
+
+
+def _try_at(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    start_s: float,
+    leaving: Leaving,
+    within: Mask,
+    blocked: I64,
+    beside: Sequence[Reservation],
+) -> Generator[Effect, Answer, FoundStart | None]:
+    """Try all pods as things will be then; `blocked` int64[R+1, N] is promised to others, `beside`
+    it. What is promised in the same namespace counts as used there.
+    """
+    cluster = context.cluster
+    ledger = cluster.singleton(Reservations)
+    group.was_seen = False  # none of its pods has lain anywhere yet
+    ended = [info for some in leaving.values() for info, _ in some]
+    places = [place for row in leaving if (place := _place(cluster, row, blocked[:, row]))]
+    steps = seen(group, try_group(context, group, within, plan={}))
+
+    def promises(suppose: Supposition) -> Iterator[float]:
+        """What is promised to others is held, and nothing else binds the pods."""
+        ledger.suspend({attempt.info.cls.number for attempt in group.attempts})
+        suppose.also(partial(ledger.suspend, ()))
+        namespace = group.pod.metadata.namespace
+        needs = [
+            need for one in beside if one.namespace == namespace for need in one.needs.values()
+        ]
+        for need in needs:
+            cluster.usage.add(namespace, need.accounted, 1)
+            suppose.also(partial(cluster.usage.add, namespace, need.accounted, -1))
+        for place in places:
+            if place.node_name in cluster.nodes.row_of:
+                yield MOVE_STEPS
+                owner = f"{HOLDER}/{place.node_name}"
+                cluster.holds.put(owner, (place,))
+                suppose.also(partial(cluster.holds.drop, owner))
+
+    outcome = yield from without(cluster, ended, steps, promises)
+    needs: dict[str, NodeNeed] = {}
+    for tried in outcome.tried:
+        if tried.decision is not None and outcome.result is Result.SCHEDULED:
+            before = needs.get(tried.decision.node, NodeNeed({}, 0))
+            total = Counter(before.accounted)
+            total.update(tried.attempt.info.cls.accounted)
+            needs[tried.decision.node] = NodeNeed(dict(total), before.pods + 1)
+    yield from seen(group, let_go(context, group, outcome))
+    cluster.singleton(StartTimes.of).freed.take_over(group.freed)
+    if not needs:
+        return None
+    row_of = cluster.nodes.row_of
+    used = [hard for name in needs for _, hard in leaving.get(row_of.get(name, -1), ())]
+    return FoundStart(start_s, inf, needs, all(used))
+
+
+def _place(cluster: Cluster, row: int, amounts: I64) -> HeldPlace | None:
+    """What is promised to others on a row, as held amounts."""
+    node, names = cluster.nodes.node_at[row], cluster.nodes.resources.values
+    assert node is not None
+    taken = {names[at + 1]: int(amounts[at]) for at in np.flatnonzero(amounts[:-1]).tolist()}
+    pods = int(amounts[-1])
+    return HeldPlace(HeldAmounts(taken, pods), node.name) if taken or pods else None

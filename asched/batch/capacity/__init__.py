@@ -1,0 +1,1 @@
+"""ElasticQuotas: what is reported beside the plugin."""

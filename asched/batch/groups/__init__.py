@@ -1,0 +1,1 @@
+"""Pod groups: gathered, tried together, bound or given back together."""

@@ -1,0 +1,116 @@
+"""The condition PodGroupScheduled (since 1.37 PodGroupInitiallyScheduled): what the object is told
+of its pods' attempt.
+
+Once it is True it stays so: pods that come later and do not fit take nothing back, also before the
+watch shows what was written. An equal condition makes no request, a changed one carries what
+differs.
+
+Bounds  one entry per group that was scheduled; those that have gone are swept out by SWEEP_MIN.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
+        (updatePodGroupCondition) and apimachinery's SetStatusCondition
+"""
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from asched import names
+from asched.batch.groups.attempt import GroupOutcome, Result
+from asched.core.framework.effects import STRATEGIC_MERGE, PatchGroupStatus
+from asched.core.model.kinds import POD_GROUP
+from asched.core.model.timestamp import rfc3339
+from asched.core.model.workload import Condition, PodGroup
+from asched.core.state.cluster import Cluster
+
+#: Groups remembered before the first sweep.
+SWEEP_MIN: Final = 1024
+
+
+class Scheduled:
+    """Groups that were told they are scheduled, by key: for `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._uids: dict[str, str] = {}
+        self._sweep_at = SWEEP_MIN
+
+    def add(self, key: str, uid: str) -> None:
+        self._uids[key] = uid
+        if len(self._uids) >= self._sweep_at:
+            known = self._cluster.all(POD_GROUP)
+            self._uids = {key: uid for key, uid in self._uids.items() if key in known}
+            self._sweep_at = max(SWEEP_MIN, 2 * len(self._uids))
+
+    def __contains__(self, group: PodGroup) -> bool:
+        return self._uids.get(group.metadata.key) == group.metadata.uid
+
+
+def condition_patch(
+    cluster: Cluster, key: str, outcome: GroupOutcome, now_s: float
+) -> PatchGroupStatus | None:
+    """What has to be written, or None: it says so already, or there is no such object."""
+    group: PodGroup | None = cluster.get(POD_GROUP, key)
+    if group is None:
+        return None
+    status, reason = _said(outcome.result)
+    kind = cluster.spoken(POD_GROUP)
+    is_old = kind.group_version == POD_GROUP.group_version
+    type_ = names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED
+    conditions, old = group.status.conditions or (), None
+    for condition in conditions:
+        if condition.type == type_:
+            old = condition
+            break
+    scheduled = cluster.singleton(Scheduled)
+    if status == "True":
+        scheduled.add(key, group.metadata.uid)
+    elif group in scheduled or (old is not None and old.status == "True"):
+        return None
+    said = {
+        "status": status,
+        "observedGeneration": group.metadata.generation,
+        "reason": reason,
+        "message": outcome.told,
+    }
+    changed = said if old is None else _difference(old, said)
+    if not changed:
+        return None
+    changed["type"] = type_
+    if "status" in changed:
+        changed["lastTransitionTime"] = rfc3339(now_s)
+    body: dict[str, Any] = {"conditions": [changed]}
+    if conditions:  # a first condition needs no order
+        types = [condition.type for condition in conditions]
+        types += [] if old is not None else [type_]
+        body = {"$setElementOrder/conditions": [{"type": each} for each in types], **body}
+    uid = group.metadata.uid  # one made anew under the name is another
+    patch = PatchGroupStatus(
+        kind=POD_GROUP,
+        namespace=group.metadata.namespace,
+        name=group.metadata.name,
+        body={"metadata": {"uid": uid}, "status": body} if uid else {"status": body},
+        subresource="status",
+        content_type=STRATEGIC_MERGE,
+        wants_answer=False,
+    )
+    return patch if is_old else replace(patch, kind=kind)
+
+
+def _said(result: Result) -> tuple[str, str]:
+    """(status, reason)."""
+    if result is Result.SCHEDULED:
+        return "True", names.REASON_SCHEDULED
+    if result is Result.ERROR:
+        return "False", names.REASON_SCHEDULER_ERROR
+    return "False", names.REASON_UNSCHEDULABLE
+
+
+def _difference(old: Condition, said: dict[str, Any]) -> dict[str, Any]:
+    """What of it the old one does not say."""
+    before = {
+        "status": old.status,
+        "observedGeneration": old.observed_generation,
+        "reason": old.reason,
+        "message": old.message,
+    }
+    return {k: v for k, v in said.items() if v != before[k]}

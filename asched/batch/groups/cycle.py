@@ -1,0 +1,314 @@
+"""The cycle of a pod group: all or nothing, and what each of its pods is told.
+
+    trial ─> scheduled                its pods keep their places and are bound side by side
+          ─> waiting for preemption   places are given back and nominated, evictions begin
+          ─> no place                 room is made for the group as a whole, if its gate is on
+          ─> unschedulable, error     places are given back
+    pods without a place go back to the queue in any case
+
+Unlike upstream, evictions for a group that does not fit even so are not begun (docs/parity.md).
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podGroupCycle,
+        submitPodGroupAlgorithmResult)
+"""
+
+from collections.abc import Generator, Iterable
+
+from msgspec.structs import replace
+
+from asched.batch.groups.agreement import disagreement, is_of_1_36
+from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result, Tried
+from asched.batch.groups.condition import condition_patch
+from asched.batch.groups.placements import try_placements
+from asched.batch.groups.preemption import Evictions, make_room_for_group
+from asched.batch.groups.search import search_if_due
+from asched.batch.groups.shortage import refuse_if_short
+from asched.batch.groups.trial import (
+    TELL_STEPS,
+    let_go,
+    pause_if_due,
+    release,
+    released,
+    seen,
+    tell_freed,
+    try_group,
+)
+from asched.core.cycle.binding import Binding, end_failed
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
+from asched.core.cycle.queue_steps import room_is_free
+from asched.core.cycle.scheduling import (
+    Background,
+    GivingBack,
+    failure_of,
+    is_pointless,
+    skip,
+    words_of_extensions,
+)
+from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.points import Nomination, PostFilterResult
+from asched.core.framework.status import MISTAKES
+from asched.core.framework.waiting import Stage
+from asched.core.queue.queued import NOBODY
+from asched.core.state.facts import Answer
+
+Next = list[Binding | Background | GivingBack]
+
+
+def schedule_group(
+    context: SchedulerContext, group: GroupAttempt
+) -> Generator[Effect, Answer, Next]:
+    """Try one group. Every way out has told the queue what becomes of each of its pods."""
+    follows: Next = []
+    try:
+        yield from _settled(context, group, follows)
+    except MISTAKES as raised:  # its pods have heard: it is about what is free again
+        context.contain(raised, "groups", group.key)
+    return follows
+
+
+def _settled(
+    context: SchedulerContext, group: GroupAttempt, follows: Next
+) -> Generator[Effect, Answer, None]:
+    """... and what is free again is settled."""
+    promised: list[tuple[Attempt, str]] = []
+    for attempt in group.attempts if context.nominator else ():
+        node = context.nominator.node_of(attempt.pod.uid)
+        if node:
+            promised.append((attempt, node))
+    yield from seen(group, _contained(context, group, follows))
+    for attempt, node in promised:
+        if node != _goes_to(context, attempt.pod.uid):
+            room_is_free(context, attempt.pod, node)
+
+
+def _contained(
+    context: SchedulerContext, group: GroupAttempt, follows: Next
+) -> Generator[Effect, Answer, None]:
+    """Try the group. An exception costs all of its pods this attempt, and keeps no place."""
+    try:
+        follows += yield from released(context, group, _schedule(context, group))
+    except MISTAKES as raised:
+        failure = failure_of(context, raised, group.key)
+        for attempt in group.attempts:
+            yield from end_failed(context, attempt, failure)
+
+
+def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, Next]:
+    if group.disagreement:
+        failure = error(group.disagreement)
+        yield from _fail_all(context, group.attempts, failure)
+        return []
+    pointless = [attempt for attempt in group.attempts if is_pointless(context, attempt)]
+    for attempt in pointless:
+        yield from skip(context, attempt)
+        group.attempts.remove(attempt)
+    if not group.attempts:
+        return []
+    started_s = context.counter_s()
+    discord = disagreement(context.cluster, group)
+    if discord:
+        outcome = GroupOutcome(Result.ERROR, discord)
+    elif _tries_placements(context, group):
+        outcome = yield from try_placements(context, group)
+    else:
+        outcome = yield from try_group(context, group)
+        outcome = yield from search_if_due(context, group, outcome)
+    if group.is_coscheduled:
+        refuse_if_short(context, group, outcome)
+    context.observer.group_algorithm_ran(context.counter_s() - started_s)
+    follows: Next = []
+    blamed, pause_s, told = NOBODY, 0.0, ""
+    is_scheduled = outcome.result is Result.SCHEDULED
+    if not is_scheduled:
+        follows += yield from _let_go(context, group, outcome)
+        blamed, pause_s = _blamed(context, group, outcome), _pause_s(context, group)
+        told = yield from _promised(context, group, outcome)
+    else:
+        for placed in context.extensions.placed:
+            placed(group.pod)
+    budget = context.cluster.budget
+    for tried in outcome.tried:
+        if budget.left <= 0:
+            yield Pause(is_alone=True)
+        budget.note(TELL_STEPS)
+        tried.attempt.started_s = context.counter_s() - tried.duration_s
+        if is_scheduled and tried.failure is None:
+            follows.append(_cached(context, tried))
+            continue
+        failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
+        room = _room(context, outcome, tried)
+        if room is not None and room.first:
+            follows.append(GivingBack(context, tried.attempt, room, failure))
+            continue
+        if room is not None and room.background is not None:
+            follows.append(Background(context, tried.attempt.pod, room.background))
+        yield from fail(context, tried.attempt, failure)
+    were_tried = {tried.attempt.pod.uid for tried in outcome.tried}
+    untried = [attempt for attempt in group.attempts if attempt.pod.uid not in were_tried]
+    if is_scheduled:
+        yield from _put_back(context, untried)
+    elif untried:
+        yield from _fail_all(context, untried, _with(blamed, outcome.failure, pause_s, told))
+    if group.freed:
+        yield from tell_freed(context, group)
+    outcome.start = told
+    patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
+    if patch is not None:
+        yield patch
+    profile = group.runner.profile.scheduler_name
+    duration_s = context.counter_s() - started_s
+    context.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
+    return follows
+
+
+def _let_go(
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> Generator[Effect, Answer, Next]:
+    """Of a group that was not scheduled: look whether others can make room, and keep no place."""
+    yield from make_room_for_group(context, group, outcome)
+    yield from let_go(context, group, outcome)
+    yield from release(context, group)
+    room = outcome.room
+    if room is None or room.background is None:
+        return []
+    return [Evictions(context, group.pod, room.background, room.victims)]
+
+
+def _fail_all(
+    context: SchedulerContext, attempts: Iterable[Attempt], failure: Failure
+) -> Generator[Effect, Answer, None]:
+    for attempt in attempts:
+        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
+        attempt.started_s = context.counter_s()
+        yield from fail(context, attempt, failure)
+
+
+def _put_back(
+    context: SchedulerContext, attempts: Iterable[Attempt]
+) -> Generator[Effect, Answer, None]:
+    """Pods that the group does without wait for a turn by their own priority."""
+    for attempt in attempts:
+        yield from pause_if_due(context, TELL_STEPS, is_alone=True)
+        if is_pointless(context, attempt) or attempt.profile not in context.runners:
+            yield from skip(context, attempt)
+            continue
+        now = context.cluster.pods_seen[attempt.pod.key]
+        context.queue.put_back(attempt.queued, now, context.now_s)
+        context.nominator.add(now)
+
+
+def _goes_to(context: SchedulerContext, uid: str) -> str | None:
+    """The node a pod has, or is promised."""
+    info = context.cluster.placed.get(uid)
+    return info.node_name if info is not None else context.nominator.node_of(uid)
+
+
+def _room(
+    context: SchedulerContext, outcome: GroupOutcome, tried: Tried
+) -> PostFilterResult | None:
+    """What is carried out for one pod. Evictions only if they make the whole group fit."""
+    room = tried.room
+    helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
+    if room is not None and room.withdraw is not None and not helps:
+        replace(room, first=()).drop()
+        return replace(room, background=None, withdraw=None, victims=())
+    if room is not None and room.victims:
+        context.observer.preempting(len(room.victims))
+    return room
+
+
+def _cached(context: SchedulerContext, tried: Tried) -> Binding:
+    assert tried.decision is not None
+    assert tried.waiting is not None
+    assert tried.line is not None
+    tried.attempt.line = tried.line
+    context.histories.add(tried.line)
+    if not tried.waiting.deadlines:  # those of its own gang have let it go
+        tried.waiting.stage = Stage.BINDING
+        context.queue.done(tried.attempt.info.pod.metadata.uid)
+    return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
+
+
+def _blamed(
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> frozenset[str]:
+    """Who kept a group from being scheduled: what they hear of may help any of its pods. Where its
+    minimum may change, so did whoever asks for that.
+    """
+    if outcome.result is not Result.UNSCHEDULABLE:
+        return NOBODY
+    failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
+    blamed = frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
+    if not group.is_coscheduled and is_of_1_36(context.cluster):
+        return blamed
+    gates = group.runner.profile.pre_enqueue
+    return blamed | {plugin.name for plugin in gates if plugin.awaits_pods}
+
+
+def _promised(
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> Generator[Effect, Answer, str]:
+    """When it can start, if somebody finds that out; what minResources lack, nobody supposes."""
+    is_asked = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
+    if not is_asked:
+        return ""
+    return (yield from words_of_extensions(context, group.attempts))
+
+
+def _with(blamed: frozenset[str], failure: Failure, pause_s: float, told: str = "") -> Failure:
+    if not blamed and not pause_s and not told:
+        return failure
+    rejectors, message = failure.rejectors | blamed, failure.message + told
+    return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message)
+
+
+def _pause_s(context: SchedulerContext, group: GroupAttempt) -> float:
+    """How long a group that did not fit waits at least, whatever changes."""
+    if not group.is_coscheduled:
+        return 0.0
+    rule = context.gangs.coscheduled.get(group.runner.profile.scheduler_name)
+    return float(rule.pod_group_backoff_s) if rule is not None else 0.0
+
+
+def _makes_room(context: SchedulerContext, attempt: Attempt) -> bool:
+    return context.gangs.makes_room and attempt.pod.spec.scheduling_group is not None
+
+
+def _failure(context: SchedulerContext, outcome: GroupOutcome, tried: Tried) -> Failure:
+    """What one pod is told that is not bound."""
+    failure = _reason(outcome, tried)
+    if _makes_room(context, tried.attempt) and failure.nomination.node is None:
+        # The promise of an attempt before would keep others out for good.
+        failure = replace(failure, nomination=CLEARED)
+    # No room was made for those that the group does without: they may ask for themselves.
+    is_left = outcome.result is Result.SCHEDULED and _makes_room(context, tried.attempt)
+    if (is_left or outcome.asks_again) and not failure.is_error:
+        return replace(failure, comes_back=True)
+    return failure
+
+
+def _reason(outcome: GroupOutcome, tried: Tried) -> Failure:
+    own = tried.failure
+    if outcome.result is Result.ERROR:
+        return own if own is not None and own.is_error else outcome.failure
+    is_waiting = outcome.result is Result.WAITING_ON_PREEMPTION
+    if outcome.room is not None:
+        nomination = Nomination(outcome.room.places.get(tried.attempt.pod.uid, ""))
+        return replace(own or unschedulable(outcome.message), nomination=nomination)
+    if own is None and is_waiting:
+        assert tried.decision is not None
+        return unschedulable(outcome.message, Nomination(tried.decision.node))
+    if own is None and outcome.refusal is not None:
+        return outcome.refusal
+    if own is None or (tried.needs_room and not is_waiting):
+        return tried.unschedulable()
+    return own
+
+
+def _tries_placements(context: SchedulerContext, group: GroupAttempt) -> bool:
+    """In parts of the cluster: where the gate says so, or a plugin that serves every group."""
+    if context.gangs.tries_placements and not group.is_coscheduled:
+        return True
+    generators = group.runner.profile.placement_generators
+    return any(plugin.serves_all_groups for plugin in generators)

@@ -1,0 +1,251 @@
+"""Where a gang's pods could go after all, if trying them one after the other found no place.
+
+    bounds     refuted: no place, and the reason
+    plans      packed by prices, in one choice of domains after the other; then asked of the filters
+    search     through all states, asked of the filters: a place, a proof, or out of budget; if the
+               first devices and volumes that will do are in the way, through all choices of them
+
+What is found is tried like any group, pod by pod, each on the node the plan has for it: the
+filters, Reserve and Permit have the last word. Where pods one after the other found a place, nobody
+searches; extenders are not asked about trials, so gangs in which they have a say are left alone.
+
+Bounds  `gang_search_steps` of the budget an attempt, in slices like all long work, and half of that
+        after each attempt of a group that ended in nothing known, down to STEPS_MIN; gangs of more
+        than PODS_MAX pods are planned only; KNOWN_MAX groups are remembered.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from asched.batch.groups.attempt import GroupAttempt, GroupOutcome, Result
+from asched.batch.groups.board import GroupBoard
+from asched.batch.groups.problem import described
+from asched.batch.groups.trial import let_go, try_plan, undo
+from asched.batch.placement.bounds import refuted
+from asched.batch.placement.domains import planned
+from asched.batch.placement.plan import by_prices
+from asched.batch.placement.problem import GangProblem, Infeasible, Plan, Unproven
+from asched.batch.placement.search import MOVED, SPENT, search
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.failure import Failure
+from asched.core.cycle.scheduling import failure_of
+from asched.core.framework.choices import Choices
+from asched.core.framework.effects import Effect
+from asched.core.framework.placements import Mask
+from asched.core.framework.status import MISTAKES
+from asched.core.state.budget import OutOfTurn
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer
+from asched.core.state.gang import count_missing, gang_of
+
+STEPS_MIN: Final = 5_000
+#: More pods than this are planned, but not moved about one by one. A guess.
+PODS_MAX: Final = 250
+KNOWN_MAX: Final = 1_024
+#: What the bounds cost, and each plan: for so many cells of classes by rows one step.
+CELLS_A_STEP: Final = 200
+
+TOO_LARGE: Final = Unproven("no plan came out even, and it is too large to be tried in all orders")
+
+MORE: Final = Unproven("there may be one with other devices or volumes than those that were tried")
+
+Found = GroupOutcome | Infeasible | Unproven
+
+
+class Searches:
+    """How often the search for a group ended in nothing known, by key: for `Cluster.singleton`."""
+
+    def __init__(self, _cluster: Cluster) -> None:
+        self._vain: dict[str, int] = {}
+
+    def steps(self, key: str, most: int) -> int:
+        """What the next search may cost."""
+        return max(most >> self._vain.get(key, 0), min(most, STEPS_MIN))
+
+    def ended(self, key: str, found: Found) -> None:
+        before = self._vain.pop(key, 0)
+        if isinstance(found, Unproven):
+            self._vain[key] = before + 1
+            if len(self._vain) > KNOWN_MAX:
+                self._vain.pop(next(iter(self._vain)))
+
+
+def search_if_due(
+    context: SchedulerContext, group: GroupAttempt, outcome: GroupOutcome
+) -> Generator[Effect, Answer, GroupOutcome]:
+    """After a trial of all pods: its outcome, or the one of a plan that has places for them."""
+    if outcome.result not in (Result.UNSCHEDULABLE, Result.WAITING_ON_PREEMPTION):
+        return outcome
+    if not missing(context, group):
+        return outcome
+    yield from let_go(context, group, outcome)
+    found = yield from search_places(context, group)
+    if isinstance(found, GroupOutcome):
+        yield from undo(context, group, outcome)
+        return found
+    outcome.proof = told(found)
+    return outcome
+
+
+def told(found: Infeasible | Unproven) -> str:
+    if isinstance(found, Infeasible):
+        return f"there is no place for it: {found.why}"
+    return f"no place was found for it: {found.why}"
+
+
+def missing(context: SchedulerContext, group: GroupAttempt) -> int:
+    """How many pods of a gang must get places; 0 if there is nothing to be searched for."""
+    if group.company is not None:
+        return 0 if group.consults else group.company.needed
+    is_gang = gang_of(context.cluster, group.key) is not None
+    if not is_gang or group.consults or not context.gang_search_steps:
+        return 0
+    # While places of this attempt are reserved their pods count as placed.
+    reserved = sum(context.cluster.is_assumed(one.pod.uid) for one in group.attempts)
+    count = count_missing(context.cluster, group.key) + reserved
+    return count if 0 < count <= len(group.attempts) else 0
+
+
+def search_places(
+    context: SchedulerContext, group: GroupAttempt, within: Mask | None = None
+) -> Generator[Effect, Answer, Found]:
+    """Search while no pod of the group's attempts has a place. Places of an outcome are held."""
+    needed = missing(context, group)
+    if not needed:
+        return Unproven("it is not a gang that can be completed")
+    searches, most = context.cluster.singleton(Searches), context.gang_search_steps
+    board = GroupBoard(context, group, needed, within, searches.steps(group.key, most))
+    try:
+        found = yield from _found(context, group, board, within)
+    except OutOfTurn as stop:
+        found = Unproven(str(stop))
+    except MISTAKES as raised:
+        failure: Failure = failure_of(context, raised, group.key)
+        found = Unproven(failure.message)
+    if isinstance(found, Infeasible) and board.was_moved:
+        found = MOVED
+    yield from board.clear()
+    searches.ended(group.key, found)
+    return found
+
+
+def _found(
+    context: SchedulerContext, group: GroupAttempt, board: GroupBoard, within: Mask | None
+) -> Generator[Effect, Answer, Found]:
+    described_as = yield from board.patiently(lambda: described(board))
+    if isinstance(described_as, Unproven):
+        return described_as
+    if described_as is not None:
+        problem, hopeful, rules, names, resources = described_as
+        # If that is too much, whatever is charged next ends it: the bounds have their say.
+        yield from board.charge(1 + problem.rows.size // CELLS_A_STEP)
+        why = refuted(problem, names, resources)
+        if why:
+            return Infeasible(why)
+        if len(board.counts) > 1:  # of one class, the count was exact
+            proof = yield from _proof(board, problem)
+            if proof is not None:
+                return proof
+        for plan in planned(hopeful, rules):
+            if not isinstance(plan, list):
+                stop = yield from board.charge(plan)
+                if stop is not None:
+                    return stop
+                continue
+            outcome = yield from _tried(context, group, board, plan, within)
+            if outcome.result is Result.SCHEDULED:
+                return outcome
+            yield from undo(context, group, outcome)
+    if sum(board.counts) > PODS_MAX:
+        return TOO_LARGE
+    found = yield from _searched(board)
+    if not isinstance(found, list):
+        return found
+    choices = dict(board.choices_made)
+    yield from board.clear()
+    outcome = yield from _tried_with(context, group, board, found, within, choices)
+    if outcome.result is Result.SCHEDULED:
+        return outcome
+    yield from undo(context, group, outcome)
+    return Unproven("what was found was refused at Reserve or Permit")
+
+
+def _searched(board: GroupBoard) -> Generator[Effect, Answer, Plan | Infeasible | Unproven]:
+    """Places on the board, with the first devices and volumes that will do or, if need be, others.
+
+    A search that has others after it leaves half of the steps to them.
+    """
+    if not any(map(board.chooses, range(len(board.counts)))):
+        return (yield from search(board))
+    board.keep_half()
+    found = yield from search(board)
+    if isinstance(found, list) or not (found is SPENT or board.has_chosen):
+        return found
+    board.is_relaxed = True
+    board.keep_half()
+    found = yield from search(board)
+    yield from board.clear()
+    board.is_relaxed = False
+    if isinstance(found, Infeasible):
+        return found
+    board.is_thorough = True
+    board.keep_nothing()
+    found = yield from search(board)
+    return MORE if isinstance(found, Infeasible) and board.has_more else found
+
+
+def _proof(
+    board: GroupBoard, problem: GangProblem
+) -> Generator[Effect, Answer, Infeasible | Unproven | None]:
+    """Whether prices refute it; or why that is not known."""
+    steps = by_prices(problem, only_proof=True)
+    while True:
+        try:
+            cost = next(steps)
+        except StopIteration as end:
+            return end.value if isinstance(end.value, Infeasible) else None
+        stop = yield from board.charge(cost)
+        if stop is not None:
+            return stop
+
+
+def _tried_with(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    board: GroupBoard,
+    plan: Plan,
+    within: Mask | None,
+    choices: Mapping[str, tuple[str, dict[str, int]]],
+) -> Generator[Effect, Answer, GroupOutcome]:
+    """`choices`: by uid, what is to be chosen for the pod, and where."""
+    insisted = context.cluster.singleton(Choices)
+    for uid, made in choices.items():
+        insisted.insist(uid, *made)
+    try:
+        return (yield from _tried(context, group, board, plan, within))
+    finally:
+        for uid in choices:
+            insisted.drop(uid)
+
+
+def _tried(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    board: GroupBoard,
+    plan: Plan,
+    within: Mask | None,
+) -> Generator[Effect, Answer, GroupOutcome]:
+    left = [list(attempts) for attempts in board.members]
+    masks: dict[int, Any] = {}
+    where: dict[str, Mask] = {}
+    for c, row, count in plan:
+        mask = masks.get(row)
+        if mask is None:
+            mask = masks[row] = np.zeros(context.cluster.nodes.height, dtype=np.bool_)
+            mask[row] = True
+        members: list[Attempt] = left[c]
+        for _ in range(count):
+            where[members.pop(0).pod.uid] = mask
+    return (yield from try_plan(context, group, where, within))

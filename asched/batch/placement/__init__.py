@@ -1,0 +1,1 @@
+"""Places for a whole group: bounds, plans, the search; free amounts over time."""

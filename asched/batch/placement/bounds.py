@@ -1,0 +1,137 @@
+"""Bounds: why a gang cannot have places, found by counting and by flow.
+
+Each of them looks at less than all rules, so that what it refutes is refuted:
+
+    counting   the places of one class alone; the amounts of one resource together
+    flow       pods of each class to rows that take them, no row more pods than it takes of any
+               (where a row takes one pod at most, this is a matching, and exact)
+"""
+
+from collections import deque
+from typing import Final
+
+import numpy as np
+
+from asched.batch.placement.problem import I64, GangProblem
+from asched.core.model.requests import written
+
+#: Distinct kinds of rows up to which the flow is computed. A guess: 20 ms.
+FLOW_ROWS_MAX: Final = 4_000
+
+
+def refuted(problem: GangProblem, names: list[str], resources: list[str]) -> str:
+    """Why there is no place for it, or nothing. `names` of classes, `resources` by axis R."""
+    slots = problem.slots
+    places = slots.sum(axis=1).tolist()
+    spare = sum(problem.counts) - problem.needed
+    lost = 0
+    for at, (count, have) in enumerate(zip(problem.counts, places, strict=True)):
+        short = count - have
+        if short > spare:
+            return f"the nodes have places for {have} of {count} pods like {names[at]}"
+        lost += max(short, 0)
+    if lost > spare:
+        return f"the nodes have places for {sum(problem.counts) - lost} of its pods at most"
+    return _too_much(problem, resources) or _flow_bound(problem)
+
+
+def _too_much(problem: GangProblem, resources: list[str]) -> str:
+    """Whether all rows that may be used have less of a resource than its cheapest pods need."""
+    usable = problem.slots.any(axis=0)
+    for at, name in enumerate(resources):
+        wanted, _ = problem.cheapest(problem.needs[:, at])
+        # Exact: sums of 64 bits over all rows may not fit into 64 bits.
+        have = sum(problem.free[at, usable].tolist())
+        if have < wanted:
+            left = f"the nodes that take it have {written(name, have)} left"
+            return f"it needs {written(name, wanted)} of {name}, and {left}"
+    return ""
+
+
+def _flow_bound(problem: GangProblem) -> str:
+    caps = np.minimum(problem.slots.sum(axis=0), _most_pods(problem))
+    table = np.vstack((problem.slots, caps))
+    kinds, times = np.unique(table, axis=1, return_counts=True)
+    if kinds.shape[1] > FLOW_ROWS_MAX:
+        return ""
+    most = max_flow(list(problem.counts), kinds[:-1] * times, kinds[-1] * times)
+    if most < problem.needed:
+        return f"at most {most} of its pods have places at a time, and {problem.needed} have to"
+    return ""
+
+
+def _most_pods(problem: GangProblem) -> I64:
+    """int64[N]: how many pods of any classes a row takes at most."""
+    most = np.full(problem.free.shape[1], sum(problem.counts), dtype=np.int64)
+    may = problem.slots > 0
+    big = np.iinfo(np.int64).max
+    for at, free in enumerate(problem.free):
+        smallest = np.where(may, problem.needs[:, at : at + 1], big).min(axis=0)
+        np.minimum(most, free // np.maximum(smallest, 1), out=most, where=smallest > 0)
+    return most
+
+
+def max_flow(supply: list[int], edges: I64, room: I64) -> int:
+    """How much of `supply` [C] reaches kinds of rows over edges int64[C, K], each of which takes
+    no more than `room` [K]. Greedy, then along the shortest improving paths.
+    """
+    left, free = list(supply), room.tolist()
+    used = np.zeros_like(edges)
+    order = sorted(range(len(supply)), key=lambda c: int(np.count_nonzero(edges[c])))
+    for c in order:
+        for kind in np.flatnonzero(edges[c]).tolist():
+            step = min(left[c], free[kind], int(edges[c, kind]))
+            used[c, kind] += step
+            left[c] -= step
+            free[kind] -= step
+    for c in order:
+        while left[c] and (step := _improve(c, left[c], edges, used, free)):
+            left[c] -= step
+    return sum(supply) - sum(left)
+
+
+def _improve(start: int, most: int, edges: I64, used: I64, free: list[int]) -> int:
+    """Move pods of other classes so that some of `start` get a place; how many."""
+    came: dict[int, tuple[int, int]] = {start: (-1, -1)}  # class -> (class before it, over kind)
+    reached: set[int] = set()
+    line = deque([start])
+    while line:
+        c = line.popleft()
+        for kind in np.flatnonzero(edges[c] > used[c]).tolist():
+            if kind in reached:
+                continue
+            reached.add(kind)
+            if free[kind]:
+                return _push(c, kind, most, came, edges, used, free)
+            for other in np.flatnonzero(used[:, kind]).tolist():
+                if other not in came:
+                    came[other] = (c, kind)
+                    line.append(other)
+    return 0
+
+
+def _push(
+    last: int,
+    end: int,
+    most: int,
+    came: dict[int, tuple[int, int]],
+    edges: I64,
+    used: I64,
+    free: list[int],
+) -> int:
+    path, c, kind = [], last, end
+    step = min(most, free[end])
+    while c >= 0:
+        path.append((c, kind))
+        step = min(step, int(edges[c, kind] - used[c, kind]))
+        before, over = came[c]
+        if before >= 0:
+            step = min(step, int(used[c, over]))
+        c, kind = before, over
+    for c, kind in path:
+        used[c, kind] += step
+        before, over = came[c]
+        if before >= 0:
+            used[c, over] -= step
+    free[end] -= step
+    return step

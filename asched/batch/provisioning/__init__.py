@@ -1,0 +1,1 @@
+"""ProvisioningRequests: checked, places held for them, their consumers placed there."""

@@ -1,0 +1,96 @@
+"""How much of the cluster one namespace may have held or promised to it: a percentage of each
+resource (maxNamespacePercentage). Such room has no pod that a ResourceQuota would count.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from asched.batch.provisioning.book import Bookings, times
+from asched.core.config.args import CheckAndHoldArgs
+from asched.core.config.validate_args import PERCENT_MAX
+from asched.core.cycle.context import SchedulerContext
+from asched.core.model.requests import PODS, written
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+from asched.core.state.reservations import Reservations
+
+BEYOND_SHARE: Final = (
+    "; no start is promised: promises to its namespace may reserve {} % of the cluster"
+    " (maxNamespacePercentage)"
+)
+
+
+def why_beyond_share(
+    cluster: Cluster,
+    namespace: str,
+    by_set: Iterable[tuple[PodInfo, int]],
+    args: CheckAndHoldArgs,
+) -> str:
+    """Why a namespace may not hold places for so many pods as well; empty if it may."""
+    asked, percentage = Counter[str](), args.max_namespace_percentage
+    for like, count in by_set:
+        asked.update(times(like, count))
+    held = cluster.singleton(Bookings).held_by(namespace)
+    found = _beyond(cluster, asked, held, percentage)
+    if found is None:
+        return ""
+    name, amount, most = found
+    return (
+        f"namespace {namespace} would hold {written(name, amount)} {name}, and may"
+        f" hold {written(name, most)}: {percentage} % of the cluster (maxNamespacePercentage)"
+    )
+
+
+def is_beyond_share(
+    context: SchedulerContext, owner: str, infos: Sequence[PodInfo], percentage: int
+) -> bool:
+    """Whether a start of these pods would reserve too much, beside what is promised to other owners
+    in their namespace at whatever time.
+    """
+    namespace = infos[0].pod.metadata.namespace
+    asked = Counter({PODS: len(infos)})
+    for info in infos:
+        asked.update(info.cls.accounted)
+    promised = (
+        {**need.accounted, PODS: need.pods}
+        for one in context.cluster.singleton(Reservations).all()
+        if one.owner != owner and one.namespace == namespace
+        for need in one.needs.values()
+    )
+    return _beyond(context.cluster, asked, promised, percentage) is not None
+
+
+def _beyond(
+    cluster: Cluster, asked: Mapping[str, int], had: Iterable[Mapping[str, int]], percentage: int
+) -> tuple[str, int, int] | None:
+    """The first resource asked for of which the namespace would have too much together with what it
+    has: its name, that amount, and the most. Resources that no node has are left to the trial.
+    """
+    if percentage == PERCENT_MAX:
+        return None
+    together = Counter(asked)
+    for amounts in had:
+        together.update(amounts)
+    for name, amount in asked.items():
+        total = _offered(cluster, name)
+        most = int(total * percentage // 100)
+        if amount and total and together[name] > most:
+            return name, together[name], most
+    return None
+
+
+def _offered(cluster: Cluster, name: str) -> float:
+    """How much of a resource all nodes have."""
+    nodes, read = cluster.nodes, cluster.nodes.columns.read
+    height = nodes.height
+    if name == PODS:
+        amounts = read("allowed_pods")[:height]
+    else:
+        place = nodes.find_resource(name)
+        if place is None:
+            return 0.0
+        amounts = read("allocatable")[place, :height]
+    return float(amounts[read("live")[:height]].sum(dtype=np.float64))

@@ -1,1 +1,0 @@
-"""Places for a whole gang: bounds, plans and the search. No rule of placement lives here."""

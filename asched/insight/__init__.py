@@ -1,0 +1,1 @@
+"""What was decided and why: explanations, and decisions of another scheduler compared."""

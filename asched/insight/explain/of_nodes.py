@@ -1,0 +1,293 @@
+"""Changes of the nodes: their labels, one more of them, or fewer pods on them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from asched import names
+from asched.core.model.kinds import CSI_NODE, NODE, POD_DISRUPTION_BUDGET, RESOURCE_SLICE
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.requests import CPU, MEMORY
+from asched.core.model.selector import compile_selector, matches
+from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.pods_by_priority import PodsByPriority
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.core.state.supposition import Supposition
+from asched.insight.explain.deciding import Deciding, smallest
+from asched.insight.explain.labels import Selecting, relabelled
+from asched.insight.explain.ways import SuggestedChange, Way
+from asched.names import LABEL_HOSTNAME
+
+TRIES_MAX: Final = 64
+#: A gang is not told of more new nodes than this.
+NODES_MAX: Final = 64
+#: Filters of which a node that holds no pods is judged as the node that it is like.
+OF_THE_NODE: Final = (names.NODE_AFFINITY, names.TAINT_TOLERATION, names.NODE_UNSCHEDULABLE)
+#: Those that judge as before once pods have left: claims keep their devices until somebody frees
+#: them.
+WHOEVER_LEAVES: Final = (*OF_THE_NODE, names.DYNAMIC_RESOURCES)
+
+
+# --- labels --------------------------------------------------------------------------------------
+
+
+def labels(deciding: Deciding) -> Iterator[Way]:
+    """Nodes that only labels can be in the way of, by how many would have to change."""
+    pod, nodes = deciding.pod, deciding.cluster.nodes
+    selecting = Selecting(pod, deciding.cluster.budget.charge)
+    if not selecting.keys:
+        return
+    refused = deciding.refusals(lambda _, reads: reads is not None and not reads & Aspect.LABELS)
+    ways: list[tuple[int, int, dict[str, str | None]]] = []
+    known: dict[tuple[str | None, ...], list[dict[str, str | None]]] = {}
+    for row in np.flatnonzero(~refused).tolist():
+        node = nodes.node_at[row]
+        assert node is not None
+        here = selecting.of(node.labels)
+        if here not in known:
+            known[here] = selecting.fewest_changes(node.labels)
+        ways.extend((len(change), row, change) for change in known[here] if change)
+    ways.sort(key=lambda way: way[0])
+    for _, row, change in ways[:TRIES_MAX]:
+        node = nodes.node_at[row]
+        assert node is not None
+        changed = relabelled(node, change)
+        with deciding.cluster.supposing().seen(NODE, changed):
+            fits = deciding.fits() and (deciding.is_gang or bool(deciding.rows()[row]))
+        if fits:
+            parts = [f"{k}={v}" if v is not None else f"{k}-" for k, v in change.items()]
+            text = f"label node {node.name} {' '.join(parts)}"
+            details = {"node": node.name, "labels": change}
+            told = SuggestedChange("label", text, details, 1, node.name)
+            yield Way(told, of_cluster=partial(_see, changed))
+            return
+
+
+def _see(node: Node, suppose: Supposition) -> None:
+    suppose.seen(NODE, node)
+
+
+# --- one more ------------------------------------------------------------------------------------
+
+
+def nodes(deciding: Deciding) -> Iterator[Way]:
+    """An empty node like each kind of node there is, the smallest first; for a gang as many of the
+    first kind that helps as it takes.
+    """
+    cluster, pod = deciding.cluster, deciding.pod
+    asked = deciding.info(pod).cls.requests
+    refused = deciding.refusals(lambda name, _: name in OF_THE_NODE)
+    kinds: dict[Any, tuple[int, int, Node]] = {}
+    have = _devices(cluster)
+    for row in np.flatnonzero(~refused).tolist():
+        node = cluster.nodes.node_at[row]
+        assert node is not None
+        offered = _offered(deciding, row)
+        if any(offered.get(name, 0) < amount for name, amount in asked.items()):
+            continue
+        told = frozenset((k, v) for k, v in node.labels.items() if k != LABEL_HOSTNAME)
+        key = (
+            tuple(offered.items()),
+            node.spec.taints,
+            told,
+            frozenset(have.get(node.name, {}).items()),
+        )
+        kinds.setdefault(key, (offered.get(CPU, 0), offered.get(MEMORY, 0), node))
+    ordered = sorted(kinds.values(), key=lambda kind: (kind[0], kind[1], kind[2].name))
+    tries = [node for _, _, node in ordered[:TRIES_MAX]]
+    if not deciding.is_gang and not looks_around(pod):
+        tries = _that_help(deciding, tries)
+    for node in tries:
+        most = min(deciding.needed, NODES_MAX)
+        count = smallest(1, most, partial(_helps, deciding, node))
+        if count is None:
+            continue
+        what = "one more node" if count == 1 else f"{count} more nodes"
+        details = {"like": node.name, "count": count}
+        change = SuggestedChange("node", f"{what} like {node.name}", details, count, node.name)
+        yield Way(change, of_cluster=partial(_add, deciding, node, count))
+        return
+
+
+def looks_around(pod: Pod) -> bool:
+    """Whether a node's worth for the pod depends on what other nodes there are."""
+    affinity = pod.spec.affinity
+    is_near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    return bool(is_near or pod.spec.topology_spread_constraints)
+
+
+def _that_help(deciding: Deciding, tries: Sequence[Node]) -> list[Node]:
+    """Those of which one more would take the pod, all supposed at once: one decision for a pod that
+    does not look around.
+    """
+    with deciding.cluster.supposing() as suppose:
+        names = [_add(deciding, node, 1, suppose) for node in tries]
+        rows, row_of = deciding.rows(), deciding.cluster.nodes.row_of
+        return [node for node, name in zip(tries, names, strict=True) if rows[row_of[name]]]
+
+
+def _helps(deciding: Deciding, node: Node, count: int) -> bool:
+    with deciding.cluster.supposing() as suppose:
+        fresh = _add(deciding, node, count, suppose)
+        if deciding.is_gang:
+            return deciding.fits()
+        return bool(deciding.rows()[deciding.cluster.nodes.row_of[fresh]])
+
+
+def _add(deciding: Deciding, node: Node, count: int, suppose: Supposition) -> str:
+    """Nodes like one, with the drivers and devices it has; the name of the last one."""
+    cluster, name = deciding.cluster, ""
+    driver = cluster.told(CSI_NODE, node.name)
+    slices = [
+        one for one in cluster.all(RESOURCE_SLICE).values() if one.spec.node_name == node.name
+    ]
+    replace: Any = msgspec.structs.replace
+    for _ in range(count):
+        more = another(node, cluster.nodes.row_of)
+        name = more.name
+        suppose.seen(NODE, more)
+        if driver is not None:
+            suppose.seen(CSI_NODE, replace(driver, metadata=_renamed(driver.metadata, name)))
+        for one in slices:
+            metadata = _renamed(one.metadata, f"{name}-{one.metadata.name}")
+            pool = replace(one.spec.pool, name=f"{name}-{one.spec.pool.name}")
+            spec = replace(one.spec, node_name=name, pool=pool)
+            suppose.seen(RESOURCE_SLICE, replace(one, metadata=metadata, spec=spec))
+    return name
+
+
+def another(node: Node, taken: Iterable[str]) -> Node:
+    """An empty node like one, by a name of its own."""
+    known, name = frozenset(taken), f"{node.name}-another"
+    while name in known:
+        name += "-one"
+    labels = node.labels
+    if LABEL_HOSTNAME in labels:
+        labels = {**labels, LABEL_HOSTNAME: name}
+    metadata = msgspec.structs.replace(_renamed(node.metadata, name), labels=labels)
+    return msgspec.structs.replace(node, metadata=metadata)
+
+
+def _renamed(metadata: Any, name: str) -> Any:
+    return msgspec.structs.replace(metadata, name=name, uid=name)
+
+
+def _devices(cluster: Cluster) -> dict[str, Counter[str]]:
+    """How many devices of which driver nodes publish for themselves; the others are left out."""
+    found: dict[str, Counter[str]] = {}
+    for one in cluster.all(RESOURCE_SLICE).values():
+        if one.spec.node_name:
+            counts = found.setdefault(one.spec.node_name, Counter())
+            counts[one.spec.driver] += len(one.spec.devices or ())
+    return found
+
+
+def _offered(deciding: Deciding, row: int) -> dict[str, int]:
+    nodes = deciding.cluster.nodes
+    amounts = nodes.columns.read("allocatable")[:, row]
+    node = nodes.node_at[row]
+    listed = (node.status.allocatable or {}) if node is not None else {}
+    places = {name: nodes.find_resource(name) for name in sorted(listed)}
+    return {name: int(amounts[at]) for name, at in places.items() if at is not None}
+
+
+# --- fewer pods ----------------------------------------------------------------------------------
+
+
+def evictions(deciding: Deciding) -> Iterator[Way]:
+    """All pods up to a priority leave one node: the lowest priority that does; among nodes one
+    where no disruption budget is in the way, and then the fewest pods.
+    """
+    if deciding.is_gang:  # several nodes would have to be left
+        return
+    cluster = deciding.cluster
+    lines = cluster.singleton(PodsByPriority)
+    lines.catch_up()
+    live = np.flatnonzero(cluster.nodes.columns.read("live")[: cluster.nodes.height])
+    never = deciding.refusals(lambda name, _: name in WHOEVER_LEAVES)
+    rows = live[~never[live]]
+    bulks = lines.bulks[lines.places(rows)]
+    priorities = lines.priorities[bulks]
+    info = deciding.info(deciding.pod)
+    levels = np.unique(priorities[bulks > 0]) if bulks.size else np.zeros(0, dtype=np.int64)
+    for level in levels[:TRIES_MAX].tolist():
+        goes = (bulks > 0) & (priorities <= level)
+        touched = goes.any(axis=0)
+        for resource, amount in info.cls.requests.items():
+            at = cluster.nodes.find_resource(resource)
+            if at is None or amount <= 0:
+                continue
+            freed = np.where(goes, lines.amounts[at, bulks], 0).sum(axis=0)
+            read = cluster.nodes.columns.read
+            left = read("allocatable")[at, rows] - read("requested")[at, rows] + freed
+            touched &= left >= amount
+        fewest = sorted((int(goes[:, i].sum()), int(rows[i])) for i in np.flatnonzero(touched))
+        way = _evicting(deciding, lines, level, [row for _, row in fewest])
+        if way is not None:
+            yield way
+            return
+
+
+def _evicting(
+    deciding: Deciding, lines: PodsByPriority, level: int, rows: Iterable[int]
+) -> Way | None:
+    """The first of the rows that takes the pod once all up to a level have left it; a later one if
+    there no budget is in the way.
+    """
+    cluster, found = deciding.cluster, None
+    for tries, row in enumerate(rows):
+        leaving = [info for info in lines.pods(row) if info.pod.priority <= level]
+        with cluster.supposing().gone(leaving, row):
+            fits = deciding.fits_on(row)
+        if not fits:
+            continue
+        is_broken = _breaks_any(cluster, leaving)
+        if found is None or not is_broken:
+            found = row, leaving
+        if not is_broken or tries >= TRIES_MAX:
+            break
+    if found is None:
+        return None
+    row, leaving = found
+    broken = _broken(cluster, leaving) if _breaks_any(cluster, leaving) else []
+    node = cluster.nodes.node_at[row]
+    assert node is not None
+    pods = "1 pod" if len(leaving) == 1 else f"{len(leaving)} pods"
+    text = f"evict what has priority {level} or less on node {node.name} ({pods})"
+    if broken:
+        text += f", which {'budget' if len(broken) == 1 else 'budgets'} {', '.join(broken)} forbids"
+    keys = [info.pod.key for info in leaving[:TRIES_MAX]]
+    details = {"node": node.name, "priority": level, "pods": keys, "budgets": broken}
+    change = SuggestedChange("eviction", text, details, 1, node.name)
+    return Way(change, of_cluster=lambda suppose: suppose.without(leaving))
+
+
+def _breaks_any(cluster: Cluster, leaving: Sequence[PodInfo]) -> bool:
+    """Whether a budget allows fewer of these pods to go."""
+    budgets = cluster.singleton(Budgets)
+    budgets.catch_up()
+    return any(budgets.violations(leaving))
+
+
+def _broken(cluster: Cluster, leaving: Sequence[PodInfo]) -> list[str]:
+    """Keys of the budgets that do."""
+    found, known = [], cluster.all(POD_DISRUPTION_BUDGET)
+    for key in sorted(cluster.singleton(Budgets).keys_for(leaving)):
+        budget = known[key]
+        selector = compile_selector(budget.spec.selector)
+        count = sum(
+            info.pod.metadata.namespace == budget.metadata.namespace
+            and info.pod.metadata.name not in (budget.status.disrupted_pods or {})
+            and matches(selector, info.pod.labels)
+            for info in leaving
+        )
+        if count > budget.status.disruptions_allowed:
+            found.append(key)
+    return found

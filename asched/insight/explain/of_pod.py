@@ -1,0 +1,231 @@
+"""Changes of the pod that wants to fit: what it tolerates, what it asks for, how it is spread."""
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from asched import names
+from asched.core.dra.ledger import DeviceLedger
+from asched.core.model.claim import EXACT_COUNT, DeviceRequest, ResourceClaim
+from asched.core.model.kinds import RESOURCE_CLAIM
+from asched.core.model.pod import Container, Pod, PodSpec
+from asched.core.model.requests import pod_requests, written
+from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, tolerated
+from asched.core.state.supposition import Supposition
+from asched.insight.explain.deciding import Deciding, smallest
+from asched.insight.explain.ways import Way, told, with_spec
+from asched.insight.explain.words import spelt
+
+TRIES_MAX: Final = 64
+#: The taint by which a cordoned node is tolerated.
+UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+
+
+def tolerations(deciding: Deciding) -> Iterator[Way]:
+    """Each set of taints that some node keeps the pod away with, the smallest first."""
+    pod, cluster = deciding.pod, deciding.cluster
+    own = pod.spec.tolerations or ()
+    nodes = cluster.nodes
+    # A pod may have thousands of tolerations: each taint is held against them once.
+    keeps_off = cache(lambda taint: not tolerated(taint, own))
+    refused = deciding.refusals(
+        lambda name, _: name not in (names.TAINT_TOLERATION, names.NODE_UNSCHEDULABLE)
+    )
+    wanted: dict[tuple[Taint, ...], None] = {}
+    for row in np.flatnonzero(~refused).tolist():
+        node = nodes.node_at[row]
+        assert node is not None
+        hard = {taint: None for taint in node.spec.taints or () if taint.is_hard}
+        if node.spec.unschedulable:
+            hard[UNSCHEDULABLE] = None
+        missing = tuple(taint for taint in hard if keeps_off(taint))
+        if missing:
+            wanted[missing] = None
+    for missing in sorted(wanted, key=len)[:TRIES_MAX]:
+        more = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in missing)
+
+        def tolerating(pod: Pod, more: tuple[Toleration, ...] = more) -> Pod:
+            return with_spec(pod, tolerations=(*(pod.spec.tolerations or ()), *more))
+
+        if deciding.fits(tolerating):
+            details = {"tolerations": [msgspec.to_builtins(one) for one in more]}
+            text = f"tolerate {', '.join(map(spelt, missing))}"
+            yield Way(told(deciding, "toleration", text, details, tolerating(pod)), tolerating)
+            return
+
+
+def requests(deciding: Deciding) -> Iterator[Way]:
+    """Less of one resource, asked for by the container that asks for most of it."""
+    for resource in deciding.info(deciding.pod).cls.requests:
+        chosen = _largest(deciding.pod, resource)
+        if chosen is None:
+            continue
+        index, amount = chosen
+
+        def asking(pod: Pod, by: int, resource: str = resource, index: int = index) -> Pod:
+            left = _asked((pod.spec.containers or ())[index], resource) - by
+            return _asking(pod, resource, index, left)
+
+        by = smallest(1, amount, lambda by: deciding.fits(partial(asking, by=by)))
+        if by is None:
+            continue
+        container = (deciding.pod.spec.containers or ())[index].name
+        less, was, left = (written(resource, number) for number in (by, amount, amount - by))
+        text = f"request {less} less {resource} in container {container} ({left} instead of {was})"
+        details = {"resource": resource, "container": container, "from": was, "to": left}
+        change = told(deciding, "request", text, details, asking(deciding.pod, by))
+        yield Way(change, partial(asking, by=by))
+
+
+def _largest(pod: Pod, resource: str) -> tuple[int, int] | None:
+    """(index, amount in milli-CPU or whole units) of the container that asks for most."""
+    asked = [
+        (_asked(container, resource), -index)
+        for index, container in enumerate(pod.spec.containers or ())
+        if resource in (container.resources.requests or ())
+    ]
+    amount, index = max(asked, default=(0, 0))
+    return (-index, amount) if amount > 0 else None
+
+
+def _asking(pod: Pod, resource: str, index: int, amount: int) -> Pod:
+    """The pod whose container asks for so much."""
+    containers = pod.spec.containers or ()
+    own = containers[index].resources
+    wanted = {**(own.requests or {}), resource: written(resource, amount)}
+    resources = msgspec.structs.replace(own, requests=wanted)
+    changed = msgspec.structs.replace(containers[index], resources=resources)
+    return with_spec(pod, containers=(*containers[:index], changed, *containers[index + 1 :]))
+
+
+def _asked(container: Container, resource: str) -> int:
+    return pod_requests(Pod(spec=PodSpec(containers=(container,)))).get(resource, 0)
+
+
+def skews(deciding: Deciding) -> Iterator[Way]:
+    """One hard constraint after the other, loosened as far as there are pods."""
+    pod = deciding.pod
+    constraints = pod.spec.topology_spread_constraints or ()
+    loosest = len(deciding.cluster.placed) + 1
+
+    for index, constraint in enumerate(constraints[:TRIES_MAX]):
+        if constraint.when_unsatisfiable != DO_NOT_SCHEDULE:
+            continue
+
+        def loosened(pod: Pod, to: int, index: int = index) -> Pod:
+            listed = list(pod.spec.topology_spread_constraints or ())
+            listed[index] = msgspec.structs.replace(listed[index], max_skew=to)
+            return with_spec(pod, topology_spread_constraints=tuple(listed))
+
+        tightest = constraint.max_skew + 1
+        high = max(loosest, tightest)
+        found = smallest(tightest, high, lambda to: deciding.fits(partial(loosened, to=to)))
+        if found is not None:
+            text = f"allow maxSkew {found} on {constraint.topology_key} (now {constraint.max_skew})"
+            details = {"constraint": index, "from": constraint.max_skew, "to": found}
+            change = told(deciding, "maxSkew", text, details, loosened(pod, found))
+            yield Way(change, partial(loosened, to=found))
+
+
+# --- devices -------------------------------------------------------------------------------------
+
+
+def devices(deciding: Deciding) -> Iterator[Way]:
+    """Fewer devices in one request of one of its claims. Others have claims of their own."""
+    for claim in _claims(deciding):
+        for index, request in enumerate(claim.spec.devices.requests or ()):
+            exactly = request.exactly
+            if exactly is None or exactly.allocation_mode != EXACT_COUNT or exactly.count < 2:
+                continue
+            by = _by(deciding, claim, index, exactly.count)
+            if by is None:
+                continue
+            left = exactly.count - by
+            where = f"request {request.name} of claim {claim.metadata.name}"
+            text = f"ask for {left} instead of {exactly.count} devices in {where}"
+            details = {
+                "claim": claim.metadata.name,
+                "request": request.name,
+                "deviceClassName": exactly.device_class_name,
+                "from": exactly.count,
+                "to": left,
+            }
+            fewer = _asking_for(claim, index, left)
+            with deciding.cluster.supposing().seen(RESOURCE_CLAIM, fewer):
+                change = told(deciding, "device", text, details)
+            yield Way(change, of_cluster=partial(_see, fewer))
+
+
+def _see(claim: ResourceClaim, suppose: Supposition) -> None:
+    suppose.seen(RESOURCE_CLAIM, claim)
+
+
+def _claims(deciding: Deciding) -> Iterator[ResourceClaim]:
+    """Those of the pod that are there and have no devices yet."""
+    pod = deciding.pod
+    made = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
+    for asked in pod.spec.resource_claims or ():
+        name = asked.resource_claim_name or made.get(asked.name)
+        key = f"{pod.metadata.namespace}/{name}"
+        claim = deciding.cluster.get(RESOURCE_CLAIM, key) if name else None
+        if claim is not None and claim.status.allocation is None:
+            yield claim
+
+
+def _by(deciding: Deciding, claim: ResourceClaim, index: int, count: int) -> int | None:
+    """By how many fewer; None if not even one fits. Each number that is tried is a search of all
+    nodes with devices: tried first is what a node of its own has, which is often what fits.
+    """
+    fits, most = _fits_with_fewer(deciding, claim, index), _most_of_a_node(deciding)
+    low = 1
+    if most is not None:
+        low = max(low, count - most)
+        if low < count and fits(low):
+            return low
+        low += 1
+    return smallest(low, count - 1, fits) if low < count else None
+
+
+def _most_of_a_node(deciding: Deciding) -> int | None:
+    """Devices that one node sees at most; None if nodes share some, or requests do."""
+    cluster = deciding.cluster
+    ledger = cluster.singleton(DeviceLedger)
+    ledger.catch_up()
+    names, most = ledger.inventory.have_own(), 0
+    if names is None:
+        return None
+    for name in names:
+        node = cluster.node_of(name)
+        if node is not None:
+            pools = ledger.inventory.pools_for(name, node.labels)
+            if any(device.allows_multiple for pool in pools for device in pool.devices):
+                return None
+            most = max(most, sum(len(pool.devices) for pool in pools))
+    return most
+
+
+def _fits_with_fewer(deciding: Deciding, claim: ResourceClaim, index: int) -> Callable[[int], bool]:
+    exactly = (claim.spec.devices.requests or ())[index].exactly
+    assert exactly is not None
+
+    def fits(by: int) -> bool:
+        fewer = _asking_for(claim, index, exactly.count - by)
+        with deciding.cluster.supposing().seen(RESOURCE_CLAIM, fewer):
+            return deciding.fits()
+
+    return fits
+
+
+def _asking_for(claim: ResourceClaim, index: int, count: int) -> ResourceClaim:
+    """The claim whose request asks for so many."""
+    replace: Any = msgspec.structs.replace
+    listed: list[DeviceRequest] = list(claim.spec.devices.requests or ())
+    exactly = replace(listed[index].exactly, count=count)
+    listed[index] = replace(listed[index], exactly=exactly)
+    asked = replace(claim.spec.devices, requests=tuple(listed))
+    changed: ResourceClaim = replace(claim, spec=replace(claim.spec, devices=asked))
+    return changed

@@ -1,0 +1,93 @@
+"""Changes of the volumes that a pod is bound to: where they would have to be."""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from asched.core.model.storage import storage_of
+from asched.core.model.volume import PersistentVolume
+from asched.core.state.pods import PodInfo
+from asched.core.state.supposition import Supposition
+from asched.insight.explain.deciding import Deciding
+from asched.insight.explain.ways import SuggestedChange, Way
+from asched.names import LABEL_BETA_REGION, LABEL_BETA_ZONE, LABEL_REGION, LABEL_ZONE
+
+TRIES_MAX: Final = 64
+#: Labels of a volume that say where it is.
+PLACES: Final = (LABEL_ZONE, LABEL_REGION, LABEL_BETA_ZONE, LABEL_BETA_REGION)
+
+
+class Tied(NamedTuple):
+    """A claim of the pod whose volume does not reach every node."""
+
+    claim: str
+    volume: PersistentVolume
+
+
+def volumes(deciding: Deciding) -> Iterator[Way]:
+    """The fewest volumes that would have to reach another place. Pods that wait for the same have
+    volumes of their own, or the same ones.
+    """
+    tied = list(_tied(deciding, deciding.info(deciding.pod)))
+    tries = 0
+    for number in range(1, len(tied) + 1):
+        for some in combinations(tied, number):
+            tries += 1
+            if tries > TRIES_MAX:
+                return
+
+            def anywhere(suppose: Supposition, some: tuple[Tied, ...] = some) -> None:
+                for one in some:
+                    suppose.seen(PERSISTENT_VOLUME, _untied(one.volume))
+
+            with deciding.cluster.supposing() as suppose:
+                anywhere(suppose)
+                rows = np.flatnonzero(deciding.rows())
+            if len(rows):
+                yield Way(_told(deciding, some, rows), of_cluster=anywhere)
+                return
+
+
+def _tied(deciding: Deciding, info: PodInfo) -> Iterator[Tied]:
+    cluster = deciding.cluster
+    for use in storage_of(info.pod).claims:
+        claim = cluster.get(PERSISTENT_VOLUME_CLAIM, use.key)
+        if claim is None or not claim.spec.volume_name:
+            continue
+        volume = cluster.get(PERSISTENT_VOLUME, claim.spec.volume_name)
+        if volume is None:
+            continue
+        affinity = volume.spec.node_affinity
+        is_told = any(place in (volume.metadata.labels or {}) for place in PLACES)
+        if is_told or (affinity is not None and affinity.required is not None):
+            yield Tied(claim.metadata.name, volume)
+
+
+def _untied(volume: PersistentVolume) -> PersistentVolume:
+    replace: Any = msgspec.structs.replace
+    labels = {k: v for k, v in (volume.metadata.labels or {}).items() if k not in PLACES}
+    metadata = replace(volume.metadata, labels=labels)
+    changed: PersistentVolume = replace(
+        volume, metadata=metadata, spec=replace(volume.spec, node_affinity=None)
+    )
+    return changed
+
+
+def _told(deciding: Deciding, some: tuple[Tied, ...], rows: Any) -> SuggestedChange:
+    node = deciding.cluster.nodes.node_at[int(rows[0])]
+    assert node is not None
+    zone = node.labels.get(LABEL_ZONE, "")
+    names = [f"{one.volume.metadata.name} (claim {one.claim})" for one in some]
+    where = f"node {node.name}{f' in zone {zone}' if zone else ''}"
+    text = f"have volume {', '.join(names)} where it reaches {where}"
+    details = {
+        "volumes": [one.volume.metadata.name for one in some],
+        "claims": [one.claim for one in some],
+        "node": node.name,
+        "zone": zone,
+    }
+    return SuggestedChange("volume", text, details, len(rows), node.name)

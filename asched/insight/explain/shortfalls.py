@@ -1,0 +1,105 @@
+"""What is missing, how much of it, and which taints are in the way: as data."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.requests import PODS, written
+from asched.core.model.taint import Taint, tolerated
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+from asched.insight.explain.of_pod import UNSCHEDULABLE
+from asched.insight.explain.words import spelt
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+
+def asked_of(info: PodInfo) -> dict[str, int]:
+    """What the pod takes of a node: milli-CPU, else whole units; its place among pods included."""
+    asked = {name: amount for name, amount in info.cls.requests.items() if amount > 0}
+    return {**asked, PODS: 1}
+
+
+def free(cluster: Cluster, resource: str) -> I64:
+    """int64[N]: what is left of a resource; below zero where too much is given out."""
+    nodes = cluster.nodes
+    read, height = nodes.columns.read, nodes.height
+    left: I64
+    if resource == PODS:
+        left = read("allowed_pods")[:height].astype(np.int64) - read("pod_count")[:height]
+        return left
+    at = nodes.find_resource(resource)
+    if at is None:
+        return np.zeros(height, dtype=np.int64)
+    left = read("allocatable")[at, :height] - read("requested")[at, :height]
+    return left
+
+
+def missing_shares(cluster: Cluster, info: PodInfo) -> F64:
+    """float64[N]: of what the pod asks for, the shares that are missing, summed up."""
+    total: F64 = np.zeros(cluster.nodes.height)
+    for resource, amount in asked_of(info).items():
+        total += np.clip(amount - free(cluster, resource), 0, amount) / amount
+    return total
+
+
+def missing_everywhere(cluster: Cluster, info: PodInfo) -> list[dict[str, Any]]:
+    """The resources of which no node has enough left, with the most that one has."""
+    live = np.flatnonzero(cluster.nodes.columns.read("live")[: cluster.nodes.height])
+    found = []
+    for resource, amount in asked_of(info).items():
+        left = free(cluster, resource)[live]
+        if len(left) and int(left.max()) < amount:
+            node = cluster.nodes.node_at[int(live[left.argmax()])]
+            assert node is not None
+            most = max(int(left.max()), 0)
+            found.append(
+                {
+                    "resource": resource,
+                    "asked": written(resource, amount),
+                    "mostFree": written(resource, most),
+                    "node": node.name,
+                }
+            )
+    return found
+
+
+def missing_on(cluster: Cluster, info: PodInfo, row: int) -> dict[str, dict[str, str]]:
+    """What one node has too little of: resource -> asked and free."""
+    found = {}
+    for resource, amount in asked_of(info).items():
+        left = int(free(cluster, resource)[row])
+        if left < amount:
+            amounts = {"asked": written(resource, amount), "free": written(resource, max(left, 0))}
+            found[resource] = amounts
+    return found
+
+
+def untolerated(node: Node, pod: Pod) -> list[Taint]:
+    """The taints that keep the pod off a node, that of a cordon included."""
+    return [t for t in _hard(node) if not tolerated(t, pod.spec.tolerations or ())]
+
+
+def _hard(node: Node) -> list[Taint]:
+    hard = [taint for taint in node.spec.taints or () if taint.is_hard]
+    if node.spec.unschedulable and UNSCHEDULABLE not in hard:
+        hard.append(UNSCHEDULABLE)
+    return hard
+
+
+def taints_in_the_way(cluster: Cluster, info: PodInfo) -> list[dict[str, Any]]:
+    """Each taint that the pod does not tolerate, and how many nodes have it; most nodes first."""
+    counts: Counter[Taint] = Counter()
+    for _, node in cluster.nodes.nodes():
+        counts.update(_hard(node))
+    own = info.pod.spec.tolerations or ()
+    return [
+        {"taint": spelt(taint), "nodes": count}
+        for taint, count in counts.most_common()
+        if not tolerated(taint, own)
+    ]

@@ -1,0 +1,381 @@
+"""Following another scheduler's pods: each of its decisions is judged as it is seen.
+
+    Seen, a node now and none before      judged by the cluster as it is known just before
+    Seen, PodScheduled=False, new         judged likewise
+    differs                               looked at again when the decisions around it are known
+
+The other scheduler decided a little earlier than its binding is seen. Bindings leave it side by
+side: some of those decided before arrive after, and the other way round. A decision that differs is
+therefore judged again when NEAR more bindings or AGAIN_S have passed, in the orders in which the
+decisions around it may have been made (`neighbours.py`). If it agrees in one of them, the outcome
+is `lag`, and the finding names the bindings without which it would not be: the fewest that were
+found. What is left is judged once more LATE_S later: a binding decided before may have taken so
+long; and in the end node by node: each that is chosen here in its place may have been full by then.
+A refusal that differs is judged again when the longest backoff has passed: by then the pod may have
+a node.
+
+Bounds  AGAIN_MAX decisions wait for a second look, further ones keep what the first one found; a
+        number for each pod that waits; FEW bindings are left out one by one to see who matters.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from asched import names
+from asched.core.cycle.context import SchedulerContext
+from asched.core.model.kinds import POD
+from asched.core.model.pod import Pod, PodCondition
+from asched.core.state.cluster import ObservedChange
+from asched.core.state.facts import Fact, Gone, Seen
+from asched.insight.shadow.finding import (
+    AGREES,
+    UNJUDGED,
+    Agreement,
+    OtherVerdict,
+    ShadowFinding,
+)
+from asched.insight.shadow.judging import ShadowJudge
+from asched.insight.shadow.neighbours import (
+    NEAR,
+    Neighbours,
+    ObservedBinding,
+    ReorderedBindings,
+)
+from asched.insight.shadow.tally import FindingTally
+
+AGAIN_S: Final = 1.0
+LATE_S: Final = 3.0
+#: kube-scheduler's longest backoff by default is 10 s.
+BACKOFF_S: Final = 12.0
+AGAIN_MAX: Final = 2_048
+#: So many bindings that explain a lag are looked at one by one, whether they matter.
+FEW: Final = 4
+#: Nodes that may have been otherwise one after the other; up to three were found at once.
+NODES_MAX: Final = 4
+OWN_ORDERS: Final = 2
+#: Second looks that share the taking back of what came much later, which is most of the work where
+#: they come late; more of them once nothing else waits.
+LOOKS: Final = 4
+LOOKS_ENDING: Final = 32
+
+
+class _Doubt(msgspec.Struct):
+    """A decision that differed. `until_s`: when it is due at the latest."""
+
+    pod: Pod
+    finding: ShadowFinding
+    until_s: float
+    binding: ObservedBinding
+    is_late: bool = False
+
+
+class Shadow:
+    """Implements `core.cycle.context.Beside`."""
+
+    def __init__(self, context: SchedulerContext, tally: FindingTally) -> None:
+        self._context = context
+        self._cluster = context.cluster
+        self._tally = tally
+        self._judges: dict[str, ShadowJudge] = {}
+        self._numbers = count(1)
+        #: uid -> when it came, of those that wait
+        self._arrived: dict[str, int] = {}
+        self._neighbours = Neighbours(self._cluster.placed, self._zone_of)
+        self._placed: deque[_Doubt] = deque()
+        self._late: deque[_Doubt] = deque()
+        self._refused: deque[_Doubt] = deque()
+
+    def _zone_of(self, name: str) -> str:
+        node = self._cluster.node_of(name)
+        return "" if node is None else node.labels.get(names.LABEL_ZONE, "")
+
+    # --- what is seen ----------------------------------------------------------------------------
+
+    def about_to_see(self, fact: Fact) -> None:
+        """Judge a decision that this fact tells, before the columns know of it."""
+        if isinstance(fact, Gone):
+            if fact.kind is POD:
+                self._arrived.pop(fact.obj.metadata.uid, None)  # type: ignore[attr-defined]
+            return
+        if not isinstance(fact, Seen) or fact.kind is not POD:
+            return
+        pod = fact.obj
+        assert isinstance(pod, Pod)
+        if not self._context.owns(pod):
+            return
+        old = self._cluster.pods_seen.get(pod.key)
+        if old is not None and old.uid != pod.uid:
+            old = None
+        try:
+            self._see(pod, old)
+        finally:
+            self._cluster.budget.open()  # the turn's own
+
+    def _see(self, pod: Pod, old: Pod | None) -> None:
+        if pod.spec.node_name:
+            self._see_placed(pod, old)
+        else:
+            self._arrive(pod)
+            condition = _refusal(pod)
+            if condition is not None and (old is None or _refusal(old) != condition):
+                self._see_refused(pod, condition.message, is_new=old is None)
+
+    def listed(self, sights: Iterable[ObservedChange]) -> None:
+        """A list shows what became of pods, but not when."""
+        for sight in sights:
+            if sight.kind is not POD:
+                continue
+            old, new = sight.old, sight.new
+            if new is None:
+                self._arrived.pop(old.uid, None)
+            elif self._context.owns(new):
+                if not new.spec.node_name:
+                    self._arrive(new)
+                elif old is not None and not old.spec.node_name:
+                    self._arrived.pop(new.uid, None)
+                    profile, node = new.spec.scheduler_name, new.spec.node_name
+                    missed = ShadowFinding(
+                        new.key, profile, OtherVerdict.PLACED, Agreement.MISSED, node
+                    )
+                    self._tally.add(missed)
+
+    def look_again(self, now_s: float, *, is_ending: bool = False) -> bool:
+        """Some second looks that are due, between two turns; whether there were any. At the end
+        all are due.
+        """
+        try:
+            return self._look_again(now_s, is_ending=is_ending)
+        finally:
+            self._cluster.budget.close()
+
+    def settle(self) -> None:
+        """Count what waits for a second look by what the first one found."""
+        for doubts in (self._placed, self._late, self._refused):
+            while doubts:
+                finding = doubts.popleft().finding
+                details = {**finding.details, "secondLook": False}
+                self._tally.add(finding._replace(details=details))
+
+    def told(self) -> dict[str, Any]:
+        """What was found so far, as JSON."""
+        return {**self._tally.told(), "waiting": self.doubts}
+
+    @property
+    def doubts(self) -> int:
+        """Decisions that wait for a second look."""
+        return len(self._placed) + len(self._late) + len(self._refused)
+
+    # --- first looks -----------------------------------------------------------------------------
+
+    def _arrive(self, pod: Pod) -> None:
+        if pod.uid not in self._arrived:
+            self._arrived[pod.uid] = next(self._numbers)
+
+    def _see_placed(self, pod: Pod, old: Pod | None) -> None:
+        if old is None:
+            bound = pod.condition(names.POD_SCHEDULED)
+            if bound is None or bound.status != "True":
+                return  # made with a node: nobody decided
+            old = pod.on("")
+        elif old.spec.node_name:
+            return
+        came = self._arrived.pop(pod.uid, 0) or next(self._numbers)
+        binding = self._neighbours.add(pod.uid, came, pod.priority, self._context.now_s)
+        finding = self._judge(pod).placed(old, pod.spec.node_name)
+        is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
+        if is_settled or self.doubts >= AGAIN_MAX:
+            self._tally.add(finding)
+        else:
+            self._placed.append(_Doubt(old, finding, self._context.now_s + AGAIN_S, binding))
+
+    def _see_refused(self, pod: Pod, message: str, *, is_new: bool) -> None:
+        with self._cluster.supposing() as suppose:
+            if is_new:  # who would make room looks it up
+                suppose.seen(POD, pod)
+            finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
+        is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
+        if is_settled or self.doubts >= AGAIN_MAX:
+            self._tally.add(finding)
+        else:
+            now_s, came = self._context.now_s, self._arrived[pod.uid]
+            place = self._neighbours.now(pod.uid, came, pod.priority, now_s)
+            self._refused.append(_Doubt(pod, finding, now_s + BACKOFF_S, place))
+
+    def _judge(self, pod: Pod) -> ShadowJudge:
+        """The judge of its profile; a new one after a reload."""
+        name = pod.spec.scheduler_name
+        configured, judge = self._context.runners[name], self._judges.get(name)
+        if judge is None or judge.configured is not configured:
+            judge = self._judges[name] = ShadowJudge(self._context, configured)
+        return judge
+
+    # --- second looks ----------------------------------------------------------------------------
+
+    def _look_again(self, now_s: float, *, is_ending: bool) -> bool:
+        for doubts in (self._placed, self._late, self._refused):
+            some: list[_Doubt] = []
+            while doubts and len(some) < (LOOKS_ENDING if is_ending else LOOKS):
+                if not is_ending and not self._is_due(doubts[0], now_s):
+                    break
+                some.append(doubts.popleft())
+            if not some:
+                continue
+            look = self._refused_again if doubts is self._refused else self._placed_again
+            for doubt, found in zip(some, look(some), strict=True):
+                has_reason = found.outcome in (Agreement.LAG, Agreement.SAMPLED)
+                if has_reason or doubts is not self._placed:
+                    self._tally.add(found)
+                else:
+                    self._late.append(replace(doubt, until_s=now_s + LATE_S, is_late=True))
+            return True
+        return False
+
+    def _is_due(self, doubt: _Doubt, now_s: float) -> bool:
+        if doubt.until_s <= now_s:
+            return True
+        if doubt.finding.verdict is OtherVerdict.UNSCHEDULABLE or doubt.is_late:
+            return False
+        return self._neighbours.count - doubt.binding.number >= NEAR
+
+    def _placed_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
+        """Of some that were seen one after the other."""
+        last, is_late = doubts[-1].binding, doubts[-1].is_late
+        with self._cluster.supposing() as suppose:
+            suppose.without(self._neighbours.far(last, is_late=is_late))
+            return [self._one_again(doubt, last) for doubt in doubts]
+
+    def _one_again(self, doubt: _Doubt, last: ObservedBinding) -> ShadowFinding:
+        """What came much later than the last one is taken back already."""
+        finding, pod = doubt.finding, doubt.pod
+        own = self._cluster.placed.get(pod.uid)
+        if own is None or not self._context.owns(pod):
+            return finding
+        binding, neighbours = doubt.binding, self._neighbours
+        judge, node = self._judge(pod), finding.theirs
+
+        def judged(moved: ReorderedBindings) -> ShadowFinding:
+            with self._cluster.supposing() as suppose:
+                suppose.without(neighbours.gone(binding, moved, is_late=doubt.is_late))
+                return judge.placed(pod, node)
+
+        def agrees(moved: ReorderedBindings) -> bool:
+            return judged(moved).outcome in AGREES
+
+        with self._cluster.supposing() as suppose:
+            suppose.without((own, *neighbours.far(binding, last, is_late=doubt.is_late)))
+            orders = neighbours.orders(binding, node, finding.ours, is_late=doubt.is_late)
+            for moved in orders:
+                if agrees(moved):
+                    neighbours.helped()
+                    fewest = self._fewest(moved, (node, finding.ours), agrees)
+                    break
+            else:
+                found = self._node_by_node(binding, node, judged) if doubt.is_late else None
+                if found is None:
+                    return finding
+                fewest = found
+        told = {**_first(finding), **neighbours.told(binding, fewest)}
+        return finding._replace(outcome=Agreement.LAG, details=told)
+
+    def _node_by_node(
+        self,
+        binding: ObservedBinding,
+        node: str,
+        judged: Callable[[ReorderedBindings], ShadowFinding],
+    ) -> ReorderedBindings | None:
+        """An order in which it agrees, found by changing that of the node that is chosen here in
+        its place, then of the one that is chosen then, and so on; its own `node` as it was seen,
+        then with what was seen later. Without what was seen before would explain too much: of
+        decisions by other rules a quarter.
+        """
+        otherwise, start = self._neighbours.otherwise, ReorderedBindings()
+        for _ in range(OWN_ORDERS):
+            moved: ReorderedBindings | None = start
+            for _ in range(NODES_MAX + 1):
+                if moved is None:
+                    break
+                found = judged(moved)
+                if found.outcome in AGREES:
+                    return moved
+                moved = otherwise(binding, moved, found.ours) if found.ours else None
+            start = otherwise(binding, start, node) or start
+        return None
+
+    def _fewest(
+        self,
+        moved: ReorderedBindings,
+        nodes: tuple[str, str],
+        agrees: Callable[[ReorderedBindings], bool],
+    ) -> ReorderedBindings:
+        """Fewer of them with which it agrees as well: those on the two nodes, if that is enough,
+        and of a few none that does not matter.
+        """
+        fewer = self._neighbours.only(moved, nodes)
+        if fewer == moved or (len(fewer) and agrees(fewer)):
+            moved = fewer
+        if len(moved) <= FEW:
+            for one in (*moved.after, *moved.before):
+                if len(moved) > 1 and agrees(moved.without(one)):
+                    moved = moved.without(one)
+        return moved
+
+    def _refused_again(self, doubts: list[_Doubt]) -> list[ShadowFinding]:
+        return [self._refusal_again(doubt) for doubt in doubts]
+
+    def _refusal_again(self, doubt: _Doubt) -> ShadowFinding:
+        finding = doubt.finding
+        now = self._cluster.pods_seen.get(doubt.pod.key)
+        if now is None or now.uid != doubt.pod.uid or not self._context.owns(now):
+            return finding
+        if now.spec.node_name:
+            agrees = finding.outcome is Agreement.PLACEABLE
+        else:
+            condition = _refusal(now)
+            message = "" if condition is None else condition.message
+            nominated = now.status.nominated_node_name
+            agrees = self._judge(now).refused(now, message, nominated).outcome in AGREES
+        if agrees:
+            return finding._replace(outcome=Agreement.LAG, details=_first(finding))
+        return self._refused_ahead(doubt)
+
+    def _refused_ahead(self, doubt: _Doubt) -> ShadowFinding:
+        """Whether it agrees with what was refused then, knowing of bindings that were seen later.
+
+        A nomination is not compared: of several nodes that cost the same one is drawn.
+        """
+        finding, pod, place = doubt.finding, doubt.pod, doubt.binding
+        condition = _refusal(pod)
+        assert condition is not None
+        neighbours, judge = self._neighbours, self._judge(pod)
+        own = self._cluster.placed.get(pod.uid)
+        with self._cluster.supposing() as suppose:
+            suppose.without(() if own is None else (own,))
+            suppose.without(neighbours.far(place, is_late=True))  # which it may be among
+            for moved in neighbours.ahead(place):
+                with self._cluster.supposing() as inner:
+                    inner.without(neighbours.gone(place, moved, is_late=True))
+                    again = judge.refused(pod, condition.message, finding.theirs)
+                if again.outcome in (*AGREES, Agreement.NOMINATION):
+                    break
+            else:
+                return finding
+            told = {**_first(finding), **neighbours.told(place, moved)}  # not of itself
+        return finding._replace(outcome=Agreement.LAG, details=told)
+
+
+def _first(finding: ShadowFinding) -> dict[str, Any]:
+    """What the first look found."""
+    return {"first": finding.outcome.value, **finding.details}
+
+
+def _refusal(pod: Pod) -> PodCondition | None:
+    """The condition that says that the pod fits nowhere."""
+    condition = pod.condition(names.POD_SCHEDULED)
+    if condition is None or condition.status != "False":
+        return None
+    return condition if condition.reason == names.REASON_UNSCHEDULABLE else None
