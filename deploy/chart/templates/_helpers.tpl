@@ -22,8 +22,8 @@
 {{- end }}
 
 {{- define "asched.selector" -}}
-app.kubernetes.io/name: {{ include "asched.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "asched.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "asched.labels" -}}
@@ -37,7 +37,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- define "asched.subject" -}}
 - kind: ServiceAccount
   name: {{ include "asched.fullname" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
 {{- end }}
 
 {{/* A ClusterRole and its binding to the scheduler's account: (list . "part" rules). */}}
@@ -89,7 +89,10 @@ subjects: {{- include "asched.subject" $top | nindent 2 }}
 {{- end }}
 
 {{- define "asched.lease" -}}
-{{- .Values.leaseName | default (first (include "asched.schedulers" . | fromJson).names) }}
+{{- if .Values.leaseName }}{{ .Values.leaseName }}
+{{- else if and .Values.config (not .Values.shadow.enabled) }}{{ first (include "asched.schedulers" . | fromJson).names }}
+{{- else }}{{ .Values.schedulerName }}
+{{- end }}
 {{- end }}
 
 {{/* The text of the configuration file. */}}
@@ -101,11 +104,11 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 {{- if not .Values.shadow.enabled }}
 leaderElection:
-  resourceName: {{ include "asched.lease" . }}
+  resourceName: {{ include "asched.lease" . | quote }}
 {{- end }}
 profiles:
   {{- range (include "asched.schedulers" . | fromJson).names }}
-  - schedulerName: {{ . }}
+  - schedulerName: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- end }}
