@@ -1,5 +1,6 @@
 """The manifests as kubectl renders them, and the folders they come from."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,9 @@ JsonObject = dict[str, Any]
 
 
 def program(name: str, origin: str) -> str:
-    """A program beside this Python or on the PATH, or a visible skip of the calling test."""
-    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    """A program beside this Python, in KUBEBUILDER_ASSETS or on the PATH, or a visible skip."""
+    folders = [str(Path(sys.executable).parent), os.environ.get("KUBEBUILDER_ASSETS", "")]
+    found = shutil.which(name, path=os.pathsep.join(filter(None, folders))) or shutil.which(name)
     if found is None:
         pytest.skip(f"{name} is not installed ({origin})")
     return found
@@ -28,6 +30,10 @@ def program(name: str, origin: str) -> str:
 
 def kubectl() -> str:
     return program("kubectl", "it renders the manifests")
+
+
+def helm() -> str:
+    return os.environ.get("HELM") or program("helm", "it renders the chart; HELM names its path")
 
 
 @cache
@@ -46,6 +52,19 @@ def rendered(folder: Path) -> list[JsonObject]:
 
 def overlay(name: str) -> list[JsonObject]:
     return rendered(DEPLOY / "overlays" / name)
+
+
+def chart(release: str, namespace: str, *words: str) -> list[JsonObject]:
+    """The objects of the chart deploy/chart as `helm template RELEASE` renders them."""
+    made = helm_ran("template", release, str(DEPLOY / "chart"), f"--namespace={namespace}", *words)
+    assert made.returncode == 0, made.stderr
+    return [one for one in yaml.safe_load_all(made.stdout) if one]
+
+
+def helm_ran(command: str, *words: str) -> subprocess.CompletedProcess[str]:
+    version = [] if command == "lint" else ["--kube-version=1.36.0"]
+    command_line = [helm(), command, *words, *version]
+    return subprocess.run(command_line, capture_output=True, text=True, check=False)
 
 
 def documents(path: Path) -> list[JsonObject]:
