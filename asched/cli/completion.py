@@ -1,12 +1,13 @@
-"""`asched completion bash|zsh`, and the completion of `kubectl asched` (kubectl_complete-asched).
+"""`asched completion bash|fish|zsh`, and that of `kubectl asched` (kubectl_complete-asched).
 
 Both are read off one parser, which has every command and every flag of `asched run`. The scripts
 are written by shtab; kubectl asks a program instead, and that one needs nothing installed.
 
     source <(asched completion bash)
+    asched completion fish > ~/.config/fish/completions/asched.fish
     asched completion zsh > "${fpath[1]}/_asched"
 
-Exit status: 0; 2 if shtab is not installed.
+Exit status: 0; 2 if shtab is not installed, or too old for the shell.
 Source  kubernetes.io, "Extend kubectl with plugins": candidates one a line, then `:DIRECTIVE`
 """
 
@@ -21,7 +22,7 @@ from asched.cli.commands import COMMANDS, OWN_FLAGS, base_parser, module_of, oth
 from asched.cli.flag_table import ALL
 from asched.cli.output import add_output_flag
 
-SHELLS: Final = ("bash", "zsh")
+SHELLS: Final = ("bash", "fish", "zsh")
 #: cobra's directives, as bits: the shell may offer files, or must not.
 FILES: Final = 0
 NO_FILES: Final = 4
@@ -52,6 +53,10 @@ def run(args: argparse.Namespace) -> int:
     except ImportError:
         cure = "pip install 'asched[completion]'"
         print(f"asched completion: the package shtab is not installed: {cure}", file=sys.stderr)
+        return 2
+    if args.shell not in shtab.SUPPORTED_SHELLS:
+        cure = "pip install --upgrade shtab"
+        print(f"asched completion: this shtab has no {args.shell}: {cure}", file=sys.stderr)
         return 2
     print(script(shtab, args.shell))
     return 0

@@ -118,6 +118,22 @@ def test_the_script_is_one_the_shell_can_read(shell: str) -> None:
     assert (made.returncode, made.stderr) == (0, "")
 
 
+def test_fish_completes_a_command(tmp_path: Path) -> None:
+    shtab = pytest.importorskip("shtab", reason="shtab is absent: pip install 'asched[completion]'")
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("fish is not installed")
+    (tmp_path / "asched.fish").write_text(completion.script(shtab, "fish"), encoding="utf-8")
+    made = subprocess.run(
+        [fish, "-c", f"source {tmp_path}/asched.fish; complete -C 'asched doc'"],
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.stdout.split()[0] == "doctor"
+
+
 def test_bash_completes_a_command() -> None:
     shtab = pytest.importorskip("shtab", reason="shtab is absent: pip install 'asched[completion]'")
     bash = shutil.which("bash")
