@@ -72,14 +72,16 @@ test-pythons:
 bench: compiled
 	$(BIN)/python -m asched_lab.measure $(ARGS)
 
-# Versions by hash, without registry addresses; needs uv (pip install uv). The first file is for development on every Python
-# that is promised, the others for the image, with the same versions. `make lock LOCK_ARGS=--upgrade` takes newer ones.
-LOCK = uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(LOCK_ARGS)
-IMAGE := --constraint requirements-dev.lock --python-version 3.13 --python-platform x86_64-unknown-linux-gnu
+# Versions by hash, without registry addresses; needs uv (pip install uv). Each file is for every architecture. The first
+# is for development, the others are for the image, with the same versions. `make lock LOCK_ARGS=--upgrade` takes newer ones.
+LOCK = uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(LOCK_ARGS)
+IMAGE := --constraint requirements-dev.lock --python-version
 lock:
-	$(LOCK) --universal --python-version $(firstword $(PYTHONS)) --group dev --output-file requirements-dev.lock pyproject.toml
-	$(LOCK) $(IMAGE) --output-file deploy/requirements.lock pyproject.toml
-	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) $(IMAGE) --output-file deploy/build.lock -
+	$(LOCK) --python-version $(WHOLE) --group dev --output-file requirements-dev.lock pyproject.toml
+	$(LOCK) $(IMAGE) $(WHOLE) --output-file deploy/requirements.lock pyproject.toml
+	sed -n 's/^load = \["\(.*\)"\].*/\1/p' pyproject.toml | \
+	  $(LOCK) $(IMAGE) $(WHOLE) --no-deps --output-file deploy/extra-load.lock -
+	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) $(IMAGE) 3.13 --output-file deploy/build.lock -
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .hypothesis
