@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODES ?= 1000
 PODS ?= 5000
 
-.PHONY: demo test test-pythons check run bench e2e lock clean help
+.PHONY: demo test test-pythons check run bench e2e lock release clean help
 
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-pythons  all tests on the oldest Python that is promised, public interfaces on the others"
 	@echo "make check   ruff, mypy, import contracts, house tests"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
+	@echo "make release wheels, chart, kubectl plugin, SBOM, image and checksums into dist/ (URL= where they will be)"
 	@echo "make lock    pin the dependencies anew, by hash"
 	@echo "make bench   measure throughput (against a real API server where KUBEBUILDER_ASSETS is set)"
 
@@ -82,6 +83,11 @@ lock:
 	sed -n 's/^load = \["\(.*\)"\].*/\1/p' pyproject.toml | \
 	  $(LOCK) $(IMAGE) $(WHOLE) --no-deps --output-file deploy/extra-load.lock -
 	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) $(IMAGE) 3.13 --output-file deploy/build.lock -
+
+# Offline. The image is built where buildah or docker has its base (BASE=).
+release: $(READY)
+	@rm -rf dist
+	@$(BIN)/python deploy/release.py dist $(if $(URL),--url $(URL))
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .hypothesis
