@@ -33,6 +33,7 @@ from tests.patience import HANG_S
 from tests.real_api_server import real_api_server
 
 SECOND = DEPLOY / "examples/second-installation"
+POLICIES = "admissionPolicy.enabled=true"
 FOREIGN = ("ServiceMonitor", "PrometheusRule")
 
 
@@ -42,7 +43,7 @@ def installations(tool: str) -> list[tuple[str, str, list[JsonObject]]]:
         first = rendered(DEPLOY / "overlays/ha")
         return [("asched-system", "asched", first), ("batch", "asched-batch", rendered(SECOND))]
     return [
-        (namespace, name, chart("y", namespace, f"--set=schedulerName={name}"))
+        (namespace, name, chart("y", namespace, f"--set=schedulerName={name},{POLICIES}"))
         for namespace, name in (("x", "asched"), ("w", "asched-batch"))
     ]
 
@@ -136,27 +137,33 @@ def test_a_real_api_server_accepts_every_option(cluster: Cluster) -> None:
 async def test_both_schedule_with_the_rights_that_are_rendered(
     cluster: Cluster, tool: str, tmp_path: Path
 ) -> None:
-    pods = []
+    running = []
     async with asyncio.timeout(2 * HANG_S), AsyncExitStack() as stack:
         for namespace, name, objects in installations(tool):
             cluster.apply(objects)
+            cluster.do(
+                "label", "--overwrite", "namespace", "default", f"use.asched.dev/{name}=true"
+            )
             (tmp_path / namespace).mkdir()
             words = started(objects, tmp_path / namespace)
             environment = {"KUBECONFIG": cluster.account(namespace, account_of(objects), tmp_path)}
             process = await stack.enter_async_context(
                 a_process(tmp_path / namespace, *words, environment=environment)
             )
-            pod = a_pod(f"{tool}-{name}", schedulerName=name)
-            pods.append((namespace, name, pod, process))
-        kinds = {"apiVersion": "v1", "kind": "Node"}, {"apiVersion": "v1", "kind": "Pod"}
-        cluster.do("apply", "-f", "-", send=[kinds[0] | a_node(f"{tool}-node")])
+            running.append((namespace, name, process))
+        node, pod = {"apiVersion": "v1", "kind": "Node"}, {"apiVersion": "v1", "kind": "Pod"}
+        cluster.do("apply", "-f", "-", send=[node | a_node(f"{tool}-node")])
         status = json.dumps({"status": a_node("n")["status"]})
         cluster.do("patch", "node", f"{tool}-node", "--subresource=status", f"--patch={status}")
-        cluster.do("apply", "-f", "-", send=[kinds[1] | pod for _, _, pod, _ in pods])
-        for namespace, name, pod, process in pods:
-            query = ("get", "pod", pod["metadata"]["name"], "-o=jsonpath={.spec.nodeName}")
-            while not cluster.do(*query):  # noqa: ASYNC110 - the store is read from outside
-                await asyncio.sleep(0.2)
+        for namespace, name, process in running:
+            fits = pod | a_pod(f"{tool}-{name}", schedulerName=name)
+            waits = pod | a_pod(f"{tool}-{name}-large", "1000", schedulerName=name)
+            cluster.do("apply", "-f", "-", send=[fits, waits])
+            for made, query in ((fits, ".spec.nodeName"), (waits, ".status.conditions")):
+                words = ("get", "pod", made["metadata"]["name"], f"-o=jsonpath={{{query}}}")
+                while not (seen := cluster.do(*words)):  # noqa: ASYNC110 - read from outside
+                    await asyncio.sleep(0.2)
+            assert "Insufficient cpu" in seen
             lease = cluster.do("-n", namespace, "get", "lease", name, "-o=jsonpath={.spec}")
             assert '"holderIdentity"' in lease
             assert "forbidden" not in process.words.lower(), process.words
