@@ -8,13 +8,14 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODES ?= 1000
 PODS ?= 5000
 
-.PHONY: demo test test-pythons check run bench e2e lock release clean help
+.PHONY: demo test test-pythons check format run bench lock release clean help
 
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
 	@echo "make test    run all tests"
 	@echo "make test-pythons  all tests on the oldest Python that is promised, public interfaces on the others"
-	@echo "make check   ruff, mypy, import contracts, house tests"
+	@echo "make check   ruff, mypy, import contracts, house tests, commit subjects"
+	@echo "make format  format and fix what ruff can"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
 	@echo "make release wheels, chart, kubectl plugin, SBOM, image and checksums into dist/ (URL= where they will be)"
 	@echo "make lock    pin the dependencies anew, by hash"
@@ -50,6 +51,11 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config pyproject.toml
 	$(BIN)/python -m pytest -q tests/house
+	.ci/subjects
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 run: compiled
 	$(BIN)/asched run $(ARGS)
