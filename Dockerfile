@@ -3,7 +3,7 @@
 # Pinning: the tag below moves when Python is patched. To pin the base by digest, read the digest where the
 # registry is reachable (docker buildx imagetools inspect python:3.13-slim) and build with
 #   docker build --build-arg BASE=python:3.13-slim@sha256:DIGEST .
-# A base of your own needs `python` (3.11 to 3.13) with venv; docs/operations.md makes one. RUN_BASE, the base
+# A base of your own needs `python` (3.11 to 3.13) with venv; docs/install.md makes one. RUN_BASE, the base
 # of the image itself, needs `python` at the same path and nothing else.
 # Everything from PyPI is pinned by hash in deploy/*.lock, for both architectures (`make lock` renders them).
 # EXTRAS adds optional dependencies: --build-arg EXTRAS=load has SciPy, for LowRiskOverCommitment.

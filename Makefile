@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODES ?= 1000
 PODS ?= 5000
 
-.PHONY: demo test test-pythons check format run bench lock release clean help
+.PHONY: demo test test-pythons check format run bench lock release clean help docs pages
 
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
@@ -16,6 +16,8 @@ help:
 	@echo "make test-pythons  all tests on the oldest Python that is promised, public interfaces on the others"
 	@echo "make check   ruff, mypy, import contracts, house tests, commit subjects"
 	@echo "make format  format and fix what ruff can"
+	@echo "make docs    build the documentation into build/site; a broken link fails"
+	@echo "make pages   write the generated pages of docs/ from the code"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
 	@echo "make release wheels, chart, kubectl plugin, SBOM, image and checksums into dist/ (URL= where they will be)"
 	@echo "make lock    pin the dependencies anew, by hash"
@@ -56,6 +58,12 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(READY)
+	$(BIN)/python -m asched_lab.pages site
+
+pages: $(READY)
+	$(BIN)/python -m asched_lab.pages
 
 run: compiled
 	$(BIN)/asched run $(ARGS)

@@ -1,7 +1,7 @@
 """`asched`: one door per command. A command is imported only when it is asked for.
 
 Exit status: 0 success; 1 it failed while running; 2 wrong usage or configuration; 130 interrupted.
-docs/operations.md lists them command by command. As `kubectl-asched` on the PATH it is the kubectl
+docs/operate.md lists them command by command. As `kubectl-asched` on the PATH it is the kubectl
 plugin `kubectl asched`.
 """
 

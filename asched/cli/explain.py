@@ -26,7 +26,7 @@ PATH: Final = "/debug/asched/pods/{}/{}"
 HOW: Final = """\
 Asks the replica that leads, through the API server of the current context and with your own
 credentials; nothing is stored. deploy/components/explain grants the rights to whom you name there.
-docs/operations.md has it step by step ("Asking why").
+docs/operate.md has it step by step ("Ask why").
 
 --server asks a process directly, and needs --token or --token-file of somebody who may get the
 nonResourceURL /debug/asched/*; its own certificate proves nothing, so --ca-file or

@@ -40,7 +40,7 @@ PORT: Final = 10259
 PORT_NAME: Final = "https"
 COMPONENT: Final = (
     "the Role asched-explain of deploy/components/explain grants it to whom it is bound"
-    " (docs/operations.md, Asking why)"
+    " (docs/operate.md, Ask why)"
 )
 #: What a scheduler without a lease is known by.
 SELECTOR: Final = "app.kubernetes.io%2Fname%3Dasched"
@@ -248,7 +248,7 @@ async def _token(session: Session, namespace: str) -> str:
     except NotFound:
         raise PageError(
             f"there is no serviceaccount {namespace}/{READER}, whose token opens the page;"
-            " it comes with deploy/components/explain (docs/operations.md, Asking why)"
+            " it comes with deploy/components/explain (docs/operate.md, Ask why)"
         ) from None
 
 

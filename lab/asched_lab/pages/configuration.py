@@ -1,0 +1,260 @@
+"""The configuration reference, from the tables of flags, fields, plugins and arguments."""
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from asched.cli.flag_table import ALL, REMOVED
+from asched.core.config.args import ARGS_TYPES, kind_of_args
+from asched.core.config.defaults import default_configuration
+from asched.core.config.gate_table import GATES
+from asched.core.config.gates import HONOURED
+from asched.core.config.in_tree import DEFAULT_MULTI_POINT
+from asched.core.config.schema import (
+    CONFIGURATION,
+    EXTENDER,
+    KINDS,
+    PROFILE,
+    TYPE_META,
+    ListOf,
+    Scalar,
+    Struct,
+    type_name,
+)
+from asched.core.config.text import args_fields, effective
+from asched.core.framework.point_table import POINTS, points_of
+from asched.core.plugins import PLUGINS, class_of
+from asched_lab.pages.annotations import MARKERS
+from asched_lab.pages.fields import ARGUMENTS, FIELDS, PLUGIN_TEXTS
+from asched_lab.pages.markdown import code, page, table
+
+_ORDER: Final = tuple(POINTS)
+
+
+def configuration_page(_root: Path) -> str:
+    """The page as Markdown."""
+    flags = [
+        block
+        for group in dict.fromkeys(flag.group for flag in ALL)
+        for block in (
+            f"### {group}",
+            table(("Flag", "Type", "Default", "Meaning"), _flags(group)),
+        )
+    ]
+    return page(
+        "Configuration reference",
+        [
+            (
+                "[Flags](#flags-of-asched-run) · [Configuration file](#configuration-file) ·"
+                " [Feature gates](#feature-gates) · [Plugins](#plugins) ·"
+                " [Arguments](#arguments-of-in-tree-plugins) ·"
+                " [Annotations and labels](#annotations-labels-and-gates)"
+            ),
+            "## Flags of asched run",
+            (
+                "Flags are kube-scheduler's, and a few of asched's own. A flag without effect is"
+                " accepted with a warning."
+            ),
+            *flags,
+            "### Removed flags",
+            "These flags of older kube-schedulers are refused.",
+            table(("Flag", "Use instead"), ((code(f"--{name}"), why) for name, why in _removed())),
+            "## Configuration file",
+            (
+                "`KubeSchedulerConfiguration` of `kubescheduler.config.k8s.io/v1`. `v1beta1` to"
+                " `v1beta3` and a legacy Policy are read too; `asched config migrate FILE` writes"
+                " them as `v1`."
+            ),
+            table(("Field", "Type", "Default", "Meaning"), _fields()),
+            "## Feature gates",
+            (
+                "`--feature-gates` takes every gate of kube-scheduler 1.36. These have an effect;"
+                " the others change nothing, or are refused when they are moved from their default."
+            ),
+            table(("Gate", "Stage", "Default"), _gates()),
+            "## Plugins",
+            (
+                "Plugins of the default profile have a mark in the second column; a number is the"
+                " weight of their score. The others are enabled in `profiles[].plugins`."
+                " [Plugins](plugins.md) says how to write one."
+            ),
+            table(("Plugin", "Default", "Extension points", "Purpose"), _plugins()),
+            "### Optional plugins",
+            (
+                "For GPUs, measured load, NUMA zones and networks; none is in the default profile."
+                " [Hardware](hardware.md) explains them."
+            ),
+            table(("Plugin", "Extension points", "Purpose"), _optional()),
+            "## Arguments of in-tree plugins",
+            "`profiles[].pluginConfig[].args`, kind `<plugin>Args`.",
+            table(("Argument", "Type", "Default", "Meaning"), _arguments()),
+            "### Arguments of optional plugins",
+            table(("Argument", "Default"), _optional_arguments()),
+            "## Annotations, labels and gates",
+            table(
+                ("Name", "Where", "asched", "Plugin", "Meaning"),
+                ((code(m.name), m.place, m.use, m.plugin, m.text) for m in MARKERS),
+            ),
+        ],
+    )
+
+
+def _flags(group: str) -> Iterator[tuple[str, str, str, str]]:
+    for flag in ALL:
+        if flag.group != group:
+            continue
+        text = flag.help
+        if flag.instead:
+            text += f"; beside `--config`, the field `{flag.instead}` counts"
+        if flag.idle:
+            text += f". No effect: {flag.idle}"
+        if flag.refused:
+            text += f". Refused: {flag.refused}"
+        name = f"`--{flag.name}`" if len(flag.name) > 1 else f"`-{flag.name}`"
+        yield name, flag.kind, code(flag.default), text
+
+
+def _removed() -> Iterator[tuple[str, str]]:
+    yield from REMOVED.items()
+
+
+def _fields() -> Iterator[tuple[str, str, str, str]]:
+    defaults = effective(default_configuration("asched"))
+    top = {
+        name: kind
+        for name, kind in CONFIGURATION.fields.items()
+        if name not in (*TYPE_META, "profiles", "extenders")
+    }
+    yield from _walk(top, defaults, "")
+    profile = {name: kind for name, kind in PROFILE.fields.items() if name != "plugins"}
+    yield from _walk(profile, {}, "profiles[].")
+    for name in ("enabled", "disabled"):
+        path = f"profiles[].plugins.<point>.{name}"
+        yield code(path), "[]Plugin", "", FIELDS[path]
+    yield from _walk(EXTENDER.fields, {"httpTimeout": "5s"}, "extenders[].")
+
+
+def _walk(
+    fields: Mapping[str, Any], defaults: Mapping[str, Any], prefix: str
+) -> Iterator[tuple[str, str, str, str]]:
+    for name, kind in fields.items():
+        path = prefix + name
+        if isinstance(kind, Struct):
+            yield from _walk(kind.fields, defaults.get(name) or {}, f"{path}.")
+        elif isinstance(kind, ListOf) and isinstance(kind.item, Struct) and path not in FIELDS:
+            yield from _walk(kind.item.fields, {}, f"{path}[].")
+        else:
+            yield code(path), _type(kind), _shown(defaults.get(name)), FIELDS[path]
+
+
+def _type(kind: Any) -> str:
+    if kind is Scalar.ANY:
+        return "object"
+    return type_name(kind).replace("v1.", "").replace("*", "")
+
+
+def _shown(value: Any) -> str:
+    """A default as the configuration file writes it; nothing for none."""
+    if value is None or value in ("", (), [], {}):
+        return ""
+    if isinstance(value, bool):
+        return code(str(value).lower())
+    if isinstance(value, list):
+        return ", ".join(code(f"{item['name']}: {item['weight']}") for item in value)
+    return code(str(value))
+
+
+def _gates() -> Iterator[tuple[str, str, str]]:
+    for name in sorted(HONOURED):
+        stage, is_on = GATES[name]
+        yield code(name), stage.lower() if stage != "GA" else stage, "on" if is_on else "off"
+
+
+def _plugins() -> Iterator[tuple[str, str, str, str]]:
+    defaults = {name: (weight, gate) for name, weight, gate in DEFAULT_MULTI_POINT}
+    for name in PLUGINS:
+        mark = ""
+        if name in defaults:
+            weight, gate = defaults[name]
+            mark = str(weight) if weight else "✓"
+            if gate and not GATES[gate][1]:
+                mark = f"with gate `{gate}`"
+        yield code(name), mark, _points(class_of(name)), PLUGIN_TEXTS[name]
+
+
+def _optional() -> Iterator[tuple[str, str, str]]:
+    for name, cls in _optional_classes().items():
+        yield code(name), _points(cls), PLUGIN_TEXTS[name]
+
+
+def _optional_classes() -> dict[str, Any]:
+    found = entry_points(group="asched.plugins")
+    return {entry.name: entry.load() for entry in sorted(found, key=lambda entry: entry.name)}
+
+
+def _points(cls: Any) -> str:
+    return ", ".join(sorted(points_of(cls), key=_ORDER.index))
+
+
+def _arguments() -> Iterator[tuple[str, str, str, str]]:
+    for plugin, record in ARGS_TYPES.items():
+        defaults = args_fields(record())
+        fields = KINDS[kind_of_args(plugin)].fields
+        own = {name: kind for name, kind in fields.items() if name not in TYPE_META}
+        for name, kind in own.items():
+            if isinstance(kind, Struct) and plugin == "NodeResourcesFit":
+                inner = defaults.get(name, {})
+                for part, part_kind in kind.fields.items():
+                    path = f"{plugin}.{name}.{part}"
+                    yield code(path), _type(part_kind), _shown(inner.get(part)), ARGUMENTS[path]
+            else:
+                path = f"{plugin}.{name}"
+                yield code(path), _type(kind), _shown(defaults.get(name)), ARGUMENTS[path]
+
+
+def _optional_arguments() -> Iterator[tuple[str, str]]:
+    for name, cls in _optional_classes().items():
+        args = _args_of(cls)
+        if args is None:
+            yield code(name), "no arguments"
+            continue
+        yield from _dataclass_fields(args, name)
+
+
+def _dataclass_fields(cls: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    """Each field of a dataclass with its default; of fields that are dataclasses each part."""
+    for field in dataclasses.fields(cls):
+        if field.name in ("api_version", "kind"):
+            continue
+        path = f"{prefix}.{_camel(field.name)}"
+        value = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        if dataclasses.is_dataclass(value):
+            yield from _dataclass_fields(type(value), path)
+        else:
+            yield code(path), _default(value)
+
+
+def _args_of(cls: Any) -> Any:
+    """The dataclass that `__init__` takes as `args`; None if it takes none."""
+    if "args" not in inspect.signature(cls.__init__).parameters:
+        return None
+    return typing.get_type_hints(cls.__init__)["args"]
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+        return ", ".join(code(f"{part.name}: {part.weight}") for part in value)
+    if isinstance(value, dict):
+        return ", ".join(code(f"{key}: {part}") for key, part in value.items())
+    return _shown(value)
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))

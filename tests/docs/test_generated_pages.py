@@ -1,0 +1,54 @@
+"""docs/metrics.md and docs/configuration.md are what the code says now."""
+
+import re
+
+import pytest
+
+from asched_lab.pages.annotations import MARKERS
+from asched_lab.pages.generated import PAGES
+from asched_lab.pages.metrics import VALUES
+from tests.shared import ROOT
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_up_to_date(name: str) -> None:
+    written = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert written == PAGES[name](ROOT), "run `make pages`"
+
+
+def test_every_metric_of_asched_in_the_sources_is_on_the_page() -> None:
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "asched").rglob("*.py"))
+    made = set(re.findall(r'"(asched_[a-z_]+[a-z])"', " ".join(sources)))
+    rows = set(re.findall(r"^\| `(asched_\w+)` \|", PAGES["metrics.md"](ROOT), re.MULTILINE))
+    assert rows == made
+    assert made >= VALUES.keys()
+
+
+def test_every_annotation_on_the_page_is_in_the_sources() -> None:
+    sources = [*(ROOT / "asched").rglob("*.py"), *(ROOT / "lab").rglob("*.py")]
+    text = " ".join(
+        path.read_text(encoding="utf-8") for path in sources if "pages" not in path.parts
+    )
+    prefixes = ("kueue.x-k8s.io/podset-", "volcano.sh/network-topology-", "kai.scheduler/topology-")
+    for marker in MARKERS:
+        name = marker.name
+        for prefix in prefixes:
+            name = name.removeprefix(prefix)
+        assert name.removeprefix("ALIYUN_COM_GPU_MEM_") in text, marker.name
+        assert not name.startswith("asched.dev/") or f'"{name}"' in text, marker.name
+
+
+def test_annotations_in_the_sources_are_on_the_page() -> None:
+    """Constants of the plugins that name a key of a pod or node."""
+    known = {marker.name for marker in MARKERS}
+    ignored = re.compile(
+        r"^(?:[\w.]*resource\.kubernetes\.io|pv\.kubernetes\.io|volume\.|storage\.alpha|kubernetes\.io"
+        r"|k8s\.io|client\.authentication|topology\.(?!node\.k8s\.io)|failure-domain"
+        r"|node\.kubernetes\.io|scheduling\.k8s\.io/PodGroup|.*/v\d$)"
+    )
+    found = set()
+    for path in (ROOT / "asched").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for line in re.findall(r"^[A-Z_]+(?:, [A-Z_]+)?(?:: Final)? = (.+)$", text, re.MULTILINE):
+            found |= set(re.findall(r'"([a-z][a-z0-9.-]*\.[a-z]+/[A-Za-z._-]*\w)"', line))
+    assert {name for name in found if not ignored.match(name)} <= known

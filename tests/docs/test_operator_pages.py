@@ -1,0 +1,100 @@
+"""The operators' pages agree with the program: commands, alerts, overlays, messages, exit codes."""
+
+import re
+import shutil
+from pathlib import Path
+
+import yaml
+
+from asched.cli.commands import COMMANDS, LAB_COMMANDS
+from tests.deploy.manifests import DEPLOY, container, documents, one, rendered
+from tests.shared import ROOT
+
+PAGES = ("index", "install", "operate", "troubleshoot")
+TEXTS = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in PAGES}
+WORDS_MAX = 4_500
+
+
+def section(page: str, title: str) -> str:
+    return TEXTS[page].partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def alerts() -> dict[str, dict[str, str]]:
+    rules = documents(DEPLOY / "components/monitoring/rules.yaml")[0]["spec"]["groups"]
+    return {rule["alert"]: rule["annotations"] for group in rules for rule in group["rules"]}
+
+
+def test_they_are_short() -> None:
+    assert sum(len(text.split()) for text in TEXTS.values()) <= WORDS_MAX
+
+
+def test_every_command_has_its_exit_codes() -> None:
+    rows = re.findall(r"^\| (`[^|]+`) \|", section("operate", "Exit codes"), re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*COMMANDS, *LAB_COMMANDS}
+
+
+def test_every_alert_links_to_its_heading() -> None:
+    headings = re.findall(r"^### (\w+)$", section("troubleshoot", "Alerts"), re.MULTILINE)
+    assert headings == list(alerts())
+    (site,) = re.findall(r"^site_url: (\S+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    for name, annotations in alerts().items():
+        assert annotations["runbook_url"] == f"{site}troubleshoot/#{name.lower()}"
+        assert annotations["description"]
+
+
+def test_every_folder_named_exists() -> None:
+    named = set(re.findall(r"`(deploy/[\w/.-]+?)/?`", " ".join(TEXTS.values())))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_every_component_and_overlay_is_in_a_table() -> None:
+    rows = re.findall(r"^\| `(deploy/\w+/[\w-]+)` \|", TEXTS["install"], re.MULTILINE)
+    folders = [*(DEPLOY / "components").iterdir(), *(DEPLOY / "overlays").iterdir()]
+    assert set(rows) == {folder.relative_to(ROOT).as_posix() for folder in folders}
+
+
+def test_quoted_messages_are_in_the_program() -> None:
+    """The longest piece of each message that holds no value."""
+    source = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "asched").rglob("*.py"))
+    joined = re.sub(r'"\s*\n\s*f?"', "", source)
+    rows = re.findall(
+        r"^\| `\"?([^`]+?)\"?`(?: and no more|, exit 1)? \|",
+        section("troubleshoot", "Process"),
+        re.MULTILINE,
+    )
+    assert len(rows) >= 15
+    for row in rows:
+        pieces = re.split(r'\.\.\.|\bnodes\b|"core"|\(Unauthorized\)|\bpods\b', row)
+        longest = max(pieces, key=len).strip(' ()";:')
+        assert len(longest) > 12, row
+        assert longest in joined, longest
+    for message in re.findall(r"search the log for `([^`]+)`", TEXTS["troubleshoot"]):
+        assert message in joined, message
+
+
+def test_the_overlay_of_the_page_renders(tmp_path: Path) -> None:
+    text = re.search(
+        r"<<'END'\n(.+?)\n\s+END\n", section("install", "Install with kustomize"), re.DOTALL
+    )
+    assert text is not None
+    shutil.copytree(DEPLOY, tmp_path / "deploy", ignore=shutil.ignore_patterns("*.lock"))
+    own = tmp_path / "my-cluster"
+    own.mkdir()
+    (own / "kustomization.yaml").write_text(yaml.safe_dump(yaml.safe_load(text[1])))
+    image = container(one(rendered(own), "Deployment"))["image"]
+    assert image == "REGISTRY/asched:0.1.0"
+
+
+def test_another_configuration_is_chosen_as_the_page_says(tmp_path: Path) -> None:
+    chapter = section("install", "Choose a configuration")
+    text = re.search(r"```\n(configMapGenerator:.+?)```", chapter, re.DOTALL)
+    assert text is not None
+    shutil.copytree(DEPLOY, tmp_path / "deploy", ignore=shutil.ignore_patterns("*.lock"))
+    own = tmp_path / "my-cluster"
+    own.mkdir()
+    shutil.copy(ROOT / "config/high-load.yaml", own)
+    document = {"resources": ["../deploy/overlays/ha"], **yaml.safe_load(text[1])}
+    (own / "kustomization.yaml").write_text(yaml.safe_dump(document))
+    data = one(rendered(own), "ConfigMap")["data"]
+    assert data == {"config.yaml": (ROOT / "config/high-load.yaml").read_text(encoding="utf-8")}
