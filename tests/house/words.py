@@ -18,7 +18,6 @@ QUOTED: set[tuple[str, str]] = set()
 
 #: Packages that are still to be rewritten. Entries go, none comes.
 PENDING: tuple[str, ...] = (
-    "README.md",
     "asched/DECISIONS.md",
     "asched/README.md",
     "asched/plugin.py",
