@@ -14,7 +14,7 @@ help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
 	@echo "make test    run all tests"
 	@echo "make test-pythons  all tests on the oldest Python that is promised, public interfaces on the others"
-	@echo "make check   ruff, mypy, import contracts, house tests, commit subjects"
+	@echo "make check   ruff, mypy, import contracts, house tests, the documentation, commit subjects"
 	@echo "make format  format and fix what ruff can"
 	@echo "make docs    build the documentation into build/site; a broken link fails"
 	@echo "make pages   write the generated pages of docs/ from the code"
@@ -52,7 +52,8 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config pyproject.toml
-	$(BIN)/python -m pytest -q tests/house
+	$(BIN)/python -m pytest -q tests/house tests/docs/test_generated_pages.py tests/docs/test_links.py
+	$(MAKE) docs
 	.ci/subjects
 
 format: $(READY)
