@@ -2,9 +2,9 @@
 
     python -m tests.conformance PATH... [--family NAME] [--json] [--parity]
 
-PATH is a file of a corpus, or a folder of them. `--parity` refreshes the tables of docs/parity.md
-as well. The exit status is 0 only if everything that was replayed agrees or is declared to differ;
-what is not covered yet is listed, and never counts as passed.
+PATH is a file of a corpus, or a folder of them. `--parity` refreshes the tables of
+docs/results/conformance.md as well. The exit status is 0 only if everything that was replayed
+agrees or is declared to differ; what is not covered yet is listed, and never counts as passed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     parser.add_argument("--family", help="replay this family alone")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
-    parser.add_argument("--parity", action="store_true", help="refresh docs/parity.md, too")
+    parser.add_argument("--parity", action="store_true", help="rewrite the tables in docs/results")
     options = parser.parse_args(arguments)
     absent = [path for path in options.paths if not path.exists()]
     if absent:

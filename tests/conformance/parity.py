@@ -1,4 +1,4 @@
-"""The tables of docs/parity.md: how many recorded cases agree, and what we hear of in addition.
+"""The tables of docs/results/conformance.md: recorded cases that agree, and additional events.
 
 They stand between two markers; everything else on the page is written by hand.
 """
@@ -14,19 +14,19 @@ from tests.conformance.cases import Result
 from tests.conformance.registrations import split
 from tests.conformance.world import build
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "parity.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/results/conformance.md"
 BEGIN: Final = "<!-- tables: begin -->"
 END: Final = "<!-- tables: end -->"
 
 ABOUT_FAMILIES: Final = """\
-Declared: kube-scheduler decides these by a fault of its own, asched as the rule is meant. The rules
-have rows under "Differences in deciding"."""
+Declared: cases in which kube-scheduler has a defect and asched follows the documented rule. The
+rows of [parity](../parity.md) name them."""
 ABOUT_PLUGINS: Final = """\
-Decisions: cases in which the plugin rejects or scores. Hints: cases in which its hint is asked.
-Cases that are declared to differ are left out.
-Woken in addition: kube-scheduler lets the pod sleep although it fits; asched wakes it."""
+Decisions: cases in which the plugin rejects or scores. Hints: cases in which its hint is called.
+Declared cases are left out.
+Woken in addition: the pod fits, kube-scheduler leaves it unschedulable, and asched wakes it."""
 ABOUT_WAKING: Final = """\
-Beside what kube-scheduler's plugins register for. A pod follows these only if it fits then."""
+Events beside those that kube-scheduler's plugins register for. They wake a pod only if it fits."""
 
 
 class MarkersMissingError(Exception):
@@ -70,7 +70,7 @@ def tables(results: Sequence[Result]) -> str:
         _table(head, _by_plugin(results)),
         "### What wakes a pod in addition",
         ABOUT_WAKING,
-        _table(("rejected by", "hears of"), _extra_events()),
+        _table(("rejected by", "additional events"), _extra_events()),
     )
     return "\n\n".join(parts) + "\n"
 
