@@ -1,6 +1,7 @@
 """A short worst day against a real control plane, and the wire that goes wrong in it.
 
-The long one is `python -m tests.e2e.worst_day`; docs/reliability.md has what came of it.
+The long one is `python -m tests.e2e.worst_day`; its results are in
+docs/results/control-plane-failures.md.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The tool that plants mistakes: each has its place, and the copy with one in it is what is lived.
 
-How many lives each takes: `python -m tests.sim.planted`, docs/reliability.md.
+How many lives each takes: `python -m tests.sim.planted`, docs/results/scenarios.md.
 """
 
 from operator import attrgetter

@@ -4,8 +4,8 @@ A failure is made smaller before it is printed: what is left of the life is name
 repeat it. Each seed that fails has a line; a rule is shown broken once for each scenario.
 
 With `--keep` lives are appended to a file, the next one of the scenario that took the least time so
-far, until it has `--lives` of them; `--table` prints what came of them, as docs/reliability.md has
-it.
+far, until it has `--lives` of them; `--table` prints what came of them, as in
+docs/results/scenarios.md.
 
 Exit status: 0 if no rule was broken, 1 if one was (the first line names scenario and seed), 2 for
 wrong usage.

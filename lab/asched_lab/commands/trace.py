@@ -1,7 +1,7 @@
 """`asched trace`: offer the pods of a recorded GPU cluster to a placement policy.
 
-Every pod is offered once, in the published order of the seed; none ends. docs/hardware.md says what
-the policies are, and what they reach.
+Every pod is offered once, in the published order of the seed; none ends.
+docs/results/gpu-traces.md has the policies and what they reach.
 
 Exit status: 0 done; 1 a trace cannot be read; 2 wrong usage.
 """

@@ -59,7 +59,7 @@ def known(folder: Path) -> list[str]:
     if not found:
         text = (
             f"no traces in {folder / FAMILY}; name the folder with --traces or ASCHED_SHARED"
-            " (docs/hardware.md says where they come from)"
+            " (docs/results/gpu-traces.md says where they come from)"
         )
         raise TraceError(text)
     return [f"{FAMILY}:{path.name[len(_PODS) : -len(_ENDING)]}" for path in found]

@@ -1,7 +1,7 @@
 """The museum: incidents of schedulers that were published, each as a scenario.
 
 `asched chaos --scenario Incident07`; what they are and how they ended here stands in
-docs/reliability.md.
+docs/results/scenarios.md.
 """
 
 from typing import Final
