@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
         "replay",
         help=LAB_COMMANDS["replay"],
         description="Repeat what a scheduler recorded with `asched run --record FILE`.",
-        epilog="docs/replay.md tells more.",
+        epilog="docs/what-if.md has more.",
     )
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="the recording")
