@@ -84,24 +84,9 @@ def test_choice(case: Case) -> None:
     assert found == (None if case.expected is None else [case.expected])
 
 
-def test_claims_share_the_devices_of_a_node() -> None:
-    world = World(a_slice("a", "b"))
-    one, two, three = (a_claim(asks(), name=name) for name in "xyz")
-    assert world.devices(one, two) == [["a"], ["b"]]
-    assert world.devices(one, two, three) is None
-
-
 def test_a_claim_with_all_devices_leaves_none_for_the_next() -> None:
     world = World(a_slice("a", "b"))
     assert world.devices(a_claim(asks(all=True), name="x"), a_claim(asks(), name="y")) is None
-
-
-def test_the_selected_alternative_is_told() -> None:
-    world = World(a_slice(*SIZES))
-    found = world.solve(a_claim(asks(), first_of(asks("false"), asks(BIG))))
-    assert found is not None
-    assert found.selected == ((0, 1),)
-    assert found.devices[0][1].request.full_name == "r1/s1"
 
 
 @pytest.mark.parametrize(
@@ -136,13 +121,6 @@ def test_a_claim_has_at_most_32_devices() -> None:
     assert len((world.devices(a_claim(asks(count=32))) or [[]])[0]) == 32
     with pytest.raises(AllocationError, match="number of requested devices 33 exceeds"):
         world.devices(a_claim(asks(count=20), asks(count=13)))
-
-
-def test_an_alternative_that_needs_fewer_devices_keeps_the_limit() -> None:
-    world = World(a_slice(*(f"d{i:02}" for i in range(40))))
-    found = world.devices(a_claim(asks(count=30), first_of(asks(count=3), asks(count=2))))
-    assert found is not None
-    assert len(found[0]) == 32
 
 
 @pytest.mark.parametrize(
@@ -211,19 +189,6 @@ def test_selectors_of_a_device_in_use_are_not_asked() -> None:
         world.devices(a_claim(picky))
 
 
-def test_the_limit_of_steps_is_how_many_devices_are_looked_at() -> None:
-    """Three are looked at for a claim that two of them meet after one was refused."""
-    world = World(a_slice(*SIZES))
-    claim = a_claim(asks(count=2), constraints=list(OTHER_NUMA))
-    pools, plans = world.inventory.pools_for(NODE, {}), world.plans(claim)
-    for steps, is_enough in ((2, False), (3, False), (4, True), (0, True)):
-        try:
-            found = allocate(pools, plans, world.taken, (NODE, {}), steps)
-        except OutOfSteps:
-            found = None
-        assert (found is not None) is is_enough, steps
-
-
 def test_admin_access_looks_past_another_claim_of_the_same_pod() -> None:
     world = World(a_slice("a"))
     mine, admin = a_claim(asks(), name="x"), a_claim(asks(adminAccess=True), name="y")
@@ -240,18 +205,6 @@ def test_a_device_that_two_requests_of_a_claim_look_past_stays_held_by_the_other
         ["a"],
         ["a", "b"],
     ]
-
-
-def test_what_a_constraint_refused_leaves_no_trace_in_those_before_it() -> None:
-    """Of two constraints the first takes a device in that the second turns down."""
-    devices = [
-        a_device("a", attributes={"numa": 0, "rack": 1}),
-        a_device("b", attributes={"numa": 1, "rack": 1}),
-        a_device("c", attributes={"numa": 1, "rack": 2}),
-    ]
-    world = World(a_slice(*devices))
-    both = [*OTHER_NUMA, {"distinctAttribute": f"{DRIVER}/rack"}]
-    assert world.devices(a_claim(asks(), asks(), constraints=both)) == [["a", "c"]]
 
 
 def test_a_later_claim_that_needs_too_many_lets_an_earlier_one_choose_otherwise() -> None:

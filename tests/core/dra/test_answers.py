@@ -21,21 +21,11 @@ from asched.core.state.facts import Gone, Seen
 from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks, held
 
 
-class Counting(AnswerBook):
-    """Counts the searches."""
-
-    searches = 0
-
-    def _begin(self, *arguments: Any) -> kept.PendingDeviceSearch:
-        self.searches += 1
-        return super()._begin(*arguments)
-
-
 class World:
     def __init__(self, count: int) -> None:
         self.cluster = Cluster()
         self.ledger = self.cluster.singleton(DeviceLedger)
-        self.book = Counting(self.ledger, self.cluster.nodes, 0)
+        self.book = AnswerBook(self.ledger, self.cluster.nodes, 0)
         self.cluster.apply(Seen(DEVICE_CLASS, a_class()))
         for i in range(count):
             self.cluster.apply(Seen(NODE, decode(Node, {"metadata": {"name": f"n{i}"}})))
@@ -65,33 +55,6 @@ class World:
         return self.book.answers(self.demand(*claims)).codes.tolist()
 
 
-def test_equal_demands_are_searched_once() -> None:
-    world = World(3)
-    world.publish(0, "a")
-    assert world.codes(a_claim(asks(), name="x")) == [0, 1, 1]
-    searches = world.book.searches
-    assert world.codes(a_claim(asks(), name="y")) == [0, 1, 1]
-    assert world.book.searches == searches
-
-
-def test_classes_that_select_the_same_share_a_search() -> None:
-    world = World(3)
-    for i in range(3):
-        world.publish(i, "a")
-    world.cluster.apply(Seen(DEVICE_CLASS, a_class("other")))
-    world.cluster.apply(Seen(DEVICE_CLASS, a_class("none", "false")))
-    assert world.codes(a_claim(asks())) == [0, 0, 0]
-    searches = world.book.searches
-    assert world.codes(a_claim(asks(of="other"), name="y")) == [0, 0, 0]
-    assert world.book.searches == searches
-    assert world.codes(a_claim(asks(of="none"), name="z")) == [1, 1, 1]
-    world.allocate("x", "a", "n1")
-    searches = world.book.searches
-    assert world.codes(a_claim(asks(of="other"))) == [0, 1, 0]
-    assert world.codes(a_claim(asks())) == [0, 1, 0]
-    assert world.book.searches == searches + 1
-
-
 def test_what_the_search_reads_tells_demands_apart() -> None:
     """Each in a world where the first of two claims would do, and the second will not."""
     world = World(1)
@@ -102,27 +65,6 @@ def test_what_the_search_reads_tells_demands_apart() -> None:
     assert world.codes(a_claim(asks(count=3, tolerations=tolerates))) == [1]
     assert world.codes(a_claim(asks("false", count=2, tolerations=tolerates))) == [1]
     assert world.codes(a_claim(asks(count=2, tolerations=tolerates), asks())) == [1]
-
-
-def test_an_allocation_concerns_the_nodes_of_its_pool() -> None:
-    world = World(4)
-    for i in range(4):
-        world.publish(i, "a")
-    assert world.codes(a_claim(asks())) == [0, 0, 0, 0]
-    searches = world.book.searches
-    world.allocate("x", "a", "n2")
-    assert world.codes(a_claim(asks())) == [0, 0, 1, 0]
-    assert world.book.searches == searches + 1
-
-
-def test_nodes_that_see_the_same_are_searched_once() -> None:
-    world = World(5)
-    world.publish(0, "a", nodeName=None, allNodes=True)
-    assert world.codes(a_claim(asks())) == [0] * 5
-    assert world.book.searches == 1
-    world.allocate("x", "a", "n0")
-    assert world.codes(a_claim(asks())) == [1] * 5
-    assert world.book.searches == 2
 
 
 def test_errors_are_codes() -> None:
@@ -137,15 +79,7 @@ def test_errors_are_codes() -> None:
     assert answered.codes.tolist() == [kept.TIMED_OUT]
 
 
-def test_new_nodes_get_answers() -> None:
-    world = World(1)
-    assert world.codes(a_claim(asks())) == [1]
-    world.cluster.apply(Seen(NODE, decode(Node, {"metadata": {"name": "n1"}})))
-    world.publish(1, "a")
-    assert world.codes(a_claim(asks())) == [1, 0]
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_kept_answers_equal_fresh_ones(seed: int) -> None:
     """After any sequence of changes, a book that cached results says what a new one says."""
     rng = random.Random(seed)
@@ -233,29 +167,3 @@ def test_a_search_that_was_put_off_starts_anew_if_its_devices_changed() -> None:
     world.cluster.budget.close()
     world.publish(0, *(a_device(f"e{i}", attributes={"kind": "same"}) for i in range(4)))
     assert world.codes(hopeless()) == [kept.FITS]
-
-
-def test_what_took_long_to_find_is_not_searched_again_for_the_chosen_node() -> None:
-    world = World(1)
-    last = [a_device(f"z{i}", attributes={"kind": "same"}) for i in range(4)]
-    world.publish(0, *kinds(60), *last)
-    demand = world.demand(hopeless())
-    assert world.book.answers(demand).codes.tolist() == [kept.FITS]
-    node = world.cluster.node_of("n0")
-    assert node is not None
-    spent = world.cluster.budget.spent
-    _, solution = world.book.solve(demand, node)
-    assert solution is not None
-    assert {chosen.device.id.device for chosen in solution.devices[0]} == {"z0", "z1", "z2", "z3"}
-    assert world.cluster.budget.spent == spent
-    assert solution is world.book.solve(demand, node)[1]
-
-
-def test_selectors_that_cost_are_charged() -> None:
-    world = World(1)
-    world.publish(0, *(f"g{i}" for i in range(100)))
-    numbers = "[" + ",".join("1" * 60) + "]"
-    dear = f"{numbers}.exists(x, {numbers}.exists(y, x + y > 2))"
-    codes, spent = in_slices(world, world.demand(a_claim(asks(dear))))
-    assert codes == [kept.CANNOT_ALLOCATE]
-    assert len(spent) > 10

@@ -9,8 +9,7 @@ from asched.core.dra import capacity
 from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, Device
 from asched.core.model.decode import decode
-from asched.core.model.quantity import parse
-from tests.core.dra.worlds import DRIVER, World, a_claim, a_device, a_slice, asks, held
+from tests.core.dra.worlds import World, a_claim, a_device, a_slice, asks, held
 
 
 def memory(value: str, **policy: Any) -> dict[str, Any]:
@@ -84,32 +83,9 @@ def test_amounts_are_those_of_a_plain_count(seed: int) -> None:
         assert capacity.consumption({"memory": str(asked)}, device) == expected
 
 
-def test_several_capacities_are_taken_each_by_its_own_rule() -> None:
-    both = memory("8Gi", default="1Gi") | {"cores": {"value": "4"}, "slots": {"value": "2"}}
-    device = decode(Device, {"name": "d", "capacity": both})
-    assert capacity.consumption({"cores": "2"}, device) == {
-        "memory": "1Gi",
-        "cores": "2",
-        "slots": "2",
-    }
-    assert capacity.consumption({"cores": "2", "memory": "9Gi"}, device) is None
-    assert capacity.consumption(None, decode(Device, {"name": "d"})) == {}
-
-
-def test_nothing_fits_beside_everything() -> None:
-    assert capacity.fits({}, decode(Device, {"name": "d"}))
-
-
 def test_a_capacity_the_device_lacks_cannot_be_had() -> None:
     device = decode(Device, {"name": "d", "capacity": memory("1Gi")})
     assert capacity.consumption({"cores": "1"}, device) is None
-
-
-def test_what_others_hold_is_added_up() -> None:
-    device = decode(Device, {"name": "d", "capacity": memory("10Gi")})
-    used = {"memory": parse("4Gi")}
-    assert capacity.fits({"memory": "6Gi"}, device, used)
-    assert not capacity.fits({"memory": "6Gi"}, device, used, {"memory": parse("1")})
 
 
 SHARED = a_device("s", allowMultipleAllocations=True, capacity=memory("80Gi", default="1Gi"))
@@ -136,37 +112,6 @@ def test_a_device_of_its_own_must_have_the_capacity_asked_for() -> None:
     large = a_device("b", capacity=memory("80Gi"))
     world = World(a_slice(small, large))
     assert world.devices(a_claim(asks(**FORTY))) == [["b"]]
-
-
-def test_a_share_pays_the_counters_of_its_device_once() -> None:
-    consumes = [{"counterSet": "set", "counters": {"c": {"value": "1"}}}]
-    shared = {**SHARED, "consumesCounters": consumes}
-    counters = [{"name": "set", "counters": {"c": {"value": "1"}}}]
-    world = World(
-        a_slice(shared, of=2, name="devices"), a_slice(of=2, name="c", sharedCounters=counters)
-    )
-    assert world.devices(a_claim(asks(), asks(), asks())) == [["s", "s", "s"]]
-
-
-def test_one_request_takes_a_device_once() -> None:
-    assert World(a_slice(SHARED)).devices(a_claim(asks(count=2))) is None
-    other = {**SHARED, "name": "t"}
-    assert World(a_slice(SHARED, other)).devices(a_claim(asks(count=2))) == [["s", "t"]]
-
-
-def test_counters_of_a_share_come_back_when_the_search_turns_round() -> None:
-    """The share is tried first, leaves nothing to the second request, and is given back."""
-    consumes = [{"counterSet": "set", "counters": {"c": {"value": "1"}}}]
-    shared = {**SHARED, "consumesCounters": consumes}
-    alone = a_device("t", attributes={"x": 1}, consumesCounters=consumes)
-    counters = [{"name": "set", "counters": {"c": {"value": "1"}}}]
-    world = World(
-        a_slice(shared, alone, a_device("u"), of=2, name="devices"),
-        a_slice(of=2, name="c", sharedCounters=counters),
-    )
-    only_t = asks(f'has(device.attributes["{DRIVER}"].x)')
-    assert world.devices(a_claim(only_t, asks())) == [["t", "u"]]
-    assert world.devices(a_claim(asks(), only_t)) == [["u", "t"]]
 
 
 def test_results_tell_the_share_and_what_it_takes() -> None:

@@ -29,14 +29,6 @@ def test_values_of_different_types_are_not_equal() -> None:
     assert constraint.add("r", "", ready(x=1))
 
 
-def test_a_refused_device_is_not_counted() -> None:
-    constraint = a_constraint(distinct=True)
-    assert constraint.add("r", "", ready(x=1))
-    assert not constraint.add("r", "", ready(x=1))
-    constraint.remove("r", "")
-    assert constraint.add("r", "", ready(x=1))
-
-
 def test_of_each_request_the_device_added_last_is_remembered() -> None:
     constraint = a_constraint(distinct=True)
     assert constraint.add("r", "", ready(x=1))
@@ -47,48 +39,12 @@ def test_of_each_request_the_device_added_last_is_remembered() -> None:
     assert constraint.add("other", "", ready(x=2))
 
 
-def test_alternatives_of_a_request_count_as_one() -> None:
-    constraint = a_constraint(distinct=True)
-    assert constraint.add("s0", "r", ready(x=1))
-    assert constraint.add("s1", "r", ready(x=2))
-    assert constraint.add("other", "", ready(x=1))
-
-
-def test_requests_are_meant_by_name_parent_or_alternative() -> None:
-    for names in ("r",), ("r/s",):
-        constraint = a_constraint(*names)
-        assert not constraint.add("s", "r", ready())  # concerned, and without the attribute
-        assert constraint.add("t", "q", ready())  # not concerned
-    assert a_constraint("r/s").add("t", "r", ready())  # another alternative
-
-
 def test_a_published_full_name_comes_before_the_short_one() -> None:
     device = ready(**{f"{DRIVER}/x": 2, "x": 1})
     found = device.attribute(f"{DRIVER}/x")
     assert found is not None
     assert found.int_value == 2
     assert ready(x=1).attribute("other.com/x") is None
-
-
-def test_an_empty_constraint_is_of_a_later_version() -> None:
-    assert build(DeviceConstraint()) is None
-
-
-def test_an_alternative_that_is_taken_back_makes_room_for_the_next() -> None:
-    for distinct in (False, True):
-        constraint = a_constraint(distinct=distinct)
-        assert constraint.add("s0", "r", ready(x=1))
-        constraint.remove("s0", "r")
-        assert constraint.add("s1", "r", ready(x=2))
-        assert constraint.add("other", "", ready(x=1 if distinct else 2))
-
-
-def test_of_several_that_are_equal_those_before_the_last_still_count() -> None:
-    constraint = a_constraint()
-    for _ in range(2):
-        assert constraint.add("r", "", ready(x=1))
-    constraint.remove("r", "")
-    assert not constraint.add("r", "", ready(x=2))
 
 
 def test_each_type_is_its_own() -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.dra.cel.errors import CelError
-from asched.core.dra.devices import COMPILE_COST, DeviceId, DevicePlace, ReadyDevice
+from asched.core.dra.devices import DevicePlace, ReadyDevice
 from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.model.claim import Device, DeviceAttribute
 from asched.core.model.decode import decode
@@ -54,55 +53,6 @@ def ready(remembered: SelectorAnswers | None = None, **fields: Any) -> ReadyDevi
     more = {"perDeviceNodeSelection": True} if per_device else {}
     record = decode(Device, a_device("gpu-0", **fields))
     return ReadyDevice(a_slice("gpu-0", **more), record, remembered or SelectorAnswers())
-
-
-def test_a_device_is_known_by_driver_pool_and_name() -> None:
-    device = ready(allowMultipleAllocations=True, bindingConditions=["Ready"])
-    assert device.id == DeviceId(DRIVER, "n1", "gpu-0")
-    assert device.id.text == f"{DRIVER}/n1/gpu-0"
-    assert (device.pool_id, device.allows_multiple, device.binds) == ((DRIVER, "n1"), True, True)
-    plain = ready()
-    assert (plain.allows_multiple, plain.binds, plain.place, plain.consumes) == (
-        False,
-        False,
-        None,
-        {},
-    )
-
-
-def test_a_device_names_its_nodes_only_where_the_slice_lets_it() -> None:
-    assert ready(nodeName="n7").place is None
-    place = ready(per_device=True, nodeName="n7").place
-    assert place is not None
-    assert place.node_name == "n7"
-
-
-def test_what_it_consumes_is_told_by_set_and_counter() -> None:
-    used = [
-        {"counterSet": "a", "counters": {"x": {"value": "2"}, "y": {"value": "1Ki"}}},
-        {"counterSet": "b"},
-    ]
-    assert ready(consumesCounters=used).consumes == {("a", "x"): 2, ("a", "y"): 1024}
-
-
-def test_a_selector_runs_once_and_costs_once() -> None:
-    device = ready(attributes={"model": "A"})
-    text = f'device.attributes["{DRIVER}"].model == "A"'
-    answer, cost = device.ask(text)
-    assert (answer, cost > 0) == (True, True)
-    assert device.ask(text) == (True, 0)
-    assert device.is_selected(text)
-    assert not device.is_selected(f'device.attributes["{DRIVER}"].model == "B"')
-
-
-def test_what_cannot_be_understood_is_an_error_that_costs_and_is_remembered() -> None:
-    device = ready()
-    answer, cost = device.ask("nonsense")
-    assert isinstance(answer, CelError)
-    assert cost == COMPILE_COST
-    assert device.ask("nonsense") == (answer, 0)
-    with pytest.raises(CelError, match="nonsense"):
-        device.is_selected("nonsense")
 
 
 def test_an_attribute_without_a_domain_is_the_driver_s() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.dra.inventory import Inventory
-from tests.core.dra.worlds import DRIVER, a_device, a_slice
+from tests.core.dra.worlds import a_device, a_slice
 
 ZONE_A = {
     "nodeSelectorTerms": [
@@ -108,22 +108,6 @@ def test_contradictions_make_a_pool_invalid(fields: dict[str, Any], reason: str)
     assert seen(inventory) == [f"n1: {reason}"]
 
 
-def test_changes_are_seen_and_leave_other_views_as_they_are() -> None:
-    inventory = Inventory([a_slice("a"), a_slice("b", pool="q", nodeName="n2")])
-    labels: dict[str, str] = {}
-    far = inventory.pools_for("n2", labels)
-    assert seen(inventory) == ["n1: a"]
-
-    inventory.put(a_slice("a", "c"))
-    assert seen(inventory) == ["n1: a c"]
-    assert inventory.pools_for("n2", labels) is far
-
-    inventory.remove("n1")
-    assert seen(inventory) == []
-    inventory.remove("n1")  # nothing to do
-    assert seen(inventory) == []
-
-
 def test_a_slice_may_move_to_another_pool_and_node() -> None:
     inventory = Inventory([a_slice("a", name="s")])
     assert seen(inventory) == ["n1: a"]
@@ -137,18 +121,3 @@ def test_a_node_whose_labels_change_sees_other_pools() -> None:
     assert seen(inventory, zone="a") == ["q: b"]
     assert seen(inventory, zone="b") == []
     assert seen(inventory, zone="a") == ["q: b"]
-
-
-def test_nodes_that_see_the_same_share_one_view() -> None:
-    inventory = Inventory([a_slice("a", pool="p", allNodes=True)])
-    assert inventory.pools_for("n1", {}) is inventory.pools_for("n2", {})
-    assert inventory.is_shared(inventory.pools_for("n1", {}))
-    inventory.put(a_slice(a_device("x", allNodes=True), pool="r", perDeviceNodeSelection=True))
-    assert not inventory.is_shared(inventory.pools_for("n1", {}))
-
-
-def test_nodes_of_a_pool() -> None:
-    inventory = Inventory([a_slice("a"), a_slice("b", pool="w", allNodes=True)])
-    assert inventory.nodes_of((DRIVER, "n1")) == {"n1"}
-    assert inventory.nodes_of((DRIVER, "w")) is None
-    assert inventory.nodes_of((DRIVER, "gone")) == set()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.dra.result import allocation_results, left_by
+from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, ResourceClaim
 from tests.core.dra.worlds import (
     World,
@@ -12,7 +12,6 @@ from tests.core.dra.worlds import (
     a_slice,
     asks,
     first_of,
-    held,
 )
 
 ZONE_A = {"key": "zone", "operator": "In", "values": ["a"]}
@@ -90,41 +89,6 @@ def test_results_carry_tolerations_admin_access_and_conditions() -> None:
     assert result.share_id is None
     assert [t.key for t in result.tolerations or ()] == ["k"]
     assert (result.binding_conditions, result.binding_failure_conditions) == (("ok",), ("bad",))
-
-
-def told_apart(world: World, *claims: ResourceClaim, others: int = 0) -> Any:
-    """What is left by these claims, of which as many of the last as `others` are shared."""
-    solution = world.solve(*claims)
-    assert solution is not None
-    results = allocation_results(world.plans(*claims), solution, "n1")
-    allocations = tuple(zip(claims, results, strict=True))
-    return left_by(solution.devices[: len(claims) - others], allocations)
-
-
-def test_devices_that_look_the_same_leave_the_same() -> None:
-    plain, taken, other = World(a_slice("a", "b")), World(a_slice("a", "b")), World(a_slice("a"))
-    taken.taken.put("somebody", held("a"))
-    one = a_claim(asks())
-    assert told_apart(plain, one) == told_apart(taken, one) == told_apart(other, one) != ()
-    large = World(a_slice(a_device("a", attributes={"size": "large"})))
-    assert told_apart(large, one) != told_apart(plain, one)
-    assert told_apart(World(a_slice("a", name="n2", nodeName="n1")), one)
-    assert left_by((), ()) == ()
-
-
-def test_devices_that_others_share_are_told_apart() -> None:
-    first, second = World(a_slice("a", "b")), World(a_slice("a", "b"))
-    second.taken.put("somebody", held("a"))
-    assert told_apart(first, a_claim(asks()), others=1) != told_apart(
-        second, a_claim(asks()), others=1
-    )
-    shared = [a_device(name, allowMultipleAllocations=True) for name in "ab"]
-    first, second = World(a_slice(*shared)), World(a_slice(*reversed(shared)))
-    assert told_apart(first, a_claim(asks())) != told_apart(second, a_claim(asks()))
-    looks = a_claim(asks(adminAccess=True))
-    assert told_apart(World(a_slice("a", "b")), looks) != told_apart(
-        World(a_slice("b", "a")), looks
-    )
 
 
 def term(expressions: Any = None, fields: Any = None) -> dict[str, Any]:

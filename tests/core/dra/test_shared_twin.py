@@ -16,7 +16,7 @@ from tests.core.dra.worlds import DRIVER, World, a_claim, a_class, a_device, a_s
 from tests.twins import shared_allocation as twin
 
 KINDS = ("whole", "shared", "part")
-CLAIMS, SEEDS = 6, range(60)
+CLAIMS, SEEDS = 6, range(30)
 KIND = f'device.attributes["{DRIVER}"].kind'
 
 

@@ -12,7 +12,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_TAINT_RULE, RESOURCE_SLICE, Kind
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
-from tests.core.dra.worlds import DRIVER, NODE, World, a_claim, a_device, a_slice, asks
+from tests.core.dra.worlds import DRIVER, NODE, World, a_claim, a_slice, asks
 
 
 def a_rule(
@@ -48,11 +48,6 @@ def test_a_rule_without_a_selector_is_about_no_device() -> None:
     rule = decode(DeviceTaintRule, {"spec": {"taint": {"key": "x", "effect": "NoSchedule"}}})
     record = a_slice("a")
     assert tainted(record, [rule]) is record
-
-
-def test_taints_come_behind_those_of_the_driver() -> None:
-    own = a_device("a", taints=[{"key": "hot", "effect": "NoSchedule"}])
-    assert keys(tainted(a_slice(own), [a_rule("r")])) == [["hot", "broken"]]
 
 
 def test_only_claims_that_tolerate_it_get_a_tainted_device() -> None:

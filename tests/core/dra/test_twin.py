@@ -21,7 +21,7 @@ from tests.twins import devices as twin
 
 A = f'device.attributes["{DRIVER}"]'
 MODELS = ("x", "y")
-SEEDS = range(500)
+SEEDS = range(200)
 
 
 def random_devices(rng: random.Random) -> list[dict[str, Any]]:

@@ -112,20 +112,6 @@ def cost(expression: str) -> int:
     return frame.spent
 
 
-def test_every_step_costs() -> None:
-    assert cost("1") == 0
-    assert cost("device") == 1
-    assert cost("device.driver") == 2
-    assert cost("true && true") == 2
-    assert cost("false && true") == 1
-    assert cost("true ? 1 : 2") == 1
-    assert cost("[1, 2, 3]") == 4
-    assert cost("{1: 2}") == 2
-    assert cost("has(device.driver)") == 0
-    assert cost(f"has({A}.model)") > cost(A)
-    assert cost(f'"{"a" * 100}" == "b"') == 11
-
-
 def test_once_the_limit_is_passed_nothing_forgives() -> None:
     with pytest.raises(CelRuntimeError, match="cost limit"):
         value("device.driver == 'x' || true", cost_max=1)

@@ -9,10 +9,6 @@ from asched.core.dra.cel.lexer import tokenize
 from asched.core.dra.cel.values import Uint
 
 
-def kinds(expression: str) -> list[tuple[str, str]]:
-    return [(token.kind, token.text) for token in tokenize(expression)][:-1]
-
-
 def literal(expression: str) -> Any:
     token, end = tokenize(expression)
     assert (token.kind, end.kind) == ("literal", "end")
@@ -54,29 +50,6 @@ def test_literals(text: str, value: Any) -> None:
     assert type(found) is type(value)
 
 
-def test_names_and_operators() -> None:
-    assert kinds("a_1 in `x-y/z` ?: && || == != <= >= [? {? .? - in_") == [
-        ("name", "a_1"),
-        ("op", "in"),
-        ("quoted", "x-y/z"),
-        *(
-            ("op", text)
-            for text in ["?", ":", "&&", "||", "==", "!=", "<=", ">=", "[?", "{?", ".?", "-"]
-        ),
-        ("name", "in_"),
-    ]
-
-
-def test_blanks_and_comments_are_skipped_and_places_kept() -> None:
-    tokens = tokenize("a // b\n  + c")
-    assert [(token.text, token.position) for token in tokens] == [
-        ("a", 0),
-        ("+", 9),
-        ("c", 11),
-        ("end of expression", 12),
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -99,8 +72,3 @@ def test_blanks_and_comments_are_skipped_and_places_kept() -> None:
 def test_what_is_no_token_is_refused(text: str, words: str) -> None:
     with pytest.raises(CelSyntaxError, match=words.replace("$", r"\$")):
         tokenize(text)
-
-
-def test_the_largest_numbers_are_let_through() -> None:
-    assert literal("9223372036854775808") == 2**63, "a minus sign may stand before it"
-    assert literal("18446744073709551615u") == 2**64 - 1

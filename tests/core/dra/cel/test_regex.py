@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from asched.core.dra.cel.errors import CelError, CelRuntimeError
-from asched.core.dra.cel.program import compile_expression
-from asched.core.dra.cel.regex import REFUSED_STEPS, compile_pattern, steps_of
+from asched.core.dra.cel.errors import CelRuntimeError
+from asched.core.dra.cel.regex import compile_pattern
 
 
 @pytest.mark.parametrize(
@@ -74,24 +73,6 @@ def test_a_short_pattern_with_a_large_automaton_is_refused(pattern: str) -> None
     """Each took 130 to 200 ms to compile, and 8 to 13 MB for as long as it was kept."""
     with pytest.raises(CelRuntimeError, match="pattern too large"):
         compile_pattern(pattern)
-
-
-def test_a_pattern_costs_what_it_is_compiled_to() -> None:
-    assert steps_of("^gpu-.*$") < 20
-    assert steps_of(r"[\pL\pN]{40}") > 10_000
-    assert steps_of(r"\pL{300}") == REFUSED_STEPS
-    large = r"device.driver.matches('[\\pL\\pN]{40}')"
-    program = compile_expression(" || ".join([large] * 3))
-    with pytest.raises(CelRuntimeError, match="cost limit exceeded"):
-        program.matches({"driver": "gpu.example.com"})
-
-
-def test_what_is_refused_again_and_again_holds_nobody_in_memory() -> None:
-    for ask in (lambda: compile_pattern("("), lambda: compile_expression("device.")):
-        for _ in range(5):
-            with pytest.raises(CelError) as told:
-                ask()
-        assert len(told.traceback) < 6
 
 
 def random_pattern(rng: random.Random, depth: int = 0) -> str:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from asched.core.dra.cel.errors import CelRuntimeError
-from asched.core.dra.cel.strings import integer
 from tests.core.dra.cel.valued import value
 
 
@@ -115,20 +114,3 @@ def test_what_has_no_value_says_why(expression: str, words: str) -> None:
     with pytest.raises(CelRuntimeError) as error:
         value(expression)
     assert words in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("12", 12),
-        ("-12", -12),
-        ("+12", 12),
-        ("1.0", None),
-        ("", None),
-        ("٣", None),
-        ("9" * 20, int("9" * 20)),
-        ("9" * 21, None),
-    ],
-)
-def test_a_text_that_writes_out_a_number(text: str, number: int | None) -> None:
-    assert integer(text) == number
