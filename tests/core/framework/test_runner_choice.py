@@ -4,23 +4,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Pause
 from asched.core.framework.points import (
-    Nomination,
     PostFilterPlugin,
     PostFilterResult,
 )
 from asched.core.framework.runner import Decision, Runner, run_alone
 from asched.core.framework.status import (
-    SUCCESS,
     PointError,
-    Status,
 )
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Done, Seen
+from asched.core.state.facts import Seen
 from asched.core.state.pods import PodInfo
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending, term
 from tests.core.cycle.playbook import Play
@@ -97,10 +93,6 @@ def a_room(name: str, answer: Any) -> Any:
     return Room
 
 
-def made(status: Status, node: str | None = None) -> PostFilterResult:
-    return PostFilterResult(status, Nomination(node))
-
-
 def post_filtered(*plugins: Any) -> PostFilterResult:
     """Of those plugins alone."""
     enabled = [{"name": plugin.name} for plugin in plugins]
@@ -132,40 +124,3 @@ def test_who_makes_room_may_yield_effects_and_nothing_else() -> None:
         post_filtered(a_room("A", lambda: steps(Pause())))
     with pytest.raises(PointError, match='running postFilter plugin "A": answered 7 '):
         post_filtered(a_room("A", lambda: steps(7)))
-
-
-def test_what_goes_on_after_the_attempt_may_yield_effects_and_nothing_else() -> None:
-    def steps() -> Any:
-        yield Pause()
-        yield "no effect"
-
-    assert post_filtered(a_room("A", made(SUCCESS))).background is None
-    later = post_filtered(a_room("A", PostFilterResult(SUCCESS, background=steps()))).background
-    assert later is not None
-    assert isinstance(next(later), Pause)
-    with pytest.raises(PointError, match="where an effect is expected"):
-        later.send(Done(0))
-
-
-@pytest.mark.parametrize(
-    ("alike", "idle", "is_so"),
-    [
-        ((), (), True),
-        ((True, True), (), True),
-        ((True, False), (), False),
-        ((True, False), ("P1",), True),
-        ((True, False), ("P0",), False),
-        ((False, False), ("P1",), False),
-    ],
-)
-def test_equals_are_treated_alike_where_all_who_make_room_do_or_have_nothing_to_do(
-    alike: tuple[bool, ...], idle: tuple[str, ...], is_so: bool
-) -> None:
-    rooms = [a_room(f"P{at}", made(SUCCESS)) for at in range(len(alike))]
-    for room, each in zip(rooms, alike, strict=True):
-        room.treats_equals_alike = each
-    mine = {"enabled": [{"name": room.name} for room in rooms], "disabled": [{"name": "*"}]}
-    profile = {"schedulerName": "default-scheduler", "plugins": {"postFilter": mine}}
-    scene = Scene(*rooms, profiles=[profile])
-    active = scene.runner.cache.state_of(scene.pod(a_pod())).active_plugins
-    assert scene.runner.treats_equals_alike(replace(active, idle=frozenset(idle))) == is_so

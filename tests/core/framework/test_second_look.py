@@ -3,18 +3,26 @@
 import pytest
 
 from asched.core.config.defaults import configuration
-from asched.core.framework.meter import Meter
 from asched.core.framework.runner import Runner
 from asched.core.framework.second_look import blamed, still_takes
-from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo
-from asched.host.assemble import build_runners
+from asched.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
-from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
-from tests.core.framework.runners import Ears, Table, Watch, a_runner
 
 SMALL = a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10")
+
+
+def a_runner(*nodes: NodeBuilder, waiting: PodBuilder | None = None) -> Runner:
+    parts = Parts.fresh()
+    for node in nodes:
+        parts.cluster.apply(Seen(NODE, node.build()))
+    if waiting is not None:
+        pod = waiting.build()
+        parts.cluster.apply(Seen(POD, pod))
+        parts.nominator.add(pod)
+    return next(iter(build_runners(configuration({}), parts).values()))
 
 
 @pytest.mark.parametrize(
@@ -29,59 +37,11 @@ def test_who_stands_against_a_pod(pod: PodBuilder, expected: set[str] | None) ->
     assert blamed(a_runner(SMALL), pod.build()) == expected
 
 
-def test_each_node_may_have_another_reason() -> None:
-    runner = a_runner(SMALL, a_node("n2").allocatable(cpu="9", memory="1Gi", pods="9").cordoned())
-    found = blamed(runner, a_pod().requests(cpu="2").build())
-    assert found == {"NodeResourcesFit", "NodeUnschedulable"}
-
-
-def test_no_node_at_all_is_nobodys_fault() -> None:
-    assert blamed(a_runner(), a_pod().build()) == frozenset()
-
-
-def test_not_even_one_of_a_pod_that_could_not_run_anywhere() -> None:
-    claims = [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]
-    pod = a_pod().spec(volumes=claims).build()
-    assert blamed(a_runner(), pod) == frozenset()
-    assert blamed(a_runner(SMALL), pod) == {"VolumeRestrictions"}
-
-
-def test_where_an_extender_has_a_say_only_an_attempt_tells_if_a_node_is_left_at_all() -> None:
-    cares = a_pod("web").requests(cpu="1")
-    table = Table(keeps=(), meets=lambda pod: pod.pod.metadata.name == "web")
-    runner = build_runners(configuration({}), table.parts, extenders=table)["default-scheduler"]  # type: ignore[arg-type]
-    vip = a_pod("vip").requests(cpu="1").priority(9).status(nominatedNodeName="n1").build()
-    for seen in (Seen(NODE, SMALL.build()), Seen(POD, vip)):
-        table.parts.cluster.apply(seen)
-    table.parts.nominator.add(vip)
-    assert blamed(runner, cares.build()) is None
-    assert blamed(runner, cares.metadata(name="other").build()) == {"NodeResourcesFit"}
-    assert blamed(runner, a_pod("web").requests(cpu="2").build()) == {"NodeResourcesFit"}
-    assert table.asked == []
-
-
-def test_looking_is_not_measured() -> None:
-    runner, ears = a_runner(SMALL), Ears()
-    runner.meter = Meter(ears, "p", Watch())
-    assert blamed(runner, a_pod().requests(cpu="1").build()) is None
-    assert (ears.points, ears.asked) == ([], [])
-    assert runner.cache.work.meter is runner.meter is not None
-
-
 def test_room_promised_to_another_is_respected() -> None:
     nominated_amounts = a_pod("other").requests(cpu="800m").status(nominatedNodeName="n1")
     runner = a_runner(SMALL, waiting=nominated_amounts)
     assert blamed(runner, a_pod().requests(cpu="800m").build()) == {"NodeResourcesFit"}
     assert blamed(runner, a_pod().requests(cpu="100m").build()) is None
-
-
-def test_after_a_departure_only_that_node_is_asked() -> None:
-    runner = a_runner(SMALL, a_node("big").allocatable(cpu="8"))
-    pod = a_pod().requests(cpu="2").build()
-
-    assert blamed(runner, pod, left="big") is None
-    assert blamed(runner, pod, left="n1") == {"NodeResourcesFit"}
-    assert blamed(runner, pod, left="gone") == frozenset()
 
 
 def test_after_a_departure_a_node_that_was_ruled_out_still_is() -> None:
@@ -140,29 +100,6 @@ def test_what_has_happened_to_its_node_meanwhile_counts(seen: Seen | Gone) -> No
     runner = a_runner(SMALL)
     info = assumed(runner, FULL)
     runner.cluster.apply(seen)
-    assert not still_takes(runner, info)
-
-
-def test_filters_that_fail_elsewhere_do_not() -> None:
-    runner = a_runner(SMALL, a_node("n2"))
-    good = a_device("good", attributes={"missing": 1})
-    for kind, thing in (
-        (RESOURCE_CLAIM, a_claim(asks(f"device.attributes['{DRIVER}'].missing == 1"))),
-        (DEVICE_CLASS, a_class()),
-        (RESOURCE_SLICE, a_slice(good, nodeName="n1")),
-        (RESOURCE_SLICE, a_slice("bad", nodeName="n2", pool="n2")),
-    ):
-        runner.cluster.apply(Seen(kind, thing))
-    wanted = [{"name": "c", "resourceClaimName": "c"}]
-    info = assumed(runner, a_pod("web", "d").spec(resourceClaims=wanted))
-    assert still_takes(runner, info)
-
-
-def test_a_node_that_took_the_row_of_its_own_does_not_stand_for_it() -> None:
-    runner = a_runner(SMALL)
-    info = assumed(runner, a_pod("web").requests(cpu="1"))
-    runner.cluster.apply(Gone(NODE, small().build()))
-    runner.cluster.apply(Seen(NODE, a_node("other").build()))
     assert not still_takes(runner, info)
 
 

@@ -7,14 +7,11 @@ import pytest
 
 from asched.core.framework.effects import LANDS_WITHIN_S, ReadPod
 from asched.core.framework.per_node.adapter import (
-    LATE,
-    LATE_TIMEOUT_S,
     PerNode,
     UnusablePluginError,
     adapt,
 )
 from asched.core.framework.runner import run_alone
-from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from asched.plugin import (
@@ -67,20 +64,6 @@ def test_a_filter_that_rejects_says_why(answer: Any, words: str) -> None:
     outcome = outcome_of(plugin(filter=lambda _s, _p, _n: answer))
     assert (outcome.node, outcome.reason) == ("", "Unschedulable")
     assert told(outcome.message) == words
-
-
-def test_a_filter_is_asked_only_about_nodes_that_are_left() -> None:
-    asked: list[str] = []
-    world = given(
-        [
-            node("small", cpu=1),
-            node("big", cpu=8),
-            node("tainted", cpu=8, taints=["a=b:NoSchedule"]),
-        ],
-        plugins=[plugin(filter=lambda _s, _p, n: asked.append(n.name))],
-    )
-    world.schedule(pod("web", cpu=2))
-    assert asked == ["big"]
 
 
 def test_state_lives_as_long_as_the_attempt() -> None:
@@ -250,20 +233,6 @@ def test_a_coroutine_that_does_not_end_costs_its_pod_an_attempt(point: str) -> N
         outcome = world.outcome("web")
     assert (outcome.node, outcome.reason) == ("", "SchedulerError")
     assert f"{point} took longer than 0.02 s" in outcome.message
-
-
-def test_every_late_method_has_a_deadline_of_its_own() -> None:
-    class Mine:
-        bind_timeout_s = 5
-        pre_bind_timeout_s = 1e9
-
-    adapter = PerNode(Mine(), Cluster())
-    assert set(LATE_TIMEOUT_S) == LATE
-    assert [adapter.patience_s(method) for method in ("bind", "pre_bind", "post_bind")] == [
-        5.0,
-        PERMIT_TIMEOUT_S_MAX,
-        60.0,
-    ]
 
 
 def test_a_late_point_may_yield_effects() -> None:

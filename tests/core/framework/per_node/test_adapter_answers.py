@@ -8,14 +8,12 @@ import pytest
 
 from asched.core.framework.effects import CallPlugin, Pause
 from asched.core.framework.per_node.adapter import (
-    ANYTHING,
     LATE_TIMEOUT_S,
-    PerNode,
     UnusablePluginError,
     adapt,
     tells_news,
 )
-from asched.core.framework.points import Hint, Nomination, Registration
+from asched.core.framework.points import Hint, Nomination
 from asched.core.framework.runner import run_alone
 from asched.core.framework.status import (
     SKIP,
@@ -29,8 +27,6 @@ from asched.core.framework.status import (
     unschedulable,
 )
 from asched.core.model.kinds import NODE
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Done, Gone, Raised, Returned, TimedOut
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -91,30 +87,7 @@ def test_everything_is_news_but_its_own_place_given_back_and_its_own_status(
     assert tells_news(own().build(), *built) is hint
 
 
-def test_a_class_may_say_better_what_wakes_its_pods() -> None:
-    better = (Registration(Trigger("Node", Action.ADD)),)
-    assert Scene(filter=says(None)).mine.registrations() is ANYTHING
-    scene = Scene(filter=says(None), registrations=lambda _self: better)
-    assert scene.mine.registrations() is better
-
-
 # --- in the queue and before nodes are looked at --------------------------------------------------
-
-
-def test_a_queue_of_its_own_is_handed_on() -> None:
-    queue = object()
-    assert Scene(queue_sort=says(1), active_queue=queue).mine.active_queue is queue
-    assert Scene(queue_sort=says(1)).mine.active_queue is None
-    key = Scene(queue_sort=lambda _self, pod, at_s: (pod.name, at_s)).mine
-    assert key.sort_key(own().build(), 7.0) == ("web", 7.0)
-
-
-@pytest.mark.parametrize(
-    "names", [["n2", "n3"], ("n2", "n3"), {"n2", "n3"}, frozenset({"n2", "n3"})]
-)
-def test_names_of_nodes_may_come_in_any_collection(names: Any) -> None:
-    scene = Scene(pre_filter=says(names))
-    assert scene.mine.pre_filter(scene.pod).node_names == {"n2", "n3"}
 
 
 @pytest.mark.parametrize("names", [[1], ["n2", 1], [None, "n2"]])
@@ -164,37 +137,6 @@ def test_any_other_answer_of_a_filter_ends_the_attempt(said: Any, words: str) ->
     scene = Scene(filter=says(said))
     with pytest.raises(PluginError, match=re.escape(words)):
         scene.mine.filter(scene.pod, scene.view, None)
-
-
-def test_pre_score_is_shown_the_nodes_that_are_left() -> None:
-    seen: list[Any] = []
-    scene = Scene(
-        pre_score=lambda _self, pod, nodes: seen.append(
-            (pod.name, [(n.labels["at"], n.pod_count) for n in nodes])
-        ),
-        score=says(1),
-    )
-    feasible = np.array([True, True, False, True])
-    result = scene.mine.pre_score(scene.pod, scene.view, feasible)
-    assert seen == [("web", [("n0", 0), ("n3", 0)])]
-    assert (result.status, result.data is feasible) == (SUCCESS, True)
-    told = Scene(pre_score=says(SKIP), score=says(1))
-    assert told.mine.pre_score(told.pod, told.view, feasible).status == SKIP
-    wrong = Scene(pre_score=says(7), score=says(1))
-    with pytest.raises(PluginError, match='running preScore plugin "Mine": answered 7'):
-        wrong.mine.pre_score(wrong.pod, wrong.view, feasible)
-
-
-@pytest.mark.parametrize("left", [None, [True, True, False, True]])
-def test_a_scorer_is_asked_about_nodes_that_live_and_are_left(left: list[bool] | None) -> None:
-    def score(_self: Any, pod: Any, node: Any) -> Any:
-        assert (pod.name, node.labels["at"], node.allowed_pods) == ("web", node.name, 110)
-        return np.int32(7) if node.name == "n3" else -(2**63)
-
-    scene = Scene(score=score)
-    data = None if left is None else np.array(left)
-    found = scene.mine.score(scene.pod, scene.view, data).tolist()
-    assert found == [-(2**63), 0, 0 if left else -(2**63), 7]
 
 
 @pytest.mark.parametrize(
@@ -288,21 +230,6 @@ def test_on_a_node_that_went_nothing_is_reserved_permitted_or_bound() -> None:
         assert run_alone(late(scene.pod, "gone")) == failure("node gone is gone")
 
 
-def test_who_holds_a_place_is_shown_pod_and_node() -> None:
-    told: list[str] = []
-
-    def note(_self: Any, pod: Any, node: Any) -> None:
-        told.append(f"{pod.name} on {node.labels['at']}")
-
-    scene = Scene(reserve=note, unreserve=note, permit=note, post_bind=note)
-    assert scene.mine.reserve(scene.pod, "n2", None) == SUCCESS
-    assert scene.mine.permit(scene.pod, "n2") == (SUCCESS, 0.0)
-    assert scene.mine.permit_late(scene.pod, "n2") is None, "it has decided"
-    scene.mine.unreserve(scene.pod, "n2")
-    assert run_alone(scene.mine.post_bind(scene.pod, "n2")) == SUCCESS
-    assert told == ["web on n2"] * 4
-
-
 async def asynchronous(_self: Any, pod: Any, node: Any) -> None: ...
 
 
@@ -349,13 +276,6 @@ def test_an_effect_of_a_late_point_that_is_none_is_told_with_plugin_and_point() 
     assert (error.value.plugin, error.value.point) == ("Mine", "preBind")
 
 
-def test_whoever_cleans_up_is_shown_all_of_a_node_that_is_there() -> None:
-    scene = Scene(filter=says(None))
-    mine = PerNode(object(), scene.cluster)
-    assert (mine.node("gone"), mine.node_or_rest("gone").labels) == (None, {})
-    assert mine.node_or_rest("n2").labels == {"at": "n2"}
-
-
 # --- what is refused when it is loaded ------------------------------------------------------------
 
 
@@ -376,9 +296,3 @@ async def generating(_self: Any, _pod: Any, _node: Any) -> Any:
 def test_what_cannot_be_a_plugin_is_told_in_a_line(methods: Any, words: str) -> None:
     with pytest.raises(UnusablePluginError, match=words):
         adapt(type("Mine", (), methods), "Mine")
-
-
-def test_a_class_stands_at_the_points_of_its_methods_and_knows_its_cluster() -> None:
-    cluster = Cluster()
-    mine = adapt(type("Mine", (), {"filter": says(None)}), "Other")(object(), cluster)
-    assert (mine.name, mine.cluster is cluster) == ("Other", True)

@@ -6,7 +6,6 @@ import numpy as np
 
 from asched.core.framework.points import FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin
 from asched.core.framework.results.prepared import OperationCounts, Prepared, PreparedFilter
-from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import Status, unschedulable
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -43,38 +42,6 @@ class CpuScore(ScorePlugin):
     def score(self, pod: Any, nodes: Any, data: Any) -> Any:
         self.asked.append(nodes.size)
         return nodes.allocatable(0) // 1000
-
-
-class Scaled(ScaledByLargest, CpuScore):
-    """In shares of the most."""
-
-    name = "Scaled"
-
-
-class Between(CpuScore):
-    """From the least to the largest score; counts who looks at all."""
-
-    name = "Between"
-    normalizes = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looks = 0
-
-    def bounds(self, raw: Any, data: Any) -> Any:
-        self.looks += 1
-        return int(raw.min()), int(raw.max())
-
-    def scaled(self, raw: Any, bounds: Any, data: Any) -> Any:
-        least, largest = bounds
-        span = max(largest - least, 1)
-        return np.array([int(100 * (one - least) / span) for one in raw.tolist()])
-
-    def scaled_one(self, score: int, bounds: Any) -> int | None:
-        least, largest = bounds
-        if not least <= score <= largest:
-            return None
-        return int(100 * (score - least) / max(largest - least, 1))
 
 
 class Half(PreFilterPlugin):

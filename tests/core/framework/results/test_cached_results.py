@@ -4,7 +4,6 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from asched.core.config.defaults import default_configuration
@@ -154,54 +153,3 @@ def test_an_attempt_with_kept_answers_equals_one_from_scratch(seed: int) -> None
         if kept.feasible > 1:
             assert ranking(world.runner, info) == ranking(fresh(world), info), f"seed {seed}"
     assert decisions > STEPS / 4
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_rows_of_dead_nodes_are_never_feasible(seed: int) -> None:
-    world = World(seed)
-    for info, kept, _ in attempts(world):
-        if isinstance(kept, Decision):
-            state = world.runner.cache.state_of(info)
-            live = world.cluster.nodes.columns.read("live")[: world.cluster.nodes.height]
-            assert not np.any(state.feasible & ~live)
-
-
-def test_an_equal_pod_costs_one_row_for_each_plugin_that_looks_at_what_runs() -> None:
-    """The second and every later pod of a class touches the row of its predecessor, nothing
-    else.
-    """
-    parts = Parts.fresh()
-    runner = build_runners(default_configuration("s"), parts)["s"]
-    for node in mix.nodes(200):
-        parts.cluster.apply(Seen(NODE, decode(Node, node)))
-    template = next(p for p in mix.pods(20, "s") if p["metadata"]["namespace"] == "shop")
-    moving = 3  # NodeResourcesFit filters and scores, NodeResourcesBalancedAllocation scores
-    work = runner.cache.work
-    for number in range(20):
-        before = (work.rows, work.full_passes)
-        metadata = {**template["metadata"], "name": f"p{number}", "uid": f"u{number}"}
-        pod = decode(Pod, {**template, "metadata": metadata, "status": {}})
-        info = parts.cluster.classes.info_of(pod)
-        found = run_alone(runner.schedule(info, number))
-        parts.cluster.assume(info, found.node)
-        if number:
-            assert (work.rows - before[0], work.full_passes - before[1]) == (moving, 0)
-
-
-def test_a_rejected_class_stays_rejected_without_any_work() -> None:
-    """Nothing changed, so the second attempt asks no filter at all."""
-    parts = Parts.fresh()
-    runner = build_runners(default_configuration("s"), parts)["s"]
-    for node in mix.nodes(50):
-        parts.cluster.apply(Seen(NODE, decode(Node, node)))
-    misfit = next(
-        p for p in mix.pods(3000, "s") if p["spec"].get("nodeSelector") == {"disk": "tape"}
-    )
-    pod = decode(Pod, {**misfit, "metadata": {**misfit["metadata"], "uid": "u"}, "status": {}})
-    info = parts.cluster.classes.info_of(pod)
-    first = run_alone(runner.schedule(info, 1))
-    rows = runner.cache.work.rows
-    second = run_alone(runner.schedule(info, 2))
-    assert isinstance(first, Rejection)
-    assert told(first) == told(second)
-    assert runner.cache.work.rows == rows

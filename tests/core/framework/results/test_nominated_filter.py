@@ -7,7 +7,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.nominated_filter import first_rejection, is_plain
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
-from tests.builders import a_node, a_pod
+from tests.builders import a_node
 from tests.core.preemption.stage import RandomStage, Stage, a_high
 
 
@@ -60,42 +60,6 @@ def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
                 assert nominated_pods.judge(info, state) == feasible
         for change in (stage.promise, stage.promise, stage.change, stage.keep):
             change()
-
-
-def test_kept_trials_follow_counts_that_turn_no_verdict_by_themselves() -> None:
-    """One more pod elsewhere in the zone: without the nominated pod it would still do."""
-    stage = Stage()
-    for name, zone in (("n0", "a"), ("n1", "a"), ("n2", "b")):
-        stage.nodes(a_node(name).labels(zone=zone))
-    rule = {
-        "maxSkew": 2,
-        "topologyKey": "zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
-    spread = {"topologySpreadConstraints": [rule]}
-    stage.wait_for(a_high("first").labels(app="web"), "n0")
-    pod = stage.pod(a_high("second", priority=10).labels(app="web").spec(**spread))
-    info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
-    for expected in (set(), {stage.cluster.nodes.row_of["n0"]}):
-        stage.attempt(pod)
-        assert not is_plain(info, state)
-        assert set(by_trial(stage, pod)) == expected
-        assert set(stage.runner.nominated_pods.judge(info, state)) == expected
-        stage.pod(a_pod("there").labels(app="web").on("n1"))
-
-
-def test_a_class_that_looks_at_ports_is_judged_by_trials() -> None:
-    stage = Stage()
-    stage.nodes(a_node("n1"), a_node("n2"))
-    stage.wait_for(a_pod("first").host_port(80), "n1")
-    pod = stage.pod(a_pod("second").host_port(80))
-    info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
-    assert stage.attempt(pod).node == "n2"
-    assert not is_plain(info, state)
-    assert [
-        status.plugin for status in stage.runner.nominated_pods.judge(info, state).values()
-    ] == ["NodePorts"]
 
 
 def test_a_less_important_nominated_pod_does_not_count() -> None:

@@ -12,7 +12,6 @@ from asched.core.framework.results.peaks import (
     NOT_FEASIBLE,
     Peaks,
     PeaksByDomain,
-    drawn,
 )
 
 #: Three levels: a block of blocks, and a few more.
@@ -92,26 +91,6 @@ def test_equals_have_their_turn(size: int, by_domain: bool) -> None:
     assert min(chosen.values()) > 200
 
 
-@pytest.mark.parametrize("size", [1, 255, 256, 257, 5000, BLOCK_ROWS**2])
-@pytest.mark.parametrize("seed", range(20))
-def test_of_domains_that_are_all_open_the_same_row_is_chosen(seed: int, size: int) -> None:
-    rows = Rows(seed, size, by_domain=True)
-    assert rows.peaks.choose(seed) == Peaks(rows.totals).choose(seed)
-
-
-@pytest.mark.parametrize("size", [1, 255, 256, 257, 5000, LARGE])
-@pytest.mark.parametrize("seed", range(20))
-def test_of_few_rows_the_same_one_is_drawn_as_if_no_others_were_feasible(
-    seed: int, size: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    some = np.sort(rng.permutation(size)[: max(1, size // int(rng.choice((2, 20, 400))))])
-    totals = np.full(size, NOT_FEASIBLE)
-    totals[some] = rng.integers(0, 2, len(some))
-    tied = some[totals[some] == totals[some].max()]
-    assert drawn(seed, tied, size) == Peaks(totals).choose(seed)
-
-
 @pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
 def test_a_decision_looks_at_a_block_more_when_there_are_a_hundred_times_as_many_rows(
     by_domain: bool,
@@ -128,27 +107,3 @@ def test_a_decision_looks_at_a_block_more_when_there_are_a_hundred_times_as_many
     assert looked[10_000] <= 3 * BLOCK_ROWS * width
     assert looked[1_000_000] <= looked[10_000] + 2 * BLOCK_ROWS * width
     assert looked[100_000] <= looked[1_000_000] + BLOCK_ROWS * width
-
-
-@pytest.mark.parametrize("count", [1, 5, 700])
-@pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
-@pytest.mark.parametrize("seed", range(6))
-def test_the_first_rows_are_the_best_whatever_is_equal_and_not_feasible(
-    seed: int, by_domain: bool, count: int
-) -> None:
-    """Against sorting: the same totals, each of its own row, and none that is not feasible.
-
-    Of the first seed no domain is open.
-    """
-    size = int(np.random.default_rng(seed).integers(1, 4 * BLOCK_ROWS))
-    rows = Rows(seed, size, by_domain=by_domain)
-    rows.open([1, 3] if seed else [])
-    totals = rows.mask()
-
-    found = rows.peaks.first(count)
-
-    assert [total for _, total in found] == sorted(totals[totals != NOT_FEASIBLE], reverse=True)[
-        :count
-    ]
-    assert len({row for row, _ in found}) == len(found)
-    assert all(totals[row] == total for row, total in found)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.framework.results.sampling import Sampler, adaptive_count, wanted_count
+from asched.core.framework.results.sampling import adaptive_count, wanted_count
 
 
 @pytest.mark.parametrize(
@@ -47,37 +47,3 @@ def feasible(size: int, *without: int) -> np.ndarray:
     mask = np.ones(size, dtype=np.bool_)
     mask[list(without)] = False
     return mask
-
-
-def rows(sample: np.ndarray | None) -> list[int]:
-    assert sample is not None
-    return np.flatnonzero(sample).tolist()
-
-
-def test_samples_go_round() -> None:
-    sampler = Sampler(50)
-    mask = feasible(300)
-    assert rows(sampler.sample(mask, 300, 300)) == list(range(150))
-    assert rows(sampler.sample(mask, 300, 300)) == list(range(150, 300))
-    assert rows(sampler.sample(mask, 300, 300)) == list(range(150))
-
-
-def test_rows_that_do_not_fit_are_passed_over_and_the_end_is_no_end() -> None:
-    sampler = Sampler(50)
-    mask = feasible(300, 0, 1)
-    assert rows(sampler.sample(mask, 298, 300)) == list(range(2, 152))
-    found = rows(sampler.sample(mask, 298, 300))
-    assert found == [2, 3, *range(152, 300)]
-
-
-@pytest.mark.parametrize("percentage", [0, 100])
-def test_all_of_them_are_no_sample(percentage: int) -> None:
-    assert Sampler(percentage).sample(feasible(300), 300, 300) is None
-
-
-def test_where_no_more_fit_than_are_wanted_all_are_taken() -> None:
-    sampler = Sampler(50)
-    mask = feasible(300, *range(150))
-    assert sampler.sample(mask, 150, 300) is None
-    mask[0] = True
-    assert len(rows(sampler.sample(mask, 151, 300))) == 150
