@@ -7,7 +7,6 @@ import pytest
 
 from asched.core.model.claim import (
     RESERVED_FOR_MAX,
-    AllocationResult,
     DeviceClass,
     ResourceClaim,
     ResourceSlice,
@@ -104,13 +103,6 @@ def test_nothing_that_is_read_gets_lost(record: Any, mapping: dict[str, Any]) ->
     assert msgspec.json.decode(msgspec.json.encode(decode(record, mapping))) == mapping
 
 
-def test_zero_and_false_are_values() -> None:
-    attributes = (decode(ResourceSlice, SLICE).spec.devices or ())[0].attributes or {}
-    assert attributes["a"].int_value == 0
-    assert attributes["b"].bool_value is False
-    assert attributes["c"].string_value == ""
-
-
 def test_who_may_use_a_claim() -> None:
     claim = decode(ResourceClaim, CLAIM)
     assert claim.is_reserved_for("pu")
@@ -124,10 +116,3 @@ def test_who_may_use_a_claim() -> None:
     free = decode(ResourceClaim, {**CLAIM, "status": {}})
     assert free.is_reservable
     assert not free.is_reserved_for("pu")
-
-
-def test_an_allocation_can_be_tried_on() -> None:
-    claim = decode(ResourceClaim, {**CLAIM, "status": {}})
-    allocation = AllocationResult()
-    assert claim.allocated(allocation).status.allocation is allocation
-    assert claim.status.allocation is None

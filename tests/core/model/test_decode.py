@@ -6,11 +6,6 @@ from asched.core.model.decode import MalformedObjectError, decode
 from asched.core.model.node import Node
 
 
-def test_a_mapping_becomes_a_record() -> None:
-    node = decode(Node, {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}, "x": 1})
-    assert (node.name, node.spec.unschedulable) == ("n1", True)
-
-
 def test_what_is_malformed_is_named_with_its_place() -> None:
     with pytest.raises(MalformedObjectError, match=r"Node 'n1': .*\$\.spec\.unschedulable"):
         decode(Node, {"metadata": {"name": "n1"}, "spec": {"unschedulable": "yes"}})

@@ -11,14 +11,12 @@ from asched.core.model.migration import (
     MigrationError,
     inline_volume,
     is_inline_migratable,
-    migrated_plugins,
-    plugin_of,
     translated_affinity,
     volume_source,
 )
 from tests.builders import a_node
 from tests.twins.node_affinity import any_term
-from tests.volume_builders import a_csi_node, a_pod, a_volume
+from tests.volume_builders import a_pod, a_volume
 
 ZONE, BETA = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
@@ -91,26 +89,6 @@ def test_a_gce_volume_is_named_after_its_zones(labels: Any, middle: str) -> None
     assert volume_source(volume) == CsiVolume(
         "pd.csi.storage.gke.io", f"projects/UNSPECIFIED/{middle}/disks/d"
     )
-
-
-@pytest.mark.parametrize("zones", ["eu-west-a__us-east-b", "eu-a__eu-b", "eu-west-a__eu-west"])
-def test_a_gce_volume_in_several_regions_is_not_counted(zones: str) -> None:
-    volume = a_volume("pv", labels={ZONE: zones}, gcePersistentDisk={"pdName": "d"})
-
-    assert volume_source(volume) is None
-
-
-def test_a_csi_volume_is_what_it_says_and_others_are_not_counted() -> None:
-    assert volume_source(a_volume("pv", csi=("d", "h"))) == CsiVolume("d", "h")
-    assert volume_source(a_volume("pv")) is None
-    assert plugin_of(a_volume("pv")) is None
-
-
-def test_a_node_tells_what_has_moved() -> None:
-    moved = a_csi_node("n", moved="kubernetes.io/aws-ebs,kubernetes.io/gce-pd").metadata.annotations
-
-    assert migrated_plugins(moved) == {"kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"}
-    assert migrated_plugins(None) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -187,9 +165,3 @@ def test_a_node_tells_what_has_moved() -> None:
 )
 def test_zones_become_the_drivers_own_topology(volume: Any, labels: Any, matches: bool) -> None:
     assert reaches(translated_affinity(volume, EBS), labels) is matches
-
-
-def test_azure_disks_keep_their_zones() -> None:
-    volume = a_volume("pv", reach={ZONE: ["a"]}, azureDisk={"diskURI": "/x"})
-
-    assert reaches(translated_affinity(volume, AZURE), {ZONE: "a"})

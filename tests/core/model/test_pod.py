@@ -8,27 +8,6 @@ from asched.core.model.pod import spec_key
 from tests.builders import PodBuilder, a_pod
 
 
-def test_what_a_pod_does_not_say_has_a_default() -> None:
-    pod = a_pod("web", "team").build()
-    assert (pod.key, pod.priority, pod.labels, pod.is_terminating) == ("team/web", 0, {}, False)
-    assert a_pod().priority(7).build().priority == 7
-    assert a_pod().labels(a="b").build().labels == {"a": "b"}
-    assert a_pod().metadata(deletionTimestamp="2026-01-01T00:00:00Z").build().is_terminating
-    assert pod.on("n1").spec.node_name == "n1"
-    assert pod.spec.node_name == ""
-    assert pod.on("n1").metadata is pod.metadata
-
-
-def test_a_condition_is_found_by_its_type() -> None:
-    conditions = [{"type": "Ready", "status": "False"}, {"type": "PodScheduled", "status": "True"}]
-    pod = a_pod().status(conditions=conditions).build()
-    found = pod.condition("PodScheduled")
-    assert found is not None
-    assert found.status == "True"
-    assert pod.condition("Other") is None
-    assert a_pod().build().condition("Ready") is None
-
-
 def key(pod: PodBuilder) -> bytes:
     return spec_key(pod.build())
 
@@ -90,8 +69,3 @@ def test_volumes_that_are_named_after_the_pod_tell_pods_apart() -> None:
 
     assert len(keys(EPHEMERAL)) == len(keys(claim, EPHEMERAL)) == len(keys(EPHEMERAL, claim)) == 2
     assert len(keys(claim)) == 1
-
-
-def test_a_pod_may_be_looked_at_with_the_labels_of_another() -> None:
-    labelled = a_pod().labels(a="b").build()
-    assert spec_key(a_pod("x").build(), labelled=labelled) == spec_key(labelled)

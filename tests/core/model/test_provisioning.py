@@ -30,12 +30,3 @@ def saying(**statuses: str) -> ProvisioningRequest:
 )
 def test_its_conditions_say_how_far_it_has_come(said: dict[str, str], stage: RequestStage) -> None:
     assert saying(**said).stage is stage
-
-
-def test_a_condition_is_found_by_its_type() -> None:
-    found = saying(Accepted="True", Failed="False").condition("Failed")
-    assert found is not None
-    assert found.status == "False"
-    assert saying().condition("Failed") is None
-    assert ProvisioningRequest().condition("Failed") is None
-    assert ProvisioningRequest().stage is RequestStage.UNDECIDED

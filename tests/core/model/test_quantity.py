@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from asched.core.model.quantity import INT64_MAX, QuantityError, ceiling, check, milli, parse, whole
+from asched.core.model.quantity import INT64_MAX, QuantityError, ceiling, parse
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,6 @@ def test_what_is_no_quantity_is_named(text: str) -> None:
 )
 def test_rounding_is_away_from_zero_and_within_64_bits(value: Fraction, rounded: int) -> None:
     assert ceiling(value) == rounded
-
-
-def test_whole_units_and_thousandths() -> None:
-    assert (whole("1500m"), whole("1Ki"), whole("1n")) == (2, 1024, 1)
-    assert (milli("1500m"), milli("1"), milli("1u")) == (1500, 1000, 1)
-
-
-def test_nothing_is_no_fault() -> None:
-    check(["1", None, "2Gi"])
-    with pytest.raises(QuantityError, match="'x'"):
-        check(["1", None, "x"])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Selectors over labels: what each operator accepts, and what never matches."""
 
-import itertools
-import random
 from typing import Any
 
 import pytest
@@ -9,18 +7,13 @@ import pytest
 from asched.core.model.meta import LabelSelector, LabelSelectorRequirement
 from asched.core.model.selector import (
     EVERYTHING,
-    Matcher,
-    NodeSelector,
     NodeSelectorTerm,
     Requirement,
-    Selector,
-    compile_node_selector,
     compile_selector,
     compile_term,
     equality_selector,
     integer,
     matches,
-    together,
 )
 
 
@@ -75,18 +68,6 @@ def test_a_label_is_a_number_of_64_bits_or_none(text: str, number: int | None) -
     assert integer(text) == number
 
 
-def test_all_requirements_of_a_label_selector_hold() -> None:
-    selector = compile_selector(
-        LabelSelector({"app": "web"}, (written("tier", "NotIn", "db"), written("x", "Exists")))
-    )
-    assert matches(selector, {"app": "web", "x": ""})
-    assert not matches(selector, {"app": "web"})
-    assert not matches(selector, {"app": "db", "x": ""})
-    assert not matches(selector, {"x": ""})
-    assert not matches(selector, {"app": "web", "x": "", "tier": "db"})
-    assert not matches(selector, None)
-
-
 def test_none_matches_nothing_and_an_empty_one_everything() -> None:
     assert compile_selector(None) is None
     assert not matches(None, {"a": "b"})
@@ -106,49 +87,6 @@ def test_a_label_selector_that_makes_no_sense_is_an_error(
 ) -> None:
     with pytest.raises(ValueError):
         compile_selector(LabelSelector(None, (requirement,)))
-
-
-def test_who_writes_the_same_in_another_order_has_the_same() -> None:
-    one = equality_selector({"a": "1", "b": "2"})
-    assert one == equality_selector({"b": "2", "a": "1"})
-    assert one.merged(equality_selector({"a": "1"})) == one
-    both = equality_selector({"a": "1"}).merged(equality_selector({"b": "2"}))
-    assert both == one
-    two = [written("a", "NotIn", "2"), written("a", "In", "1", "3")]
-    orders = [compile_selector(LabelSelector(None, tuple(some))) for some in (two, two[::-1])]
-    assert orders[0] == orders[1]
-    assert Selector((need("a", "In", "1"),)) == equality_selector({"a": "1"})
-
-
-def test_requirements_that_go_together_say_the_same() -> None:
-    """Against one by one, over all label sets of three values."""
-    rng = random.Random(1)
-    operators = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
-    values = [None, "1", "2", "3"]
-    for _ in range(300):
-        listed = [
-            need(rng.choice("ab"), rng.choice(operators), *rng.sample("123", rng.randint(1, 2)))
-            for _ in range(rng.randint(0, 5))
-        ]
-        merged, matcher = together(listed), Matcher(listed)
-        for a, b, c in itertools.product(values, values, [None, "1"]):
-            labels = {k: v for k, v in zip("abc", (a, b, c), strict=True) if v is not None}
-            wanted = all(requirement.matches(labels) for requirement in listed)
-            if any(r.operator in ("Gt", "Lt") and len(r.values) > 1 for r in listed):
-                continue
-            assert all(requirement.matches(labels) for requirement in merged) == wanted
-            assert matcher.matches(labels) == wanted
-
-
-def test_what_goes_together_is_one() -> None:
-    listed = [need("k", "In", "a", "b"), need("k", "In", "b", "c"), need("k", "NotIn", "x")]
-    assert together([*listed, need("k", "NotIn", "y")]) == (
-        need("k", "In", "b"),
-        need("k", "NotIn", "x", "y"),
-    )
-    assert together(listed[:1]) == tuple(listed[:1])
-    same = [need("k", "Gt", "1"), need("k", "Gt", "1"), need("k", "Gt", "5")]
-    assert together(same) == (need("k", "Gt", "1"), need("k", "Gt", "5"))
 
 
 # --- node selectors ------------------------------------------------------------------------------
@@ -204,17 +142,3 @@ def test_a_broken_term_matches_nothing_at_all(broken: NodeSelectorTerm) -> None:
     assert compiled.broken
     assert not compiled.is_empty
     assert not compiled.matches("n1", {"k": "a"})
-
-
-def test_any_term_of_a_node_selector_may_match() -> None:
-    assert compile_node_selector(None) is None
-    assert compile_node_selector(NodeSelector()) == ()
-    terms = compile_node_selector(NodeSelector((term(written("a", "Exists")), term(fields=[NAME]))))
-    assert terms is not None
-    assert [t.matches("n1", {}) for t in terms] == [False, True]
-
-
-@pytest.mark.parametrize("operator", ["Exists", "DoesNotExist", "Gt", "Lt", "In", "NotIn"])
-def test_a_valid_requirement_is_not_broken(operator: str) -> None:
-    values = () if "xist" in operator else ("5",)
-    assert not compile_term(term(written("k", operator, *values))).broken

@@ -70,11 +70,3 @@ def test_so_many_bytes_are_not_vast_and_one_more_is() -> None:
     assert not is_vast(tolerating(most))
     assert is_vast(tolerating(most + 1))
     assert not is_vast(tolerating(most)), "each time anew"
-
-
-def test_labels_and_spec_add_up() -> None:
-    labels = {f"l{i}": "v" * 100 for i in range(VAST_BYTES // 200)}
-    tolerations = [{"key": "t" * 100} for _ in range(VAST_BYTES // 200)]
-    assert not is_vast(a_pod("labelled").labels(**labels).build())
-    assert not is_vast(a_pod("tolerant").spec(tolerations=tolerations).build())
-    assert is_vast(a_pod("both").labels(**labels).spec(tolerations=tolerations).build())

@@ -19,8 +19,3 @@ from asched.core.model.volume import CsiStorageCapacity, PersistentVolume
 def test_an_amount_that_is_none_is_found_while_decoding(record: Any, fields: Any) -> None:
     with pytest.raises(MalformedObjectError, match="'big' is not a number"):
         decode(record, {"metadata": {"name": "v"}, **fields})
-
-
-def test_what_says_no_amount_is_fine() -> None:
-    assert decode(PersistentVolume, {"metadata": {"name": "v"}}).spec.capacity is None
-    assert decode(CsiStorageCapacity, {"metadata": {"name": "v"}}).capacity is None

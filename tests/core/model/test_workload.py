@@ -26,11 +26,6 @@ def test_whether_none_of_its_pods_goes_without_the_others(spec: Any, goes_whole:
     assert a_group(**spec).goes_whole == goes_whole
 
 
-def test_a_priority_that_is_not_set_is_none() -> None:
-    assert a_group(priority=7).priority == 7
-    assert a_group().priority == 0
-
-
 @pytest.mark.parametrize(
     ("constraints", "key"),
     [
