@@ -1,7 +1,5 @@
 from typing import Any
 
-import pytest
-
 from asched.core.config.args import InterPodAffinityArgs, NodeResourcesFitArgs
 from asched.core.config.construct import construct, election_faults
 from asched.core.config.defaults import configuration
@@ -48,15 +46,6 @@ def test_such_an_extender_needs_a_profile_that_fits_resources() -> None:
     )
 
 
-def test_certificates_are_judged_before_plugins() -> None:
-    document = configuration(
-        {"extenders": [{}], "profiles": [{"plugins": {"filter": {"enabled": [{"name": "X"}]}}}]}
-    )
-    _, problems = construct(document, IN_TREE_POINTS, extender_fault=lambda _: "no such file")
-    assert as_upstream(problems) == ("couldn't build extenders: no such file",)
-    assert len(problems) == 2
-
-
 def test_args_of_fit_are_judged_only_if_it_is_built() -> None:
     config = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "Bad"}}}]
     assert refusal(profiles=[{"pluginConfig": config}]) == (
@@ -100,34 +89,3 @@ def test_the_elector_wants_room_for_late_renewals() -> None:
         "couldn't create leader elector: leaseDuration must be greater than renewDeadline"
     ]
     assert faults(leaderElect=False, retryPeriod=9_000_000_000) == []
-
-
-@pytest.mark.parametrize(
-    ("lease_ns", "renew_ns", "retry_ns", "refused"),
-    [
-        (11, 10, 8, ""),
-        (10, 10, 8, "leaseDuration"),
-        (12, 11, 9, ""),  # 9 x 1.2 are 10 whole ones, as Go cuts them
-        (12, 10, 9, "renewDeadline"),
-    ],
-)
-def test_equal_times_are_none_that_the_elector_takes(
-    lease_ns: int, renew_ns: int, retry_ns: int, refused: str
-) -> None:
-    times = {"leaseDuration": lease_ns, "renewDeadline": renew_ns, "retryPeriod": retry_ns}
-    found = election_faults(configuration({"leaderElection": times}))
-    assert [problem.path for problem in found] == ([("leaderElection", refused)] if refused else [])
-
-
-def test_the_last_profile_is_blamed_for_sorting_otherwise() -> None:
-    """Upstream compares each new one with the first when it is made."""
-    points = {**IN_TREE_POINTS, "Mine": frozenset({"queueSort"})}
-    other = {"enabled": [{"name": "Mine"}], "disabled": [{"name": "*"}]}
-    profiles = [{"schedulerName": name} for name in "abc"]
-    profiles[2]["plugins"] = {"queueSort": other}  # type: ignore[assignment]
-    _, problems = construct(configuration({"profiles": profiles}), points)
-    assert [problem.path for problem in problems] == [("profiles", 2)]
-    assert (
-        'different queue sort plugins for profile "c": "Mine", first: "PrioritySort"'
-        in (as_upstream(problems)[0])
-    )

@@ -2,16 +2,10 @@ from typing import Any
 
 import pytest
 
-from asched.core.config.decode import SCHEME, BareArgs, Repeating, decode
+from asched.core.config.decode import decode
 from asched.core.config.problem import as_upstream
-from asched.core.config.v1 import API_GROUP, API_VERSION, KIND
+from asched.core.config.v1 import API_VERSION, KIND
 from tests.core.config.documents import config_of, doc
-
-NO_DURATION = 'time: invalid duration ""'
-WRONG_KIND = (
-    "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct "
-    "field .kind of type string"
-)
 
 
 def texts(document: Any, source: str = "") -> tuple[str, ...]:
@@ -138,47 +132,6 @@ def test_args_of_strangers_pass_unchanged() -> None:
     assert checked["profiles"][0]["pluginConfig"][0]["args"] == {"x": [1]}
 
 
-def test_unknown_fields_of_one_plugins_args_share_a_text() -> None:
-    before = "decoding .profiles[0].pluginConfig[0]: strict decoding error: "
-    of = "decoding args for plugin VolumeBinding: strict decoding error: "
-    assert texts(config_of("VolumeBinding", {"a": 1, "b": 2})) == (
-        f'{before}{of}unknown field "a", unknown field "b"',
-    )
-
-
-@pytest.mark.parametrize(
-    ("pairs", "found"),
-    [
-        ([("parallelism", 2), ("parallelism", 1)], ('duplicate field "parallelism"',)),
-        # a field nobody knows is unknown once, however often it stands there
-        ([("foo", 1), ("foo", 2)], ('unknown field "foo"',)),
-        # every value is read, not only the last
-        ([("leaderElection", {"leaseDuration": None}), ("leaderElection", {})], (NO_DURATION,)),
-        ([("kind", 5), ("kind", KIND)], (WRONG_KIND,)),
-    ],
-)
-def test_json_keys_that_come_twice(pairs: list[tuple[str, Any]], found: tuple[str, ...]) -> None:
-    assert texts(Repeating([*doc().items(), *pairs])) == found
-
-
-@pytest.mark.parametrize(
-    ("version", "found"),
-    [
-        ("/", "Object 'apiVersion' is missing in 'text'"),
-        ("example.com/", "Object 'apiVersion' is missing in 'text'"),
-        ("/v1", f'no kind "{KIND}" is registered for version "v1" in scheme {SCHEME}'),
-    ],
-)
-def test_an_api_version_may_lack_a_part(version: str, found: str) -> None:
-    assert texts({"kind": KIND, "apiVersion": version}, "text") == (found,)
-
-
-@pytest.mark.parametrize("version", ["", "/", f"{API_GROUP}/"])
-def test_args_get_the_version_their_head_lacks(version: str) -> None:
-    args = {"apiVersion": version, "hardPodAffinityWeight": 3}
-    assert texts(config_of("InterPodAffinity", args)) == ()
-
-
 def test_args_of_a_group_without_a_version_are_refused() -> None:
     assert texts(config_of("InterPodAffinity", {"apiVersion": "example.com/"})) == (
         (
@@ -186,23 +139,6 @@ def test_args_of_a_group_without_a_version_are_refused() -> None:
             "Object 'apiVersion' is missing in '{\"apiVersion\":\"example.com/\"}'"
         ),
     )
-
-
-def test_args_of_the_internal_version_have_no_fields() -> None:
-    internal = {"apiVersion": f"{API_GROUP}/__internal"}
-    checked, problems = decode(config_of("VolumeBinding", internal), "")
-    assert not problems
-    assert isinstance(checked["profiles"][0]["pluginConfig"][0]["args"], BareArgs)
-    found = texts(config_of("VolumeBinding", {**internal, "bindTimeoutSeconds": 5}))
-    assert [text.rpartition(": ")[2] for text in found] == ['unknown field "bindTimeoutSeconds"']
-
-
-def test_the_internal_version_knows_no_fields() -> None:
-    internal = {"kind": KIND, "apiVersion": "kubescheduler.config.k8s.io/__internal"}
-    assert texts(internal) == ()
-    assert texts({**internal, "parallelism": 3}) == ('unknown field "parallelism"',)
-    twice = Repeating([*internal.items(), ("kind", KIND)])
-    assert texts(twice) == ('duplicate field "kind"',)
 
 
 @pytest.mark.parametrize(
@@ -238,26 +174,3 @@ def test_words_that_yaml_reads_as_something_else_get_a_hint() -> None:
         "write it without quotes",
         "",
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "where"),
-    [
-        ("NodeResourcesFit", {"scoringStrategy": {"type": 5}}, "v1.ScoringStrategyType"),
-        (
-            "PodTopologySpread",
-            {"defaultConstraints": [{"whenUnsatisfiable": 5}]},
-            "v1.UnsatisfiableConstraintAction",
-        ),
-        (
-            "PodTopologySpread",
-            {"defaultConstraints": [{"nodeTaintsPolicy": 5}]},
-            "v1.NodeInclusionPolicy",
-        ),
-        ("PodTopologySpread", {"defaultingType": 5}, "v1.PodTopologySpreadConstraintsDefaulting"),
-    ],
-)
-def test_texts_of_named_types_are_called_so(name: str, args: Any, where: str) -> None:
-    (text,) = texts(config_of(name, args))
-    assert text.endswith(f" of type {where}")
-    assert "cannot unmarshal number" in text

@@ -8,12 +8,10 @@ import pytest
 
 from asched import names
 from asched.core.config import args, schema, v1
-from asched.core.config.decode import BareArgs
 from asched.core.config.defaults import (
     configuration,
     default_configuration,
     default_profile,
-    internal_configuration,
 )
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.schema import Scalar
@@ -78,12 +76,6 @@ def test_only_a_single_profile_gets_a_name() -> None:
     assert [p.scheduler_name for p in configuration({"profiles": [{}, None]}).profiles] == ["", ""]
 
 
-def test_profiling_decides_contention_profiling_unless_that_is_given() -> None:
-    assert not configuration({"enableProfiling": False}).enable_contention_profiling
-    given = {"enableProfiling": False, "enableContentionProfiling": True}
-    assert configuration(given).enable_contention_profiling
-
-
 def test_default_args_come_after_the_users_sorted_by_name() -> None:
     built = configuration({"profiles": [{"pluginConfig": [{"name": "VolumeBinding"}, {}]}]})
     listed = [entry.name for entry in built.profiles[0].plugin_configs]
@@ -111,38 +103,8 @@ def test_gates_decide_about_timeouts_and_shape() -> None:
     assert one(names.VOLUME_BINDING, {"shape": []}) == args.VolumeBindingArgs(shape=())
 
 
-def test_args_of_strangers_stay_as_they_are() -> None:
-    assert one("Mine", {"x": 1}) == {"x": 1}
-    assert one(names.NODE_NAME, None) is None
-
-
-def test_the_internal_version_gets_no_defaults() -> None:
-    assert internal_configuration({}).parallelism == 0
-    assert internal_configuration({}).profiles == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "bare"),
-    [
-        ("DefaultPreemption", args.DefaultPreemptionArgs(0, 0)),
-        ("DynamicResources", args.DynamicResourcesArgs(None, None)),
-        ("InterPodAffinity", args.InterPodAffinityArgs(0)),
-        ("PodTopologySpread", args.PodTopologySpreadArgs((), "")),
-        ("VolumeBinding", args.VolumeBindingArgs(0)),
-    ],
-)
-def test_args_of_the_internal_version_get_no_defaults(name: str, bare: object) -> None:
-    assert one(name, BareArgs()) == bare
-
-
 # --- every field ----------------------------------------------------------------------------------
 
-#: Fields whose zero is "not given" in upstream's defaulting.
-ZERO_IS_ABSENT = {
-    *("leaseDuration", "renewDeadline", "retryPeriod", "resourceLock", "resourceName"),
-    *("resourceNamespace", "contentType", "qps", "burst", "httpTimeout", "defaultingType"),
-    "weight",
-}
 
 #: Makes a document of the mapping that holds a field.
 Wrap = Callable[[dict[str, Any]], dict[str, Any]]
@@ -232,17 +194,3 @@ def test_a_field_moves_what_has_its_name_and_nothing_else(field: Field) -> None:
         assert list(moved.values()) == [item for _, item in flat("", value)]
     assert all(map(field.is_told_by, moved)), moved
     assert set(field.moved(None).values()) <= {None}
-
-
-@pytest.mark.parametrize(
-    "field",
-    [f for f in FIELDS if isinstance(f.declared, Scalar) and f.declared is not Scalar.BOOL],
-    ids=lambda field: f"{field.plugin}.{field.name}",
-)
-def test_a_zero_is_kept_or_means_not_given(field: Field) -> None:
-    (path,) = field.moved(values_of(field.declared))
-    zero = "" if field.declared.is_text or field.declared is Scalar.BYTES else 0  # type: ignore[union-attr]
-    before = field.leaves()
-    is_absent = field.name in ZERO_IS_ABSENT and path in before
-
-    assert field.leaves(zero)[path] == (before[path] if is_absent else zero)

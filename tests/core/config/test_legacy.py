@@ -5,9 +5,8 @@ import pytest
 from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.legacy import STRATEGY_PLUGINS, VERSIONS, is_legacy, translate, version_of
+from asched.core.config.legacy import STRATEGY_PLUGINS, VERSIONS, translate
 from asched.core.config.merge import ResolvedProfile
-from asched.core.config.replaced import ADVICE, SUCCESSORS
 from asched.core.config.translation import Fate, Translation
 from asched.core.plugins import IN_TREE_POINTS
 from tests.core.config.documents import GROUP, old
@@ -32,22 +31,6 @@ def profile_of(version: str, plugins: Any = None, config: Any = None) -> Transla
     return translate(old(version, profiles=[{k: v for k, v in given.items() if v}]), IN_TREE_POINTS)
 
 
-def test_three_old_versions_and_the_policy_are_known() -> None:
-    assert [version_of(old(v)) for v in ("v1beta1", "v1beta2", "v1beta3", "v1", "v1alpha1")] == [
-        "v1beta1",
-        "v1beta2",
-        "v1beta3",
-        "",
-        "",
-    ]
-    assert is_legacy({"kind": "Policy", "apiVersion": "v1"})
-    assert all(is_legacy(old(version)) for version in VERSIONS)
-    assert not is_legacy(old("v1"))
-    assert not is_legacy(None)
-    assert set(SUCCESSORS.values()) <= set(IN_TREE_POINTS)
-    assert set(SUCCESSORS) <= set(ADVICE)
-
-
 def test_v1beta3_is_v1_under_another_name() -> None:
     args = {"apiVersion": f"{GROUP}/v1beta3", "kind": "InterPodAffinityArgs"}
     translation = profile_of("v1beta3", config=[{"name": "InterPodAffinity", "args": args}])
@@ -66,13 +49,6 @@ def test_plugins_of_volume_limits_leave_and_are_named() -> None:
             "disable"
         ),
     ]
-
-
-@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-def test_old_weights_are_written_down(version: str) -> None:
-    found = weights(loaded(translate(old(version), IN_TREE_POINTS)))
-    assert (found["TaintToleration"], found["NodeAffinity"], found["InterPodAffinity"]) == (1, 1, 1)
-    assert found["PodTopologySpread"] == 2
 
 
 def test_weights_of_users_stay_and_a_star_needs_no_old_weights() -> None:
@@ -97,11 +73,6 @@ def test_the_three_plugins_of_capacity_become_one_strategy() -> None:
     assert [(r.name, r.weight) for r in fit.scoring_strategy.resources] == [("cpu", 3)]
     assert weights(resolved)["NodeResourcesFit"] == 4
     assert STRATEGY_PLUGINS.keys().isdisjoint(resolved.profile.plugin_config)
-
-
-def test_no_scoring_by_capacity_stays_none() -> None:
-    off = {"score": {"disabled": [{"name": "NodeResourcesLeastAllocated"}]}}
-    assert "NodeResourcesFit" not in weights(loaded(profile_of("v1beta1", off)))
 
 
 def test_two_strategies_at_once_are_refused() -> None:
@@ -141,13 +112,6 @@ def test_locks_become_leases() -> None:
     )
     assert translation.document["leaderElection"] == {"resourceLock": "leases"}
     assert any("old replica" in note.text for note in translation.notes)
-
-
-def test_what_a_process_says_names_only_what_is_lost() -> None:
-    translation = translate(old("v1beta1", metricsBindAddress="0.0.0.0:1"), IN_TREE_POINTS)
-    head, *lost = translation.notes_for_run
-    assert head.startswith("KubeSchedulerConfiguration v1beta1 is read as v1")
-    assert len(lost) == 1
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.config.legacy import VERSIONS, translate, version_of
+from asched.core.config.legacy import translate
 from asched.core.config.translation import Fate, Translation
 from asched.core.plugins import IN_TREE_POINTS
 from tests.core.config.documents import GROUP, old
@@ -35,16 +35,6 @@ def refused(translation: Translation) -> list[str]:
 
 def enabled(*names: str, **points: Any) -> dict[str, Any]:
     return {"enabled": [{"name": name} for name in names], **points}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_version_is_told(version: str) -> None:
-    translation = translate(old(version), IN_TREE_POINTS)
-    assert str(translation.notes[0]) == (
-        f"apiVersion: {GROUP}/{version} became kubescheduler.config.k8s.io/v1"
-    )
-    assert translation.form == f"KubeSchedulerConfiguration {version}"
-    assert translation.document["apiVersion"] == f"{GROUP}/v1"
 
 
 OLD_WEIGHTS = (
@@ -93,27 +83,6 @@ def test_plugins_of_a_point_stay_or_leave_and_are_named(
     before = of("v1beta2", plugins=plugins)
     if notes is not None:
         assert said(before) == [*notes, OLD_WEIGHTS]
-
-
-@pytest.mark.parametrize(
-    ("score", "listed"),
-    [
-        ({}, "TaintToleration 1, NodeAffinity 1, InterPodAffinity 1"),
-        (enabled("NodeAffinity"), "TaintToleration 1, InterPodAffinity 1"),
-        ({"disabled": [{"name": "TaintToleration"}]}, "NodeAffinity 1, InterPodAffinity 1"),
-        (enabled("TaintToleration", "NodeAffinity", "InterPodAffinity"), ""),
-        ({"disabled": [{"name": "*"}]}, ""),
-        ({"disabled": [{"name": "ImageLocality"}, {"name": "*"}]}, ""),
-    ],
-)
-def test_weights_of_then_are_written_behind_what_is_enabled(score: Any, listed: str) -> None:
-    translation = of("v1beta2", plugins={"score": score})
-    text = f"changed {SCORE}: default weights of then written down: {listed}"
-    assert [note for note in said(translation) if "weights" in note] == ([text] if listed else [])
-    found = translation.document["profiles"][0]["plugins"]["score"].get("enabled", [])
-    wanted = [word.split() for word in listed.split(", ") if word]
-    written = [{"name": name, "weight": int(weight)} for name, weight in wanted]
-    assert found == [*score.get("enabled", []), *written]
 
 
 def test_args_stay_in_todays_version_and_those_of_what_is_gone_leave() -> None:
@@ -208,119 +177,12 @@ def test_strategies_of_v1beta1_become_one(
         ]
 
 
-def test_another_strategy_of_the_same_weight_is_written_down_beside_args_that_are_empty() -> None:
-    score = {"enabled": [{"name": MOST, "weight": 1}], "disabled": [{"name": LEAST}]}
-    translation = of("v1beta1", plugins={"score": score}, pluginConfig=[{"name": FIT}])
-    (profile,) = translation.document["profiles"]
-    assert {"name": FIT, "weight": 1} in profile["plugins"]["score"]["enabled"]
-    strategy = {"scoringStrategy": {"type": "MostAllocated"}}
-    assert profile["pluginConfig"] == [{"name": FIT, "args": strategy}]
-
-
-def test_a_policy_is_translated_as_such_and_other_kinds_are_none_of_them() -> None:
-    translation = translate({"kind": "Policy", "apiVersion": "v1"}, IN_TREE_POINTS)
-    assert translation.form == "legacy Policy"
-    assert translation.document["profiles"]
-    assert version_of({**old("v1beta1"), "kind": "Other"}) == ""
-    assert version_of({"kind": "KubeSchedulerConfiguration"}) == ""
-
-
-def test_strategies_are_no_matter_of_later_versions() -> None:
-    for version in VERSIONS[1:]:
-        translation = of(version, plugins={"score": enabled(MOST)})
-        assert [text.split(" it is gone")[0] for text in refused(translation)] == [
-            (
-                "('profiles', 0, 'plugins', 'score', 'enabled', 0) "
-                f'plugin "{MOST}" does not exist in v1'
-            )
-        ]
-
-
 def test_two_strategies_are_refused_with_the_way_out() -> None:
     text, *_ = refused(of("v1beta1", plugins={"score": enabled(MOST, RATIO)}))
     assert text == (
         "('profiles', 0, 'plugins', 'score') "
         f"{LEAST} and {MOST} and {RATIO} score together, v1 has one strategy for each profile "
         f"disable all but one of them ({LEAST} by default)"
-    )
-
-
-def test_fields_of_later_versions_are_refused_each() -> None:
-    plugins = {"preEnqueue": {}, "multiPoint": {}, "filter": {}}
-    for version, expected in (("v1beta1", 2), ("v1beta2", 2), ("v1beta3", 0)):
-        translation = translate(old(version, profiles=[{}, {"plugins": plugins}]), IN_TREE_POINTS)
-        assert sorted(refused(translation)) == [
-            f"('profiles', 1, 'plugins', '{point}') unknown field \"profiles[1].plugins.{point}\" "
-            for point in ("multiPoint", "preEnqueue")[:expected]
-        ]
-
-
-@pytest.mark.parametrize(
-    ("version", "address", "told"),
-    [
-        ("v1beta1", ":10251", "unsupported"),
-        ("v1beta1", "0.0.0.0:0", "unsupported"),
-        ("v1beta2", "0.0.0.0:0", "unsupported"),
-        ("v1beta2", "0.0.0.0:10251", "refused"),
-        ("v1beta2", "", ""),
-        ("v1beta1", None, ""),
-    ],
-)
-@pytest.mark.parametrize("name", ["healthzBindAddress", "metricsBindAddress"])
-def test_addresses_of_then(name: str, version: str, address: str | None, told: str) -> None:
-    translation = translate(old(version, **{name: address}), IN_TREE_POINTS)
-    notes = [note for note in said(translation) if "BindAddress" in note]
-    assert notes == (
-        [f"unsupported {name}: served over TLS only: --bind-address and --secure-port"]
-        if told == "unsupported"
-        else []
-    )
-    problems = refused(translation)
-    assert problems == (
-        [
-            (
-                f"('{name}',) {name}: Invalid value: \"{address}\": must be empty or with an "
-                "explicit 0 port serving is set with --bind-address and --secure-port"
-            )
-        ]
-        if told == "refused"
-        else []
-    )
-    assert name not in translation.document
-
-
-def test_an_address_in_the_last_of_them_is_left_for_decoding() -> None:
-    translation = translate(old("v1beta3", healthzBindAddress=":1"), IN_TREE_POINTS)
-    assert translation.document["healthzBindAddress"] == ":1"
-
-
-@pytest.mark.parametrize(
-    ("election", "becomes"),
-    [
-        ({"resourceLock": "configmaps", "leaderElect": True}, "leases"),
-        ({"resourceLock": "leases"}, "leases"),
-        ({"resourceLock": "endpointsleases"}, "leases"),
-        ({}, None),
-        ("x", None),
-    ],
-)
-def test_locks_of_then(election: Any, becomes: str | None) -> None:
-    translation = translate(old("v1beta3", leaderElection=election), IN_TREE_POINTS)
-    found = translation.document["leaderElection"]
-    if isinstance(election, dict):
-        assert found == {**election, **({"resourceLock": becomes} if becomes else {})}
-    else:
-        assert found == election
-    was = election.get("resourceLock") if isinstance(election, dict) else None
-    assert [note for note in said(translation) if "leaderElection" in note] == (
-        ["kept leaderElection: as it was"]
-        if was == becomes
-        else [
-            (
-                f"changed leaderElection.resourceLock: {was} became leases; an old replica that "
-                "runs beside this one is not seen"
-            )
-        ]
     )
 
 

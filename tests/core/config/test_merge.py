@@ -95,22 +95,11 @@ def test_a_star_at_a_point_keeps_the_points_own() -> None:
     assert order(resolved(score="ImageLocality:3 -*"), "score") == "ImageLocality:3"
 
 
-def test_the_points_weight_wins_and_zero_counts_as_one() -> None:
-    profile = resolved(multi=f"{BARE} ImageLocality:5 NodeAffinity", score="ImageLocality:6")
-    assert order(profile, "score") == "ImageLocality:6 NodeAffinity:1"
-
-
 def test_gated_plugins_come_with_their_gates() -> None:
     gates = {**DEFAULT_GATES, "NodeDeclaredFeatures": False, "GangScheduling": True}
     enabled = [plugin.name for plugin in merge_defaults({}, gates)[MULTI_POINT].enabled]
     assert enabled[-1] == names.GANG_SCHEDULING
     assert names.NODE_DECLARED_FEATURES not in enabled
-
-
-def test_plugins_of_users_are_data_like_all_others() -> None:
-    profile = KubeSchedulerProfile(plugins=merge_defaults(sets(multi="Mine:7"), DEFAULT_GATES))
-    known = {**IN_TREE_POINTS, "Mine": frozenset({"filter", "score"})}
-    assert order(resolve(profile, known), "score").endswith("Mine:7")
 
 
 @pytest.mark.parametrize(
@@ -154,10 +143,6 @@ def test_a_profile_that_cannot_be_built_says_why(points: dict[str, str], text: s
     assert caught.value.problems[0].text == text
 
 
-def test_a_negative_weight_passes_where_the_sum_stays_positive() -> None:
-    assert "NodeAffinity:-2" in order(resolved(multi="NodeAffinity:-2"), "score")
-
-
 def test_every_unknown_plugin_is_reported_with_a_hint() -> None:
     with pytest.raises(UnusableProfileError) as caught:
         resolved(filter="nodename Nodeports", score="SelectorSpread")
@@ -174,29 +159,6 @@ def test_only_enabled_plugins_are_needed() -> None:
     )
     assert needed_plugins(profile) == ("DefaultBinder", "ImageLocality", "PrioritySort")
     assert interface_name("preFilter") == "PreFilterPlugin"
-
-
-def test_weights_add_up_to_what_64_bits_hold_and_no_further() -> None:
-    """100 points times each weight, one after the other, as upstream adds them."""
-    most = (2**63 - 1) // 100
-    both = BARE + " NodeAffinity:{} ImageLocality:{}"
-    assert order(resolved(multi=both.format(most - 1, 1)), "score")
-    for weights in ((most, 1), (most - 1, 2), (most + 1, 1)):
-        with pytest.raises(UnusableProfileError) as caught:
-            resolved(multi=both.format(*weights))
-        assert "could overflow" in caught.value.problems[0].text
-
-
-def test_what_is_wrong_first_is_told_alone() -> None:
-    """A profile that names an unknown plugin is not told that it sorts by none as well."""
-    with pytest.raises(UnusableProfileError) as caught:
-        resolved(multi="-*", filter="Nope")
-    assert [problem.text for problem in caught.value.problems] == [
-        'FilterPlugin "Nope" does not exist'
-    ]
-    with pytest.raises(UnusableProfileError) as caught:
-        resolved(filter="Nope", score="TaintToleration:-1")
-    assert len(caught.value.problems) == 1
 
 
 def test_a_plugin_that_stands_at_a_point_and_in_multi_point_runs_there_once() -> None:

@@ -7,11 +7,8 @@ from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
 from asched.core.config.merge import ResolvedProfile
-from asched.core.config.policy import is_policy, translate_policy
+from asched.core.config.policy import translate_policy
 from asched.core.config.policy_table import (
-    ALWAYS,
-    DEFAULT_PREDICATES,
-    DEFAULT_PRIORITIES,
     PREDICATES,
     PRIORITIES,
     STRATEGIES,
@@ -47,18 +44,6 @@ def refusals(**policy: Any) -> list[str]:
         problem.text
         for problem in translate_policy({"kind": "Policy", **policy}, IN_TREE_POINTS).problems
     ]
-
-
-def test_the_tables_name_what_exists() -> None:
-    used = {plugin for plugins in PREDICATES.values() for plugin in plugins}
-    assert used | set(PRIORITIES.values()) <= set(IN_TREE_POINTS)
-    assert set(DEFAULT_PREDICATES) <= set(PREDICATES)
-    assert set(DEFAULT_PRIORITIES) <= {*PRIORITIES, *STRATEGIES, *UNSUPPORTED_PRIORITIES}
-    assert all(
-        point in IN_TREE_POINTS[plugin] for point, plugins in ALWAYS.items() for plugin in plugins
-    )
-    assert is_policy({"kind": "Policy"})
-    assert not is_policy({"kind": "Pod"})
 
 
 def test_an_absent_half_is_its_default_set() -> None:
@@ -105,12 +90,6 @@ def test_filters_stand_in_the_order_of_then_whatever_the_file_says() -> None:
     assert (
         found.index("NodeName") < found.index("TaintToleration") < found.index("InterPodAffinity")
     )
-
-
-def test_scorers_that_prepare_are_enabled_at_both_points() -> None:
-    resolved = profile(priorities=[{"name": "TaintTolerationPriority", "weight": 4}])
-    assert names_at(resolved, "preScore") == ["TaintToleration"]
-    assert weights(resolved) == {"TaintToleration": 4}
 
 
 def test_the_first_weight_in_alphabetical_order_wins() -> None:
@@ -162,14 +141,6 @@ def test_extenders_had_keys_in_any_case_and_timeouts_in_nanoseconds() -> None:
             "managedResources": [{"name": "a.b/c", "ignoredByScheduler": True}],
         }
     ]
-
-
-def test_the_flag_to_run_all_filters_reaches_the_profile() -> None:
-    translation = translate_policy(
-        {"kind": "Policy", "alwaysCheckAllPredicates": True}, IN_TREE_POINTS
-    )
-    assert translation.mark(profile().profile).always_check_all_filters
-    assert not profile().profile.always_check_all_filters
 
 
 def test_hard_affinity_weight() -> None:

@@ -3,33 +3,9 @@ from typing import Any
 
 import pytest
 
-from asched.core.config.args import (
-    BARE_ARGS,
-    NodeResourcesFitArgs,
-    ResourceSpec,
-    ScoringStrategy,
-)
 from asched.core.config.defaults import configuration
 from asched.core.config.validate_args import node_resources_fit
 from tests.core.config.documents import texts
-
-
-def test_preemption_needs_one_of_its_two_bounds() -> None:
-    both = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}
-    assert texts("DefaultPreemption", both) == [
-        f"{mine}: Invalid value: 0: cannot be zero at the same time as {other}"
-        for mine, other in (tuple(both), reversed(tuple(both)))
-    ]
-    assert texts("DefaultPreemption", {"minCandidateNodesAbsolute": -1}) == [
-        "minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)"
-    ]
-    assert texts("DefaultPreemption", {"minCandidateNodesPercentage": 0}) == []
-
-
-def test_weights_of_pod_affinity_are_per_cent() -> None:
-    assert texts("InterPodAffinity", {"hardPodAffinityWeight": 101}) == [
-        "hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"
-    ]
 
 
 def test_times_of_coscheduling_are_not_negative_and_its_share_is_one() -> None:
@@ -173,24 +149,6 @@ def test_requirements_of_added_affinity(given: dict[str, Any], found: list[str])
     assert requirement(**given) == found
 
 
-def test_a_label_value_is_named_by_its_key() -> None:
-    found = requirement(key="pool", operator="In", values=["ok", "not ok!"])
-    assert len(found) == 1
-    assert found[0].startswith('values[1][pool]: Invalid value: "not ok!": a valid label must be')
-
-
-def test_fields_take_one_value_and_idle_preferences_are_passed_over() -> None:
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]}
-    name = "preferredDuringSchedulingIgnoredDuringExecution"
-    for weight, count in ((0, 0), (1, 1)):
-        added = {name: [{"weight": weight, "preference": term}]}
-        found = texts("NodeAffinity", {"addedAffinity": added})
-        assert len(found) == count
-        assert all(
-            text.endswith('Invalid value: ["a","b"]: must have one element') for text in found
-        )
-
-
 def fit(**given: Any) -> list[str]:
     document = {"profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": given}]}]}
     args = configuration(document).profiles[0].plugin_config["NodeResourcesFit"]
@@ -225,34 +183,6 @@ def test_ignored_resources_and_weights() -> None:
             "resource weight of cpu not in valid range (0, 100]"
         ),
     ]
-
-
-def test_somebody_must_say_how_to_score() -> None:
-    found = node_resources_fit(BARE_ARGS["NodeResourcesFit"], ())
-    assert [problem.text for problem in found] == [
-        "scoringStrategy: Required value: ScoringStrategy field is required"
-    ]
-
-
-def test_the_function_of_a_strategy_is_judged_where_it_is_used() -> None:
-    full = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": []}}
-    (found,) = fit(scoringStrategy=full)
-    assert found.endswith("Ratio.shape: Required value: at least one point must be specified")
-    wrong = fit(ignoredResources=["a.b/c", "-"], ignoredResourceGroups=["-"])
-    assert [text.partition(":")[0] for text in wrong] == [
-        "ignoredResources[1]",
-        "ignoredResourceGroups[0]",
-    ]
-
-
-def test_what_is_null_in_added_affinity_says_nothing() -> None:
-    required = {"nodeSelectorTerms": [None, {"matchExpressions": None, "matchFields": None}]}
-    preferred = [None, {"weight": 1, "preference": None}]
-    added = {
-        "requiredDuringSchedulingIgnoredDuringExecution": required,
-        "preferredDuringSchedulingIgnoredDuringExecution": preferred,
-    }
-    assert texts("NodeAffinity", {"addedAffinity": added}) == []
 
 
 def points(**given: int) -> dict[str, Any]:
@@ -298,24 +228,6 @@ def test_a_range_is_open_up_to_its_ends_and_closed_beyond(
     assert most is None or is_refused(most + 1)
 
 
-@pytest.mark.parametrize(
-    ("weight", "is_refused"), [(0, True), (1, False), (100, False), (-1, True)]
-)
-def test_a_resource_weighs_from_one_to_a_hundred(weight: int, is_refused: bool) -> None:
-    strategy = ScoringStrategy(resources=(ResourceSpec("cpu", weight),))
-    assert (
-        bool(node_resources_fit(NodeResourcesFitArgs(scoring_strategy=strategy), ())) is is_refused
-    )
-
-
-def test_what_is_null_in_a_list_of_requirements_lacks_everything() -> None:
-    for name in ("matchExpressions", "matchFields"):
-        terms = [{name: [None]}]
-        added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        (found,) = texts("NodeAffinity", {"addedAffinity": added})
-        assert 'operator: Unsupported value: ""' in found
-
-
 def test_numbers_are_written_in_the_digits_that_go_reads() -> None:
     for value in ("1", "-1", "+1", str(2**63 - 1), str(-(2**63))):
         found = requirement(key="a", operator="Gt", values=[value])
@@ -323,10 +235,3 @@ def test_numbers_are_written_in_the_digits_that_go_reads() -> None:
     for value in ("", "-", "1.0", "1_0", "\u0661", str(2**63)):
         found = requirement(key="a", operator="Lt", values=[value])
         assert any("must be an integer" in text for text in found), value
-
-
-def test_a_constraint_says_what_to_do() -> None:
-    one = {"maxSkew": 1, "topologyKey": "zone"}
-    assert texts("PodTopologySpread", {"defaultingType": "List", "defaultConstraints": [one]}) == [
-        "defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty"
-    ]
