@@ -7,7 +7,7 @@ import pytest
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.preemption import budgets as budgets_
 from asched.core.preemption.budgets import Budgets
-from asched.core.state.budget import SLICE_STEPS, OutOfTurn
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import LabelSet
 from tests.builders import a_node
@@ -83,24 +83,6 @@ def test_a_pod_takes_from_every_budget_that_speaks_for_it() -> None:
     assert budgets.keys_for([first]) == {"default/wide", "default/narrow"}
 
 
-def test_numbers_are_logged_and_selectors_start_a_new_generation() -> None:
-    stage = Stage()
-    budgets = Budgets(stage.cluster)
-    stage.budget("one", "default", "a", 1)
-    budgets.catch_up()
-    generation, seen = budgets.generation, budgets.log.end
-    stage.budget("one", "default", "a", 0)
-    budgets.catch_up()
-    assert [key for _, key in budgets.log.since(seen)] == ["default/one"]
-    assert budgets.generation == generation
-    stage.budget("one", "default", "b", 0)
-    budgets.catch_up()
-    assert budgets.generation > generation
-    stage.cluster.apply(Gone(POD_DISRUPTION_BUDGET, budget("one", None, 0)))
-    budgets.catch_up()
-    assert len(budgets) == 0
-
-
 def test_thousands_of_budgets_are_found_by_the_labels_they_ask_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -126,59 +108,6 @@ def test_thousands_of_budgets_are_found_by_the_labels_they_ask_for(
     budgets.catch_up()
     assert budgets.violations(pods) == [i % 10 != 3 for i in range(100)]
     assert len(asked) == 10
-
-
-def test_wide_selectors_are_compiled_as_far_as_the_budget_goes_and_once() -> None:
-    stage = Stage()
-    wide = [{"key": f"x{i}", "operator": "DoesNotExist"} for i in range(1000)]
-    for i in range(20):
-        written = {"matchExpressions": wide, "matchLabels": {"app": f"app-{i}"}}
-        stage.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget(f"b{i}", written, 0)))
-    budgets = Budgets(stage.cluster)
-
-    slices = _slices_to_catch_up(stage, budgets)
-    assert slices > 5
-    pods = [
-        stage.info(a_low("spoken-for", "n1").labels(app="app-7").build()),
-        stage.info(a_low("free", "n1").labels(app="app-7", x5="there").build()),
-    ]
-    assert budgets.violations(pods) == [True, False]
-
-    for i in range(20):  # the disruption controller allows one more
-        written = {"matchExpressions": wide, "matchLabels": {"app": f"app-{i}"}}
-        stage.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget(f"b{i}", written, 1)))
-    assert _slices_to_catch_up(stage, budgets) == 1
-    assert budgets.violations(pods) == [False, False]
-
-
-def _slices_to_catch_up(stage: Stage, budgets: Budgets) -> int:
-    for slices in range(1, 1000):
-        stage.cluster.budget.open()
-        try:
-            budgets.catch_up()
-        except OutOfTurn:
-            continue
-        finally:
-            stage.cluster.budget.close()
-        return slices
-    raise AssertionError("it never ends")
-
-
-def test_thousands_that_all_speak_for_a_pod_are_not_followed_one_by_one() -> None:
-    """Each node would be noted with each of them."""
-    stage = Stage()
-    stage.nodes(*(a_node(f"n{i}").allocatable(cpu="1", memory="8Gi", pods="9") for i in range(5)))
-    for i in range(5):
-        stage.pod(a_low(f"p{i}", f"n{i}").labels(app="a"))
-    for i in range(200):
-        stage.budget(f"b{i}", "default", "a", 1)
-    high = stage.pod(a_high("high", cpu="1"))
-    assert len(stage.candidates(high)) == 5
-    (kept,) = stage.plugin._search._cached.values()
-    assert len(kept._crowded) == 5
-    assert not kept._rows_of
-    stage.budget("b7", "default", "a", 0)
-    assert {found.violations for found in stage.candidates(high).values()} == {1}
 
 
 @pytest.mark.parametrize("port", [0, 80])
@@ -238,61 +167,3 @@ def test_what_is_asked_twice_is_answered_alike_and_what_moves_in_between_counts(
     assert violating() == [False, False, True]
     stage.cluster.apply(Gone(POD_DISRUPTION_BUDGET, budget("one", None, 0)))
     assert violating() == [False, False, False]
-
-
-def test_thousands_of_small_ones_are_taken_in_as_far_as_the_budget_goes() -> None:
-    stage = Stage()
-    count = 3 * SLICE_STEPS
-    for number in range(count):
-        stage.budget(f"b{number}", "default", f"a{number}", 0)
-    budgets = Budgets(stage.cluster)
-
-    assert _slices_to_catch_up(stage, budgets) > 3
-
-    assert len(budgets) == count
-    last = stage.info(a_low("p", "n1").labels(app=f"a{count - 1}").build())
-    assert budgets.violations([last]) == [True]
-
-
-def test_budgets_of_one_row_s_pods_are_found_over_several_slices_and_kept_once() -> None:
-    stage = Stage()
-    count = SLICE_STEPS
-    for number in range(count):
-        stage.budget(f"b{number}", "default", "a", 0)
-    budgets = Budgets(stage.cluster)
-    budgets.catch_up()
-    pods = [
-        stage.info(a_low(f"p{number}", "n1").labels(app="a", own=f"v{number}").build())
-        for number in range(30)
-    ]
-    slices = 0
-    for _ in range(100):
-        stage.cluster.budget.open()
-        slices += 1
-        try:
-            budgets.find(pods)
-            break
-        except OutOfTurn:
-            continue
-    stage.cluster.budget.close()
-
-    assert slices > 3
-    assert budgets.violations(pods) == [True] * 30
-    assert len({id(budgets.speaking_for(info)) for info in pods}) == 1, (
-        "their numbers are kept once"
-    )
-
-
-def test_what_was_found_is_forgotten_where_it_takes_too_much(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(budgets_, "BYTES_MAX", 100)
-    stage = Stage()
-    for number in range(40):
-        stage.budget(f"b{number}", "default", f"a{number}", 0)
-    budgets = Budgets(stage.cluster)
-    budgets.catch_up()
-    for number in range(40):
-        info = stage.info(a_low(f"p{number}", "n1").labels(app=f"a{number}").build())
-        assert budgets.keys_for([info]) == {f"default/b{number}"}
-        assert len(budgets._arrays) <= 7

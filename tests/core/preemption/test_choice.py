@@ -1,7 +1,5 @@
 """The rules by which one candidate is chosen, each where the rules before it are even."""
 
-import random
-
 import numpy as np
 import pytest
 
@@ -35,12 +33,3 @@ def test_choice(name: str, nodes: dict[str, tuple[str, int]], left: str) -> None
     assert {found.node for found in best_of(candidates)} == set(left)
     costs = np.array([cost_of(c.victims, c.violations) for c in candidates], dtype=np.int64).T
     assert {candidates[at].node for at in cheapest(costs, np.arange(len(candidates)))} == set(left)
-
-
-def test_columns_choose_as_tuples_do() -> None:
-    rng = random.Random(7)
-    for _ in range(200):
-        rows = [tuple(rng.randint(0, 2) for _ in range(5)) for _ in range(rng.randint(1, 12))]
-        wanted = [at for at, row in enumerate(rows) if row == min(rows)]
-        costs = np.array(rows, dtype=np.int64).T
-        assert cheapest(costs, np.arange(len(rows))).tolist() == wanted

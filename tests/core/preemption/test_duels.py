@@ -1,7 +1,7 @@
 """Rooms that others took: after two of them nobody is evicted any more, for a while."""
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.preemption.duels import PREEMPTORS_MAX, REST_S, Duels
+from asched.core.preemption.duels import REST_S, Duels
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
@@ -48,13 +48,6 @@ def test_one_room_is_lost_once_however_often_it_is_asked() -> None:
         assert not duels.rests("high")
 
 
-def test_a_bounded_number_of_preemptors_is_remembered() -> None:
-    _, duels = a_duel()
-    for number in range(PREEMPTORS_MAX + 5):
-        duels.makes_room(f"uid-{number}", ["n1"])
-    assert len(duels) == PREEMPTORS_MAX
-
-
 def test_who_rests_is_told_so_until_the_very_moment_and_forgotten_then() -> None:
     cluster, duels = a_duel()
     assert not duels.is_resting("high")
@@ -72,18 +65,3 @@ def test_who_rests_is_told_so_until_the_very_moment_and_forgotten_then() -> None
     assert not duels.is_resting("high")
     assert not duels.rests("high")
     assert len(duels) == 0
-
-
-def test_the_preemptor_that_made_room_longest_ago_is_forgotten_first() -> None:
-    cluster, duels = a_duel()
-    for number in range(PREEMPTORS_MAX):
-        duels.makes_room(f"uid-{number}", ["n1"])
-    duels.makes_room("uid-0", ["n1"])
-    duels.makes_room("new", ["n1"])
-    a_stranger_comes(cluster, "thief")
-    for uid in ("uid-0", "uid-1"):
-        duels.rests(uid)
-        duels.makes_room(uid, ["n1"])
-        a_stranger_comes(cluster, f"thief-of-{uid}")
-    assert duels.rests("uid-0"), "it lost two rooms"
-    assert not duels.rests("uid-1"), "of whom only the last one is known"

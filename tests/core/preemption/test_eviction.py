@@ -201,29 +201,6 @@ def test_a_last_victim_that_left_before_the_end_wakes_the_preemptor_at_once() ->
     assert failed.message == "preempting default/first: has been modified"
 
 
-def test_a_condition_that_is_there_already_is_not_written_again() -> None:
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "PreemptionByScheduler",
-        "message": "asched: preempting to accommodate a higher priority pod",
-    }
-    scene = Scene(a_low("low", "n0").status(conditions=[condition]))
-    assert kinds(played(scene)[0]) == WRITES[1:]
-    ready = {"type": "Ready", "status": "True"}
-    scene = Scene(a_low("low", "n0").metadata(generation=3).status(conditions=[ready]))
-    (mark, *_), _ = played(scene)
-    assert isinstance(mark, MarkVictim)
-    assert mark.condition_types == ("Ready", "DisruptionTarget")
-    assert mark.condition is not None
-    assert mark.condition["observedGeneration"] == 3
-    scene = Scene(a_low("low", "n0").status(conditions=[ready, {**condition, "reason": "Other"}]))
-    (mark, *_), _ = played(scene)
-    assert isinstance(mark, MarkVictim)
-    assert mark.condition_types == ("Ready", "DisruptionTarget")
-    assert mark.condition == {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}
-
-
 def test_nominations_that_are_written_are_cleared_first() -> None:
     scene = Scene(a_low("low", "n0"))
     for name, fields in (("written", {"nominatedNodeName": "n0"}), ("thought", {})):

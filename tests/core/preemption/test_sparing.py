@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from asched.core.model.kinds import POD
-from asched.core.preemption.room import is_hopeless, of_group
 from asched.core.state.facts import Seen
 from tests.core.preemption.group_stage import (
     HIGH,
@@ -277,7 +276,7 @@ class World:
         return sorted(gone)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(60))
 def test_as_if_each_was_put_back_by_itself(seed: int) -> None:
     world = World(seed)
     stage = GroupStage(world.pods)
@@ -288,14 +287,6 @@ def test_as_if_each_was_put_back_by_itself(seed: int) -> None:
     expected = world.slowly()
     assert probe.status.is_success == (expected is not None)
     assert sorted(victims) == (expected or [])
-
-
-def test_it_takes_few_trials_to_find_one_of_a_thousand() -> None:
-    pods = [f"p{i:03}@n1 low +{i % 60}" for i in range(1000)]
-    stage = GroupStage(pods)
-    trial = stage.trial(a_group("crew", priority=HIGH), 1, {"p500": 1})
-    assert stage.victims(trial)[1] == ["p500"]
-    assert len(trial.asked) < 30
 
 
 def test_what_happened_meanwhile_is_looked_at_before_anybody_goes() -> None:
@@ -313,13 +304,3 @@ def test_what_happened_meanwhile_is_looked_at_before_anybody_goes() -> None:
 
     trial.fits_without = and_then_it_is_gone
     assert refused(stage, trial)
-
-
-def test_amounts_refute_it_without_a_trial() -> None:
-    stage = GroupStage(["p1@n1 low"])
-    trial = stage.trial(a_group("crew", priority=HIGH), 1, {"p1": 1})
-    assert not is_hopeless(stage.cluster, of_group(trial.alike(), 1), HIGH, ())
-    likes = [like._replace(takes={0: 10**9}) for like in trial.alike()]
-    trial.alike = lambda: likes
-    assert refused(stage, trial)
-    assert not trial.asked

@@ -2,10 +2,10 @@
 
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.pod import Pod
-from asched.core.preemption.under_way import Preemptor, UnderWay, standing
+from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
-from tests.builders import a_node, a_pod, pending
+from tests.builders import a_node, a_pod
 from tests.core.preemption.group_stage import a_group
 
 GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -45,13 +45,6 @@ def test_a_preemptor_is_held_back_until_its_last_victim_goes() -> None:
     assert not scene.under_way.holds_back(pod)
 
 
-def test_a_namesake_is_not_held_back() -> None:
-    scene = Scene()
-    scene.begin()
-    assert not scene.under_way.holds_back(a_pod("pre").metadata(uid="another").build())
-    assert not scene.under_way.holds_back(a_pod("other").build())
-
-
 def test_what_failed_holds_nobody_back_and_what_was_deleted_does_until_it_is_seen() -> None:
     scene = Scene()
     pod, preemptor = scene.begin()
@@ -64,26 +57,6 @@ def test_what_failed_holds_nobody_back_and_what_was_deleted_does_until_it_is_see
     scene.under_way.end(preemptor, is_deleted=False)
     assert not scene.under_way.holds_back(pod)
     assert len(scene.under_way.expecting(scene.victim)) == 0
-
-
-def test_the_end_of_an_older_one_does_not_end_the_newer() -> None:
-    scene = Scene()
-    _, older = scene.begin()
-    newer = a_pod("pre").metadata(uid="anew").build()
-    scene.under_way.start(Preemptor.of_pod(newer, "n1"))
-    scene.under_way.last(older, scene.victim)
-    scene.under_way.end(older, is_deleted=False)
-    assert scene.under_way.holds_back(newer)
-
-
-def test_two_may_wait_for_one_victim() -> None:
-    scene = Scene()
-    (_, one), (pod, two) = scene.begin("one"), scene.begin("two")
-    for preemptor in (one, two):
-        scene.under_way.last(preemptor, scene.victim)
-    scene.under_way.end(one, is_deleted=False)
-    assert scene.under_way.holds_back(pod)
-    assert list(scene.under_way.expecting(a_pod("x").build()).keys_at("n1")) == [pod.key]
 
 
 def test_a_group_holds_back_its_pods_and_whoever_joins_it() -> None:
@@ -119,16 +92,3 @@ def test_who_makes_room_once_more_waits_for_the_new_victims_alone() -> None:
     assert scene.under_way.holds_back(other)
     assert list(scene.under_way.expecting(a_pod("x").build()).keys_at("n1")) == [other.key]
     assert not scene.under_way.holds_back(a_pod("two").metadata(uid="another").build())
-
-
-def test_a_victim_stands_while_it_is_there_and_has_a_node() -> None:
-    scene = Scene()
-    assert standing(scene.victim, scene.cluster) is not None
-    waiting = scene.see("waiting")
-    assert standing(waiting, scene.cluster) is None
-    scene.cluster.assume(pending(scene.cluster, a_pod("waiting")), "n1")
-    assert standing(waiting, scene.cluster) is not None
-    scene.lose(scene.victim)
-    assert standing(scene.victim, scene.cluster) is None
-    scene.see("victim", "n1", uid="anew")
-    assert standing(scene.victim, scene.cluster) is None
