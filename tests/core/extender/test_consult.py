@@ -2,23 +2,15 @@
 
 from typing import Any
 
-import msgspec
-import numpy as np
 import pytest
 
-from asched.core.config.v1 import Extender
-from asched.core.extender import consult
 from asched.core.extender.consult import (
-    ERROR_CHARS_MAX,
     IN_VAIN_S,
-    Chain,
-    wants_victims,
-    whole_kinds,
 )
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, PatchPodStatus, Wholes
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Done, Gone, Replied, Seen
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.extender.playing import ExtendedPlay, an_extender
 
 DEVICE = "example.com/dev"
@@ -165,13 +157,6 @@ def test_a_node_that_is_left_is_taken_though_a_reason_against_it_is_told() -> No
     assert play.the(Bind).node == "n1"
 
 
-def test_a_long_error_is_cut() -> None:
-    play = ExtendedPlay(*nodes(1), extenders=[FILTER])
-    play.see(a_pod("web"))
-    play.reply({"Error": "x" * 100_000})
-    assert len(play.condition()["message"]) <= ERROR_CHARS_MAX
-
-
 def test_a_refused_pod_is_woken_by_any_change() -> None:
     play = ExtendedPlay(*nodes(1), extenders=[FILTER])
     play.see(a_pod("web"))
@@ -265,13 +250,6 @@ def test_points_are_weighted_and_repeated_hosts_add_up() -> None:
     assert play.the(Bind).node == "n1"
 
 
-def test_points_for_a_node_that_was_not_asked_about_are_no_points() -> None:
-    play = ExtendedPlay(*nodes(2), a_node("tainted").taints("a=b:NoSchedule"), extenders=[SCORE])
-    play.see(a_pod("web"))
-    play.reply(scores(n1=1, tainted=2**40))
-    assert play.the(Bind).node == "n1"
-
-
 @pytest.mark.parametrize("points", [0, 1])
 def test_one_point_of_an_extender_outweighs_ten_of_a_hundred(points: int) -> None:
     """n1 is emptier by half: 50 points of NodeResourcesFit and nothing else; n0 gets 10 a point."""
@@ -304,20 +282,6 @@ def test_points_that_make_no_sense_are_no_points(value: Any) -> None:
     play.see(a_pod("web"))
     play.reply(value)
     assert play.the(Bind).node in {"n0", "n1", "n2"}
-
-
-def test_sums_wrap_as_64_bits_do() -> None:
-    play = ExtendedPlay(*nodes(2), extenders=[{**SCORE, "weight": 1}])
-    play.see(a_pod("web"))
-    play.reply(scores(n0=2**62, n1=1))  # times ten it is -6,917,529,027,641,081,856
-    assert play.the(Bind).node == "n1"
-
-
-def test_one_node_needs_no_points() -> None:
-    play = ExtendedPlay(*nodes(1), extenders=[SCORE])
-    play.see(a_pod("web"))
-    assert play.of(AskExtender) == []
-    assert play.the(Bind).node == "n0"
 
 
 # --- preempt -------------------------------------------------------------------------------------
@@ -470,56 +434,4 @@ def test_what_is_refused_for_now_may_be_emptied(value: Any, nominated: set[str])
     assert (patches["web"] or "") in nominated
 
 
-def test_who_was_refused_his_room_may_ask_for_more_after_a_while_of_his_own() -> None:
-    play = ExtendedPlay(extenders=[])
-    chain = Chain([], play.parts.cluster)
-    pods = [pending(play.parts.cluster, a_pod(f"p{n}")) for n in range(3)]
-    for pod in pods[:2]:
-        assert chain.objection(pod, 1.0) == ""
-        chain.note_in_vain(pod)
-
-    assert chain.objection(pods[0], 5.0)
-    chain.note_in_vain(pods[0])  # once more, which is no news
-    assert chain.objection(pods[0], 5.0 + IN_VAIN_S - 0.1)
-    assert chain.objection(pods[0], 5.0 + IN_VAIN_S) == ""
-    assert chain.objection(pods[0], 5.0) == "", "it is forgotten by then"
-    assert chain.objection(pods[1], 90.0), "its while begins when it asks"
-    assert chain.objection(pods[2], 5.0) == ""
-
-
-def test_who_fits_is_not_objected_to_any_more_and_the_oldest_are_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    play = ExtendedPlay(*nodes(1), extenders=[])
-    chain = Chain([], play.parts.cluster)
-    pods = [pending(play.parts.cluster, a_pod(f"p{n}")) for n in range(4)]
-    monkeypatch.setattr(consult, "IN_VAIN_MAX", 3)
-    for pod in pods:
-        chain.note_in_vain(pod)
-    assert [bool(chain.objection(pod, 1.0)) for pod in pods] == [False, True, True, True]
-
-    for fits, pod in ((False, pods[1]), (True, pods[2])):
-        mask = np.array([fits])
-        with pytest.raises(StopIteration):
-            next(chain.filter(pod, mask))
-        assert bool(chain.objection(pod, 2.0)) is not fits
-
-
 # --- what is needed ------------------------------------------------------------------------------
-
-
-def test_whole_objects_are_kept_only_for_those_that_want_them() -> None:
-    assert whole_kinds([Extender(bind_verb="bind")]) == frozenset()
-    names_only = Extender(filter_verb="filter", node_cache_capable=True)
-    assert whole_kinds([names_only]) == {POD}
-    assert whole_kinds([Extender(prioritize_verb="p")]) == {POD, NODE}
-    assert whole_kinds([Extender(preempt_verb="p")]) == {POD}
-    assert not wants_victims([names_only, Extender(preempt_verb="p", node_cache_capable=True)])
-    assert wants_victims([Extender(preempt_verb="p")])
-
-
-def test_a_question_can_be_written_as_json_but_for_whole_objects() -> None:
-    play = ExtendedPlay(*nodes(1), extenders=[FILTER])
-    play.see(a_pod("web"))
-    encoded = msgspec.json.encode(play.question().body, enc_hook=lambda _: "whole")
-    assert msgspec.json.decode(encoded) == {"Pod": "whole", "Nodes": None, "NodeNames": ["n0"]}
