@@ -8,7 +8,6 @@ from asched.core.leader.election import (
     CreateLease,
     Election,
     LeaseRecord,
-    LeaseTimes,
     Lost,
     Read,
     Wait,
@@ -31,14 +30,6 @@ def a_leader(now_s: float = 1_000.0) -> Election:
     return me
 
 
-def test_whatever_is_missing_in_a_lease_counts_as_empty() -> None:
-    absent = dict.fromkeys(
-        ("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions")
-    )
-    for lease in ({}, {"spec": None}, {"spec": {}}, {"spec": absent}):
-        assert LeaseRecord.of(lease) == LeaseRecord("", 0, "", "", 0)
-
-
 @pytest.mark.parametrize(
     ("duration_s", "led_s", "is_young"),
     [(15, YOUNG_S, False), (15, YOUNG_S - 0.001, True), (RELEASED_DURATION_S, 9 * YOUNG_S, True)],
@@ -48,17 +39,6 @@ def test_who_died_young(duration_s: int, led_s: float, is_young: bool) -> None:
     stamps = micro_time(begun), micro_time(begun + int(led_s * 1e9))
     assert LeaseRecord("x", duration_s, *stamps).died_young == is_young
     assert not LeaseRecord("x", duration_s, "once", "then").died_young
-
-
-def test_a_lease_lasts_a_second_at_least() -> None:
-    assert [LeaseTimes("me", s, 0.5, 0.1).duration_s for s in (0.5, 1.0, 2.9)] == [1, 1, 2]
-
-
-def test_nobody_leads_or_knows_of_others_before_the_first_look() -> None:
-    me = candidate()
-    assert (me.is_leader, me.holder, me.lease, me.slow_renewals) == (False, "", None, 0)
-    assert (me.dead_leaders, me.died_young, me.renewed_s) == (0, False, 0.0)
-    assert me.fence_s <= 0.0, "whoever acts by mistake meets a fence of long ago"
 
 
 def test_a_leader_is_none_any_more_in_the_very_moment_of_its_fence() -> None:
@@ -87,20 +67,6 @@ def test_a_renewal_that_fails_is_tried_again_after_a_pause_but_never_behind_the_
     assert isinstance(me.woke(1_011.5), WriteLease)
     assert me.failed(1_011.9) == Read()
     assert me.failed(me.fence_s) == Lost()
-
-
-def test_a_renewal_that_read_first_is_counted_and_keeps_since_when_it_leads() -> None:
-    me = a_leader()
-    assert me.lease is not None
-    before = LeaseRecord.of(me.lease)
-    assert me.woke(1_002.0) != Read()
-    assert me.failed(1_002.1) == Read()
-    act = me.found(me.lease, 1_002.2)
-    assert isinstance(act, WriteLease)
-    assert me.slow_renewals == 1
-    assert act.record.acquire_time == before.acquire_time
-    assert act.record.renew_time > before.renew_time
-    assert act.record.transitions == before.transitions
 
 
 def test_one_who_finds_its_own_name_goes_on_at_once_and_reads_before_each_try() -> None:
