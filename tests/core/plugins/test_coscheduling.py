@@ -50,14 +50,6 @@ def test_pods_wait_outside_for_their_group_and_for_each_other(cluster: Cluster) 
     assert plugin.pre_enqueue(a_pod("of-no-group").build()).is_success
 
 
-def test_groups_of_the_other_api_are_none_of_its_business(cluster: Cluster) -> None:
-    pod = a_pod("a").spec(schedulingGroup={"podGroupName": "crew"}).build()
-    cluster.apply(Seen(POD, pod))
-    plugin = Coscheduling(None, cluster)
-    assert plugin.pre_enqueue(pod).is_success
-    assert plugin.permit(cluster.classes.info_of(pod), "n1")[0].is_success
-
-
 @pytest.mark.parametrize(
     ("spec", "patience_s"), [({}, 7.0), ({"scheduleTimeoutSeconds": 30}, 30.0)]
 )

@@ -10,13 +10,6 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
 from asched.core.model.workload import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
 from asched.core.plugins.gang_scheduling import PERMIT_TIMEOUT_S, GangScheduling
-from asched.core.state.changes import (
-    ASSIGNED_POD_ADD,
-    ASSIGNED_POD_DELETE,
-    UNSCHEDULABLE_POD_ADD,
-    Action,
-    Trigger,
-)
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
@@ -88,15 +81,6 @@ def test_a_pod_waits_outside_for_the_rest_of_its_gang(world: World) -> None:
     assert world.plugin.pre_enqueue(a_member("a")).is_success
 
 
-@pytest.mark.parametrize("pod", [a_pod("a").build(), a_member("a")], ids=["no group", "no gang"])
-def test_whoever_is_in_no_gang_is_let_through_everywhere(world: World, pod: Pod) -> None:
-    world.cluster.apply(Seen(POD_GROUP, a_group(gang=None)))
-    world.see(pod)
-
-    assert world.plugin.pre_enqueue(pod).is_success
-    assert world.permit(pod)[0].is_success
-
-
 def test_the_pod_that_completes_the_gang_lets_its_mates_go_and_nobody_else(world: World) -> None:
     world.cluster.apply(Seen(POD_GROUP, a_group(gang=3)))
     world.cluster.apply(Seen(POD_GROUP, a_group("other", gang=3)))
@@ -114,16 +98,6 @@ def test_the_pod_that_completes_the_gang_lets_its_mates_go_and_nobody_else(world
     assert open_before == [False, False, False]
     settled = {waiting.info.pod.metadata.name: waiting.is_settled for waiting in world.waiting}
     assert settled == {"a": True, "b": True, "x": False}
-
-
-def test_a_place_given_back_no_longer_counts(world: World) -> None:
-    world.cluster.apply(Seen(POD_GROUP, a_group(gang=2)))
-    a, b = a_member("a"), a_member("b")
-    world.see(a, b)
-    world.permit(a)
-    world.cluster.forget(world.cluster.placed[a.uid])
-
-    assert world.permit(b)[0].code is Code.WAIT
 
 
 def test_a_pod_whose_group_went_meanwhile_ends_in_an_error(world: World) -> None:
@@ -154,24 +128,3 @@ def test_a_pod_of_the_same_group_is_worth_a_try_once_the_gang_is_complete(world:
     assert hint(world, POD.resource, a, a_pod("plain").build()) is Hint.SKIP
     world.cluster.apply(Gone(POD_GROUP, a_group()))
     assert hint(world, POD.resource, a, b) is Hint.SKIP
-
-
-def test_the_own_group_is_worth_a_try(world: World) -> None:
-    pod = a_member("a")
-
-    assert hint(world, POD_GROUP.resource, pod, a_group()) is Hint.QUEUE
-    assert hint(world, POD_GROUP.resource, pod, a_group("other")) is Hint.SKIP
-    assert hint(world, POD_GROUP.resource, pod, a_group(namespace="elsewhere")) is Hint.SKIP
-
-
-def test_it_hears_of_new_pods_and_new_groups_only(world: World) -> None:
-    heard = [registration.trigger for registration in world.plugin.registrations()]
-
-    def hears(trigger: Trigger) -> bool:
-        return any(own.matches(trigger) for own in heard)
-
-    assert hears(UNSCHEDULABLE_POD_ADD)
-    assert hears(ASSIGNED_POD_ADD)
-    assert hears(Trigger(POD_GROUP.resource, Action.ADD))
-    assert not hears(ASSIGNED_POD_DELETE)
-    assert not hears(Trigger(POD_GROUP.resource, Action.UPDATE))

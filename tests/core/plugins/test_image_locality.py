@@ -2,10 +2,8 @@
 
 import pytest
 
-from asched.core.model.kinds import NODE
 from asched.core.plugins.image_locality import ImageLocality
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
 
 
@@ -73,19 +71,3 @@ def test_a_name_without_tag_means_latest(wanted: str, known: str) -> None:
     cluster = a_cluster(a_node("n1").image("first:name", known, mib=1000))
 
     assert scores(cluster, a_pod().image(wanted)) == [100]
-
-
-def test_a_pod_without_containers_is_no_division_by_zero() -> None:
-    assert scores(a_cluster(a_node("n1")), a_pod().spec(containers=[])) == [0]
-
-
-def test_the_stamp_moves_when_an_image_spreads_and_only_for_pods_that_want_it() -> None:
-    cluster = a_cluster(a_node("n1").image("a:1", mib=100))
-    plugin = ImageLocality(cluster)
-    wants, ignores = pending(cluster, a_pod().image("a:1")), pending(cluster, a_pod("b"))
-    before = plugin.stamp(wants, None), plugin.stamp(ignores, None)
-
-    cluster.apply(Seen(NODE, a_node("n2").image("a:1", mib=100).build()))
-
-    assert plugin.stamp(wants, None) != before[0]
-    assert plugin.stamp(ignores, None) == before[1]

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from operator import attrgetter
 
-import numpy as np
 import pytest
 
 from asched.core.config.args import NodeAffinityArgs
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
-from asched.core.plugins.node_affinity import COMPILED_PER_STEP, NodeAffinity
+from asched.core.plugins.node_affinity import NodeAffinity
 from tests.builders import Json, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending, term
 
 ENFORCED = NodeAffinityArgs(
@@ -122,16 +121,6 @@ def test_a_term_in_conflict_with_itself_rejects_the_pod_everywhere() -> None:
     assert result.status.message == "pod affinity terms conflict"
 
 
-def test_who_is_left_out_of_filtering() -> None:
-    cluster = a_cluster(a_node("n1"))
-    plain = pending(cluster, a_pod())
-    empty = pending(cluster, a_pod().selects())
-
-    assert NodeAffinity().pre_filter(plain).status.code is Code.SKIP
-    assert NodeAffinity().pre_filter(empty).status.is_success
-    assert NodeAffinity(ENFORCED).pre_filter(plain).status.is_success
-
-
 def test_the_operators_affinity_speaks_first() -> None:
     nodes = [a_node(f"n{i}").labels(zone=zone) for i, zone in enumerate("abc")]
     cluster = a_cluster(*nodes)
@@ -165,28 +154,6 @@ def test_raw_scores(name: str, preferred: list[tuple[int, Json]], raw: list[int]
     assert NodeAffinity().score(pod, all_rows(cluster), None).tolist() == raw
 
 
-def test_who_is_left_out_of_scoring() -> None:
-    cluster = a_cluster(a_node("n1"))
-    view = all_rows(cluster)
-    preferring = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
-
-    def skipped(pod: PodBuilder, args: NodeAffinityArgs | None = None) -> bool:
-        result = NodeAffinity(args).pre_score(pending(cluster, pod), view, view.live)
-        return result.status.code is Code.SKIP
-
-    assert skipped(a_pod())
-    assert skipped(a_pod().requires_nodes(term("zone In a")))
-    assert not skipped(a_pod().prefers_nodes())
-    assert not skipped(a_pod(), NodeAffinityArgs(preferring))
-
-
-def test_normalizing_the_published_vectors() -> None:
-    plugin = NodeAffinity()
-
-    assert plugin.normalize(np.array([80, 50, 0]), None).tolist() == [100, 62, 0]
-    assert plugin.normalize(np.array([0, 0]), None).tolist() == [0, 0]
-
-
 def test_hints() -> None:
     (registration,) = NodeAffinity(ENFORCED).registrations()
     changed = registration.hint
@@ -205,15 +172,6 @@ def test_hints() -> None:
     assert changed(pod, elsewhere, good) is Hint.SKIP
 
 
-def test_a_hint_about_a_senseless_term_is_an_error() -> None:
-    (registration,) = NodeAffinity().registrations()
-    assert registration.hint is not None
-    pod = a_pod().requires_nodes(term("cores Gt many")).build()
-
-    with pytest.raises(ValueError, match="default/web"):
-        registration.hint(pod, None, a_node("n1").build())
-
-
 def test_coming_to_match_the_operators_affinity_alone_is_overlooked_by_the_hint() -> None:
     assert NodeAffinity().extra_events() == ()
     (registration,) = NodeAffinity(ENFORCED).extra_events()
@@ -223,23 +181,3 @@ def test_coming_to_match_the_operators_affinity_alone_is_overlooked_by_the_hint(
     assert registration.hint(a_pod().build(), outside, inside) is Hint.QUEUE
     assert registration.hint(a_pod().build(), inside, outside) is Hint.SKIP
     assert registration.hint(a_pod().build(), inside, inside) is Hint.SKIP
-
-
-@pytest.mark.parametrize("is_required", [True, False], ids=["required", "preferred"])
-def test_a_wide_term_costs_the_budget_what_is_wide_about_it(is_required: bool) -> None:
-    """A step for so many requirements: what comes after ten thousand of them waits for a turn."""
-
-    def spent(count: int) -> float:
-        wide = term(*(f"key{i} DoesNotExist" for i in range(count)))
-        cluster, plugin = a_cluster(a_node("n1")), NodeAffinity()
-        pod = a_pod().requires_nodes(wide) if is_required else a_pod().prefers_nodes((1, wide))
-        info, nodes = pending(cluster, pod), all_rows(cluster)
-        before = cluster.budget.spent
-        if is_required:
-            plugin.filter(info, nodes, None)
-        else:
-            told = plugin.pre_score(info, nodes, np.ones(1, dtype=np.bool_))
-            plugin.score(info, nodes, told.data)
-        return cluster.budget.spent - before
-
-    assert spent(1000) - spent(100) == 900 / COMPILED_PER_STEP

@@ -23,12 +23,3 @@ def test_a_name_nobody_has_fits_nowhere() -> None:
 
     assert NodeName().filter(pod, all_rows(cluster), None).tolist() == [1, 1]
     assert NodeName().explain(pod, 1).message == "node(s) didn't match the requested node name"
-
-
-def test_pods_that_name_different_nodes_share_no_answer() -> None:
-    cluster = a_cluster()
-    plugin = NodeName()
-
-    assert plugin.share_key(pending(cluster, a_pod().on("a"))) != plugin.share_key(
-        pending(cluster, a_pod().on("b"))
-    )

@@ -63,22 +63,6 @@ def test_ports_of_sidecars_count_and_those_of_init_containers_do_not() -> None:
     assert codes.tolist() == [1, 0]
 
 
-def test_a_pod_without_host_ports_is_never_asked_about() -> None:
-    cluster = a_cluster()
-
-    status = NodePorts(cluster).pre_filter(pending(cluster, a_pod())).status
-
-    assert status.code is Code.SKIP
-
-
-def test_asking_about_a_port_leaves_no_trace() -> None:
-    cluster = a_cluster(a_node("n1"))
-
-    NodePorts(cluster).filter(pending(cluster, a_pod().host_port(80)), all_rows(cluster), None)
-
-    assert not cluster.occupancy.ports
-
-
 def test_hints() -> None:
     hint = NodePorts(Cluster()).registrations()[0].hint
     assert hint is not None

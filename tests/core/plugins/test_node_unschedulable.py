@@ -37,15 +37,6 @@ def test_the_taint_alone_is_somebody_elses_business() -> None:
     assert codes.tolist() == [0]
 
 
-def test_the_answer_is_one_array_of_its_own() -> None:
-    cluster = a_cluster(a_node("n1").cordoned())
-
-    codes = NodeUnschedulable().filter(pending(cluster, a_pod()), all_rows(cluster), None)
-    codes[0] = 0
-
-    assert all_rows(cluster).unschedulable.tolist() == [True]
-
-
 def test_hints() -> None:
     node, pod = (registration.hint for registration in NodeUnschedulable().registrations())
     assert node is not None

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from operator import attrgetter
 
-import numpy as np
 import pytest
 
 from asched.core.framework.points import Hint
@@ -75,13 +74,6 @@ def test_score(name: str, taints: list[str], tolerations: str, expected: list[in
     raw = plugin.score(pending(cluster, a_pod().tolerates(tolerations)), all_rows(cluster), None)
 
     assert plugin.normalize(raw, None).tolist() == expected
-
-
-def test_normalizing_the_published_vectors() -> None:
-    plugin = TaintToleration(a_cluster())
-
-    assert plugin.normalize(np.array([0, 1, 3]), None).tolist() == [100, 67, 0]
-    assert plugin.normalize(np.array([0, 0]), None).tolist() == [100, 100]
 
 
 @pytest.mark.parametrize(

@@ -76,15 +76,6 @@ def test_nodes_that_went_are_in_no_placement() -> None:
     assert offered(cluster) == {"b": ["n2"]}
 
 
-def test_only_nodes_of_the_parent_count() -> None:
-    cluster = a_world(n1="a", n2="b")
-    cluster.apply(Seen(POD_GROUP, a_group()))
-    mask = EVERYWHERE.mask(cluster.nodes)
-    mask[0] = False
-
-    assert offered(cluster, Placement("part", mask)) == {"b": ["n2"]}
-
-
 def test_a_group_without_a_constraint_may_go_everywhere() -> None:
     cluster = a_world(n1="a", n2=None)
     cluster.apply(Seen(POD_GROUP, a_group(key=None)))
@@ -131,19 +122,3 @@ def test_a_group_that_nobody_knows_fails() -> None:
 
     assert isinstance(status, Status)
     assert status.message == 'podgroup.scheduling.k8s.io "crew" not found'
-
-
-def test_placements_of_a_label_are_kept_until_a_node_has_other_labels() -> None:
-    cluster = a_world(n1="a", n2="b")
-    cluster.apply(Seen(POD_GROUP, a_group()))
-    plugin = TopologyPlacementGenerator(cluster)
-
-    first = plugin.generate_placements("default/crew", EVERYWHERE)
-    assert plugin.generate_placements("default/crew", EVERYWHERE) is first
-    assert not any(one.rows.flags.writeable for one in first), "they are told to many groups"
-    cluster.apply(Seen(NODE, a_node("n2").labels({RACK: "c"}).build()))
-    moved = plugin.generate_placements("default/crew", EVERYWHERE)
-    assert [one.name for one in moved] == ["a", "c"]
-    cluster.apply(Gone(NODE, a_node("n1").build()))
-    gone = plugin.generate_placements("default/crew", EVERYWHERE)
-    assert [one.name for one in gone] == ["c"]

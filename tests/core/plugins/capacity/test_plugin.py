@@ -7,11 +7,8 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import LOCAL_QUEUE
 from asched.core.model.quota import LocalQueue
 from asched.core.state.facts import Done, Gone, Seen
-from tests.builders import a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.plugins.capacity.quota_plays import a_play, big, pod, quota, room
-
-GPU = "example.com/gpu"
 
 
 def bound(play: Play) -> list[str]:
@@ -48,16 +45,6 @@ def test_namespaces_without_a_quota_are_free() -> None:
     play.see(pod("free", "b", cpu=8))
 
     assert bound(play) == ["free"]
-
-
-def test_a_list_without_memory_allows_none_and_one_without_gpus_any_number() -> None:
-    play = a_play(room("n1", **{GPU: "4"}))
-    quota(play, "a", min={"cpu": "8", GPU: "4"}, max={"cpu": "8"})
-    play.see(a_pod("gpus", "a").requests({"cpu": "1", GPU: "4"}))
-    assert bound(play) == ["gpus"]
-    play.see(a_pod("memory", "a").requests(cpu="1", memory="1Mi"))
-
-    assert bound(play) == []
 
 
 def test_a_pod_that_goes_and_a_quota_that_grows_wake_those_who_wait() -> None:

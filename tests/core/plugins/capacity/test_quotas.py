@@ -5,19 +5,17 @@ from typing import Any
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE, POD
+from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.quota import ElasticQuota, LocalQueue
 from asched.core.plugins.capacity.quotas import (
     Quota,
     Quotas,
     exceeds,
     exceeds_max,
-    is_borrowing,
-    total,
 )
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
-from tests.builders import a_cluster, a_node, a_pod
+from tests.builders import a_cluster, a_node
 
 GPU = "example.com/gpu"
 
@@ -43,18 +41,6 @@ def test_what_a_limit_does_not_name(
     assert not exceeds_max(used, more, None)
 
 
-def test_who_uses_more_than_it_is_guaranteed_borrows() -> None:
-    quota = Quota("a", {"cpu": 2}, None)
-    assert not is_borrowing(quota, {"cpu": 2})
-    assert is_borrowing(quota, {"cpu": 3})
-    assert is_borrowing(quota, {"cpu": 1, GPU: 1})
-
-
-def test_amounts_are_summed_by_resource() -> None:
-    assert total([{"cpu": 1}, {"cpu": 2, GPU: 3}, {}]) == {"cpu": 3, GPU: 3}
-    assert total([]) == {}
-
-
 def quota(namespace: str, name: str = "quota", **spec: Any) -> Seen:
     metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
     return Seen(ELASTIC_QUOTA, decode(ElasticQuota, {"metadata": metadata, "spec": spec}))
@@ -69,12 +55,6 @@ def quotas(*facts: Seen) -> tuple[Quotas, Cluster]:
     for fact in facts:
         cluster.apply(fact)
     return cluster.singleton(Quotas), cluster
-
-
-def test_a_quota_in_the_units_of_the_columns() -> None:
-    found, _ = quotas(quota("a", min={"cpu": "1500m", "memory": "1Ki"}, max={GPU: "2"}))
-    assert found.of("a") == Quota("a", {"cpu": 1500, "memory": 1024}, {GPU: 2})
-    assert found.of("b") is None
 
 
 def test_what_is_not_given_or_cannot_be_read() -> None:
@@ -102,11 +82,3 @@ def test_where_kueue_has_a_queue_the_quota_is_its_own() -> None:
     cluster.apply(Gone(LOCAL_QUEUE, queue("a")))
     assert found.of("a") is not None
     assert found.guaranteed == {"cpu": 1000}
-
-
-def test_what_is_used_is_used_by_namespaces_with_a_quota() -> None:
-    found, cluster = quotas(quota("a"), quota("b"))
-    for namespace in ("a", "b", "c"):
-        pod = a_pod("web", namespace).metadata(uid=namespace).requests(cpu="1").on("n1")
-        cluster.apply(Seen(POD, pod.build()))
-    assert found.used() == {"cpu": 2000}

@@ -57,13 +57,6 @@ def three_nodes(
     )
 
 
-def test_devices_of_a_node_count_there_and_held_ones_are_taken() -> None:
-    slices = [a_slice("p0", 2, nodeName="n0"), a_slice("p2", 3, nodeName="n2")]
-    claims = [a_claim("p2", "d0"), a_claim("p2", "d1"), a_claim("p0", "gone")]
-
-    assert counted(three_nodes(slices, claims)) == ([2, 0, 3], [0, 0, 2])
-
-
 def test_devices_of_all_nodes_count_on_each_and_those_of_a_selector_where_it_holds() -> None:
     zone_a = {"nodeSelectorTerms": [{"matchExpressions": [
         {"key": "zone", "operator": "In", "values": ["a"]}
@@ -73,32 +66,10 @@ def test_devices_of_all_nodes_count_on_each_and_those_of_a_selector_where_it_hol
     assert counted(three_nodes(slices, [a_claim("zone", "d1")])) == ([1, 3, 3], [0, 1, 1])
 
 
-def test_each_device_may_have_a_place_of_its_own() -> None:
-    mixed = a_slice("mixed", 2, perDeviceNodeSelection=True)
-    mixed["spec"]["devices"][0]["nodeName"] = "n1"
-    mixed["spec"]["devices"][1]["allNodes"] = True
-
-    assert counted(three_nodes([mixed])) == ([1, 2, 1], [0, 0, 0])
-
-
-def test_only_devices_that_the_class_selects_count() -> None:
-    slices = [a_slice("p0", 2, nodeName="n0"), a_slice("x0", 2, driver="nic", nodeName="n0")]
-
-    assert counted(three_nodes(slices))[0] == [2, 0, 0]
-    assert counted(three_nodes(slices, cls=a_class("nonsense(")))[0] == [0, 0, 0]
-
-
 def test_admin_access_takes_nothing() -> None:
     slices = [a_slice("p0", 2, nodeName="n0")]
 
     assert counted(three_nodes(slices, [a_claim("p0", "d0", adminAccess=True)]))[1] == [0, 0, 0]
-
-
-def test_a_resource_without_a_class_counts_nowhere() -> None:
-    assert counted(three_nodes([a_slice("p0", 2, nodeName="n0")]), "example.com/other") == (
-        [0, 0, 0],
-        [0, 0, 0],
-    )
 
 
 def test_the_count_follows_claims() -> None:

@@ -130,18 +130,6 @@ def test_devices_stay_taken_as_long_as_nobody_knows_what_became_of_the_write() -
     assert talk.status.is_success
 
 
-def test_an_older_version_is_no_news() -> None:
-    """The finalizer is written, the watch is behind: its version is the one before."""
-    world = DraWorld(a_claim_object("c"))
-    talk = Dialogue(world, a_pod("c"))
-    talk.done(a_claim_object("c", **with_finalizer("4")))
-    talk.refused(409)
-    assert isinstance(talk.effect, WaitFor)
-    assert not talk.effect.ready()
-    world.see_claim(a_claim_object("c", **with_finalizer("5")))
-    assert talk.effect.ready()
-
-
 def test_a_claim_allocated_elsewhere_in_the_meantime_is_an_error() -> None:
     world = DraWorld(a_claim_object("c", **with_finalizer()))
     talk = Dialogue(world, a_pod("c"))
@@ -264,15 +252,6 @@ def test_a_claim_is_deleted_in_the_version_that_we_know_last() -> None:
     }
 
 
-def test_nothing_is_created_where_the_node_offers_the_resource() -> None:
-    world = DraWorld(nodes=(a_node("n1", {GPU: "4"}), a_node("n2")))
-    world.see(DEVICE_CLASS, a_class("gpu", extendedResourceName=GPU))
-    talk = Dialogue(world, a_pod(gpu="1"))
-    assert talk.effect is None
-    assert talk.status is not None
-    assert talk.status.is_success
-
-
 # --- binding conditions --------------------------------------------------------------------------
 
 
@@ -329,15 +308,6 @@ def test_binding_goes_on_once_the_conditions_are_met() -> None:
     assert talk.status.is_success
     assert heard.waits == [("asched", "gpu.example.com", "success", 7.5)]
     assert heard.bindings == [("asched", "gpu.example.com", "success")]
-
-
-def test_devices_without_conditions_count_as_waited_for_but_not_as_bound() -> None:
-    talk = waiting(a_claim_object("plain", **allocated("b", reservedFor=[POD_REF])))
-    heard = Heard(talk)
-    talk.world.see_claim(told("ready", "4"))
-    talk.done()
-    assert len(heard.waits) == 2
-    assert len(heard.bindings) == 1
 
 
 def test_a_claim_that_goes_while_it_is_waited_for_is_an_error() -> None:

@@ -15,35 +15,6 @@ def owned_by(uid: str) -> dict[str, Any]:
     return {"metadata": {"ownerReferences": [owner]}}
 
 
-def test_claims_come_in_the_order_of_the_pod() -> None:
-    world = DraWorld(a_claim_object("x"), a_claim_object("y"))
-    found = claims_of(a_pod("y", "x"), world.cluster)
-    assert [claim.metadata.name for claim in found] == ["y", "x"]
-
-
-def test_a_claim_named_twice_counts_once() -> None:
-    """Devices are allocated for claims, not for references to them."""
-    world = DraWorld(a_claim_object("x"))
-    assert len(claims_of(a_pod("x", "x"), world.cluster)) == 1
-
-
-def test_a_generated_claim_belongs_to_its_pod() -> None:
-    world = DraWorld(a_claim_object("x", **owned_by("uid-p")))
-    assert len(claims_of(a_pod("x", template=True), world.cluster)) == 1
-
-
-def test_a_reference_without_a_claim_is_in_order() -> None:
-    pod = decode(
-        Pod,
-        {
-            "metadata": {"name": "p", "namespace": "d"},
-            "spec": {"resourceClaims": [{"name": "x", "resourceClaimTemplateName": "t"}]},
-            "status": {"resourceClaimStatuses": [{"name": "x"}]},
-        },
-    )
-    assert claims_of(pod, DraWorld().cluster) == ()
-
-
 @pytest.mark.parametrize(
     ("claim", "pod", "message"),
     [

@@ -53,21 +53,6 @@ def test_the_pod_itself_gets_its_claims() -> None:
     assert hints.pod_changed(now, now, missing) is Hint.SKIP
 
 
-def test_claims_that_go_are_not_listened_to() -> None:
-    registrations = ClaimHints(DraWorld().cluster).registrations()
-    told = {r.trigger.label: r.hint is not None for r in registrations}
-    assert len(told) == 5
-    assert sum(told.values()) == 2
-
-
-def test_claims_that_go_with_their_devices_are_overlooked() -> None:
-    hints = ClaimHints(DraWorld(WAITING).cluster)
-    holding, idle = decode(ResourceClaim, OTHER_ALLOCATED), decode(ResourceClaim, OTHER)
-
-    assert hints.claim_gone(a_pod("c"), holding, None) is Hint.QUEUE
-    assert hints.claim_gone(a_pod("c"), idle, None) is Hint.SKIP
-
-
 def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
     world = DraWorld(WAITING)
     failed = a_pod("o", name="q")

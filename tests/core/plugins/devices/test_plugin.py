@@ -9,7 +9,7 @@ import pytest
 from asched.core.dra import answer_codes
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
-from asched.core.framework.points import IDLE, PostFilterResult, PreFilterResult
+from asched.core.framework.points import PostFilterResult, PreFilterResult
 from asched.core.framework.runner import Decision, run_alone
 from asched.core.framework.status import Code, PointError, unresolvable
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
@@ -54,12 +54,6 @@ def post_filter(world: DraWorld, pod: Pod, codes: dict[str, int]) -> PostFilterR
 # ---------------------------------------------------------------------------------------
 
 
-def test_a_pod_without_claims_is_left_alone() -> None:
-    found = DraWorld().attempt(a_pod())
-    assert isinstance(found, PreFilterResult)
-    assert found.status.code is Code.SKIP
-
-
 @pytest.mark.parametrize(
     ("claim", "pod", "message"),
     [
@@ -94,13 +88,6 @@ def test_pods_that_wait(claim: dict[str, Any] | None, pod: Pod, message: str) ->
     assert found.status == unresolvable(message)
 
 
-def test_an_unnamed_class_is_an_error() -> None:
-    found = DraWorld(a_claim_object("c", asks(of=""))).attempt(a_pod("c"))
-    assert isinstance(found, PreFilterResult)
-    assert found.status.code is Code.ERROR
-    assert found.status.message == "request r0: unsupported request type"
-
-
 def test_a_claim_in_flight_makes_other_pods_wait() -> None:
     world = DraWorld(a_claim_object("c"))
     first = a_pod("c", name="first")
@@ -121,20 +108,9 @@ def test_nodes_without_devices_are_rejected() -> None:
     assert DraWorld(a_claim_object("c")).attempt(a_pod("c")) == {"n1": "", "n2": NO}
 
 
-def test_several_claims_need_all_their_devices() -> None:
-    world = DraWorld(*(a_claim_object(name) for name in "xyz"))
-    assert world.attempt(a_pod("x", "y")) == {"n1": "", "n2": NO}
-    assert world.attempt(a_pod("x", "y", "z", name="q")) == {"n1": NO, "n2": NO}
-
-
 def test_an_allocated_claim_holds_its_pod_to_its_node() -> None:
     world = DraWorld(a_claim_object("c", **allocated()))
     assert world.attempt(a_pod("c")) == {"n1": "", "n2": AWAY}
-
-
-def test_an_allocation_for_all_nodes_holds_nobody() -> None:
-    world = DraWorld(a_claim_object("c", **allocated(node=None)))
-    assert world.attempt(a_pod("c")) == {"n1": "", "n2": ""}
 
 
 def test_failing_allocation_is_told_before_a_claim_elsewhere() -> None:
@@ -200,17 +176,6 @@ def test_devices_serve_a_resource_where_the_node_does_not() -> None:
     assert world.attempt(a_pod(name="q", gpu="3")) == {"n1": NO, "n2": NO, "plugin": ""}
 
 
-def test_a_class_always_stands_for_its_own_resource() -> None:
-    implicit = {"deviceclass.resource.kubernetes.io/gpu": "1"}
-    assert extended_world().attempt(a_pod(**implicit)) == {"n1": "", "n2": NO, "plugin": NO}
-
-
-def test_a_resource_nobody_stands_for_is_not_our_business() -> None:
-    found = DraWorld().attempt(a_pod(gpu="1"))
-    assert isinstance(found, PreFilterResult)
-    assert found.status.code is Code.SKIP
-
-
 def test_a_claim_left_from_an_earlier_attempt_is_deleted() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
     metadata = {
@@ -234,12 +199,6 @@ def test_a_claim_left_from_an_earlier_attempt_is_deleted() -> None:
 
 # --- PostFilter
 # --------------------------------------------------------------------------------------
-
-
-def test_nothing_to_give_up_for_a_pod_without_claims() -> None:
-    world = DraWorld()
-    world.attempt(a_pod())
-    assert post_filter(world, a_pod(), {}).status.message == "no new claims to deallocate"
 
 
 def test_a_claim_of_our_own_on_the_wrong_node_is_deallocated() -> None:
@@ -275,23 +234,6 @@ def test_a_claim_that_kept_the_pod_from_no_node_is_kept() -> None:
     pod = a_pod("c")
     world.attempt(pod)
     assert post_filter(world, pod, {}).status.message == "still not schedulable"
-
-
-def test_a_pre_filter_that_never_ran_is_not_found() -> None:
-    world = DraWorld()
-    empty = np.zeros(world.cluster.nodes.height, dtype=np.int32)
-    rejection = Rejection(
-        world.info(a_pod()),
-        plugins=(),
-        judge=empty,
-        codes=empty,
-        live=empty == 0,
-        pre_filter=unresolvable("volumes").by("VolumeBinding"),
-        pre_filter_ran=frozenset({"VolumeBinding"}),
-    )
-    found = world.plugin.post_filter(world.info(a_pod()), rejection, None)  # type: ignore[arg-type]
-    assert isinstance(found, PostFilterResult)
-    assert (found.status.code, found.status.message) == (Code.ERROR, "not found")
 
 
 # --- Score and Reserve
@@ -338,15 +280,6 @@ def test_a_reservation_is_given_back() -> None:
     assert world.attempt(a_pod("e", name="q")) == {"n1": "", "n2": NO}
 
 
-def test_profiles_share_what_is_in_flight() -> None:
-    world = DraWorld(a_claim_object("c", asks(count=2)), a_claim_object("e"))
-    info = world.info(a_pod("c"))
-    world.attempt(info.pod)
-    assert world.plugin.reserve(info, "n1", None).is_success
-    world.plugin = DynamicResources(None, world.cluster)
-    assert world.attempt(a_pod("e", name="q")) == {"n1": NO, "n2": NO}
-
-
 def test_an_allocation_in_flight_survives_newer_versions_of_its_claim() -> None:
     world = DraWorld(a_claim_object("c", asks(count=2)), a_claim_object("e"))
     info = world.info(a_pod("c"))
@@ -356,24 +289,25 @@ def test_an_allocation_in_flight_survives_newer_versions_of_its_claim() -> None:
     assert world.attempt(a_pod("e", name="q")) == {"n1": NO, "n2": NO}
 
 
-def test_without_pre_filter_a_pod_with_claims_goes_nowhere() -> None:
-    world = DraWorld(a_claim_object("c"))
-    info = world.info(a_pod("c"))
-    codes = world.plugin.filter(info, world.cluster.view(), None)
-    assert codes.tolist() == [answer_codes.FAILED] * 2
-    assert world.plugin.explain(info, answer_codes.FAILED).message == "not found"
-    assert world.plugin.reserve(info, "n1", None).message == "not found"
-    bare = world.info(a_pod(name="q"))
-    assert world.plugin.filter(bare, world.cluster.view(), None).tolist() == [0, 0]
-    assert world.plugin.reserve(bare, "n1", None).is_success
-
-
-def test_answers_belong_to_one_pod() -> None:
-    world = DraWorld(a_claim_object("x"))
-    with_claims, without = world.info(a_pod("x", name="p1")), world.info(a_pod(name="p2"))
-    assert world.plugin.stamp(with_claims, None) != world.plugin.stamp(with_claims, None)
-    assert world.plugin.stamp(without, None) == world.plugin.stamp(without, None)
-    assert world.plugin.share_key(without) is IDLE
+def test_an_error_ends_the_attempt_only_where_the_filter_was_reached() -> None:
+    """Upstream stops at the first rejecting filter of a node, and so never meets the error."""
+    world = build(None, {"nodes": [], "deviceclasses": [], "resourceclaims": []})
+    cordoned = {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}, "status": ROOM}
+    for kind, obj in (
+        (NODE, cordoned),
+        (DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}}),
+        (RESOURCE_CLAIM, a_claim_object("c", asks("nope"))),
+    ):
+        world.see(kind, obj)
+    world.cluster.apply(Seen(RESOURCE_SLICE, a_slice("a")))
+    pod = a_pod("c")
+    world.cluster.apply(Seen(POD, pod))
+    info = world.cluster.classes.info_of(pod)
+    runner = world.runner_for(pod)
+    assert isinstance(run_alone(runner.schedule(info, 0)), Rejection)
+    world.see(NODE, {**cordoned, "spec": {}})
+    with pytest.raises(PointError, match='running "DynamicResources" filter plugin: claim d/c: '):
+        run_alone(runner.schedule(info, 0))
 
 
 def test_equal_pods_do_not_get_the_same_device() -> None:
@@ -402,24 +336,3 @@ def test_equal_pods_do_not_get_the_same_device() -> None:
     last = run_alone(runner.schedule(world.cluster.classes.info_of(pods[2]), 0))
     assert isinstance(last, Rejection)
     assert last.reason_counts() == {NO: 1}
-
-
-def test_an_error_ends_the_attempt_only_where_the_filter_was_reached() -> None:
-    """Upstream stops at the first rejecting filter of a node, and so never meets the error."""
-    world = build(None, {"nodes": [], "deviceclasses": [], "resourceclaims": []})
-    cordoned = {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}, "status": ROOM}
-    for kind, obj in (
-        (NODE, cordoned),
-        (DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}}),
-        (RESOURCE_CLAIM, a_claim_object("c", asks("nope"))),
-    ):
-        world.see(kind, obj)
-    world.cluster.apply(Seen(RESOURCE_SLICE, a_slice("a")))
-    pod = a_pod("c")
-    world.cluster.apply(Seen(POD, pod))
-    info = world.cluster.classes.info_of(pod)
-    runner = world.runner_for(pod)
-    assert isinstance(run_alone(runner.schedule(info, 0)), Rejection)
-    world.see(NODE, {**cordoned, "spec": {}})
-    with pytest.raises(PointError, match='running "DynamicResources" filter plugin: claim d/c: '):
-        run_alone(runner.schedule(info, 0))

@@ -10,7 +10,6 @@ import pytest
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.status import Code
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from asched.core.plugins.inter_pod_affinity.attraction import between, one_between
 from tests.topology_world import World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
 
@@ -102,22 +101,3 @@ def test_raw_scores(case: Case) -> None:
         ignores_others=case.args.ignore_preferred_terms_of_existing_pods,
     )
     assert raw == (None if recounted is None else list(recounted.values()))
-
-
-@pytest.mark.parametrize(
-    ("raw", "points"),
-    [
-        ([5, -3, 0], [100, 0, 37]),
-        ([0, 29, 57, 58, 28, 100], [0, 28, 56, 57, 28, 100]),
-        ([7, 7], [0, 0]),
-        ([-4], [0]),
-        ([-10, -5, 0], [0, 50, 100]),
-    ],
-)
-def test_normalize(raw: list[int], points: list[int]) -> None:
-    least, largest = min(raw), max(raw)
-    assert between(np.array(raw), least, largest).tolist() == points
-    assert [one_between(score, least, largest) for score in raw] == points
-    assert one_between(least - 1, least, largest) is None
-    assert one_between(largest + 1, least, largest) is None
-    assert list(twin.normalized({str(i): n for i, n in enumerate(raw)}.copy()).values()) == points

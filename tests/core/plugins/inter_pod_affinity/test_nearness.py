@@ -8,9 +8,6 @@ import pytest
 
 from asched.core.framework.status import Code
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from asched.core.plugins.inter_pod_affinity.nearness import Nearness
-from asched.core.plugins.inter_pod_affinity.terms import Namespaces
-from asched.core.state.nodes import ALL_ASPECTS
 from tests.topology_world import World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
 
@@ -170,32 +167,3 @@ def test_filter(case: Case) -> None:
         codes = plugin.filter(info, world.cluster.view(), result.data)
         assert "".join(map(str, codes)) == case.expected
         assert world.by_node(codes) == {n: expected.code(node) for n, node in world.nodes.items()}
-
-
-def test_a_new_value_of_a_label_is_known_without_any_pod_having_moved() -> None:
-    world = a_world(Case("", "", [WEB]))
-    plugin = InterPodAffinity(None, world.cluster)
-    info = world.info(a_pod("new", "app=web", affinity=NEAR_WEB))
-    data = plugin.pre_filter(info).data
-    plugin.filter(info, world.cluster.view(), data)
-
-    world.see(a_node("n9", "zone=new"))
-
-    assert plugin.filter(info, world.cluster.view(), data).tolist() == [0, 0, 1, 1, 1]
-
-
-def test_the_rows_of_a_domain_are_named_when_the_verdict_on_it_turns() -> None:
-    world = a_world(Case("", "", [WEB]))
-    pod = a_pod("new", "app=web", affinity=APART_WEB)
-    side = Nearness(world.cluster, Namespaces(world.cluster), world.info(pod).cls)
-    side.stamp()
-    told, cursor = [], side.moved.log.end
-    db = affinity(apart=[term("host", "app=db")])
-    for number, (labels, node) in enumerate(
-        (("app=db", "n0"), ("app=web", "n1"), ("app=web", "n2"))
-    ):
-        world.see(a_pod(f"more{number}", labels, node=node, affinity=db))
-        side.stamp()
-        told.append(sorted(side.moved.log.rows(cursor, ALL_ASPECTS) or ()))
-
-    assert told == [[], [], [2]]

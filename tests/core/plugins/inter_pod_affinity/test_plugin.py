@@ -1,7 +1,5 @@
 """InterPodAffinity against its twin on random clusters, through cached results and trials."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity, terms
 from asched.core.plugins.inter_pod_affinity import plugin as plugin_file
 from asched.core.state import topology
-from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.view import NodeView
 from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
@@ -74,7 +71,7 @@ def _counting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("_counting")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(4000 + seed)
     args = ARGS[seed % 3]
@@ -96,7 +93,7 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("_counting")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_trials_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(5000 + seed)
     plugin = InterPodAffinity(None, world.cluster)
@@ -118,27 +115,6 @@ def test_trials_agree_with_the_twin(seed: int) -> None:
             codes = plugin.filter(info, NodeView(world.cluster.nodes, row), result.data)
             assert codes.tolist() == [expected.code(world.nodes[name])]
         assert world.by_node(plugin.filter(info, world.cluster.view(), result.data)) == before
-
-
-def test_stamps_hold_through_a_trial_and_rows_that_turned_in_it_are_named() -> None:
-    apart = affinity(apart=[term("host")], drawn=[(5, term("zone"))])
-    world = World(a_node("n1", "host=n1 zone=a"), a_pod("p", "app=web", node="n1", affinity=apart))
-    plugin = InterPodAffinity(None, world.cluster)
-    info = world.info(a_pod("new", "app=web", affinity=apart))
-    _, _, data, moved, _ = plugin.pre_filter(info)
-    assert moved is not None
-    points = plugin.pre_score(info, world.cluster.view(), np.ones(1, dtype=np.bool_)).data
-    stamps, before = (plugin.stamp(info, data), plugin.stamp(info, points)), moved.end
-    there = list(world.cluster.pods_on(0).values())
-
-    with world.cluster.supposing().gone(there, 0):
-        assert plugin.filter(info, world.cluster.view(), data).tolist() == [0]
-        assert moved.rows(before, ALL_ASPECTS) == (0,)
-        during = moved.end
-
-    assert (plugin.stamp(info, data), plugin.stamp(info, points)) == stamps
-    assert plugin.filter(info, world.cluster.view(), data).tolist() == [2]
-    assert moved.rows(during, ALL_ASPECTS) == (0,)
 
 
 def test_the_reasons_tell_whether_eviction_helps() -> None:
@@ -168,39 +144,3 @@ def test_a_term_without_sense_rejects_the_pod() -> None:
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.message.startswith("parsing pod: ")
     assert plugin.pre_score(info, world.cluster.view(), everywhere).status.code is Code.ERROR
-
-
-@pytest.mark.usefixtures("_counting")
-@pytest.mark.parametrize("seed", range(20))
-def test_rows_that_nobody_names_stay_what_they_were_and_each_alone_is_judged_as_among_all(
-    seed: int,
-) -> None:
-    world = RandomWorld(6000 + seed)
-    plugin = InterPodAffinity(ARGS[seed % 3], world.cluster)
-    infos = [world.info(a_choosy_pod(world)) for _ in range(3)]
-    kept: dict[tuple[int, str], tuple[Any, int, list[int]]] = {}
-    compared = 0
-    for _ in range(40):
-        world.step()
-        view = world.cluster.view()
-        for number, info in enumerate(infos):
-            asked = {
-                "filter": (plugin.pre_filter(info), plugin.filter, plugin.filter_one),
-                "score": (plugin.pre_score(info, view, view.live), plugin.score, plugin.score_one),
-            }
-            for half, (said, all_rows, one_row) in asked.items():
-                if not world.nodes or not said.status.is_success or said.moved is None:
-                    kept.pop((number, half), None)
-                    continue
-                stamp = plugin.stamp(info, said.data), world.cluster.nodes.generation
-                found = all_rows(info, view, said.data).tolist()
-                rows = [row for row, _ in world.cluster.nodes.nodes()]
-                assert [one_row(info, row, said.data) for row in rows] == [found[r] for r in rows]
-                before = kept.get((number, half))
-                named = said.moved.rows(before[1], ALL_ASPECTS) if before else None
-                if before is not None and before[0] == (said.data, *stamp) and named is not None:
-                    rest = [row for row in rows if row not in named]
-                    compared += len(rest)
-                    assert [found[row] for row in rest] == [before[2][row] for row in rest]
-                kept[number, half] = (said.data, *stamp), said.moved.end, found
-    assert compared > 20

@@ -95,17 +95,3 @@ def test_selector_of(case: Case) -> None:
 
     told = selector and " ".join(f"{r.key}={min(r.values)}" for r in selector.requirements)
     assert told == case.expected
-
-
-def test_services_are_read_anew_when_they_change() -> None:
-    world = World()
-    selectors = DefaultSelectors(world.cluster)
-    pod = a_pod("p", "app=web")
-    before = selectors.epoch(), selectors.selector_of(pod)
-    world.see_other(
-        SERVICE, metadata={"name": "s", "namespace": "default"}, spec={"selector": {"app": "web"}}
-    )
-
-    assert before[1] is None
-    assert selectors.epoch() != before[0]
-    assert selectors.selector_of(pod) is not None

@@ -2,21 +2,14 @@
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 import pytest
 
 from asched.core.config import args as config
-from asched.core.framework.order_free import POD_PLACE
-from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
-from asched.core.model.claim import DeviceClass
-from asched.core.model.decode import decode
-from asched.core.model.kinds import DEVICE_CLASS
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
 from asched.core.state.view import NodeView
 from tests.builders import (
     NodeBuilder,
@@ -27,9 +20,7 @@ from tests.builders import (
     all_rows,
     pending,
 )
-from tests.heard import heard
 
-GI = 1 << 30
 GPU = "example.com/gpu"
 U, UAU = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
@@ -164,77 +155,6 @@ def test_a_resource_that_a_class_stands_for_is_left_to_devices_where_no_plugin_o
     assert plugin.filter(by_class, all_rows(cluster), None).tolist() == [0, 0, 0]
 
 
-def test_the_stamp_moves_with_classes_only_for_pods_that_name_such_a_resource() -> None:
-    cluster = a_cluster(small(), deviceclasses=[])
-    plugin = NodeResourcesFit(None, cluster)
-    plain = pending(cluster, a_pod().requests(cpu="1"))
-    greedy = pending(cluster, a_pod("b").requests({GPU: "1"}))
-    before = plugin.stamp(plain, None), plugin.stamp(greedy, None)
-
-    add_device_class(cluster)
-
-    assert plugin.stamp(plain, None) == before[0]
-    assert plugin.stamp(greedy, None) != before[1]
-
-
-def test_pods_share_an_answer_by_what_they_ask_for_unless_others_are_scored() -> None:
-    cluster = a_cluster(small())
-    alike = [pending(cluster, a_pod(n).requests(cpu="1").labels(app=n)) for n in "ab"]
-    other = pending(cluster, a_pod("c").requests(cpu="2"))
-    default = NodeResourcesFit(None, cluster)
-    assert len({default.share_key(pod) for pod in alike}) == 1
-    assert default.share_key(other) != default.share_key(alike[0])
-    for resources in ((("cpu", 1), (GPU, 1)), ((GPU, 1),)):
-        more = NodeResourcesFit(strategy(config.LEAST_ALLOCATED, *resources), cluster)
-        assert len({more.share_key(pod) for pod in (*alike, other)}) == 3
-
-
-def test_what_a_pod_takes_of_a_row_and_when_the_order_matters() -> None:
-    """Devices may serve what a class stands for: then nothing is sure."""
-    cluster = a_cluster(small().allocatable({GPU: "2"}))
-    plugin = NodeResourcesFit(None, cluster)
-    place = cluster.nodes.find_resource
-    plain = pending(cluster, a_pod("a").requests(cpu="1", ephemeral_storage="1Gi"))
-    greedy = pending(cluster, a_pod("b").requests({GPU: "2", "example.com/nic": "1"}))
-
-    assert plugin.takes(plain) == {POD_PLACE: 1, place("cpu"): 1000, place("ephemeral-storage"): GI}
-    assert plugin.takes(greedy) == {POD_PLACE: 1, place(GPU): 2}
-    assert plugin.is_order_free(plain)
-    assert plugin.is_order_free(greedy)
-    add_device_class(cluster)
-    assert plugin.takes(greedy) == {POD_PLACE: 1}
-    assert plugin.is_order_free(plain)
-    assert not plugin.is_order_free(greedy)
-
-
-@pytest.mark.parametrize(
-    ("args", "listens"),
-    [
-        ({}, False),
-        ({"ignored_resources": (GPU,)}, True),
-        ({"ignored_resource_groups": ("example.com",)}, True),
-    ],
-)
-def test_what_it_listens_to(args: dict[str, Any], listens: bool) -> None:
-    """More where something is ignored, which hints do not do."""
-    plugin = NodeResourcesFit(config.NodeResourcesFitArgs(**args), a_cluster())
-
-    assert set(heard(plugin.registrations())) == {
-        "Pod: Delete, UpdatePodScaleDown",
-        "Node: Add, UpdateNodeAllocatable",
-        "resource.k8s.io/DeviceClass: Add, Update",
-    }
-    assert set(heard(plugin.extra_events())) == (
-        {"Node: Add, UpdateNodeAllocatable"} if listens else set()
-    )
-    for hint, _ in heard(plugin.extra_events()).values():
-        told = [
-            hint(a_pod().requests(asked).build(), None, small().build())
-            for asked in ({GPU: "1"}, {"example.org/other": "1"})
-        ]
-        assert told == [Hint.QUEUE, Hint.SKIP]
-
-
 def test_more_resources_than_there_are_bits_are_still_told() -> None:
     cluster = a_cluster(small())
     plugin = NodeResourcesFit(None, cluster)
@@ -245,19 +165,6 @@ def test_more_resources_than_there_are_bits_are_still_told() -> None:
     status = plugin.explain(pod, code)
     assert status.code is UAU
     assert status.reasons == tuple(f"Insufficient example.com/r{i:02}" for i in range(40))
-
-
-def test_pods_that_differ_in_defaults_alone_share_no_answer() -> None:
-    """The filter sees no difference, but two silent containers are scored as more than one."""
-    cluster = a_cluster(small())
-    plugin = NodeResourcesFit(None, cluster)
-    one = pending(cluster, a_pod("a").requests(cpu="1"))
-    two = pending(cluster, a_pod("b").requests(cpu="500m").container(cpu="500m"))
-
-    assert one.cls.requests == two.cls.requests
-    assert plugin.share_key(one) != plugin.share_key(two)
-    scores = [plugin.score(pod, all_rows(cluster), None).tolist() for pod in (one, two)]
-    assert scores[0] > scores[1]
 
 
 # --- scores --------------------------------------------------------------------------------------
@@ -312,29 +219,6 @@ def test_the_published_vectors(
     assert score(args, cluster, a_pod().requests(cpu="500m")) == [expected]
 
 
-def test_the_pods_own_level_is_overlooked_by_the_score() -> None:
-    cluster = a_cluster(a_node("n1").allocatable(cpu="4", memory="8Gi"))
-    pod = a_pod().requests(cpu="1", memory="2Gi")
-    expected = score(None, cluster, pod)
-
-    pod.spec(resources={"requests": {"cpu": "3", "memory": "6Gi"}})
-
-    assert score(None, cluster, pod) == expected == [75]
-
-
-def test_a_resource_the_pod_does_not_name_or_the_node_does_not_offer_is_left_out() -> None:
-    args = strategy(config.LEAST_ALLOCATED, ("cpu", 1), (GPU, 9))
-    rich = a_node("rich").allocatable({GPU: "4"}, cpu="4")
-    poor = a_node("poor").allocatable(cpu="4")
-    cluster = a_cluster(rich, poor)
-
-    assert score(args, cluster, a_pod().requests(cpu="1")) == [75, 75]
-    assert score(args, cluster, a_pod("b").requests({GPU: "1"}, cpu="2")) == [
-        (50 + 9 * 75) // 10,
-        50,
-    ]
-
-
 def test_a_strategy_without_resources_is_refused() -> None:
     args = config.NodeResourcesFitArgs(
         scoring_strategy=config.ScoringStrategy(resources=(), type=config.LEAST_ALLOCATED)
@@ -356,8 +240,3 @@ def test_a_curve_without_corners_is_refused(ratio: config.RequestedToCapacityRat
     )
     with pytest.raises(ValueError, match="shape must not be empty"):
         NodeResourcesFit(args, Cluster())
-
-
-def add_device_class(cluster: Cluster) -> None:
-    mapping = {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": GPU}}
-    cluster.apply(Seen(DEVICE_CLASS, decode(DeviceClass, mapping)))

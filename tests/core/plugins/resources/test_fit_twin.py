@@ -10,7 +10,7 @@ from tests.builders import PodBuilder, all_rows, pending
 from tests.core.plugins.resources.amount_worlds import GPU, HUGE, NIC, AmountWorld
 from tests.twins import node_resources_fit as twin
 
-SEEDS = range(20)
+SEEDS = range(8)
 RISING = tuple(config.UtilizationShapePoint(x, y) for x, y in ((0, 0), (100, 10)))
 MORE = tuple(
     config.ResourceSpec(name, weight)

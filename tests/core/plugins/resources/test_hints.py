@@ -1,17 +1,13 @@
 """What wakes a pod that found too little of something."""
 
-import random
-
 import pytest
 
 from asched.core.framework.points import Hint
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
-from asched.core.model.kinds import DEVICE_CLASS
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Seen
 from tests.builders import Json, NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
 
 GPU = "example.com/gpu"
@@ -132,64 +128,3 @@ def test_nodes_without_an_ignored_resource_are_overlooked_by_the_hint() -> None:
 
     assert registration.hint(a_pod().requests({GPU: "1"}).build(), None, node) is Hint.QUEUE
     assert registration.hint(a_pod().requests(cpu="1").build(), None, node) is Hint.SKIP
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_whom_a_node_cannot_concern_its_hint_would_let_rest(seed: int) -> None:
-    """What the pod seeks and what the node offers have no key in common: the hint says no. Whoever
-    fits into a node has one.
-    """
-    rng = random.Random(seed)
-
-    def amounts() -> dict[str, str]:
-        milli, mebibytes = rng.choice((0, 1, 999, 2**14)), rng.choice((0, 1, 500, 2**16))
-        cpu, memory = rng.randint(milli // 2, milli), rng.randint(mebibytes // 2, mebibytes)
-        return {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
-
-    cluster = a_cluster()
-    hints = FitHints(cluster.classes, Delegation(cluster), lambda name: name == GPU)
-    wants = amounts() | ({GPU: "1"} if rng.random() < 0.3 else {})
-    pod = a_pod().requests(**wants).build()
-    old = rng.choice((None, n1(**amounts()).build()))
-    new = n1(**amounts(), pods=rng.choice(("0", "9"))).build()
-    for told in (hints.registrations()[1], hints.extra_events()[0]):
-        assert told.hint is not None
-        assert told.concerns is not None
-        sought, offered = told.concerns.sought(pod), told.concerns.offered(old, new)
-        assert sought is not None
-        assert offered is not None
-        if not set(sought) & set(offered):
-            assert told.hint(pod, old, new) is Hint.SKIP
-
-
-def test_a_node_that_has_shrunk_concerns_nobody_unless_a_device_class_stands_in() -> None:
-    cluster = a_cluster()
-    hints = FitHints(cluster.classes, Delegation(cluster))
-    concerns = hints.registrations()[1].concerns
-    assert concerns is not None
-    large, small = n1(cpu="8").build(), n1(cpu="4").build()
-    assert not concerns.offered(large, small)
-    assert not concerns.offered(small, small)
-    assert concerns.offered(small, large)
-    assert concerns.offered(None, small)
-    cluster.apply(Seen(DEVICE_CLASS, decode(DeviceClass, GPUS)))
-    assert concerns.offered(large, small)
-
-
-def test_a_node_concerns_nobody_who_asks_for_far_more_than_it_has() -> None:
-    cluster = a_cluster()
-    (concerns,) = [
-        one.concerns
-        for one in FitHints(cluster.classes, Delegation(cluster)).registrations()
-        if one.concerns is not None
-    ]
-    offered = set(concerns.offered(None, n1(cpu="4", memory="8Gi").build()) or ())
-    for wants, may_fit in (
-        ({"cpu": "4"}, True),
-        ({"cpu": "8"}, False),
-        ({"cpu": "1", "memory": "8Gi"}, True),
-        ({"cpu": "1", "memory": "64Gi"}, False),
-        ({}, True),
-    ):
-        sought = concerns.sought(a_pod().requests(**wants).build())
-        assert bool(offered & set(sought or ())) is may_fit, wants

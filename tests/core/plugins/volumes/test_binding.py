@@ -6,7 +6,7 @@ import pytest
 
 from asched.core.config.args import UtilizationShapePoint, VolumeBindingArgs
 from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
-from asched.core.framework.status import SKIP, Code, Status, failure, unresolvable
+from asched.core.framework.status import SKIP, Code, Status, unresolvable
 from asched.core.plugins.volumes.binding import REASONS, VolumeBinding
 from asched.core.plugins.volumes.choice import Reject
 from tests.volume_builders import (
@@ -106,14 +106,6 @@ def test_ephemeral_claims_that_stop_the_pod(claim: Any, reason: str) -> None:
     assert judge(VolumeBinding(None, cluster), cluster, pod) == unresolvable(reason)
 
 
-def test_a_class_that_does_not_say_when_it_binds_is_an_error() -> None:
-    cluster = a_world(a_class("mute", "csi", mode=None), a_claim("c", cls="mute"))
-
-    verdict = judge(VolumeBinding(None, cluster), cluster, a_pod("p", "c"))
-
-    assert verdict == failure('VolumeBindingMode not set for StorageClass "mute"')
-
-
 def test_a_selector_that_makes_no_sense_is_an_error() -> None:
     wrong = {"matchExpressions": [{"key": "k", "operator": "Like", "values": ["x"]}]}
     cluster = a_world(a_claim("c", cls="local", selector=wrong))
@@ -126,18 +118,7 @@ def test_a_selector_that_makes_no_sense_is_an_error() -> None:
     assert failures == ["predicate"]
 
 
-def test_a_pod_without_claims_is_left_alone() -> None:
-    cluster = a_world()
-
-    assert judge(VolumeBinding(None, cluster), cluster, a_pod("p")) == SKIP
-
-
 # --- whose answers are shared, and how long they hold --------------------------------------------
-
-#: Pods by what becomes of their claims, in `of_all_kinds`.
-PLAIN, LOST, BOUND, DELAYED = (
-    a_pod("plain"), a_pod("lost", "none"), a_pod("bound", "b"), a_pod("delayed", "d")
-)  # fmt: skip
 
 
 # --- node by node --------------------------------------------------------------------------------

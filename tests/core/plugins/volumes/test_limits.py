@@ -24,7 +24,6 @@ from tests.volume_builders import (
     judge,
     lose,
     rejected,
-    see,
 )
 
 EBS = "ebs.csi.aws.com"
@@ -57,12 +56,6 @@ def test_a_volume_in_use_there_is_not_new() -> None:
     cluster = a_world(1, a_pod("user", "c0", node="n1"))
 
     assert judge(NodeVolumeLimits(cluster), cluster, a_pod("p", "c0")) == {}
-
-
-def test_two_claims_of_one_handle_are_one_volume() -> None:
-    cluster = a_world(1, *a_pair(7, "h0"))
-
-    assert judge(NodeVolumeLimits(cluster), cluster, a_pod("p", "c0", "c7")) == {}
 
 
 @pytest.mark.parametrize("limit", [None, 1])
@@ -99,13 +92,6 @@ def test_an_attachment_that_no_pod_uses_counts_and_counts_again_for_the_pod_that
     assert rejected(plugin, cluster, a_pod("p", "c0", "c1")) == {"n1"}  # c0 counts twice
     lose(cluster, attachment)
     assert rejected(plugin, cluster, a_pod("p", "c0", "c1")) == set()
-
-
-def test_an_attachment_of_a_volume_in_use_counts_once() -> None:
-    attachment = an_attachment("va", "n1", "csi", "pv0")
-    cluster = a_world(2, attachment, a_pod("user", "c0", node="n1"))
-
-    assert rejected(NodeVolumeLimits(cluster), cluster, a_pod("p", "c1")) == set()
 
 
 def test_in_tree_volumes_count_under_the_driver_that_took_over() -> None:
@@ -158,16 +144,6 @@ def test_claims_that_cannot_be_counted(pod: Any, status: Status) -> None:
     assert judge(NodeVolumeLimits(cluster), cluster, pod) == {"n1": status}
 
 
-def test_a_pod_without_such_volumes_is_no_matter() -> None:
-    cluster = a_world(1)
-    disk = {"iscsi": {"iqn": "q"}}
-
-    verdict = judge(NodeVolumeLimits(cluster), cluster, a_pod("p", disks=[disk]))
-
-    assert isinstance(verdict, Status)
-    assert verdict.code is Code.SKIP
-
-
 def test_with_scaling_a_driver_may_insist_on_being_installed() -> None:
     cluster = a_world(1, a_node("n2"), a_driver("csi", insists=True))
     pod = a_pod("p", "c0")
@@ -182,25 +158,3 @@ def test_with_scaling_a_driver_may_insist_on_being_installed() -> None:
 
 def told(driver: str) -> Status:
     return Status(Code.UNSCHEDULABLE, (f"{driver} CSI driver is not installed on the node",))
-
-
-def test_nobody_is_counted_where_no_driver_of_the_pod_has_a_limit() -> None:
-    cluster = a_world(1, *a_pair(7, driver="free"))
-    plugin = NodeVolumeLimits(cluster)
-    blind = {
-        names: plugin.is_blind_for(cluster.classes.info_of(a_pod("p", *names.split())))
-        for names in ("", "c7", "c0", "c0 c7")
-    }
-
-    assert blind == {"": True, "c7": True, "c0": False, "c0 c7": False}
-
-
-def test_a_limit_that_changes_is_heard() -> None:
-    cluster = a_world(1)
-    plugin = NodeVolumeLimits(cluster)
-    pod = a_pod("p", "c0", "c1")
-    assert rejected(plugin, cluster, pod) == {"n1"}
-
-    see(cluster, a_csi_node("n1", {"csi": 2}))
-
-    assert rejected(plugin, cluster, pod) == set()

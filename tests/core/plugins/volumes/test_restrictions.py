@@ -15,9 +15,7 @@ from asched.core.plugins.volumes.restrictions import (
     after_claim_added,
     after_pod_deleted,
     claim_is_free,
-    disk_is_free,
 )
-from tests.poison.counted import counted
 from tests.volume_builders import a_claim, a_cluster, a_node, a_pod, judge
 
 
@@ -87,33 +85,6 @@ def test_an_exclusive_claim_in_use_rules_out_every_node() -> None:
     assert verdict == dict.fromkeys(("n1", "n2"), CLAIM_IN_USE.status)
 
 
-@pytest.mark.parametrize(
-    ("user", "why"),
-    [
-        (a_pod("user", "c", node="gone"), "a pod on a node nobody knows uses nothing"),
-        (a_pod("user", "c", node="n1", namespace="other"), "it is another claim"),
-        (a_pod("user", "d", node="n1"), "it uses another claim"),
-    ],
-    ids=str,
-)
-def test_an_exclusive_claim_that_nobody_uses_is_no_matter(user: Any, why: str) -> None:
-    cluster = a_cluster(a_node("n1"), exclusive(), user)
-
-    verdict = judge(VolumeRestrictions(cluster), cluster, a_pod("new", "c"))
-
-    assert isinstance(verdict, Status), why
-    assert verdict.code is Code.SKIP
-
-
-def test_a_claim_that_may_be_shared_is_no_matter() -> None:
-    cluster = a_cluster(a_node("n1"), a_claim("c"), a_pod("user", "c", node="n1"))
-
-    verdict = judge(VolumeRestrictions(cluster), cluster, a_pod("new", "c"))
-
-    assert isinstance(verdict, Status)
-    assert verdict.code is Code.SKIP
-
-
 def test_a_claim_that_does_not_exist_stops_the_pod() -> None:
     cluster = a_cluster(a_node("n1"))
 
@@ -122,15 +93,6 @@ def test_a_claim_that_does_not_exist_stops_the_pod() -> None:
     assert verdict == Status(
         Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ('persistentvolumeclaim "data" not found',)
     )
-
-
-def test_ephemeral_claims_are_ignored() -> None:
-    cluster = a_cluster(a_node("n1"))
-
-    verdict = judge(VolumeRestrictions(cluster), cluster, a_pod("new", ephemeral=["scratch"]))
-
-    assert isinstance(verdict, Status)
-    assert verdict.code is Code.SKIP
 
 
 def test_on_trial_a_pod_of_another_namespace_counts_as_a_user_of_the_name() -> None:
@@ -177,37 +139,6 @@ def test_only_claims_of_the_pod_help() -> None:
     assert after_claim_added(waiting, None, a_claim("d")) is Hint.SKIP
     assert after_claim_added(waiting, None, a_claim("c", namespace="other")) is Hint.SKIP
     assert after_claim_added(waiting, None, a_claim("waiting-e")) is Hint.SKIP
-
-
-@pytest.mark.parametrize(
-    ("gone", "hint"),
-    [
-        (a_pod("gone", disks=[gce("a")], namespace="other"), Hint.QUEUE),
-        (a_pod("gone", disks=[gce("b")], namespace="other"), Hint.SKIP),
-    ],
-)
-def test_disks_are_free_whatever_the_namespace_of_who_held_them(gone: Any, hint: Hint) -> None:
-    assert disk_is_free(a_pod("waiting", disks=[gce("a")]), gone, None) is hint
-
-
-@pytest.mark.parametrize("hint", [after_pod_deleted, disk_is_free])
-def test_a_pod_that_goes_costs_no_look_at_thousands_of_volumes(hint: Any) -> None:
-    """Each waiting pod is asked about each pod that goes."""
-    waiting = a_pod("waiting", disks=[gce(f"disk-{i}") for i in range(2000)])
-    with counted() as bare:
-        assert hint(waiting, a_pod("gone"), None) is Hint.SKIP
-    assert bare.calls < 50
-    gone = a_pod("gone", disks=[gce(f"other-{i}") for i in range(2000)])
-    with counted() as with_disks:
-        assert hint(waiting, gone, None) is Hint.SKIP
-    assert with_disks.calls < 40 * 4000  # not their product
-
-
-def test_a_node_that_goes_costs_no_look_at_thousands_of_volumes() -> None:
-    waiting = a_pod("waiting", *(f"c{number}" for number in range(2000)))
-    with counted() as cost:
-        assert claim_is_free(waiting, a_node("n"), None) is Hint.QUEUE
-    assert cost.calls < 20
 
 
 def test_a_node_that_goes_may_take_the_user_of_a_claim_along() -> None:

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import msgspec
-import pytest
-
 from asched.core.config.args import UtilizationShapePoint
 from asched.core.plugins.scoring.requested_to_capacity_ratio import curve
 from asched.core.plugins.volumes.choice import choose
@@ -59,78 +56,12 @@ def test_volumes_to_be_made_count_by_the_room_there_is() -> None:
     assert scores(FALLING, a_claim("c", cls="s", size="30Gi"), *room) == [70, 0]
 
 
-def test_without_any_known_capacity_nothing_is_scored() -> None:
-    assert scores(FALLING, a_claim("c", cls="s")) == [0, 0]
-
-
 def test_a_volume_to_be_made_does_not_count_beside_one_that_exists() -> None:
     room = (a_driver("csi", capacity=True), a_capacity("k", "t", "100Gi", {}))
     claims = (a_claim("x", cls="s", size="1Gi"), a_claim("y", cls="t", size="90Gi"))
     volume = a_volume("a", cls="s", size="2Gi", reach={ZONE: ["a"]})
 
     assert scores(RISING, *claims, volume, *room) == [50, 90]
-
-
-def test_a_claim_about_which_no_capacity_is_told_does_not_hide_the_next() -> None:
-    room = (a_class("u", "other"), a_driver("csi", capacity=True), a_capacity("k", "s", "8Gi", {}))
-    claims = (a_claim("x", cls="u", size="1Gi"), a_claim("y", cls="s", size="2Gi"))
-
-    assert scores(RISING, *claims, *room) == [25, 25]
-
-
-@pytest.mark.parametrize(
-    ("size", "capacity", "percent"),
-    [
-        ("1", "1", 100),
-        (None, "1", 0),
-        (None, "0", 100),
-        ("0", "0", 100),
-        ("3", "1000", 0),
-        ("999", "1000", 99),
-    ],
-)
-def test_shares_are_floored_and_storage_without_size_is_full(
-    size: str | None, capacity: str, percent: int
-) -> None:
-    volume = a_volume("a", cls="s", size=capacity)
-
-    assert scores(RISING, a_claim("c", cls="s", size=size), volume) == [percent, percent]
-
-
-def test_a_volume_that_tells_no_capacity_is_full() -> None:
-    volume = a_volume("a", cls="s")
-    bare = msgspec.structs.replace(volume, spec=msgspec.structs.replace(volume.spec, capacity=None))
-
-    assert scores(RISING, a_claim("c", cls="s", size=None), bare) == [100, 100]
-
-
-def test_volumes_to_be_made_may_ask_for_more_than_there_is() -> None:
-    room = (a_driver("csi", capacity=True), a_capacity("k", "s", "100Gi", {}))
-    claims = [a_claim(name, cls="s", size="60Gi") for name in "xy"]
-
-    assert scores(FALLING, *claims, *room) == [0, 0]
-    assert scores(RISING, *claims, *room) == [100, 100]
-
-
-def test_volumes_count_under_the_class_that_their_spec_names() -> None:
-    """One that an annotation puts into a class is there for claims of it all the same."""
-    old = a_volume("b", size="4Gi", reach={ZONE: ["b"]})
-    annotations = {"volume.beta.kubernetes.io/storage-class": "s"}
-    metadata = msgspec.structs.replace(old.metadata, annotations=annotations)
-    volumes = [
-        a_volume("a", cls="s", size="2Gi", reach={ZONE: ["a"]}),
-        msgspec.structs.replace(old, metadata=metadata),
-        a_volume("t", cls="t", size="10Gi"),
-    ]
-    claims = [a_claim("x", cls="s", size="1Gi"), a_claim("y", cls="t", size="1Gi")]
-
-    assert scores(RISING, *claims, *volumes) == [30, 18]  # (50 + 10) / 2, (25 + 10) / 2
-
-
-def test_storage_without_size_is_full() -> None:
-    room = (a_driver("csi", capacity=True), a_capacity("k", "s", None, {}, largest="9Gi"))
-
-    assert scores(RISING, a_claim("c", cls="s"), *room) == [100, 100]
 
 
 def test_claims_that_64_bits_cannot_sum_leave_nothing_free() -> None:

@@ -8,12 +8,10 @@ import pytest
 from asched.core.model.decode import decode
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import NodeSelector
-from asched.core.model.volume import StorageClass
-from asched.core.plugins.volumes.topology import WIDE_MAX, Reach, allowed, reachable, selected
+from asched.core.plugins.volumes.topology import Reach, allowed, reachable, selected
 from asched.core.state.budget import OutOfTurn
-from asched.core.state.gradual import FEW
 from asched.core.state.view import NodeView
-from tests.volume_builders import HOST, ZONE, a_class, a_cluster, a_node, lose
+from tests.volume_builders import HOST, ZONE, a_class, a_cluster, a_node
 
 CLUSTER = a_cluster(a_node("n1", "a"), a_node("n2", "b"), a_node("n3"))
 
@@ -79,76 +77,6 @@ def test_ten_thousand_terms_are_judged_as_far_as_the_budget_goes(
     assert found == [rows, [rows[2], rows[0]]]
 
 
-@pytest.mark.parametrize(("terms", "rows"), TERMS)
-def test_many_terms_are_judged_at_once_for_one_row(
-    terms: list[dict[str, Any]], rows: list[int]
-) -> None:
-    required = decode(NodeSelector, {"nodeSelectorTerms": [{}] * 300 + terms})
-    views = [NodeView(CLUSTER.nodes, np.array((row,), dtype=np.int32)) for row in range(3)]
-
-    found = [CLUSTER.singleton(Reach).of(view, required).tolist() for view in views]
-
-    assert found == [[row] for row in rows]
-
-
-def many_terms(count: int) -> NodeSelector:
-    terms = [term(ZONE, "In", "nowhere")] * (count - 1) + [term(ZONE, "In", "a")]
-    return decode(NodeSelector, {"nodeSelectorTerms": terms})
-
-
-def test_terms_are_few_up_to_some_number_and_then_cost_steps() -> None:
-    cluster = a_cluster(a_node("n1", "a"), a_node("n2", "b"))
-    reach, few, more = cluster.singleton(Reach), many_terms(FEW), many_terms(FEW + 1)
-    cluster.budget.open(0)
-    assert reach.of(cluster.view(), few).tolist() == [True, False]
-    assert reach.of(cluster.view(), None).all()
-    assert not reach.of(cluster.view(), NodeSelector(node_selector_terms=None)).any()
-    with pytest.raises(OutOfTurn):
-        reach.of(cluster.view(), more)
-    cluster.budget.close()
-    assert reach.of(cluster.view(), more).tolist() == [True, False]
-
-
-def test_compiled_terms_judge_one_row_for_nothing_and_a_row_without_a_node_at_all() -> None:
-    cluster = a_cluster(a_node("n1", "a"), a_node("n2", "b"))
-    reach, required = cluster.singleton(Reach), many_terms(FEW + 1)
-    one = [NodeView(cluster.nodes, np.array((row,), dtype=np.int32)) for row in range(2)]
-    reach.of(one[0], required)
-
-    cluster.budget.open(0)
-    assert [reach.of(view, required).tolist() for view in one] == [[True], [False]]
-    cluster.budget.close()
-    lose(cluster, a_node("n1", "a"))
-    assert [len(reach.of(view, required)) for view in one] == [1, 1]
-
-
-def test_all_rows_of_a_cluster_with_one_node() -> None:
-    cluster = a_cluster(a_node("n1", "a"))
-
-    assert cluster.singleton(Reach).of(cluster.view(), many_terms(FEW + 1)).tolist() == [True]
-
-
-def test_of_wide_selectors_those_that_were_asked_about_last_stay_compiled() -> None:
-    cluster = a_cluster(a_node("n1", "a"))
-    reach = cluster.singleton(Reach)
-    view = NodeView(cluster.nodes, np.array((0,), dtype=np.int32))
-    selectors = [many_terms(FEW + 1 + number) for number in range(WIDE_MAX + 1)]
-    for required in selectors[:WIDE_MAX]:
-        reach.of(view, required)
-    reach.of(view, selectors[0])
-    reach.of(view, selectors[WIDE_MAX])
-
-    cluster.budget.open(0)
-    for required in (selectors[0], *selectors[2:]):
-        assert reach.of(view, required).tolist() == [True]
-    with pytest.raises(OutOfTurn):
-        reach.of(view, selectors[1])
-
-
-def test_no_affinity_is_reachable_from_everywhere() -> None:
-    assert reachable(CLUSTER.view(), None).all()
-
-
 @pytest.mark.parametrize(
     ("topologies", "rows"),
     [
@@ -166,13 +94,6 @@ def test_allowed_topologies(topologies: Any, rows: list[int]) -> None:
     terms = a_class("s", topologies=topologies).allowed_topologies
 
     assert allowed(CLUSTER.view(), terms).tolist() == rows
-
-
-@pytest.mark.parametrize("term", [{}, {"matchLabelExpressions": [{"key": ZONE}]}])
-def test_an_allowed_topology_that_says_nothing_allows_nothing(term: Any) -> None:
-    terms = decode(StorageClass, {"metadata": {"name": "s"}, "allowedTopologies": [term]})
-
-    assert not allowed(CLUSTER.view(), terms.allowed_topologies).any()
 
 
 @pytest.mark.parametrize(

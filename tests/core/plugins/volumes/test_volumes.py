@@ -26,7 +26,7 @@ from tests.twins import storage as twin
 from tests.volume_builders import judge, view_of
 from tests.volume_worlds import World
 
-SEEDS = range(25)
+SEEDS = range(8)
 CHANGES = 12
 
 RULES: dict[str, tuple[Callable[[Cluster], Any], Callable[..., twin.Answer]]] = {
@@ -83,7 +83,7 @@ def test_under_a_trial_a_rule_sees_the_pods_that_are_left(rule: str, seed: int) 
 
 
 def test_claims_take_the_volumes_that_their_twin_takes() -> None:
-    compared = sum(_compare_choices(World(seed), seed) for seed in SEEDS)
+    compared = sum(_compare_choices(World(seed), seed) for seed in range(25))
     assert compared > 100  # most worlds have pods that fit somewhere
 
 

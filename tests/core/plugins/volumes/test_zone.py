@@ -95,23 +95,6 @@ def test_claims_that_stop_the_pod(claim: object, reason: str) -> None:
     assert verdict == unresolvable(reason)
 
 
-def test_a_claim_without_a_name_stops_the_pod() -> None:
-    cluster = a_cluster()
-
-    verdict = judge(VolumeZone(cluster), cluster, a_pod("p", ""))
-
-    assert verdict == unresolvable("PersistentVolumeClaim had no name")
-
-
-def test_a_claim_that_waits_for_its_node_is_no_matter() -> None:
-    cluster = a_cluster(a_class("late"), a_claim("c", cls="late"))
-
-    verdict = judge(VolumeZone(cluster), cluster, a_pod("p", "c"))
-
-    assert isinstance(verdict, Status)
-    assert verdict.code is Code.SKIP
-
-
 def test_hints() -> None:
     pod = a_pod("p", "c", ephemeral=["e"])
     late: StorageClass = a_class("late")
