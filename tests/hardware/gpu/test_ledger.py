@@ -2,11 +2,8 @@
 
 import pytest
 
-from asched.core.model.kinds import POD
-from asched.core.state.facts import Gone
 from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
 from asched.hardware.gpu.ledger import GpuLedger
-from asched.hardware.gpu.shares import GpuDemand
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 
 GPU, PERCENT = "nvidia.com/gpu", "nvidia.com/gpucores"
@@ -19,30 +16,6 @@ def gpus(name: str, number: int):
 
 def asks(name: str, number: int, percent: int = 0):
     return a_pod(name).requests({GPU: str(number)} | ({PERCENT: str(percent)} if percent else {}))
-
-
-def test_fractions_are_one_kind_and_each_number_of_whole_devices_another() -> None:
-    placed = [
-        asks("a", 1, 47).on("n1"),
-        asks("b", 1, 20).on("n1"),
-        asks("c", 4).on("n1"),
-        asks("d", 1).on("n2"),
-        a_pod("plain").on("n2"),
-    ]
-    cluster = a_cluster(gpus("n1", 8), gpus("n2", 2), gpus("n3", 1), pods=placed)
-    ledger, view = GpuLedger(cluster, GpuSharingArgs()), all_rows(cluster)
-    ledger.refresh()
-
-    found = {
-        demand: [part.tolist() for part in ledger.kinds(view, demand)]
-        for demand in (GpuDemand(0, 300, 1), GpuDemand(0, 1000, 1), GpuDemand(0, 1000, 4))
-    }
-    assert [same for same, _ in found.values()] == [
-        [True, False, False],
-        [False, True, False],
-        [True, False, False],
-    ]
-    assert [how_many for _, how_many in found.values()] == [[2, 1, 0]] * 3
 
 
 @pytest.mark.parametrize(
@@ -80,15 +53,3 @@ def test_a_share_of_one_device_is_a_share_and_all_else_is_whole(
     demand = GpuLedger(cluster, GpuSharingArgs()).demand(wish.cls)
 
     assert (demand.number, demand.milli) == (number, milli)
-
-
-def test_a_row_whose_pods_went_is_free_again() -> None:
-    pod = asks("a", 4).on("n1")
-    cluster = a_cluster(gpus("n1", 8), pods=[pod])
-    ledger, view = GpuLedger(cluster, GpuSharingArgs()), all_rows(cluster)
-    assert ledger.shares(view).left[0, :8].tolist() == [0] * 4 + [1000] * 4
-    cluster.apply(Gone(POD, pod.build()))
-
-    view = all_rows(cluster)
-    assert ledger.shares(view).left[0, :8].tolist() == [1000] * 8
-    assert ledger.kinds(view, GpuDemand(0, 1000, 4))[1].tolist() == [0]

@@ -9,18 +9,11 @@ import numpy as np
 import pytest
 
 from asched.hardware.gpu.shares import WHOLE, GpuDemand, GpuShares, placements
-from asched.hardware.gpu.stock import CELLS, LENGTHS_MAX, Stock, worth
+from asched.hardware.gpu.stock import Stock, worth
 
 
 def asked(lengths: dict[int, int]) -> list[tuple[GpuDemand, float]]:
     return [(GpuDemand(0, milli, 1), float(count)) for milli, count in lengths.items()]
-
-
-def test_a_rest_nobody_can_use_is_worth_nothing() -> None:
-    prices = worth(asked({810: 5, 1000: 5}))
-    assert prices.price(810) == pytest.approx(1)
-    assert prices.waste(810) == pytest.approx(0.19)
-    assert prices.rest[CELLS * 19 // 100] == 0
 
 
 def test_pieces_that_complete_each_other_waste_nothing() -> None:
@@ -60,14 +53,6 @@ def first_fit_decreasing(lengths: dict[int, int]) -> int:
             else:
                 bars[at] -= milli
     return len(bars)
-
-
-def test_of_thousands_of_lengths_the_most_frequent_count() -> None:
-    lengths = dict.fromkeys(range(1, 1001), 1) | {810: 1000}
-    prices = worth(asked(lengths))
-    assert len(prices.rest) == CELLS + 1
-    assert len(set(np.round(prices.rest, 9).tolist())) <= 2**LENGTHS_MAX
-    assert prices.price(810) <= 1 + 1e-6
 
 
 def shares(cpu: int, *left: int) -> GpuShares:

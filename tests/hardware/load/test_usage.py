@@ -1,15 +1,11 @@
 """What is known of nodes' use: samples, their age, and whose they are."""
 
-import numpy as np
-import pytest
-
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.state.facts import Gone, Seen
 from asched.hardware.load.expected import ExpectedUse
-from asched.hardware.load.metrics import NODE_METRICS, SAMPLES
-from asched.hardware.load.usage import CPU, MEMORY, STALE_S, NodeUsage
+from asched.hardware.load.usage import CPU, STALE_S, NodeUsage
 from tests.hardware.load.worlds import NOW_S, World, a_node, a_pod
 
 
@@ -23,22 +19,6 @@ def measured(*cpus: str, every_s: float = 15.0) -> tuple[World, NodeUsage]:
         world.measure({"n1": (cpu, "1Gi")}, end_s)
     usage.refresh()
     return world, usage
-
-
-def test_mean_deviation_and_percentiles_are_those_of_the_samples() -> None:
-    _, usage = measured("100m", "300m", "200m", "600m")
-    assert usage.latest[:, 0].tolist() == [600, 1 << 30]
-    assert usage.mean()[CPU, 0] == 300
-    assert usage.deviation()[CPU, 0] == pytest.approx(np.std([100, 200, 300, 600]))
-    assert usage.deviation()[MEMORY, 0] == 0
-    assert [usage.percentile(p)[CPU, 0] for p in (25, 50, 75, 90, 100)] == [100, 200, 300, 600, 600]
-
-
-def test_only_the_last_samples_are_kept() -> None:
-    world, usage = measured(*(f"{1000 + at}m" for at in range(40)), every_s=1.0)
-    assert usage.mean()[CPU, 0] == np.mean([1040 - at for at in range(1, SAMPLES + 1)])
-    held = world.cluster.get(NODE_METRICS, "n1").samples
-    assert len(held) == SAMPLES  # no more is held, either
 
 
 def test_an_answer_that_tells_nothing_newer_is_no_sample() -> None:
@@ -76,15 +56,6 @@ def test_a_node_made_anew_has_not_the_samples_of_the_one_before() -> None:
     world.measure({"n1": ("700m", "1Gi")}, NOW_S + 5)
     usage.refresh()
     assert (usage.known.tolist(), usage.mean()[CPU, 0]) == ([True], 700)
-
-
-def test_a_row_that_changes_hands_is_read_again() -> None:
-    world, usage = measured("100m")
-    world.add(a_node("n2"))
-    world.cluster.apply(Gone(NODE, decode(Node, a_node("n1"))))
-    world.add(a_node("n3"))  # where n1 was
-    usage.refresh()
-    assert usage.known.tolist() == [False, False]
 
 
 def test_senseless_metrics_measure_nothing() -> None:

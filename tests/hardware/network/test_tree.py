@@ -3,7 +3,6 @@
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from asched.core.model.decode import decode
@@ -145,10 +144,3 @@ def test_hyper_nodes_in_circles_and_broken_patterns_do_no_harm() -> None:
     tree = Tree(cluster, HYPER_NODE, "", ())
     assert canonical(tree) == [[0]]
     assert tree.paths == [[("a",)]]
-
-
-def test_domains_are_columns_of_numbers() -> None:
-    tree = Tree(Cluster(), None, "", ("rack",))
-    tree.refresh()
-    assert tree.domains.dtype == np.int32
-    assert tree.domains.shape == (1, 0)
