@@ -21,7 +21,7 @@ from tests.contract import asking
 from tests.contract.asking import FILTERS, MAKERS, SCORERS, Answer
 from tests.contract.worlds import World, a_world, changes, random_pod
 
-SEEDS = range(15)
+SEEDS = range(5)
 CHANGES = 12
 
 

@@ -19,7 +19,7 @@ from tests.contract import asking
 from tests.contract.asking import FILTERS, MAKERS, SCORERS
 from tests.contract.worlds import a_world
 
-SEEDS = range(15)
+SEEDS = range(5)
 #: What every header tells in this order, and what a plugin does, one of them at least.
 OWES = ["Retry", "Cost", "Source"]
 DOES = ("Rejects", "Prefers", "Orders", "Binds", "Waits", "Evicts")

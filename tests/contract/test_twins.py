@@ -17,7 +17,7 @@ from tests.contract import asking
 from tests.contract.asking import FILTERS, SCORERS
 from tests.contract.worlds import World, a_world, affinity_args, balance_args, changes, fit_args
 
-SEEDS = range(30)
+SEEDS = range(12)
 CHANGES = 5
 
 #: Arguments that a plugin's twin is tried with.
