@@ -194,7 +194,7 @@ def test_a_wrong_version_is_an_error() -> None:
         make()
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(60))
 def test_noise_is_refused_in_order(seed: int) -> None:
     """Whatever somebody writes, the answer is a truth value or a CelError."""
     rng = random.Random(seed)

@@ -90,7 +90,7 @@ def random_pattern(rng: random.Random, depth: int = 0) -> str:
             return f"(?:{random_pattern(rng, depth + 1)}){repeat}"
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(100))
 def test_random_patterns_match_what_they_match_elsewhere(seed: int) -> None:
     rng = random.Random(seed)
     pattern = random_pattern(rng)
