@@ -97,21 +97,6 @@ def test_a_node_tells_what_it_offers_and_what_is_taken() -> None:
     assert node.pod_count == 2
 
 
-def test_what_no_node_has_any_more_is_not_offered() -> None:
-    """The axis of resources keeps the places of those that are gone."""
-    many = a_node("large").allocatable({f"odd.com/{i}": "1" for i in range(12)})
-    cluster = a_cluster(LARGE, many)
-    cluster.apply(Gone(NODE, many.build()))
-    raw = cluster.nodes.node_at[0]
-    assert raw is not None
-    assert Node(cluster, 0, raw).allocatable == {"cpu": 4000, "memory": 1 << 20, GPU: 2}
-
-
-def test_what_no_node_names_is_asked_for_all_the_same() -> None:
-    _, node = a_view(a_node("n1"), a_pod("a").requests({"odd.com/x": "3"}).on("n1"))
-    assert node.requested == {"odd.com/x": 3}
-
-
 def test_a_node_tells_what_it_says_of_itself() -> None:
     ready = {"type": "Ready", "status": "True"}
     built = a_node("n1").taints("a=b:NoSchedule").cordoned().status(conditions=[ready])

@@ -137,7 +137,7 @@ def attempts(world: World) -> Iterator[tuple[PodInfo, Any, Any]]:
             world.place(pod, kept)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_an_attempt_with_kept_answers_equals_one_from_scratch(seed: int) -> None:
     world = World(seed)
     decisions = 0

@@ -4,18 +4,12 @@ A count that grows here is a regression of speed, whatever the machine. The engi
 with the whole default profile.
 """
 
-import gc
-from collections import Counter
 from itertools import islice
 from typing import Any
 
 import pytest
 
 from asched.core.config.defaults import default_configuration
-from asched.core.framework.results import classes
-from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
-from asched.core.plugins.resources.fit import NodeResourcesFit
-from asched.core.state.nodes import Aspect
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.measure import calls, crowds, groups
 
@@ -27,8 +21,6 @@ COUNTED = 60
 #: Answers that a placed pod changes on its node: the filter and the score of resources, and their
 #: balance.
 MOVING_PLUGINS = 3
-#: Scorers that have something to say about a plain pod: taints, both of resources, images.
-SCORERS = 4
 
 
 def node(index: int) -> dict[str, Any]:
@@ -169,26 +161,6 @@ async def test_a_rejected_class_costs_nothing_while_others_are_placed(engine) ->
     assert sum(engine.world.recorder.results.values()) == attempts + COUNTED
 
 
-async def test_a_class_that_comes_back_catches_up_on_changed_rows_only(engine) -> None:
-    small, large = [pod(cpu="100m")] * WARM, [pod(cpu="200m")] * WARM
-    await engine.schedule(*small)
-    await engine.schedule(*large)
-    full, _, rows = await engine.schedule(pod(cpu="100m"))
-    assert full == 0
-    assert rows <= MOVING_PLUGINS * (WARM + 1)
-
-
-async def test_labels_that_pods_get_as_they_are_bound_cost_nothing(engine, monkeypatch) -> None:
-    """An API server labels each pod it binds: that row is told, but none has to be scored anew."""
-    await engine.schedule(*[pod() for _ in range(WARM)])
-    for plugin in (NodeResourcesFit, NodeResourcesBalancedAllocation):
-        monkeypatch.delattr(plugin, "score")  # of many rows; `score_one` is enough
-    nodes = engine.world.machine.context.cluster.nodes
-    for row in range(COUNTED):
-        nodes.log.add(row, int(Aspect.POD_LABELS))
-        assert await engine.schedule(pod()) == (0, MOVING_PLUGINS, MOVING_PLUGINS)
-
-
 async def test_rows_grow_with_pods_and_not_with_nodes() -> None:
     """The same pods on four times the nodes cost the same rows."""
     costs = []
@@ -234,31 +206,6 @@ async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most(shape, full, rows) 
     assert found <= full * COUNTED
     assert rows_found <= rows * COUNTED
     assert sum(counted.world.recorder.results.values()) == WARM + COUNTED  # an attempt a pod
-
-
-async def test_a_class_with_amounts_of_its_own_makes_so_many_objects() -> None:
-    """A cached result with its first half for each answer that moves; nobody else's are made."""
-    counted = Counted()
-    await counted.world.create([crowds.node(i) for i in range(NODES)])
-    pods = [crowds.different(i, NODES) for i in range(WARM)]
-    await counted.schedule(*pods[:10])
-    gc.collect()
-    before = results_alive()
-    await counted.schedule(*pods[10:])
-    made = results_alive() - before
-    await counted.world.close()
-    of_result = {"CachedVerdict": 1, "CachedScores": 2, "PreparedFilter": 1, "PreparedScores": 2}
-    of_class = {"ClassState": 1, "PreFilterOutcome": 1, "Feasible": 1, "Ranking": 1, "_Kept": 1}
-    of_class["Peaks"] = 1
-    others = {"Entry": MOVING_PLUGINS, "WeightedPoints": SCORERS, "Moves": 2}
-    assert made == {k: 10 * n for k, n in {**of_result, **of_class, **others}.items()}
-
-
-def results_alive() -> Counter[str]:
-    """How many objects of each kind of cached results there are."""
-    room = classes.__name__.rpartition(".")[0]
-    kinds = (type(one) for one in gc.get_objects())
-    return Counter(kind.__name__ for kind in kinds if str(kind.__module__).startswith(room))
 
 
 async def test_a_change_asks_the_hints_of_those_it_can_concern_and_of_no_others(engine) -> None:
