@@ -25,7 +25,8 @@ def alerts() -> dict[str, dict[str, str]]:
 
 
 def test_they_are_short() -> None:
-    assert sum(len(text.split()) for text in TEXTS.values()) <= WORDS_MAX
+    words = [word for text in TEXTS.values() for word in text.split() if re.search(r"\w", word)]
+    assert len(words) <= WORDS_MAX
 
 
 def test_every_command_has_its_exit_codes() -> None:
