@@ -48,6 +48,14 @@ MARKERS: Final[tuple[Marker, ...]] = (
         '`{"server": URL}`: where `explain`, `top` and `ui` find the scheduler\'s pages',
     ),
     Marker(
+        "use.asched.dev/asched",
+        "label of a namespace",
+        "not read",
+        "",
+        "With the component `admission-policy`: pods of the namespace may name the scheduler; the"
+        " part after the slash is the name of the lease",
+    ),
+    Marker(
         "autoscaling.x-k8s.io/consume-provisioning-request",
         _POD,
         _READ,
