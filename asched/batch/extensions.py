@@ -11,7 +11,7 @@ from asched.batch.groups.dry_run import GangLooks
 from asched.batch.provisioning import book, consuming, cycle
 from asched.core.config.args import BackfillArgs, CheckAndHoldArgs
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Extension, Finding, Steps, Unit, Work
+from asched.core.cycle.extension import Extension, Finding, SchedulingUnit, Steps, Work
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
@@ -23,7 +23,7 @@ from asched.core.state.facts import Answer
 from asched.core.state.pods import PodInfo
 
 
-class PodGroups(Extension):
+class GroupUnits(Extension):
     """Pods of a group are tried together, and groups that stay incomplete are reported."""
 
     name = "groups"
@@ -36,10 +36,10 @@ class PodGroups(Extension):
     def is_used(self) -> bool:
         return self.context.gangs.are_tried
 
-    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> Unit:
+    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> SchedulingUnit:
         return gather(self.context, popped, begin)
 
-    def schedule(self, unit: Unit) -> Steps:
+    def schedule(self, unit: SchedulingUnit) -> Steps:
         assert isinstance(unit, GroupAttempt)
         return schedule_group(self.context, unit)
 
@@ -124,4 +124,4 @@ class HeldPlaces(Extension):
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
 
-EXTENSIONS: tuple[type[Extension], ...] = (PodGroups, QuotaWarnings, PromisedStarts, HeldPlaces)
+EXTENSIONS: tuple[type[Extension], ...] = (GroupUnits, QuotaWarnings, PromisedStarts, HeldPlaces)

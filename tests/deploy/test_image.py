@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli.commands import COMMANDS
+from tests.deploy.locks import pins_of
 from tests.deploy.manifests import DEPLOY, container, documents, one, overlay, program, rendered
 from tests.shared import ROOT
 
@@ -103,11 +104,6 @@ def test_every_pin_has_hashes_and_no_registry_is_named(path: Path) -> None:
 
 def names_of(requirements: list[str]) -> set[str]:
     return {re.split(r"[<>=;\s]", text)[0].lower() for text in requirements}
-
-
-def pins_of(lock: Path) -> set[tuple[str, str]]:
-    text = lock.read_text(encoding="utf-8")
-    return set(re.findall(r"^([\w.-]+)==([\w.]+)", text, re.MULTILINE))
 
 
 def test_every_dependency_is_pinned() -> None:

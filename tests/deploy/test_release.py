@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.deploy.locks import pins_of
 from tests.deploy.manifests import DEPLOY, helm_ran
-from tests.deploy.test_image import pins_of
 from tests.shared import ROOT
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]

@@ -45,7 +45,7 @@ class Work(NamedTuple):
     decides: bool
 
 
-class Unit(Protocol):
+class SchedulingUnit(Protocol):
     """Pods that are tried together. `pod`, `id` and `started_s` are those of the popped one."""
 
     key: str
@@ -79,12 +79,12 @@ class Extension(Protocol):
     def is_used(self) -> bool:
         """Whether a profile uses it. Asked at the start and after a reload; once used, it stays."""
 
-    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> Unit:
+    def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> SchedulingUnit:
         """The unit of a popped pod that is not tried by itself. `begin` makes the attempts at its
         other pods.
         """
 
-    def schedule(self, unit: Unit) -> Steps:
+    def schedule(self, unit: SchedulingUnit) -> Steps:
         """Try a unit of its own; returns what follows, as bindings."""
 
     def lacks_places(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
@@ -128,7 +128,7 @@ class Extensions:
     def __init__(self, context: SchedulerContext, kinds: Iterable[type[Extension]]) -> None:
         self._all = tuple([kind(context) for kind in kinds])
         self._used: list[Extension] = []
-        self.turns: tuple[Turn, ...] = ()
+        self.turns: tuple[ExtensionTurn, ...] = ()
         self.follow_profiles()
 
     def follow_profiles(self) -> None:
@@ -143,7 +143,9 @@ class Extensions:
         self.refresh = tuple([one.refresh for one in _with("refresh", used)])
         self.yielding = tuple(_with("yields_to", used))
         known = {turn.extension: turn for turn in self.turns}
-        self.turns = tuple([known.get(one) or Turn(one) for one in _with("begin_turn", used)])
+        self.turns = tuple(
+            [known.get(one) or ExtensionTurn(one) for one in _with("begin_turn", used)]
+        )
 
     def yields_to(self, priority: int) -> bool:
         return any(one.yields_to(priority) for one in self.yielding)
@@ -152,7 +154,7 @@ class Extensions:
         return any(one.yields_places(pod, rejection) for one in self.yielding)
 
 
-class Turn:
+class ExtensionTurn:
     """What an extension does once a turn, contained."""
 
     __slots__ = ("_pause_s", "_paused_until_s", "extension")

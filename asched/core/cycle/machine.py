@@ -32,7 +32,7 @@ from msgspec.structs import force_setattr
 from asched.core.cycle.alone import Alone
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.extension import Extension, Extensions, Unit, Work
+from asched.core.cycle.extension import Extension, Extensions, SchedulingUnit, Work
 from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.intake import Intake, Steps
 from asched.core.cycle.parked import Parked
@@ -309,7 +309,7 @@ class Machine:
                 task = _Task(work.steps, ended, others_share=OTHERS_SHARE_OF_MANY)
                 self._advance(task, None)
 
-    def _next_attempt(self) -> Attempt | Unit | None:
+    def _next_attempt(self) -> Attempt | SchedulingUnit | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
         context = self.context
         deciding = self.is_deciding
@@ -329,7 +329,7 @@ class Machine:
             attempt = self._begin(queued)
             if attempt is None:
                 continue
-            found: Attempt | Unit = attempt
+            found: Attempt | SchedulingUnit = attempt
             if queued.gang and self._extensions.units is not None:
                 found = self._extensions.units.unit(attempt, self._begin)
             if not self._parked.has_to_wait(found, is_deciding=deciding):

@@ -11,7 +11,7 @@ from bisect import insort
 from typing import Final
 
 from asched.core.cycle.context import Attempt
-from asched.core.cycle.extension import Unit
+from asched.core.cycle.extension import SchedulingUnit
 
 #: A guess: so many are hours of work for an extender that is slow.
 PARKED_MAX: Final = 10_000
@@ -21,7 +21,7 @@ class Parked:
     """In the order in which they will have their turn."""
 
     def __init__(self) -> None:
-        self._line: list[Attempt | Unit] = []
+        self._line: list[Attempt | SchedulingUnit] = []
         self.open_units: set[str] = set()
 
     def __len__(self) -> int:
@@ -31,10 +31,10 @@ class Parked:
     def is_full(self) -> bool:
         return len(self._line) >= PARKED_MAX
 
-    def add(self, attempt: Attempt | Unit) -> None:
+    def add(self, attempt: Attempt | SchedulingUnit) -> None:
         insort(self._line, attempt, key=lambda parked: (-parked.pod.priority, parked.id))
 
-    def pop(self, *, is_deciding: bool) -> Attempt | Unit | None:
+    def pop(self, *, is_deciding: bool) -> Attempt | SchedulingUnit | None:
         """The first that need not wait any more. `is_deciding`: a cycle waits for an extender."""
         at = self._first(is_deciding=is_deciding)
         return self._line.pop(at) if at is not None else None
@@ -49,7 +49,7 @@ class Parked:
         waits = (self.has_to_wait(attempt, is_deciding=False) for attempt in self._line)
         return next((at for at, has_to in enumerate(waits) if not has_to), None)
 
-    def has_to_wait(self, attempt: Attempt | Unit, *, is_deciding: bool) -> bool:
+    def has_to_wait(self, attempt: Attempt | SchedulingUnit, *, is_deciding: bool) -> bool:
         if not isinstance(attempt, Attempt) and (self.open_units or attempt.is_gathering):
             return True
         return is_deciding and attempt.consults
