@@ -81,13 +81,16 @@ class Cluster:
     def __init__(self, kubeconfig: str) -> None:
         self.kubeconfig = kubeconfig
 
-    def run(self, *words: str, send: object = None) -> subprocess.CompletedProcess[str]:
-        listed = {"apiVersion": "v1", "kind": "List", "items": send}
-        text = None if send is None else json.dumps(listed)
+    def run(
+        self, *words: str, send: list[JsonObject] | None = None, raw: object = None
+    ) -> subprocess.CompletedProcess[str]:
+        """`send` are objects for standard input, `raw` is its text."""
+        sent = raw if send is None else {"apiVersion": "v1", "kind": "List", "items": send}
+        text = None if sent is None else json.dumps(sent)
         command = [kubectl(), f"--kubeconfig={self.kubeconfig}", *words]
         return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
 
-    def do(self, *words: str, send: object = None) -> str:
+    def do(self, *words: str, send: list[JsonObject] | None = None) -> str:
         made = self.run(*words, send=send)
         assert made.returncode == 0, made.stderr
         return made.stdout
@@ -218,7 +221,8 @@ def test_policies_accept_and_refuse(cluster: Cluster) -> None:
 
 
 def _policies_accept_and_refuse(cluster: Cluster) -> None:
-    rights = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["*"]}]
+    resources = ["pods", "pods/status", "pods/binding"]
+    rights = [{"apiGroups": [""], "resources": resources, "verbs": ["*"]}]
     # kubectl patch reads first, which the account of asched may not.
     reads = {"apiGroups": [""], "resources": ["pods/status", "nodes"], "verbs": ["get"]}
     own = "system:serviceaccount:policy:p-asched"
@@ -259,6 +263,14 @@ def _policies_accept_and_refuse(cluster: Cluster) -> None:
     assert create(pod("named", "guarded")) == ""
 
     assert "assign devices" in create(pod("forged", "default-scheduler", **devices))
+    target = {"apiVersion": "v1", "kind": "Node", "name": "guarded"}
+    named = {"name": "named", "namespace": "default"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": named, "target": target}
+    for metadata, refusal in (({**named, **devices}, "assign devices"), (named, "")):
+        path = "--raw=/api/v1/namespaces/default/pods/named/binding"
+        sent = {**binding, "metadata": metadata}
+        told = cluster.run("create", path, "-f", "-", "--as=tenant", raw=sent)
+        assert (refusal in told.stderr) if refusal else told.returncode == 0, told.stderr
     status = ("--subresource=status",)
     lock = {"metadata": {"annotations": {"hami.io/mutex.lock": "now"}}}
     label = {"metadata": {"labels": {"hami.io/vgpu-node": "n1"}}}
