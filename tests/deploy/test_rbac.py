@@ -87,7 +87,10 @@ def effects_written() -> Iterator[Right]:
     """What the plugins' code asks to be written: Patch, Create and Delete with a literal kind."""
     verbs = {"Create": "create", "Delete": "delete"}
     verbs |= dict.fromkeys(("Patch", "PatchGroupStatus", "VolumeWrite"), "patch")
-    for path in sorted((ROOT / "asched/core").rglob("*.py")):
+    modules = [
+        path for name in ("core", "batch") for path in (ROOT / "asched" / name).rglob("*.py")
+    ]
+    for path in sorted(modules):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 verb = verbs.get(call.func.id)
