@@ -4,19 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from asched.core.model.selector import equality_selector
-from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.ends import DURATION
 from asched.core.state.pods import PodInfo
 from asched.core.state.reservations import NodeNeed, Reservation, Reservations, StartOrder
 from asched.core.state.view import NodeView
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
-
-WEBS = CounterKey(
-    (PodPredicate(frozenset({"default"}), equality_selector({"app": "web"})),),
-    counts_terminating=True,
-)
-
 
 NOW_S = 1_000_000.0
 

@@ -17,8 +17,6 @@ from asched.core.state.ends import (
     MAX_EXEC_TIME,
     OVERDUE_S,
     SAMPLES_MIN,
-    START_S,
-    UNSTARTED_S,
     Ends,
     ExpectedEnd,
 )
@@ -59,26 +57,6 @@ def test_a_deadline_counts_from_the_start_and_leaves_a_grace_period() -> None:
     assert Ends(cluster).of(running(cluster, pod), NOW_S) == ExpectedEnd(
         BEGAN_S + 107, is_hard=True
     )
-
-
-def test_who_waits_would_start_soon() -> None:
-    cluster = Cluster()
-    info = cluster.classes.info_of(a_pod().spec(activeDeadlineSeconds=100).build())
-
-    ends = Ends(cluster)
-    for now_s in (NOW_S, NOW_S + 0.7 * START_S):
-        assert ends.of(info, now_s) == ExpectedEnd(now_s + START_S + 100 + GRACE_S, is_hard=True)
-
-
-def test_who_is_placed_and_has_not_started_does_not_move_with_every_look() -> None:
-    cluster = Cluster()
-    ends, info = Ends(cluster), placed(cluster, a_pod().spec(activeDeadlineSeconds=100))
-
-    first = ends.of(info, NOW_S)
-
-    assert ends.of(info, NOW_S + START_S - 1) == first
-    later = ends.of(info, NOW_S + START_S + 1)
-    assert later == ExpectedEnd(NOW_S + 2 * START_S + 100 + GRACE_S, is_hard=True)
 
 
 def test_of_the_deadlines_of_pod_and_job_the_first_counts() -> None:
@@ -181,13 +159,6 @@ def test_jobs_of_other_controllers_and_jobs_without_a_start_end_no_pod() -> None
     assert Ends(cluster).of(running(cluster, owned("two")), NOW_S) is None
 
 
-def test_a_placed_pod_that_does_not_start_is_not_known_to_end() -> None:
-    cluster = Cluster()
-    ends, info = Ends(cluster), placed(cluster, a_pod().spec(activeDeadlineSeconds=100))
-    assert ends.of(info, NOW_S) is not None
-    assert ends.of(info, NOW_S + UNSTARTED_S + 1) is None
-
-
 def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
     cluster = Cluster()
     ends = believing(cluster)
@@ -206,68 +177,3 @@ def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
     assert ends.of(running(cluster, a_pod("other").requests(cpu="1")), NOW_S) is None
     ends.learns = False
     assert ends.of(like, NOW_S) is None, "no profile asks for it any more"
-
-
-def test_who_was_deleted_early_teaches_nothing() -> None:
-    cluster = Cluster()
-    ends = believing(cluster)
-    ends.learns = True
-    for number in range(SAMPLES_MIN):
-        pod = a_pod(f"gone-{number}").metadata(deletionTimestamp=rfc3339(NOW_S))
-        ends.ended(running(cluster, pod), NOW_S)
-
-    assert ends.of(running(cluster, a_pod("like")), NOW_S) is None
-
-
-def an_end(cluster: Cluster, pod: PodBuilder, at_s: float = NOW_S) -> ExpectedEnd | None:
-    return believing(cluster).of(running(cluster, pod), at_s)
-
-
-def test_who_is_placed_just_now_starts_within_the_usual_time() -> None:
-    cluster = Cluster()
-    info = placed(cluster, a_pod().spec(activeDeadlineSeconds=100))
-    assert Ends(cluster).of(info, NOW_S) == ExpectedEnd(
-        NOW_S + START_S + 100 + GRACE_S, is_hard=True
-    )
-
-
-def test_an_end_in_this_very_moment_is_no_late_one() -> None:
-    cluster = Cluster()
-    soft = a_pod("soft").metadata(annotations={DURATION: "50"})
-    assert an_end(cluster, soft) == ExpectedEnd(NOW_S, is_hard=False)
-    hard = a_pod("hard").spec(activeDeadlineSeconds=50, terminationGracePeriodSeconds=0)
-    assert an_end(cluster, hard) == ExpectedEnd(NOW_S, is_hard=True)
-    longest = a_pod("longest").metadata(annotations={DURATION: "9" * 9})
-    assert an_end(cluster, longest) == ExpectedEnd(BEGAN_S + 999_999_999, is_hard=False)
-    assert an_end(cluster, a_pod("more").metadata(annotations={DURATION: "9" * 10})) is None
-
-
-def test_owners_that_are_no_known_jobs_end_nobody() -> None:
-    cluster = Cluster()
-    assert an_end(cluster, owned("orphan")) is None
-    cluster.apply(Seen(JOB, a_job(60, BEGAN_S)))
-    assert an_end(cluster, owned("of-a-job")) == ExpectedEnd(BEGAN_S + 60 + GRACE_S, is_hard=True)
-    owner = {"kind": "ReplicaSet", "name": "job", "uid": "uid-job", "controller": True}
-    assert an_end(cluster, a_pod("of-a-set").metadata(ownerReferences=[owner])) is None
-
-
-def learnt(ends: Ends, cluster: Cluster, count: int, image: str = "app") -> None:
-    for number in range(count):
-        pod = a_pod(f"gone-{image}-{number}").requests(cpu="2").image(image)
-        ends.ended(running(cluster, pod), BEGAN_S + 100)
-
-
-def test_too_few_tell_nothing_and_other_images_nothing_of_each_other() -> None:
-    cluster = Cluster()
-    ends = believing(cluster)
-    ends.learns = True
-    learnt(ends, cluster, SAMPLES_MIN - 1)
-    like = running(cluster, a_pod("like").requests(cpu="2").image("app"))
-    assert ends.of(like, NOW_S) is None
-    learnt(ends, cluster, 1)
-    assert ends.of(like, NOW_S) == ExpectedEnd(BEGAN_S + 100, is_hard=False)
-    assert ends.of(running(cluster, a_pod("x").requests(cpu="2").image("other")), NOW_S) is None
-    never_ran = placed(cluster, a_pod("never").requests(cpu="2").image("new"))
-    for _ in range(SAMPLES_MIN):
-        ends.ended(never_ran, NOW_S)
-    assert ends.of(running(cluster, a_pod("n").requests(cpu="2").image("new")), NOW_S) is None

@@ -1,10 +1,8 @@
 import pytest
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.model.selector import Selector
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
-from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.holds import HeldAmounts, HeldPlace
 from tests.builders import a_cluster, a_node, a_pod
@@ -32,41 +30,6 @@ def test_held_room_counts_as_taken_until_it_is_dropped() -> None:
     assert not cluster.holds
 
 
-def test_a_held_pod_counts_wherever_pods_count_but_is_nobody_to_evict() -> None:
-    cluster = a_cluster(a_node("n1").labels({"kubernetes.io/hostname": "n1"}))
-    to_come = a_pod("to-come").labels(app="x").host_port(80).requests(cpu="1")
-    everybody = CounterKey(
-        (PodPredicate(frozenset({"default"}), Selector(())),), counts_terminating=False
-    )
-    counter = cluster.counter(everybody)
-
-    cluster.holds.put("a", [HeldPlace(cluster.classes.info_of(to_come.build()), "n1")])
-
-    assert counter.total == 1
-    assert cluster.occupancy.ports
-    assert not cluster.pods_on(0)
-    assert recount(cluster) == []
-    cluster.holds.drop("a")
-    assert counter.total == 0
-    assert not cluster.occupancy.ports
-
-
-def test_a_lifted_hold_counts_nowhere_until_it_is_restored() -> None:
-    cluster = a_cluster(a_node("n1"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
-    changed_up_to = cluster.nodes.log.end
-
-    assert cluster.holds.lift("a")
-    assert not cluster.holds.lift("a")
-    assert amounts_on(cluster, "n1") == (0, 0, 0)
-    assert not list(cluster.holds.owners_on(0))
-    cluster.holds.restore("a")
-
-    assert amounts_on(cluster, "n1") == (1000, 1 << 30, 1)
-    assert {row for row, _ in cluster.nodes.log.since(changed_up_to) or ()} == {0}
-    assert list(cluster.holds.touched) == [], "it has all that it had"
-
-
 def test_a_node_takes_its_places_along_and_the_owner_is_looked_at() -> None:
     n1, n2 = a_node("n1"), a_node("n2")
     cluster = a_cluster(n1, n2)
@@ -78,20 +41,6 @@ def test_a_node_takes_its_places_along_and_the_owner_is_looked_at() -> None:
     assert hold is not None
     assert [place.node_name for place in hold.places] == ["n2"]
     assert list(cluster.holds.touched) == ["a"]
-    assert recount(cluster) == []
-
-
-def test_a_node_that_goes_while_its_places_are_lifted_is_missed_at_their_return() -> None:
-    n1 = a_node("n1")
-    cluster = a_cluster(n1, a_node("n2"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")])
-    cluster.holds.lift("a")
-
-    cluster.apply(Gone(NODE, n1.build()))
-    cluster.holds.restore("a")
-
-    assert list(cluster.holds.touched) == ["a"]
-    assert amounts_on(cluster, "n2") == (1000, 1 << 30, 1)
     assert recount(cluster) == []
 
 
@@ -107,21 +56,3 @@ def test_an_owner_is_looked_at_when_somebody_lies_on_its_room(cpu: str, touched:
     cluster.apply(Seen(POD, a_pod("stranger").requests(cpu=cpu).on("n1").build()))
 
     assert list(cluster.holds.touched) == touched
-
-
-def test_an_owner_is_looked_at_when_its_node_shrinks() -> None:
-    cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
-    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")])
-
-    cluster.apply(Seen(NODE, a_node("n1").allocatable(cpu="500m").build()))
-
-    assert list(cluster.holds.touched) == ["a"]
-
-
-def test_places_on_a_node_that_nobody_knows_are_refused_and_change_nothing() -> None:
-    cluster = a_cluster(a_node("n1"))
-
-    with pytest.raises(KeyError):
-        cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n9")])
-
-    assert amounts_on(cluster, "n1") == (0, 0, 0)

@@ -4,10 +4,8 @@ from typing import Any
 
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.model.kinds import NODE, POD
-from asched.core.model.pod import Pod
 from asched.core.model.selector import Selector
-from asched.core.state import many_terms
-from asched.core.state.affinity_terms import AffinityTerm, TermsOf
+from asched.core.state.affinity_terms import TermsOf
 from asched.core.state.budget import Budget
 from asched.core.state.counters import PodPredicate
 from asched.core.state.facts import Gone, Seen
@@ -105,15 +103,6 @@ def test_a_senseless_term_among_many_speaks_of_nobody_and_rejects_its_own_pod() 
     assert not play.node_of("uid-senseless")
 
 
-def test_many_terms_are_compiled_as_few_are() -> None:
-    def terms_of(count: int) -> tuple[AffinityTerm, ...]:
-        pod: Pod = a_pod("p").spec(**apart(count)).build()
-        return play.parts.cluster.classes.class_of(pod).terms.required_anti_affinity
-
-    play = a_world()
-    assert terms_of(MANY)[:FEW] == terms_of(FEW)
-
-
 def test_terms_with_keys_of_no_node_speak_of_nobody_until_a_node_has_the_key() -> None:
     play = a_world()
     terms = [
@@ -150,11 +139,3 @@ def test_of_terms_that_all_have_to_match_one_that_matches_nobody_is_enough() -> 
         )
         counter = many.make(TallyLedger(a_cluster().nodes))
         assert counter.weight_of(LabelSet(0, "red", {})) == counts
-
-
-def test_the_budget_hears_of_each_term_that_is_looked_at() -> None:
-    budget = Budget()
-    terms = TermsOf(a_pod("p").spec(**apart(MANY)).build(), Budget()).all().required_anti_affinity
-    many = ManyTerms(budget, terms, lambda _: None, Counting.ANY, steps=2.0)
-    many.make(TallyLedger(a_cluster().nodes))
-    assert budget.spent == (many_terms.TERM_STEPS + 2.0) * MANY

@@ -50,17 +50,6 @@ def test_a_pod_that_was_made_anew_is_not_its_predecessor() -> None:
     assert list(nominator.on("n1")) == ["second"]
 
 
-def test_order_is_that_of_the_last_nomination() -> None:
-    one, two = a_pod("one", nominated="n1"), a_pod("two", nominated="n1")
-    nominator = a_nominator(one, two)
-    nominator.add(one)
-    nominator.add(two)
-
-    nominator.update(one, one)
-
-    assert [pod.metadata.name for pod in nominator.on("n1").values()] == ["two", "one"]
-
-
 def test_an_update_that_does_not_know_the_nomination_leaves_it() -> None:
     pod = a_pod("web")
     nominator = a_nominator(pod)
@@ -79,17 +68,3 @@ def test_an_update_that_takes_it_back_wins() -> None:
     nominator.update(old, new)
 
     assert nominated_amounts(nominator) == {}
-
-
-def test_the_generation_moves_with_every_change_and_only_then() -> None:
-    pod = a_pod("web", nominated="n1")
-    nominator = a_nominator(pod)
-    seen = [nominator.generation]
-    for step in (lambda: nominator.add(pod), lambda: nominator.delete(pod.uid)):
-        step()
-        seen.append(nominator.generation)
-    nominator.delete("stranger")
-
-    assert len(set(seen)) == 3
-    assert nominator.generation == seen[-1]
-    assert nominator.on("n1") == {}

@@ -26,19 +26,6 @@ def count(cluster: Cluster, node: str = "n1", driver: str = "csi") -> int:
     return int(cluster.volumes.counts(driver)[cluster.nodes.row_of[node]])
 
 
-def test_a_volume_counts_once_however_many_pods_use_it() -> None:
-    users = [a_pod(name, "c", node="n1") for name in ("a", "b")]
-    cluster = a_cluster(a_node("n1"), *BOUND, *users)
-
-    assert count(cluster) == 1
-    assert cluster.volumes.rows_of(CsiVolume("csi", "h")) == {0: 2}
-    lose(cluster, users[0])
-    assert count(cluster) == 1
-    lose(cluster, users[1])
-    assert count(cluster) == 0
-    assert cluster.volumes.rows_of(CsiVolume("csi", "h")) == {}
-
-
 def test_a_claim_is_counted_anew_when_it_is_bound_and_the_row_is_logged() -> None:
     cluster = a_cluster(
         a_node("n1"), a_class("late", "other"), a_claim("c", cls="late"), a_pod("a", "c", node="n1")
@@ -82,21 +69,6 @@ def test_a_node_that_comes_back_has_what_it_had() -> None:
     assert cluster.volumes.has_driver("csi")[cluster.nodes.row_of["n1"]]
 
 
-def test_assumed_pods_and_trials_count() -> None:
-    cluster = a_cluster(a_node("n1"), *BOUND)
-    pod = cluster.classes.info_of(a_pod("a", "c"))
-
-    cluster.assume(pod, "n1")
-    assert count(cluster) == 1
-    with cluster.supposing().gone([pod], 0):
-        assert count(cluster) == 0
-        assert cluster.volumes.on_trial == {"c": -1}
-    assert count(cluster) == 1
-    assert not cluster.volumes.on_trial
-    cluster.forget(pod)
-    assert count(cluster) == 0
-
-
 def test_what_cannot_be_looked_up_is_not_counted() -> None:
     cluster = a_cluster(
         a_volume("nameless", csi=("csi", "")),
@@ -117,19 +89,3 @@ def test_what_cannot_be_looked_up_is_not_counted() -> None:
     assert found(ClaimUse("default/e", "e")) is None
     assert found(ClaimUse("default/gone", "gone")) is None
     assert found(ClaimUse("default/d", "d", "some-pod")) is None
-
-
-def test_plugins_that_moved_are_known_by_row() -> None:
-    cluster = a_cluster(a_node("n1"), a_node("n2"), a_csi_node("n2", moved="kubernetes.io/aws-ebs"))
-    moved = cluster.volumes.moved("kubernetes.io/aws-ebs")
-    assert moved is not None
-    assert moved[:2].tolist() == [False, True]
-    assert cluster.volumes.moved("kubernetes.io/gce-pd") is None
-    before = cluster.volumes.moved_generation
-
-    see(cluster, a_csi_node("n2"))
-
-    moved = cluster.volumes.moved("kubernetes.io/aws-ebs")
-    assert moved is not None
-    assert not moved.any()
-    assert cluster.volumes.moved_generation != before
