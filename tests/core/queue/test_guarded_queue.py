@@ -65,14 +65,6 @@ def test_the_plugins_order_counts_as_long_as_it_works() -> None:
     assert told.raised == []
 
 
-def test_all_leave_in_the_plugins_order() -> None:
-    queue, told, pods = filled(LastFirst, "abc")
-    assert queue.empty() == [pods["c"], pods["b"], pods["a"]]
-    assert len(queue) == 0
-    assert all(queued.lane is None for queued in pods.values())
-    assert told.raised == []
-
-
 def failing(method: str, answer: Any = None) -> type[Any]:
     """It raises, or answers nonsense, once it holds three."""
 
@@ -119,22 +111,6 @@ def test_a_listing_without_end_is_cut() -> None:
 
     queue, _, pods = filled(type("Endless", (Turns,), {"in_order": forever}), "abc")
     assert queue.in_order() == list(pods.values())
-
-
-def test_one_that_cannot_be_made_is_told() -> None:
-    class Unmade:
-        def __init__(self) -> None:
-            raise ValueError("no")
-
-    queue, told, _ = filled(Unmade, "ab")
-    assert list(taken(queue)) == ["a", "b"]
-    assert told.raised == [("Own", "activeQueue", "ValueError")]
-
-
-def test_a_reload_of_the_same_plugin_keeps_its_queue() -> None:
-    assert Guarded("Own", Turns, Told()) == Guarded("Own", Turns, Told())
-    assert Guarded("Own", Turns, Told()) != Guarded("Own", LastFirst, Told())
-    assert Guarded("Own", Turns, Told()) != Turns
 
 
 def test_pods_are_bound_though_the_plugins_queue_raises() -> None:

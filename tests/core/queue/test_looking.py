@@ -4,9 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.core.framework.points import Hint, Registration
-from asched.core.model.pod import Pod
-from asched.core.queue.due import LOOKS_MAX
+from asched.core.framework.points import Registration
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.lane import PodHeap
 from asched.core.queue.looking import DryRunVerdict, Look
@@ -85,20 +83,6 @@ def test_as_many_are_tried_as_fit_in_the_order_of_the_queue(places: int, alike: 
     assert one.names() == ({"unschedulable": left} if left else {})
 
 
-def test_nobody_leaves_before_it_is_looked_at_and_changes_until_then_are_one() -> None:
-    rooms = Rooms(places=1)
-    one = at_rest(rooms)
-
-    for _ in range(3):
-        one.move(NODE_ADDED, now_s=LATER_S)
-
-    assert rooms.looked_at == []
-    assert one.names() == {"unschedulable": ["a", "b", "c"]}
-    assert taken(one, rooms) == ["a"]
-    assert rooms.looked_at == ["a", "b"], "a no speaks for all equals"
-    assert (one.queue.looking.tried, one.queue.looking.left) == (1, 1)
-
-
 def test_a_no_counts_nothing() -> None:
     """Neither an attempt nor a pause: the next change finds the pod as this one had found it."""
     rooms = Rooms()
@@ -133,23 +117,6 @@ def test_a_class_stays_due_whatever_became_of_the_one_that_was_tried() -> None:
         assert one.pop(LATER_S).pod.metadata.name == "b", end
 
 
-def test_where_only_an_attempt_can_tell_everybody_is_tried_once_for_a_change() -> None:
-    rooms = Rooms(places=1000)
-    one = at_rest(rooms)
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    for name in "abc":
-        queued = one.pop(LATER_S)
-        assert queued.pod.metadata.name == name
-        one.fail(queued, "Fit", now_s=LATER_S)
-    assert one.queue.pop(LATER_S) is None
-
-    one.move(NODE_ADDED, now_s=LATER_S + 0.1)
-    assert sorted(taken(one, rooms)) == ["a", "b", "c"], (
-        "though they back off: nobody else is there"
-    )
-
-
 def test_a_verdict_on_one_pod_alone_says_nothing_of_its_equals() -> None:
     rooms = Rooms(is_of_class=False)
     one = at_rest(rooms)
@@ -159,43 +126,6 @@ def test_a_verdict_on_one_pod_alone_says_nothing_of_its_equals() -> None:
     assert taken(one, rooms) == []
     assert rooms.looked_at == ["a", "b", "c"]
     assert (one.queue.looking.tried, one.queue.looking.left) == (0, 3)
-
-
-def test_who_would_be_told_something_new_is_tried_and_its_equals_follow() -> None:
-    rooms = Rooms("Ports")
-    one = at_rest(rooms)
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    queued = one.pop(LATER_S)
-    assert queued.pod.metadata.name == "a"
-    one.fail(queued, "Ports", now_s=LATER_S)
-    assert one.queue.pop(LATER_S) is None
-
-    assert one.witness.waiting_for == {"Fit": 0, "Ports": 3}
-    assert one.move(NODE_ADDED, now_s=40.0) == 0
-    assert one.move(VOLUME_ADDED, now_s=40.0) == 1
-    rooms.places = 3
-    assert taken(one, rooms, 40.0) == ["b", "c", "a"], "the one that was tried last comes last"
-
-
-def test_those_who_need_not_back_off_go_first_then_those_whose_backoff_ends_first() -> None:
-    rooms = Rooms(places=9)
-    one = scene(rooms)
-    one.add(a_pod("often"))
-    for now_s in (1.0, 5.0, 9.5):  # it backs off until 13 in the end
-        one.reject("Fit", now_s=now_s)
-        one.queue.activate([one.api["default/often"]] if now_s < 9 else [], now_s)
-    one.add(a_pod("once", labels={"index": "1"}), now_s=9.6)
-    one.reject("Fit", now_s=9.6)  # until 10
-    one.add(a_pod("long-ago", labels={"index": "2"}), now_s=1.0)
-    one.reject("Fit", now_s=1.0)
-    one.add(a_pod("active"), now_s=9.8)
-
-    one.move(NODE_ADDED, now_s=9.9)
-
-    one.queue.tick(9.9)
-    assert one.queue.next_deadline_s() == 11.0, "when a backoff ends"
-    assert taken(one, rooms, 10.1) == ["long-ago", "active", "once", "often"]
 
 
 def test_who_backs_off_is_not_tried_early_while_others_are_active() -> None:
@@ -239,29 +169,6 @@ def test_a_pod_that_becomes_another_while_it_is_due_is_woken() -> None:
     assert taken(one, rooms) == ["c"]
 
 
-@pytest.mark.parametrize(("names", "anew"), [("abc", "bc"), ("a", "a")])
-def test_a_pod_that_is_filed_anew_while_it_is_due_stays_due(names: str, anew: str) -> None:
-    rooms = Rooms(places=3)
-    one = at_rest(rooms, count=len(names))
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    for name in anew:
-        one.update(a_pod(name, version=2), LATER_S)
-
-    assert taken(one, rooms) == list(names)
-
-
-def test_pods_that_have_room_promised_are_woken_each_for_itself() -> None:
-    rooms = Rooms()
-    one = scene(rooms)
-    one.add(a_pod("a"), a_pod("b", nominated="n1"), a_pod("c", nominated="n2"), a_pod("d"))
-    for _ in range(4):
-        one.reject("Fit", now_s=1.0)
-
-    assert one.move(NODE_ADDED, now_s=LATER_S) == 3
-    assert sorted(taken(one, rooms)) == ["b", "c"]
-
-
 def test_a_gate_in_the_way_of_the_first_lets_the_second_go() -> None:
     rooms = Rooms(places=1)
     one = at_rest(rooms, Gate("Gates"))
@@ -271,25 +178,6 @@ def test_a_gate_in_the_way_of_the_first_lets_the_second_go() -> None:
 
     assert taken(one, rooms) == ["b"]
     assert one.names() == {"gated": ["a"], "unschedulable": ["c"]}
-
-
-def test_so_many_looks_are_taken_at_once_and_the_others_in_the_next_turn() -> None:
-    rooms = Rooms()
-    one = scene(rooms)
-    assert not one.queue.looking.is_unfinished
-    count = 2 * LOOKS_MAX + 1
-    one.add(*(a_pod(f"p{n}", labels={"index": f"{n}"}) for n in range(count)))
-    for _ in range(count):
-        one.reject("Fit", now_s=1.0)
-    one.move(NODE_ADDED, now_s=LATER_S)
-
-    for looks in (LOOKS_MAX, 2 * LOOKS_MAX):
-        assert one.queue.pop(LATER_S) is None
-        assert len(rooms.looked_at) == looks
-        assert one.queue.looking.is_unfinished
-    assert one.queue.pop(LATER_S) is None
-    assert len(rooms.looked_at) == count
-    assert not one.queue.looking.is_unfinished
 
 
 def test_a_plugin_s_own_queue_sees_all_and_they_are_looked_at_when_it_gives_them_out() -> None:
@@ -328,54 +216,5 @@ def test_of_a_gang_one_pod_is_looked_at_for_all_and_never_before_its_backoff_end
     assert [q.woken_by for q in (first, *mates) if q] == [NODE_ADDED.label] * 3
 
 
-def test_who_is_due_already_is_not_asked_about_again_before_it_was_looked_at() -> None:
-    asked: list[str] = []
-
-    def hint(pod: Pod, old: object, new: object) -> Hint:
-        asked.append(pod.metadata.name)
-        return Hint.QUEUE
-
-    rooms = Rooms()
-    one = Scene(
-        {"Fit": [Registration(NODE_ADDED, hint)]},
-        class_key_of=lambda pod: pod.metadata.name,
-        look=rooms,
-    )
-    one.add(a_pod("a"), a_pod("b"))
-    for number in range(2):
-        one.reject("Fit", now_s=1.0 + number)
-
-    for _ in range(3):
-        one.move(NODE_ADDED, now_s=LATER_S)
-    assert asked == ["a", "b"]
-    before = one.queue.sliced.budget.spent
-    one.move(NODE_ADDED, now_s=LATER_S)
-    assert one.queue.sliced.budget.spent > before, "to pass thousands of them by takes time, too"
-
-    assert not taken(one, rooms)
-    rooms.places = 2
-    one.move(NODE_ADDED, now_s=LATER_S)
-    assert asked == ["a", "b", "a", "b"]
-    assert taken(one, rooms) == ["a", "b"]
-
-
 class Own(PodHeap):
     """A plugin's own queue."""
-
-
-def test_equals_that_are_told_something_new_follow_in_slices() -> None:
-    rooms = Rooms("Ports")
-    one = scene(rooms)
-    one.add(*(a_pod(f"p{number:02d}") for number in range(40)))
-    for number in range(40):
-        one.reject("Ports" if number == 39 else "Fit", now_s=1.0 + number / 100)
-    one.move(NODE_ADDED, now_s=LATER_S)
-    one.queue.sliced.budget.open(5)
-    assert one.queue.pop(LATER_S) is None
-    assert one.queue.sliced
-    assert 1 < one.witness.waiting_for["Ports"] < 40
-    one.queue.delete(one.api["default/p20"])
-    one.queue.sliced.budget.close()
-    one.queue.sliced.go_on()
-
-    assert one.witness.waiting_for == {"Ports": 39, "Fit": 0}
