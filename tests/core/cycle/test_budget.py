@@ -1,14 +1,11 @@
 """What one pod may cost the others: attempts pause, in turns whose work is counted."""
 
-import pytest
-
 from asched.batch.groups.trial import TRY_STEPS
 from asched.core.cycle.turn_limit import OTHERS_SHARE, TimeLimit
-from asched.core.framework import second_look
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.state.audit import recount
-from asched.core.state.budget import SLICE_STEPS, TOO_MUCH, Budget, OutOfTurn
+from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.core.cycle.budget_plays import Slow, a_play
@@ -77,31 +74,6 @@ def test_while_others_want_time_slices_have_a_small_share_of_it() -> None:
         play.turn()
         placed |= bound(play)
     assert placed >= {"slow-0", "slow-1", "slow-2"}
-
-
-def test_a_very_large_pod_lets_others_go_first_before_anything_is_made_of_it() -> None:
-    play = a_play()
-    pods = [a_pod(f"large-{i}").labels(**{f"l{n}": "v" * 90 for n in range(900)}) for i in (1, 2)]
-    facts = [Seen(POD, pod.build()) for pod in pods]
-    play.turn(*facts, Seen(POD, a_pod("quick").build()))
-    assert bound(play) == {"quick"}
-    play.turn()
-    assert bound(play) == {"large-1"}
-    play.turn(*(Gone(POD, pods[1].build()),), Seen(POD, a_pod("other").build()))
-    assert bound(play) == {"other"}
-    play.turn()
-    assert not bound(play), "it went before it was tried"
-
-
-def test_no_turn_does_more_than_a_slice_and_one_part() -> None:
-    play = a_play()
-    budget, spent = play.parts.cluster.budget, []
-    play.see(a_pod("slow").labels(slow="yes"))
-    for _ in range(10):
-        before = budget.spent
-        play.turn()
-        spent.append(budget.spent - before)
-    assert max(spent) <= 2 * SLICE_STEPS
 
 
 def test_nothing_is_decided_or_taken_in_while_pods_are_only_supposed_to_be_gone() -> None:
@@ -188,18 +160,6 @@ def test_a_gang_that_waited_for_another_one_is_tried_though_nothing_happens_any_
     assert found == {"b0", "b1"}
 
 
-def test_outside_of_turns_nobody_counts() -> None:
-    budget = Budget()
-    budget.charge(10 * SLICE_STEPS)
-    budget.charge(1)
-    budget.open(5)
-    budget.charge(5)
-    with pytest.raises(OutOfTurn, match=TOO_MUCH):
-        budget.charge(1)
-    budget.close()
-    budget.charge(1)
-
-
 def test_a_group_whose_pods_go_leaves_nothing_behind() -> None:
     count = 2 * SLICE_STEPS // TRY_STEPS
     play = Play(a_node("n").allocatable(cpu="1k", memory="1Ti", pods="1k"), **GANGS)
@@ -210,13 +170,3 @@ def test_a_group_whose_pods_go_leaves_nothing_behind() -> None:
     for _ in range(4):
         play.turn()
     assert not any(info.assumed for info in play.parts.cluster.placed.values())
-
-
-def test_a_second_look_that_would_take_long_leaves_it_to_an_attempt() -> None:
-    play = a_play()
-    slow = a_pod("slow").labels(slow="yes").build()
-    runner = play.machine.context.runners["default-scheduler"]
-    play.parts.cluster.budget.open(SLICE_STEPS)
-    assert second_look.blamed(runner, slow) is None
-    play.parts.cluster.budget.close()
-    assert play.parts.cluster.budget.spent <= 2 * SLICE_STEPS

@@ -198,17 +198,6 @@ def test_the_watch_may_settle_it(heard: tuple[Answer, ...], node: str) -> None:
         assert f'already assigned to node "{node}"' in course.result.message
 
 
-@pytest.mark.parametrize("heard", [(LOST, LOST), (LOST, PENDING) * SENDS_MAX], ids=["lost", "held"])
-def test_the_watch_speaks_of_this_very_pod_and_of_no_namesake(heard: tuple[Answer, ...]) -> None:
-    """A pod of the same name, made anew and bound to the same node by somebody else."""
-    course = Course(a_cluster()).hear(*heard)
-    assert isinstance(course.effect, WaitFor)
-    course.see(a_pod("web").metadata(uid="anew", resourceVersion="2").build().on("n1"))
-    assert not course.effect.ready()
-    course.hear(VANISHED)
-    assert isinstance(course.result, Refused)
-
-
 def test_a_refusal_counts_for_nothing_where_the_watch_has_shown_our_node() -> None:
     course = Course(a_cluster())
     course.see(a_pod("web").metadata(resourceVersion="2").build().on("n1"))
@@ -223,25 +212,7 @@ def test_a_place_is_held_for_so_long_once_and_then_read_until_it_is_known() -> N
     assert course.result.code == 0, "ours: the server refused nothing"
 
 
-def test_after_a_request_that_was_lost_again_it_is_read_at_once() -> None:
-    course = Course(a_cluster()).hear(LOST, PENDING)
-    assert isinstance(course.effect, Bind), "the first time it is sent again at once"
-    course.hear(LOST)
-    assert (course.waits, type(course.effect)) == ([], ReadPod)
-    course.hear(PENDING)
-    assert course.waits == [0.2], "and then after a pause"
-
-
 def test_a_pod_that_the_watch_does_not_know_is_settled_by_what_is_read() -> None:
     course = Course(Cluster()).hear(LOST, PENDING, LOST, VANISHED)
     assert isinstance(course.result, Refused)
     assert course.result.code == 404
-
-
-def test_words_of_a_conflict_under_another_code_are_no_conflict() -> None:
-    for text in (OURS.message, THEIRS.message):
-        said = Refused(0, 403, text)
-        first = Course(a_cluster()).hear(said)
-        assert first.result == said
-        again = Course(a_cluster()).hear(LOST, PENDING, said)
-        assert again.result is None, "the first request may still be carried out"

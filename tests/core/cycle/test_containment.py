@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.framework.profile import CannotBuildError
 from asched.plugin import (
     Action,
     Aspect,
@@ -72,24 +71,6 @@ def test_a_coroutine_that_raises_is_named(method: str) -> None:
     assert [(p, str(e)) for p, _, e in world.raised] == [("Bad", "boom")]
 
 
-def test_a_late_point_that_yields_no_effect_is_stopped() -> None:
-    def pre_bind(_self: Any, _pod: Any, _node: Any) -> Any:
-        yield "please"
-
-    world = given(NODES, plugins=[type("Bad", (), {"pre_bind": pre_bind})])
-    outcome = world.schedule(pod("web"))
-    assert outcome.message == (
-        "running preBind plugin \"Bad\": answered 'please' (str) where an effect is expected"
-    )
-
-
-def test_post_bind_cannot_undo_the_binding() -> None:
-    world = given(NODES, plugins=[type("Bad", (), {"post_bind": async_boom})])
-    assert world.schedule(pod("web")).node != ""
-    assert [(p, at) for p, at, _ in world.raised] == [("Bad", "postBind")]
-    after(world)
-
-
 def test_unreserve_that_raises_leaves_the_others_theirs() -> None:
     undone: list[str] = []
     first = type("First", (), {"unreserve": lambda _s, p, _n: undone.append(p.name)})
@@ -98,13 +79,6 @@ def test_unreserve_that_raises_leaves_the_others_theirs() -> None:
     assert world.schedule(pod("web")).node == ""
     assert undone == ["web"]
     assert [(p, at) for p, at, _ in world.raised] == [("Bad", "reserve")]
-
-
-def test_pre_enqueue_that_raises_gates_its_pod_alone() -> None:
-    world = given(NODES, plugins=[mischief(pre_enqueue=boom)])
-    assert world.schedule(pod("web", labels={"bad": "yes"})).node == ""
-    assert {(p, at) for p, at, _ in world.raised} == {("Bad", "preEnqueue")}
-    after(world)
 
 
 @pytest.mark.parametrize("key", [boom, lambda *_: object(), lambda *_: np.array([1, 2])])
@@ -121,14 +95,6 @@ def test_sort_keys_that_fail_leave_the_default_order(key: Any) -> None:
     world.add(*(pod(f"p{i}", priority=i) for i in (1, 3, 2)))
     assert bound == ["p3", "p2", "p1"]
     assert {(p, at) for p, at, _ in world.raised} == {("Bad", "queueSort")}
-
-
-def test_post_filter_that_raises_costs_its_pod_an_attempt() -> None:
-    world = given(NODES, plugins=[mischief(filter=lambda *_: "no", post_filter=boom)])
-    outcome = world.schedule(pod("web", labels={"bad": "yes"}))
-    assert outcome.node == ""
-    assert "Bad" in {p for p, _, _ in world.raised} or "no" in outcome.message
-    after(world)
 
 
 def test_a_hint_that_raises_wakes_the_pod() -> None:
@@ -233,14 +199,6 @@ def test_a_score_that_failed_once_leaves_no_stale_ranking() -> None:
     used += [world.schedule(pod(f"b{i}", cpu=1)).node for i in range(5)]
     assert sorted(used) == sorted([f"n{i}" for i in range(4)] * 2 + ["n9"])
     assert world.schedule(pod("late", cpu=1)).node == ""
-
-
-def test_registrations_that_fail_stop_the_start_with_one_line() -> None:
-    cls = type("Bad", (), {"registrations": boom, "filter": lambda *_: None})
-    with pytest.raises(CannotBuildError) as refused:
-        given(NODES, plugins=[cls])
-    expected = 'plugin "Bad" cannot tell its registrations: ValueError: boom'
-    assert str(refused.value) == expected
 
 
 @pytest.mark.parametrize("method", ["pre_bind", "bind"])

@@ -1,14 +1,11 @@
 """Groups of scheduling.x-k8s.io played through the machine: gangs, and what is held for them."""
 
-import pytest
-
-from asched.core.framework.effects import Bind, EmitEvent
+from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
 from tests.builders import a_pod
 from tests.core.cycle.gang_plays import bound
-from tests.core.cycle.label_gangs import LABEL, a_member, a_play, group_seen, room, settled
-from tests.core.cycle.playbook import Play
+from tests.core.cycle.label_gangs import a_member, a_play, group_seen, room, settled
 
 # --- gangs ---------------------------------------------------------------------------------------
 
@@ -105,35 +102,6 @@ def test_a_pod_that_changes_its_label_changes_its_group() -> None:
     assert len(play.parts.cluster.pod_groups) == 1
 
 
-def test_the_label_means_nothing_in_a_profile_without_the_plugin() -> None:
-    play = Play(room("n1", 3))
-    play.see(a_member("a"))
-    assert bound(play) == {"a"}
-
-
-def test_other_namespaces_have_other_groups() -> None:
-    play = a_play(room("n1", 3))
-    group_seen(play, "crew", 2)
-    play.see(a_member("a"))
-    elsewhere = a_pod("b", "elsewhere").labels({LABEL: "crew"}).requests(cpu="1")
-    play.see(elsewhere)
-    assert not play.of(Bind)
-
-
-@pytest.mark.parametrize("point", ["permit", "preFilter", "postFilter", "reserve"])
-def test_wherever_a_profile_enables_it_the_rule_is_whole(point: str) -> None:
-    plugins = {point: {"enabled": [{"name": "Coscheduling"}]}}
-    play = a_play(room("n1", 3), plugins=plugins)
-    group_seen(play)
-    for name in "ab":
-        play.see(a_member(name))
-        assert not play.effects
-
-    play.see(a_member("c"))
-
-    assert bound(play) == {"a", "b", "c"}
-
-
 def test_groups_go_in_the_order_in_which_they_were_complete_and_more_important_ones_first() -> None:
     play = a_play(room("n1", 4))
     play.machine.is_active = False
@@ -152,20 +120,6 @@ def test_groups_go_in_the_order_in_which_they_were_complete_and_more_important_o
     play.turn()
 
     assert [bind.pod.name for bind in play.of(Bind)] == ["u1", "u2", "l1", "l2"]
-
-
-def test_after_a_failure_a_group_pauses_for_the_backoff_that_its_args_name() -> None:
-    play = a_play(room("n1", 1), args={"podGroupBackoffSeconds": 60})
-    group_seen(play, "crew", 2)
-    for name in "ab":
-        play.see(a_member(name))
-    assert play.of(EmitEvent)
-
-    play.turn(Seen(NODE, room("n2", 1).build()), after_s=30)
-    assert not play.of(Bind)
-    play.turn(after_s=31)
-
-    assert bound(play) == {"a", "b"}
 
 
 # --- minResources --------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.profile import CannotBuildError
 from asched.plugin import Action, Registration, Trigger, WaitFor
 from asched.testing import given, node, pod
 from tests.core.cycle.mischief import NODES, POINTS, after, mischief
@@ -40,21 +39,6 @@ def test_in_a_coroutine_it_is_named(method: str) -> None:
     world = given(NODES, plugins=[type("Bad", (), {method: leave_late})], profile=profile)
 
     assert world.schedule(pod("web")).message == TOLD
-
-
-def test_who_comes_after_the_place_is_taken_is_not_kept_from_his_turn() -> None:
-    """Neither the pod that is bound, nor those who are to give back what they hold."""
-    bound = given(NODES, plugins=[type("Bad", (), {"post_bind": leave_late})])
-    assert bound.schedule(pod("web")).node != ""
-    assert [(p, at) for p, at, _ in bound.raised] == [("Bad", "postBind")]
-
-    undone: list[str] = []
-    first = type("First", (), {"unreserve": lambda _s, p, _n: undone.append(p.name)})
-    bad = type("Bad", (), {"unreserve": leave, "pre_bind": lambda *_: "no"})
-    world = given(NODES, plugins=[first, bad])
-    assert world.schedule(pod("web")).node == ""
-    assert undone == ["web"]
-    assert [(p, at) for p, at, _ in world.raised] == [("Bad", "reserve")]
 
 
 def test_in_the_queue_it_holds_its_pod_or_leaves_the_default_order() -> None:
@@ -92,25 +76,3 @@ def test_while_it_waits_it_ends_the_wait() -> None:
 
     world = given(NODES, plugins=[Bad])
     assert world.schedule(pod("web")).message == TOLD
-
-
-def test_before_the_start_it_is_told_in_one_line() -> None:
-    class Bad:
-        registrations = leave
-
-        def filter(self, pod: Any, node: Any) -> None:
-            """Agrees."""
-
-    with pytest.raises(CannotBuildError, match='"Bad" cannot tell its registrations: SystemExit'):
-        given(NODES, plugins=[Bad])
-
-
-def test_what_means_the_operator_goes_through() -> None:
-    """Ctrl-C, in the midst of a plugin's code."""
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    world = given(NODES, plugins=[mischief(filter=interrupted)])
-    with pytest.raises(KeyboardInterrupt):
-        world.schedule(pod("web", labels={"bad": "yes"}))

@@ -6,20 +6,13 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins (feature.Fea
 
 from typing import Any
 
-import msgspec
 import pytest
 
-from asched.core.framework.effects import Bind, Patch, PatchPodStatus
-from asched.core.model.claim import ResourceClaim
-from asched.core.model.decode import decode
-from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.model.pod import Pod
+from asched.core.framework.effects import Bind
+from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
-from tests.core.dra.worlds import a_class, a_slice, asks, first_of
-from tests.core.plugins.dra_world import a_claim_object
-from tests.core.plugins.dra_world import a_pod as a_pod_with_claims
 from tests.volume_builders import KIND_OF, a_claim, a_csi_node, a_driver, a_volume
 from tests.volume_builders import a_class as a_storage_class
 from tests.volume_builders import a_pod as a_mounting_pod
@@ -27,19 +20,6 @@ from tests.volume_builders import a_pod as a_mounting_pod
 COMPARISONS = {"TaintTolerationComparisonOperators": True}
 LOAD = {"key": "load", "effect": "NoSchedule"}
 HOST = "kubernetes.io/hostname"
-
-
-def with_devices(play: Play, claim: ResourceClaim) -> Pod:
-    """A device on n1, and the pod that has the claim."""
-    play.turn(
-        Seen(DEVICE_CLASS, a_class()),
-        Seen(RESOURCE_SLICE, a_slice("a")),
-        Seen(RESOURCE_CLAIM, claim),
-    )
-    pod = a_pod_with_claims(claim.metadata.name)
-    return msgspec.structs.replace(
-        pod, spec=msgspec.structs.replace(pod.spec, scheduler_name="default-scheduler")
-    )
 
 
 @pytest.mark.parametrize(
@@ -68,12 +48,6 @@ def test_tolerations_compare_behind_their_gate(
     assert off.of(Bind) == []
     told = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
     assert off.condition()["message"].startswith(told)
-
-
-def test_a_taint_that_is_no_number_compares_to_nothing() -> None:
-    play = Play(a_node("n1").taints("load=heavy:NoSchedule"), gates=COMPARISONS)
-    play.see(a_pod("web").spec(tolerations=[{**LOAD, "operator": "Gt", "value": "0"}]))
-    assert play.of(Bind) == []
 
 
 def test_a_taint_that_falls_under_the_bound_wakes_the_pod() -> None:
@@ -134,21 +108,6 @@ def test_match_label_keys_narrow_whom_to_count(is_on: bool, bindings: int) -> No
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_without_the_gate_a_claim_may_not_offer_alternatives(is_on: bool) -> None:
-    play = Play(a_node("n1"), gates={"DRAPrioritizedList": is_on})
-    claim = decode(ResourceClaim, a_claim_object("c", first_of(asks(), asks())))
-    play.see(with_devices(play, claim))
-
-    if is_on:
-        assert play.the(Patch).name == "c"
-    else:
-        assert play.condition()["message"].startswith(
-            "0/1 nodes are available: resource claim d/c, request r0: has subrequests,"
-            " but the DRAPrioritizedList feature is disabled."
-        )
-
-
-@pytest.mark.parametrize("is_on", [True, False])
 def test_a_driver_may_insist_on_being_installed_behind_its_gate(is_on: bool) -> None:
     """n1 has no CSINode that names the driver of the pod's volume."""
     play = Play(a_node("n1"), gates={"VolumeLimitScaling": is_on})
@@ -167,14 +126,3 @@ def test_a_driver_may_insist_on_being_installed_behind_its_gate(is_on: bool) -> 
         assert play.condition()["message"].startswith(told)
     else:
         assert play.the(Bind).node == "n1"
-
-
-@pytest.mark.parametrize("is_on", [True, False])
-def test_the_node_a_pod_is_on_its_way_to_is_announced(is_on: bool) -> None:
-    play = Play(a_node("n1"), gates={"NominatedNodeNameForExpectation": is_on})
-    claim = decode(ResourceClaim, a_claim_object("c"))
-    play.see(with_devices(play, claim))
-
-    assert play.of(Patch)  # it has something to write before it is bound
-    announced = [patch.nominated_node_name for patch in play.of(PatchPodStatus)]
-    assert announced == (["n1"] if is_on else [])

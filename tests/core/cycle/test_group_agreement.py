@@ -79,14 +79,6 @@ def test_a_group_whose_pods_disagree_is_an_error_for_all_of_them(
     assert f"{SAME} {wrong}" in said["message"]
 
 
-def test_pods_that_run_already_have_to_agree_as_well() -> None:
-    play = a_new_play(a_group())
-    play.see(a_member("a").priority(7).on("room-for-4"))
-    play.see(a_member("b"))
-    assert not play.of(Bind)
-    assert f"{SAME} priority" in play.notes()[0]
-
-
 def test_a_group_that_agrees_is_placed_and_1_36_asks_for_less() -> None:
     agreeing = {"priority": 3, "preemptionPolicy": "Never"}
     play = a_new_play(a_group(**agreeing))
@@ -98,18 +90,6 @@ def test_a_group_that_agrees_is_placed_and_1_36_asks_for_less() -> None:
     for name in "ab":
         old.see(a_member(name))
     assert bound(old) == {"a", "b"}
-
-
-def test_a_smaller_min_count_lets_a_gang_go_and_a_larger_one_does_not() -> None:
-    play = a_new_play(a_group(3))
-    for name in "ab":
-        play.see(a_member(name))
-    play.turn(Seen(POD_GROUP_V1BETA1, a_group(4)))
-    assert not play.of(Bind)
-
-    play.turn(Seen(POD_GROUP_V1BETA1, a_group(2)))
-
-    assert bound(play) == {"a", "b"}
 
 
 def test_while_the_api_changes_its_version_no_member_becomes_a_single_pod() -> None:

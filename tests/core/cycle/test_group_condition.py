@@ -86,16 +86,6 @@ def test_a_group_that_was_scheduled_stays_so() -> None:
     assert patch_for(Result.ERROR, "failed", old) is None
 
 
-def test_another_message_is_written_alone() -> None:
-    patch = patch_for(Result.UNSCHEDULABLE, "new", said("False", "Unschedulable", "old"))
-
-    assert patch is not None
-    assert patch.body["status"] == {
-        "$setElementOrder/conditions": [{"type": "PodGroupScheduled"}],
-        "conditions": [{"type": "PodGroupScheduled", "message": "new"}],
-    }
-
-
 def test_a_turned_status_carries_the_time() -> None:
     patch = patch_for(Result.SCHEDULED, "", said("False", "Unschedulable", "old"))
 
@@ -111,39 +101,10 @@ def test_a_turned_status_carries_the_time() -> None:
     ]
 
 
-def test_a_new_generation_is_told() -> None:
-    patch = patch_for(Result.SCHEDULED, "", said("True", "Scheduled", "", observedGeneration=3))
-
-    assert patch is not None
-    assert patch.body["status"]["conditions"] == [
-        {"type": "PodGroupScheduled", "observedGeneration": 4}
-    ]
-
-
-def test_other_conditions_keep_their_places() -> None:
-    other = {"type": "DisruptionTarget", "status": "False"}
-    patch = patch_for(Result.SCHEDULED, "", other)
-
-    assert patch is not None
-    assert patch.body["status"]["$setElementOrder/conditions"] == [
-        {"type": "DisruptionTarget"},
-        {"type": "PodGroupScheduled"},
-    ]
-
-
 def test_nothing_is_written_to_a_group_that_is_gone() -> None:
     assert (
         condition_patch(Cluster(), "default/crew", GroupOutcome(Result.SCHEDULED, ""), 0.0) is None
     )
-
-
-def test_a_group_that_was_scheduled_stays_so_before_the_watch_shows_it() -> None:
-    cluster = a_cluster_with([])
-    assert condition_patch(cluster, "default/crew", GroupOutcome(Result.SCHEDULED, ""), NOON_S)
-
-    late = GroupOutcome(Result.UNSCHEDULABLE, "pod group is unschedulable")
-
-    assert condition_patch(cluster, "default/crew", late, NOON_S) is None
 
 
 def test_it_is_written_for_this_very_group() -> None:

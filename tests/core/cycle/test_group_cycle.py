@@ -4,13 +4,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asched.core.cycle.decided import read
-from asched.core.cycle.history import DecisionStep
-from asched.core.framework.effects import Bind, DeletePod, Patch, PatchPodStatus
+from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
 from asched.core.framework.points import PermitPlugin, ReservePlugin
 from asched.core.framework.status import SUCCESS, Code, Status, unschedulable
 from asched.core.model.kinds import NODE, POD, POD_GROUP
-from asched.core.state.facts import Done, Gone, Refused, Seen
+from asched.core.state.facts import Done, Refused, Seen
 from asched.core.state.pods import PodInfo
 from tests.builders import a_node, a_pod
 from tests.core.cycle.gang_plays import (
@@ -143,17 +141,6 @@ def test_nobody_is_evicted_for_a_gang_that_would_not_fit_even_then() -> None:
     assert len(play.notes()) == 3, "nobody is held back for an eviction that never began"
 
 
-def test_less_important_nominations_survive_a_preemption_that_is_called_off() -> None:
-    play = a_play(room_for(2))
-    play.see(a_pod("low").requests(cpu="1").priority(-1).on("room-for-2"))
-    play.see(a_pod("other").requests(cpu="2").priority(1))
-    assert play.parts.nominator.node_of("uid-other") == "room-for-2"
-
-    all_at_once(play, priority=5)
-
-    assert play.parts.nominator.node_of("uid-other") == "room-for-2"
-
-
 # --- pods that fail ------------------------------------------------------------------------------
 
 
@@ -164,35 +151,6 @@ def test_a_group_without_a_gang_policy_goes_on_without_those_that_do_not_fit() -
 
     assert bound(play) == {"a", "b"}
     assert notes_of(play)["c"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-
-
-def test_the_gate_alone_tries_pods_of_a_group_in_one_cycle_all_the_same() -> None:
-    """GenericWorkload alone: nobody waits for anybody, and the group is told."""
-    play = Play(room_for(2), gates={"GenericWorkload": True})
-    seen_group(play)
-    play.turn(*(Seen(POD, a_member(name).build()) for name in ("a", "b", "c")))
-
-    assert bound(play) == {"a", "b"}
-    (told,) = [effect for effect in play.of(Patch) if effect.kind is POD_GROUP]
-    assert told.body["status"]["conditions"][0]["reason"] == "Scheduled"
-
-
-def test_without_the_gate_pods_of_a_group_are_pods_like_any_other() -> None:
-    play = Play(room_for(2))
-    seen_group(play)
-    play.turn(*(Seen(POD, a_member(name).build()) for name in ("a", "b", "c")))
-
-    assert bound(play) == {"a", "b"}
-    assert not play.of(Patch)
-    assert len(play.parts.cluster.placed) == 2
-
-
-def test_a_gang_with_more_pods_than_it_needs_is_bound_as_far_as_it_fits() -> None:
-    play = a_play(room_for(2))
-    seen_group(play, min_count=2)
-    play.turn(*(Seen(POD, a_member(name).build()) for name in ("a", "b", "c")))
-
-    assert bound(play) == {"a", "b"}
 
 
 class Fragile(ReservePlugin):
@@ -241,14 +199,6 @@ def test_a_pod_that_reserve_rejects_fails_alone_if_the_others_are_enough() -> No
     assert notes_of(play)["b"] == "0/1 nodes are available: 1 no licence left."
 
 
-def test_what_was_reserved_is_given_back_in_reverse() -> None:
-    Fragile.status = unschedulable("no licence left")
-    play = three_with(Fragile, min_count=3)
-
-    assert Fragile.undone[:3] == ["b", "c", "a"]
-    assert not bound(play)
-
-
 class Slow(PermitPlugin):
     name = "Slow"
     said: Status = SUCCESS
@@ -286,20 +236,6 @@ def test_pods_of_one_group_must_name_one_scheduler() -> None:
     )
     assert notes_of(play) == dict.fromkeys("abc", said)
     assert not places(play)
-
-
-def test_a_pod_that_is_being_deleted_is_left_out() -> None:
-    play = a_play(room_for(3))
-    seen_group(play, min_count=2)
-    leaving = a_member("c").metadata(deletionTimestamp="2026-01-01T00:00:00Z")
-    play.turn(
-        Seen(POD, a_member("a").build()),
-        Seen(POD, a_member("b").build()),
-        Seen(POD, leaving.build()),
-    )
-
-    assert bound(play) == {"a", "b"}
-    assert notes_of(play)["c"] == "skip schedule deleting pod: default/c"
 
 
 def test_the_more_important_pods_of_a_group_choose_first() -> None:
@@ -343,47 +279,3 @@ def test_a_binding_that_fails_costs_its_own_pod_alone() -> None:
     assert places(play) == {"a", "c"}
     play.turn(after_s=3)
     assert bound(play) == {"b"}, "the others still count for the gang"
-
-
-def test_a_node_that_goes_with_a_gang_on_trial_is_no_matter() -> None:
-    play = a_play(room_for(2))
-    seen_group(play)
-    for name in ("a", "b", "c"):
-        play.see(a_member(name))
-    play.turn(Gone(NODE, room_for(2).build()))
-
-    play.turn(after_s=3)
-
-    assert not play.notes(), "nothing has changed for the better"
-    play.turn(Seen(NODE, a_node("n").allocatable(cpu="3", pods="9").build()), after_s=5)
-    assert bound(play) == {"a", "b", "c"}
-
-
-def test_what_is_kept_of_a_member_is_how_things_were_when_its_place_was_chosen() -> None:
-    """The last one closes the last zone to pods like it, and the first one fills its node."""
-    zone = "topology.kubernetes.io/zone"
-    sizes = {"n1": "4", "n2": "3", "n3": "2"}
-    rooms = [a_node(n).labels({zone: n}).allocatable(cpu=cpu, pods="9") for n, cpu in sizes.items()]
-    play = a_play(*rooms)
-    once = {
-        "topologyKey": zone,
-        "maxSkew": 1,
-        "minDomains": 4,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "crew"}},
-    }
-    for name in ("a", "b", "c"):
-        spread = a_member(name).labels(app="crew").spec(topologySpreadConstraints=[once])
-        play.see(spread.requests(cpu="1"))
-    seen_group(play)
-
-    told = {}
-    for name in ("a", "b"):
-        line = play.machine.context.histories.newest(f"default/{name}", (DecisionStep.NODE,))
-        assert line is not None
-        told[name] = read(line).told()
-    assert [told[name]["node"] for name in ("a", "b")] == ["n1", "n2"]
-    for one in told.values():
-        assert one["score"] == sum(score["weighted"] for score in one["scores"])
-    best = told["a"]["best"][0]
-    assert (best["node"], best["score"]) == ("n1", told["a"]["score"])

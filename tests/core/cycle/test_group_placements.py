@@ -93,13 +93,6 @@ def test_the_placement_that_takes_more_of_the_group_is_taken() -> None:
     assert {play.node_of(uid_of(name)) for name in "abcd"} == {"b1"}
 
 
-def test_between_placements_that_take_the_same_the_fuller_one_is_taken() -> None:
-    play = a_play(in_zone("a1", "a", 16), in_zone("b1", "b", 4), in_zone("c1", "c", 9))
-    meet(play)
-
-    assert {play.node_of(uid_of(name)) for name in "abc"} == {"b1"}
-
-
 def test_pods_that_come_later_stay_in_the_domain_of_the_others() -> None:
     play = a_play(in_zone("a1", "a", 3), in_zone("b1", "b", 64))
     meet(play, min_count=2, names="ab")
@@ -114,15 +107,6 @@ def test_pods_that_come_later_stay_in_the_domain_of_the_others() -> None:
     assert notes_of(play)["d"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
-def test_a_label_that_no_node_has_leaves_no_placement() -> None:
-    play = a_play(in_zone("a1", "a", 8))
-    meet(play, key="example.com/rack")
-
-    assert notes_of(play) == dict.fromkeys("abc", "no feasible placements found")
-    told = condition(play)
-    assert (told["reason"], told["message"]) == ("Unschedulable", "no feasible placements found")
-
-
 def test_a_group_without_a_constraint_may_use_every_node_and_preempt() -> None:
     play = a_play(in_zone("a1", "a", 2), in_zone("big", None, 1))
     play.see(a_pod("low").requests(cpu="1").priority(-1).on("big"))
@@ -131,17 +115,6 @@ def test_a_group_without_a_constraint_may_use_every_node_and_preempt() -> None:
     assert nominated(play).keys() == set("abc")
     assert "big" in nominated(play).values()
     assert "waiting for preemption" in condition(play)["message"]
-
-
-def test_a_group_without_a_constraint_that_does_not_fit_was_tried_in_one_placement() -> None:
-    play = a_play(in_zone("a1", "a", 2))
-    meet(play, key=None)
-
-    said = (
-        "0/1 placements are available, first placement status: pod group is unschedulable: there"
-        " is no place for it: the nodes have places for 2 of 3 pods like a"
-    )
-    assert condition(play)["message"] == said
 
 
 def test_what_was_tried_elsewhere_leaves_no_trace() -> None:
@@ -194,31 +167,3 @@ def test_plugins_of_ones_own_may_divide_the_cluster_and_judge_the_parts() -> Non
 
     assert {play.node_of(uid_of(name)) for name in "abc"} == {"n1", "n3"}
     assert LikesOdd.seen == [("even", 3), ("odd", 3)]
-
-
-class Raises(PlacementGeneratePlugin):
-    name = "Raises"
-
-    def generate_placements(self, group: str, parent: Placement) -> list[Placement]:
-        raise KeyError("rack")
-
-
-def test_what_a_generator_raises_costs_the_group_an_attempt_and_no_more() -> None:
-    play = Play(
-        in_zone("n1", None, 8),
-        plugins=[Raises],
-        profiles=[
-            {
-                "schedulerName": "default-scheduler",
-                "plugins": {
-                    "multiPoint": {"enabled": [{"name": "GangScheduling"}, {"name": "Raises"}]}
-                },
-            }
-        ],
-    )
-    meet(play, key=None)
-
-    assert notes_of(play) == dict.fromkeys("abc", "plugin \"Raises\" raised KeyError: 'rack'")
-    assert condition(play)["reason"] == "SchedulerError"
-    play.see(a_pod("other"))
-    assert bound(play) == {"other"}

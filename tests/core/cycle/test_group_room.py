@@ -224,51 +224,6 @@ def refusal(stage: Stage) -> str:
     return stage.condition()
 
 
-def test_a_group_that_would_not_fit_even_so_is_told_twice() -> None:
-    stage = Stage(cpus("n1", 2))
-    stage.show(low("low-0"))
-    stage.crew("a", "b", "c", min_count=3)
-    assert refusal(stage) == "pod group is unschedulable, pod group is unschedulable"
-
-
-def test_in_placements_too() -> None:
-    stage = Stage(cpus("n1", 2), gates={"TopologyAwareWorkloadScheduling": True})
-    stage.show(low("low-0"))
-    stage.crew("a", "b", "c", min_count=3)
-    none = "0/1 placements are available, first placement status: pod group is unschedulable"
-    assert refusal(stage) == f"{none}, {none}"
-
-
-def test_where_nobody_is_less_important() -> None:
-    stage = Stage(cpus("n1", 3))
-    stage.show(low("low-0", priority=100))
-    stage.crew("a", "b", "c", min_count=3)
-    assert refusal(stage) == (
-        "pod group is unschedulable, No preemption victims found for incoming preemptor"
-    )
-
-
-def test_one_pod_that_never_preempts_keeps_its_group_from_it() -> None:
-    stage = Stage(cpus("n1", 3))
-    stage.show(low("low-0"), member("a"), member("b"), member("c").spec(preemptionPolicy="Never"))
-    stage.said.clear()
-    stage.group(priority=100, min_count=3)
-    assert refusal(stage) == (
-        "pod group is unschedulable, not eligible due to preemptionPolicy=Never."
-    )
-
-
-def test_the_proof_that_there_is_no_place_comes_behind_those_words() -> None:
-    stage = Stage(cpus("n1", 3))
-    stage.play.machine.context.gang_search_steps = 1000
-    stage.show(low("low-0", priority=100))
-    stage.crew("a", "b", "c", min_count=3)
-    assert refusal(stage) == (
-        "pod group is unschedulable, No preemption victims found for incoming preemptor: there is"
-        " no place for it: the nodes have places for 2 of 3 pods like a"
-    )
-
-
 def test_a_group_with_a_topology_constraint_evicts_nobody() -> None:
     stage = Stage(cpus("n1", 3).labels(zone="z"), gates={"TopologyAwareWorkloadScheduling": True})
     stage.show(low("low-0"), member("a"), member("b"), member("c"))
@@ -280,28 +235,6 @@ def test_a_group_with_a_topology_constraint_evicts_nobody() -> None:
     )
     limits = "preemption: not eligible due to placement-based pod group scheduling limitation"
     assert stage.notes()["c"].endswith(limits)
-
-
-def test_without_default_preemption_nobody_makes_room() -> None:
-    profile = {
-        "schedulerName": "default-scheduler",
-        "plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}},
-    }
-    stage = Stage(cpus("n1", 3), profiles=[profile])
-    stage.show(low("low-0"))
-    stage.crew("a", "b", "c", min_count=3)
-    assert refusal(stage) == (
-        "pod group is unschedulable, default preemption plugin is not registered, workload aware"
-        " preemption is disabled"
-    )
-
-
-def test_without_the_gate_room_is_made_pod_by_pod() -> None:
-    stage = Stage(cpus("n1", 3), gates={"WorkloadAwarePreemption": False})
-    stage.show(low("low-0"))
-    stage.crew("a", "b", "c", min_count=3)
-    assert stage.evict() == ["low-0"]
-    assert stage.notes("Preempted")["low-0"] == "Preempted by pod uid-c on node n1"
 
 
 # --- waiting for the victims ---------------------------------------------------------------------
@@ -382,22 +315,6 @@ def test_room_that_was_made_is_not_given_to_less_important_pods() -> None:
 
 
 # --- trials --------------------------------------------------------------------------------------
-
-
-def test_after_a_trial_everybody_is_where_he_was() -> None:
-    stage = Stage(cpus("n1", 3), cpus("n2", 3))
-    stage.show(*(low(f"low-{i}", f"n{1 + i % 2}") for i in range(4)))
-    cluster = stage.play.parts.cluster
-    before = {uid: info.node_name for uid, info in cluster.placed.items()}
-    stage.crew("a", "b", "c", "d", "e", "f", "g", min_count=7)
-
-    assert refusal(stage)
-    assert {uid: info.node_name for uid, info in cluster.placed.items()} == before
-    assert [len(cluster.pods_on(row)) for row in range(2)] == [2, 2]
-    stage.show(a_pod("one").requests(cpu="1"))
-    stage.show(a_pod("two").requests(cpu="1"))
-    stage.show(a_pod("three").requests(cpu="1"))
-    assert stage.bound() == {"one", "two"}
 
 
 def test_a_pod_of_a_gang_that_is_supposed_gone_waits_for_its_gang_again() -> None:

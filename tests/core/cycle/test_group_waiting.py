@@ -3,7 +3,6 @@
 from asched.batch.groups import incomplete as group_waiting
 from asched.core.framework.effects import Bind, EmitEvent
 from tests.builders import a_node, a_pod
-from tests.core.cycle import gang_plays as upstream
 from tests.core.cycle.label_gangs import a_member, a_play, group_seen, room
 from tests.core.cycle.playbook import Play
 
@@ -50,23 +49,6 @@ def test_a_gang_that_is_complete_in_time_says_nothing() -> None:
     assert waited(play, 120) == {}
 
 
-def test_what_has_changed_is_said_anew() -> None:
-    play = a_play(room("n1", 9))
-    group_seen(play, "crew", 3)
-    play.see(a_member("a"))
-    assert "1 of minMember 3" in waited(play)["PodGroup"]
-    play.see(a_member("b"))
-    assert "2 of minMember 3" in waited(play)["PodGroup"]
-
-
-def test_a_group_that_nobody_made_is_named() -> None:
-    play = a_play(room("n1", 9))
-    play.see(a_member("a"))
-    assert waited(play) == {
-        "Pod": "waits for its PodGroup crew of scheduling.x-k8s.io, which does not exist"
-    }
-
-
 def test_gates_and_other_schedulers_are_named() -> None:
     play = a_play(room("n1", 9))
     group_seen(play, "crew", 3)
@@ -78,13 +60,6 @@ def test_gates_and_other_schedulers_are_named() -> None:
         "the gang is incomplete: 1 of its pods wait behind the gate kueue.x-k8s.io/topology, 1 of"
         " its pods name scheduler other"
     )
-
-
-def test_upstreams_groups_say_it_in_their_own_word() -> None:
-    play = upstream.a_play(upstream.room_for(3))
-    upstream.seen_group(play, min_count=3)
-    play.see(upstream.a_member("a"))
-    assert "1 of minCount 3 pods exist" in waited(play)["PodGroup"]
 
 
 def test_a_gang_that_does_not_fit_is_not_called_incomplete() -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from asched.core.cycle.standing import fault_of
 from asched.core.cycle.turn_limit import CountedLimit
-from asched.core.model.kinds import POD, POD_GROUP
+from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.model.vast import VAST_BYTES
 from asched.core.state import pod_classes
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.gang_plays import GANGS, a_group, a_member, bound
+from tests.core.cycle.gang_plays import bound
 from tests.core.cycle.playbook import Play
 
 KEYS_OF_VAST = [{"key": f"k{i}", "operator": "Exists"} for i in range(VAST_BYTES // 16)]
@@ -73,35 +73,3 @@ def test_nothing_is_made_of_them_while_others_come(keys_made: list[str]) -> None
     play.turn()
     assert len({name for name in keys_made if name.startswith("vast")}) == 1, "one by one"
     assert rest(play) | bound(play) == {f"vast-{i}" for i in range(5)}
-
-
-def test_it_enters_as_it_is_known_by_then(keys_made: list[str]) -> None:
-    play = a_play()
-    first = vast("changing").metadata(resourceVersion="1").build()
-    last = vast("changing").metadata(resourceVersion="2").selects(zone="nowhere").build()
-    gone, placed = vast("gone").build(), vast("placed").build()
-    play.turn(*(Seen(POD, pod) for pod in (first, gone, placed)))
-    play.turn(Seen(POD, last), Gone(POD, gone), Seen(POD, placed.on("n1")))
-    assert "changing" not in keys_made, "nor when it changes"
-
-    assert rest(play) == set()
-    queued = play.machine.context.queue.places.get("default/changing")
-    assert queued is not None
-    assert queued.pod.spec.node_selector == {"zone": "nowhere"}
-
-
-def test_a_gang_hears_of_a_member_once_it_is_there() -> None:
-    play = a_play(**GANGS)
-    play.turn(Seen(POD_GROUP, a_group(min_count=2)), Seen(POD, a_member("first").build()))
-    play.turn(Seen(POD, vast(a_member("second")).build()), Seen(POD, a_pod("other").build()))
-    assert bound(play) == {"other"}
-    assert rest(play) == {"first", "second"}
-
-
-def test_who_does_not_lead_puts_nothing_off() -> None:
-    play = a_play()
-    play.machine.is_active = False
-    play.turn(Seen(POD, vast("vast").build()))
-    assert play.machine.context.queue.places.get("default/vast") is not None
-    play.machine.is_active = True
-    assert rest(play) == {"vast"}

@@ -1,7 +1,5 @@
 """One pod's way through the machine, told as plays."""
 
-from typing import ClassVar
-
 import pytest
 
 from asched.core.cycle.confirmation import READ_AGAIN_S_MAX, SENDS_MAX
@@ -15,17 +13,14 @@ from asched.core.framework.effects import (
     WaitFor,
 )
 from asched.core.framework.points import (
-    FilterPlugin,
     PermitPlugin,
     PreBindPlugin,
-    ReservePlugin,
 )
-from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unschedulable
+from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import (
     Done,
     Gone,
-    ReadGone,
     ReadPending,
     ReadPlaced,
     Refused,
@@ -203,16 +198,6 @@ def test_an_unknown_read_is_repeated_and_the_watch_may_settle_it() -> None:
     assert play.machine.is_idle
 
 
-def test_an_unknown_read_is_asked_again_after_a_pause() -> None:
-    play = Play(a_node("n1"))
-    play.see(a_pod("web"))
-    play.answer(Unknown(play.the(Bind).id, "timeout"))
-    play.answer(Unknown(play.the(ReadPod).id, "timeout"))
-    play.turn(after_s=0.3)
-    play.answer(ReadGone(play.the(ReadPod).id))
-    assert play.machine.is_idle
-
-
 def test_a_conflict_that_names_our_own_node_is_a_success() -> None:
     play = Play(a_node("n1"))
     play.see(a_pod("web"))
@@ -320,41 +305,6 @@ def test_what_was_seen_last_is_looked_at_before_the_binding_is_sent(end: str) ->
     assert play.machine.is_idle
 
 
-class Exclusive(ReservePlugin):
-    """Remembers what it was told."""
-
-    name = "Exclusive"
-    log: ClassVar[list[str]] = []
-    answer: Status = SUCCESS
-
-    def reserve(self, pod, node, data):
-        self.log.append(f"reserve {pod.pod.metadata.name}")
-        return self.answer
-
-    def unreserve(self, pod, node):
-        self.log.append(f"unreserve {pod.pod.metadata.name}")
-
-
-@pytest.fixture
-def exclusive() -> type[Exclusive]:
-    return type("Exclusive", (Exclusive,), {"log": [], "answer": SUCCESS})
-
-
-def test_a_failed_binding_unreserves(exclusive: type[Exclusive]) -> None:
-    play = Play(a_node("n1"), plugins=[exclusive])
-    play.see(a_pod("web"))
-    play.answer(Refused(play.the(Bind).id, 403, "no", ""))
-    assert exclusive.log == ["reserve web", "unreserve web"]
-
-
-def test_a_refusal_of_reserve_speaks_of_one_node(exclusive: type[Exclusive]) -> None:
-    exclusive.answer = unschedulable("taken")
-    play = Play(a_node("n1"), plugins=[exclusive])
-    play.see(a_pod("web"))
-    assert play.condition()["message"] == "0/1 nodes are available: 1 taken."
-    assert exclusive.log == ["reserve web", "unreserve web"]
-
-
 class Patience(PermitPlugin):
     name = "Patience"
 
@@ -382,104 +332,6 @@ def test_permit_times_out_with_the_reference_s_words() -> None:
         "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Patience."
     )
     assert play.machine.is_idle
-
-
-def test_a_nomination_is_taken_back_even_if_the_watch_has_not_shown_it() -> None:
-    """Else the room stays promised for good once the watch does."""
-    play = Play(a_node("n1"), plugins=[Patience])
-    play.see(a_pod("web"))
-    play.turn(after_s=10.5)
-    assert play.the(PatchPodStatus).nominated_node_name == ""
-
-
-class Refusal(PermitPlugin):
-    """Lets every pod wait and turns it away as soon as anybody looks."""
-
-    name = "Refusal"
-    asked: ClassVar[list[str]] = []
-
-    def permit(self, pod, node):
-        self.asked.append(pod.pod.metadata.name)
-        assert len(self.asked) < 100, "they chase one another"
-        return Status(Code.WAIT), 10.0
-
-    def permit_late(self, pod, node):
-        if False:
-            yield
-        return unschedulable("not today")
-
-
-def test_pods_that_are_turned_away_at_permit_do_not_chase_one_another() -> None:
-    """The room that one of them gives back wakes the other one, and the other way round."""
-    Refusal.asked.clear()
-    play = Play(a_node("n1"), plugins=[Refusal])
-    play.turn(Seen(POD, a_pod("one").build()), Seen(POD, a_pod("two").build()))
-    for _ in range(100):
-        play.turn(after_s=0.001)
-    assert len(Refusal.asked) <= 3, "a backoff is a second"
-    for _ in range(30):
-        play.turn(after_s=1.0)
-    assert len(Refusal.asked) > 4, "and then they are tried again"
-
-
-class Broken(FilterPlugin):
-    name = "Broken"
-
-    def filter(self, pod, nodes, data):
-        raise RuntimeError("division by zero, say")
-
-
-def test_a_plugin_that_raises_costs_its_pod_an_attempt_and_nobody_else() -> None:
-    play = Play(a_node("n1"), plugins=[Broken])
-    play.see(a_pod("web"))
-    condition = play.condition()
-    assert condition["reason"] == "SchedulerError"
-    assert condition["message"] == 'plugin "Broken" raised RuntimeError: division by zero, say'
-    assert play.machine.is_idle
-
-
-class Late(PreBindPlugin):
-    name = "Late"
-    flight: Status = SUCCESS
-    end: Status = SUCCESS
-
-    def pre_bind_pre_flight(self, pod, node):
-        return self.flight
-
-    def pre_bind(self, pod, node):
-        return self.end
-        yield
-
-
-@pytest.mark.parametrize(
-    ("flight", "end", "message"),
-    [
-        (failure("x"), SUCCESS, 'running PreBindPreFlight "Late": x'),
-        (SUCCESS, failure("disk"), 'running PreBind plugin "Late": disk'),
-        (
-            unschedulable("odd"),
-            SUCCESS,
-            (
-                'PreBindPreFlight Late returned "Unschedulable", which is unsupported.'
-                " It is supposed to return Success, Skip, or Error status"
-            ),
-        ),
-    ],
-)
-def test_what_pre_bind_may_answer(flight: Status, end: Status, message: str) -> None:
-    plugin = type("Late", (Late,), {"flight": flight, "end": end})
-    play = Play(a_node("n1"), plugins=[plugin])
-    play.see(a_pod("web"))
-    conditions = [p.condition for p in play.of(PatchPodStatus) if p.condition]
-    assert [c["message"] for c in conditions] == [message]
-
-
-def test_pre_bind_with_nothing_to_do_is_left_out() -> None:
-    plugin = type("Late", (Late,), {"flight": SKIP, "end": failure("never asked")})
-    play = Play(a_node("n1"), plugins=[plugin])
-    play.see(a_pod("web"))
-    assert play.the(Bind).node == "n1"
-    assert play.of(PatchPodStatus) == []
 
 
 def test_a_recreated_pod_is_another_pod() -> None:

@@ -87,10 +87,3 @@ def test_a_profile_that_goes_takes_its_waiting_pods_along() -> None:
 
     assert bound(play) == []
     assert not play.machine.context.queue.places.listing().active
-
-
-def test_the_document_says_what_was_loaded() -> None:
-    order = an_order(Play(), "default-scheduler", OTHER)
-
-    names = [profile["schedulerName"] for profile in order.document["profiles"]]
-    assert names == ["default-scheduler", OTHER]

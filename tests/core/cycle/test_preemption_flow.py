@@ -19,10 +19,10 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.points import FilterPlugin, PermitPlugin
 from asched.core.framework.status import SUCCESS, Code, Status
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
 from asched.core.state.facts import Bound, Done, Fact, Gone, Refused, Returned, Seen, Unknown
-from tests.builders import NodeBuilder, a_node, a_pod
+from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.preemption.stage import a_high, a_low
 
@@ -39,9 +39,6 @@ class World:
         self.log: list[Effect] = []
         self.notes: list[str] = []
         self.goes_at_once = True
-
-    def add_nodes(self, *nodes: NodeBuilder) -> None:
-        self.play.turn(*(Seen(NODE, node.build()) for node in nodes))
 
     def add(self, *pods: Pod) -> None:
         for pod in pods:
@@ -183,24 +180,6 @@ def test_all_but_the_last_victim_go_at_once_and_the_preemptor_waits_meanwhile() 
     assert world.pods["default/pre"].spec.node_name == "n0"
 
 
-def test_departures_elsewhere_wake_a_preemptor_only_if_it_fits_there() -> None:
-    world = full_world(1, per_node=4)
-    world.add_nodes(a_node("n9").allocatable(cpu="4"))
-    staying = [a_low(f"big{i}", "n9", priority=5000, cpu="2").build() for i in range(2)]
-    world.add(*staying)
-    world.goes_at_once = False
-    world.add(a_high("pre", cpu="4").build())
-    world.run()
-    assert {pod.metadata.name for pod in world.leaving} == {f"low-0-{j}" for j in range(4)}
-    tried = len(world.notes)
-    world.play.turn(Gone(POD, staying[0]), after_s=20)
-    world.run()
-    assert len(world.notes) == tried, "half of the other node is not enough"
-    world.play.turn(Gone(POD, staying[1]), after_s=20)
-    world.run()
-    assert world.pods["default/pre"].spec.node_name == "n9"
-
-
 def test_a_failed_eviction_is_begun_again_after_the_preemptors_backoff() -> None:
     world = full_world(1, per_node=1)
     world.add(a_high("pre", cpu="4").build())
@@ -209,17 +188,6 @@ def test_a_failed_eviction_is_begun_again_after_the_preemptors_backoff() -> None
     assert not world.play.of(MarkVictim)
     world.play.turn(after_s=2.0)
     assert [effect.pod.name for effect in world.play.of(MarkVictim)] == ["low-0-0"]
-    world.run()
-    assert world.pods["default/pre"].spec.node_name == "n0"
-
-
-def test_a_victim_that_is_gone_already_is_no_failure() -> None:
-    world = full_world(1, per_node=1)
-    world.add(a_high("pre", cpu="4").build())
-    gone = world.pods.pop("default/low-0-0")
-    world.run()
-    assert world.count(DeletePod) == 0
-    world.play.turn(Gone(POD, gone), after_s=2)
     world.run()
     assert world.pods["default/pre"].spec.node_name == "n0"
 

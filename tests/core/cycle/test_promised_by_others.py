@@ -5,10 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from asched.core.framework.effects import Bind, DeletePod, PatchPodStatus
-from asched.core.queue.backoff import BackoffTimes
-from asched.core.queue.reprofile import reprofile
 from asched.core.state.facts import Done
-from asched.host.assemble import queue_profiles
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
@@ -102,20 +99,3 @@ def test_preemption_does_not_touch_what_others_promised() -> None:
     assert [effect.pod.name for effect in play.of(DeletePod)] == ["victim"]
     assert "theirs" not in {patch.pod.name for patch in written}
     assert play.machine.context.nominator.node_of("uid-theirs") == "n1"
-
-
-def test_a_pod_that_is_ours_no_more_keeps_its_promise() -> None:
-    play = Play(a_small_node())
-    context = play.machine.context
-    large = a_pod("large").requests(cpu="8").status(nominatedNodeName="n1")
-    before = context.runners
-    runners = {"another": next(iter(before.values()))}
-    profiles = queue_profiles(runners, context.observer)
-    context.runners = before
-    play.see(large)
-    context.runners = runners
-    reprofile(context.queue, profiles, BackoffTimes(1.0, 10.0), play.now_s)
-
-    assert context.nominator.node_of("uid-large") == "n1"
-    play.lose(large)
-    assert context.nominator.node_of("uid-large") is None

@@ -55,22 +55,3 @@ def test_it_is_told_again_once_the_queue_went_and_came() -> None:
     play.turn(Seen(LOCAL_QUEUE, queue()))
 
     assert told(play) == [("ElasticQuota", "mine", REASON)]
-
-
-def test_nobody_is_told_where_no_profile_reads_quotas() -> None:
-    play = a_play(plugins={})
-
-    play.turn(quota("mine"), Seen(LOCAL_QUEUE, queue()))
-
-    assert told(play) == []
-
-
-def test_many_are_told_in_several_turns() -> None:
-    play = a_play()
-    play.turn(Seen(LOCAL_QUEUE, queue()))
-
-    play.turn(*(quota(f"quota-{number}") for number in range(150)))
-
-    assert len(told(play)) == 100
-    play.turn()
-    assert len(told(play)) == 50

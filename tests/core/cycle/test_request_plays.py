@@ -11,7 +11,6 @@ from tests.builders import a_pod
 from tests.core.cycle.request_plays import (
     CONSUMES,
     HOLD_S,
-    RequestPlay,
     a_play,
     consumer,
     held_play,
@@ -19,19 +18,6 @@ from tests.core.cycle.request_plays import (
 )
 
 OLD = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
-
-
-def too_large(**parameters: str) -> RequestPlay:
-    play = a_play(room("n1", 1))
-    play.template()
-    play.machine.is_active = False
-    play.ask(parameters=parameters)
-    play.stored["job"]["metadata"]["creationTimestamp"] = "1970-01-01T00:16:40Z"  # just now
-    play.show("job")
-    play.machine.is_active = True
-    play.turn()
-    play.settle()
-    return play
 
 
 def test_what_fits_is_held_and_told() -> None:
@@ -86,14 +72,6 @@ def test_one_that_does_not_fit_is_tried_again_when_there_is_room() -> None:
     assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
 
 
-def test_one_that_is_not_to_be_tried_again_fails() -> None:
-    play = a_play(room("n1", 1))
-    play.template()
-    play.ask(parameters={"noRetry": "true"})
-
-    assert play.settle()["Failed"] == ("True", "CapacityIsNotFound")
-
-
 @pytest.mark.parametrize(
     ("parameters", "word"),
     [
@@ -127,14 +105,6 @@ def test_templates_that_cannot_be_held_fail_by_name(spec: dict[str, Any], word: 
 
     assert play.settle()["Failed"][0] == "True"
     assert word in play.message("Failed")
-
-
-def test_another_class_is_nobody_of_ours() -> None:
-    play = a_play(room("n1", 4))
-    play.template()
-    play.ask(provisioningClassName="check-capacity.autoscaling.x-k8s.io")
-
-    assert play.settle() == {}
 
 
 def test_a_template_that_comes_late_is_waited_for() -> None:
@@ -178,27 +148,6 @@ def test_its_time_ends_it() -> None:
     play.turn(after_s=2)
     assert play.bindings() == {"stranger": "n1"}
     play.audited()
-
-
-def test_it_says_itself_how_long() -> None:
-    play = a_play(room("n1", 2))
-    play.template()
-    play.ask(parameters={"holdSeconds": "5"})
-    play.settle()
-    play.turn(after_s=4.9)
-    assert play.held() == {"n1": 2}
-    play.turn(after_s=0.2)
-    assert play.held() == {}
-
-
-def test_its_end_gives_the_places_back() -> None:
-    play = held_play(room("n1", 1), room("n2", 1))
-    play.see(a_pod("stranger").requests(cpu="1"))
-    play.turn(Gone(PROVISIONING_REQUEST, play.record("job")))
-    play.turn(after_s=2)
-
-    assert set(play.bindings()) == {"stranger"}
-    assert play.held() == {}
 
 
 @pytest.mark.parametrize("type_", ["CapacityRevoked", "BookingExpired", "Failed"])
@@ -299,15 +248,6 @@ def test_a_pod_that_ends_leaves_its_place_to_the_next_one() -> None:
     assert set(play.bindings()) == {"a2"}
 
 
-def test_a_pod_larger_than_its_template_goes_where_any_pod_may_go() -> None:
-    play = held_play(room("n1", 1), room("n2", 1))
-    play.turn(Seen(NODE, room("n3", 2).build()))
-    play.see(consumer("a", cpu="2"))
-
-    assert play.bindings() == {"a": "n3"}
-    assert play.held() == {"n1": 1, "n2": 1}
-
-
 def test_a_write_without_an_answer_is_made_up_for() -> None:
     play = a_play(room("n1", 2))
     play.template()
@@ -318,22 +258,6 @@ def test_a_write_without_an_answer_is_made_up_for() -> None:
     play.turn(after_s=0.5)
 
     assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
-    assert play.held() == {"n1": 2}
-
-
-def test_a_write_that_was_carried_out_all_the_same_is_not_repeated() -> None:
-    play = a_play(room("n1", 2))
-    play.template()
-    play.ask()
-    (patch,) = play.patches()
-    play.turn(Unknown(patch.id, "timed out"))
-    stored = play.stored["job"]["status"]
-    stored["conditions"] = list(patch.body["status"]["conditions"])
-    stored["provisioningClassDetails"] = dict(patch.body["status"]["provisioningClassDetails"])
-    play.show("job")
-    play.turn(after_s=5)
-
-    assert not play.patches()
     assert play.held() == {"n1": 2}
 
 
@@ -351,15 +275,6 @@ def test_a_hold_that_nobody_can_be_told_of_ends_in_time() -> None:
     assert all(booking.until_s > play.now_s for booking in bookings.all())
 
 
-def test_equal_pods_that_wait_do_not_keep_one_from_its_place() -> None:
-    play = held_play(room("n1", 1), room("n2", 1))
-    for number in range(3):
-        play.see(a_pod(f"stranger-{number}").requests(cpu="1"))
-    play.see(consumer("a"))
-
-    assert set(play.bindings()) == {"a"}
-
-
 def test_two_requests_never_get_the_same_place() -> None:
     play = a_play(room("n1", 3))
     play.template()
@@ -373,27 +288,6 @@ def test_two_requests_never_get_the_same_place() -> None:
     play.turn(Gone(PROVISIONING_REQUEST, play.record("one")))
     play.turn(after_s=3)
     assert play.settle("two")["Provisioned"][0] == "True"
-
-
-def test_a_place_that_is_found_only_by_a_search() -> None:
-    """Greedily, the small pods spread over the nodes and leave no room for the large one."""
-    play = a_play(room("n1", 4), room("n2", 4))
-    play.template("small", cpu="1")
-    play.template("large", cpu="4")
-    play.ask(sets={"small": 4, "large": 1})
-
-    assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
-    assert sorted(play.held().values()) == [1, 4]
-
-
-def test_a_place_is_kept_though_room_beside_it_is_promised_to_more_important_pods() -> None:
-    play = held_play(room("n1", 1), room("n2", 1))
-    other = a_pod("vip").requests(cpu="1").priority(100).spec(schedulerName="another")
-    play.see(other.status(nominatedNodeName="n1"))
-    play.see(other.metadata(name="vip2", uid="uid-vip2").status(nominatedNodeName="n2"))
-    play.see(consumer("a"))
-
-    assert set(play.bindings()) == {"a"}
 
 
 def test_pods_that_are_listed_before_their_request_wait_for_its_answer_all_the_same() -> None:

@@ -2,11 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from asched.core.cycle.look import DryRuns
-from asched.core.model.kinds import NODE, POD
-from asched.core.queue.queued import QueuedPod
+from asched.core.model.kinds import POD
 from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.leaving import Leaving, wants
@@ -50,40 +46,3 @@ def test_places_of_pods_are_counted_too() -> None:
     assert may_fit(scene, wants("1"))
     scene.place("b", cpu="0")
     assert not may_fit(scene, wants("1"))
-
-
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({"rejected_by": frozenset({"NodeAffinity"})}, "others than amounts rejected it"),
-        ({"rejected_by": frozenset({"NodeResourcesFit", "NodePorts"})}, "ports are no amounts"),
-        ({"also_blamed": frozenset({"InterPodAffinity"})}, "somebody else does by now"),
-        ({"rejected_by": frozenset()}, "nobody did"),
-        ({"pending_on": frozenset({"Later"})}, "it waits for something else"),
-        ({"gang": "crew"}, "others are tried with it"),
-    ],
-)
-def test_where_amounts_do_not_tell_it_is_looked_at(fields: dict[str, Any], why: str) -> None:
-    assert may_fit(promising(), wants("2"), **fields), why
-
-
-def test_the_gate_that_holds_it_meanwhile_is_none_of_those_who_rejected_it() -> None:
-    both = frozenset({"NodeResourcesFit", "DefaultPreemption"})
-    assert not may_fit(promising(), wants("2"), rejected_by=both, gated_by="DefaultPreemption")
-    assert may_fit(promising(), wants("2"), rejected_by=both), "it did, in an attempt"
-
-
-def test_of_what_nobody_knows_nothing_is_told() -> None:
-    scene = promising()
-    assert may_fit(scene, wants("2"), "n9")
-    other = QueuedPod(wants("2").spec(schedulerName="another").build(), 0.0)
-    assert scene.looks.room_left("n1")(other)
-    assert DryRuns().room_left("n1")(QueuedPod(wants("2").build(), 0.0)), "there is no context yet"
-    own = scene.rests(wants("2"))
-    scene.context.nominator.add(own.pod, "n1")
-    assert scene.looks.room_left("n1")(own), "it is promised room there itself"
-    vast = promising(str(2**62))
-    vast.cluster.apply(Seen(NODE, OPEN.allocatable(cpu=str(2**62), pods="3").build()))
-    vast.place("a", cpu=str(2**62))
-    vast.place("b", cpu=str(2**62))
-    assert may_fit(vast, wants("2")), "64 bits do not say what is left"

@@ -4,31 +4,20 @@ import pytest
 from msgspec.structs import replace
 
 from asched.batch.backfill.keeping import StartTimes
-from asched.batch.backfill.recall import RECALLED_MAX, STARTED_ANEW, Recalled, read
+from asched.batch.backfill.recall import RECALLED_MAX, STARTED_ANEW, read
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
-from asched.core.model.timestamp import microseconds, rfc3339
+from asched.core.model.timestamp import rfc3339
 from asched.core.state.facts import Seen, WallClock
 from tests.builders import NodeBuilder, PodBuilder, a_pod
 from tests.core.cycle.batch_stage import EPOCH_S, Batch, lasting, room, two_full_nodes
 
 TOLD = "; expected to start by 2026-03-01T12:00:00Z (hard)"
-AT_S = microseconds("2026-03-01T12:00:00Z") / 1e6
 
 
 def told(pod: PodBuilder, message: str, kind: str = "PodScheduled") -> PodBuilder:
     condition = {"type": kind, "status": "False", "message": message}
     return pod.status(conditions=[condition])
-
-
-def test_a_start_is_read_whatever_stands_around_it() -> None:
-    pod = told(a_pod("a"), f"0/3 nodes are available{TOLD}; ask `asched explain pod/a`")
-    assert read(pod.build()) == Recalled(AT_S, AT_S, STARTED_ANEW)
-
-
-def test_so_is_the_first_start_and_why_it_was_not_kept() -> None:
-    text = f"no{TOLD}, not by 2026-03-01T11:00:00Z: node n1 went; ask"
-    assert read(told(a_pod("a"), text).build()) == Recalled(AT_S, AT_S - 3600, "node n1 went")
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from asched.batch.backfill.keeping import WAITING_MAX, StartTimes
 from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount
-from asched.core.state.ends import GRACE_S, START_S
+from asched.core.state.ends import GRACE_S
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import Reservations
 from tests.core.cycle.batch_stage import LABEL, Batch, lasting, room, two_full_nodes
-from tests.core.cycle.playbook import Play
 
 
 def test_a_gang_is_told_when_known_ends_let_it_start_and_how_sure_that_is() -> None:
@@ -36,16 +35,6 @@ def test_who_ends_before_the_start_takes_the_room_and_who_does_not_waits() -> No
     assert set(play.places) == {"a", "b", "short"}
     assert "node(s) had room that is promised to others who wait" in play.told["long"]
     assert "node(s) had room that is promised to others who wait" in play.told["endless"]
-
-
-def test_who_leaves_it_enough_may_stay_longer() -> None:
-    play = two_full_nodes()
-    play.gang("crew", lasting("w0", 600, cpu=3), lasting("w1", 600, cpu=3))
-
-    play.show(lasting("beside", None), lasting("too-large", None, cpu=2))
-
-    assert "beside" in play.places
-    assert "too-large" not in play.places
 
 
 def test_who_is_more_important_is_not_kept_off_and_named_as_the_cause() -> None:
@@ -161,32 +150,6 @@ def test_a_pod_that_waits_alone_is_promised_a_start_too() -> None:
     assert play.promised(owner) is None
 
 
-def test_only_so_many_are_promised_a_start_and_the_next_one_follows() -> None:
-    play = Batch(room("n1"), args={"reservations": 1})
-    play.show(lasting("a", 100, cpu=4))
-    play.gang("first", lasting("f0", 60, cpu=4))
-    play.gang("second", lasting("s0", 60, cpu=4))
-
-    ledger = play.parts.cluster.singleton(Reservations)
-    assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["first"]
-    play.end("a", after_s=50)
-    play.pass_time(5)
-
-    assert "f0" in play.places
-    assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["second"]
-
-
-def test_two_gangs_get_one_start_after_the_other() -> None:
-    play = Batch(room("n1"), args={"reservations": 2})
-    play.show(lasting("a", 100, cpu=4))
-    play.gang("first", lasting("f0", 60, cpu=4))
-    play.gang("second", lasting("s0", 60, cpu=4))
-
-    first, second = play.to("first"), play.to("second")
-
-    assert second.start_s == first.start_s + 60 + GRACE_S + START_S
-
-
 def test_a_large_gang_that_waits_is_not_tried_again_for_room_that_its_own_trial_gave_back() -> None:
     play = Batch(room("n1", cpu=60))
     play.show(lasting("a", None))
@@ -197,15 +160,6 @@ def test_a_large_gang_that_waits_is_not_tried_again_for_room_that_its_own_trial_
     waiting = play.machine.context.queue.places.get("default/w0")
     assert waiting is not None
     assert waiting.attempts <= 2
-
-
-def test_what_a_profile_without_backfill_has_is_no_promise() -> None:
-    play = Play(room("n1"))
-    play.see(lasting("a", 100, cpu=3))
-    play.see(lasting("big", 50, cpu=4))
-
-    assert len(play.parts.cluster.singleton(Reservations)) == 0
-    assert "expected" not in play.condition()["message"]
 
 
 def test_a_job_of_ten_thousand_gangs_holds_no_more_promises_than_the_profile_says() -> None:
@@ -298,19 +252,3 @@ def test_who_waits_longer_takes_no_promise_from_who_is_as_important() -> None:
     assert any("older" in owner for owner in play.parts.cluster.singleton(StartTimes.of).waiting)
     assert play.to("younger").start_s == first_s
     assert play.parts.cluster.singleton(StartTimes.of).outcomes["displaced"] == 0
-
-
-def test_who_gave_way_is_told_so_with_the_next_promise() -> None:
-    play = Batch(room("n1"), args={"reservations": 1})
-    play.show(lasting("a", 100, cpu=4).priority(9))
-    play.gang("low", lasting("l0", 60, cpu=4))
-    first_s = play.to("low").start_s
-    play.gang("high", lasting("h0", 60, cpu=4).priority(5))
-
-    play.end("a", after_s=50)
-    play.pass_time(20)
-
-    one = play.to("low")
-    assert one.start_s > first_s
-    assert one.first_s == first_s
-    assert one.cause == "others who are more important were promised a start in its place"
