@@ -8,7 +8,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from asched.core.state.facts import Seen
 from asched.insight.explain.changes import changes
-from asched.insight.explain.groups import GANG_MAX, company_of
+from asched.insight.explain.groups import company_of
 from tests.builders import a_node, a_pod
 from tests.core.cycle.gang_plays import GANGS, a_member, seen_group
 from tests.core.cycle.playbook import Play
@@ -44,12 +44,6 @@ def test_each_change_tells_how_many_of_those_that_wait_it_helps() -> None:
     cluster = play.machine.context.cluster
     assert set(cluster.nodes.row_of) == {"full", "tainted"}
     assert [info.pod.key for info in cluster.placed.values()] == ["default/big"]
-
-
-def test_who_waits_alone_is_told_of_nobody() -> None:
-    play = Play(small("n1"))
-    told = found(play, a_pod("web").requests(cpu="5").build())
-    assert {(change.takes, change.of) for change in told.values()} == {(0, 0)}
 
 
 def test_a_budget_in_the_way_is_named_and_a_node_without_one_preferred() -> None:
@@ -110,10 +104,3 @@ def test_a_gang_asks_for_less_until_enough_of_it_fit() -> None:
     told = found(play, members[0], company.others, company.needed)["request"]
     assert told.details["to"] == "800m"
     assert (told.takes, told.of) == (5, 5)
-
-
-def test_nothing_is_told_of_a_gang_whose_pods_are_not_all_there_or_too_many() -> None:
-    play, members = a_gang(2, 3, "1", small("n1"))
-    assert company_of(play.machine.context.cluster, members[0], ()) is None
-    play, members = a_gang(GANG_MAX + 1, GANG_MAX + 1, "1", small("n1"))
-    assert company_of(play.machine.context.cluster, members[0], ()) is None

@@ -73,7 +73,7 @@ def told(play: Play, pod: Json) -> list[Any]:
 def test_a_claim_is_listed_how_many_devices_it_would_get() -> None:
     """Each alone: what the others ask for is taken first, whatever order they are in."""
     helped = 0
-    for seed in range(300):
+    for seed in range(75):
         rng = random.Random(seed)
         devices = {f"n{number}": rng.randint(0, 5) for number in range(rng.randint(1, 4))}
         asked = {f"c{number}": rng.randint(1, 4) for number in range(rng.randint(1, 2))}
@@ -89,7 +89,7 @@ def test_a_claim_is_listed_how_many_devices_it_would_get() -> None:
             assert found[name].details["to"] == left
             assert devices[found[name].node] == most
             helped += 1
-    assert helped > 75
+    assert helped > 18
 
 
 def test_one_more_node_has_the_devices_of_the_node_it_is_like() -> None:

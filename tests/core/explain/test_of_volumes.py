@@ -96,7 +96,7 @@ class World:
 
 def test_the_fewest_volumes_that_would_have_to_be_elsewhere() -> None:
     counts: Counter[int] = Counter()
-    for seed in range(400):
+    for seed in range(100):
         world = World(seed)
         some = world.rng.sample(sorted(world.volumes), world.rng.randint(1, len(world.volumes)))
         cpu = world.rng.randint(1, 4)
@@ -112,8 +112,8 @@ def test_the_fewest_volumes_that_would_have_to_be_elsewhere() -> None:
         assert change.details["zone"] == world.nodes[change.node][0]
         assert not any(world.fitting(cpu, some, few) for few in combinations(some, len(moved) - 1))
         counts[len(moved)] += 1
-    assert counts[1] > 50
-    assert counts[2] > 10
+    assert counts[1] > 12
+    assert counts[2] > 2
 
 
 def test_it_is_told_in_words() -> None:

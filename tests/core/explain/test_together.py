@@ -191,24 +191,24 @@ def judged(world: World, needed: int) -> list[str]:
 def test_equal_pods_are_told_how_many_of_them_each_change_helps() -> None:
     kinds: Counter[str] = Counter()
     budgets = 0
-    for seed in range(300):
+    for seed in range(80):
         world = World(seed)
         if world.takes(world.size):
             assert world.changes(1) == []
             continue
         kinds.update(judged(world, 1))
         budgets += any(c.details.get("budgets") for c in world.changes(1))
-    assert min(kinds[kind] for kind in JUDGES) > 10, kinds
-    assert budgets > 5
+    assert min(kinds[kind] for kind in JUDGES) > 2, kinds
+    assert budgets > 1
 
 
 def test_a_gang_is_told_of_the_smallest_change_with_which_enough_of_it_fit() -> None:
     kinds: Counter[str] = Counter()
-    for seed in range(1000, 1300):
+    for seed in range(1000, 1080):
         world = World(seed)
         needed = world.rng.randint(1, world.count)
         if needed == 1 or world.takes(world.size) >= needed:
             continue
         kinds.update(judged(world, needed))
     assert kinds["eviction"] == 0
-    assert min(kinds[kind] for kind in ("toleration", "request", "node")) > 10, kinds
+    assert min(kinds[kind] for kind in ("toleration", "request", "node")) > 2, kinds

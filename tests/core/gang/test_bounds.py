@@ -1,44 +1,12 @@
 """Bounds: what they refute cannot be, by another way of counting."""
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
 
-from asched.batch.placement.bounds import max_flow, refuted
+from asched.batch.placement.bounds import refuted
 from asched.batch.placement.problem import GangProblem
-
-
-def test_flows_are_as_large_as_the_smallest_cut() -> None:
-    """Few edges, so that who came first has to make way, and others for those in turn."""
-    rng = np.random.default_rng(7)
-    for _ in range(150):
-        edges = rng.choice([0, 0, 0, 1, 2], size=(6, 6))
-        supply, rooms = rng.integers(0, 4, size=6).tolist(), rng.integers(0, 4, size=6)
-        assert max_flow(supply, edges, rooms) == _smallest_cut(supply, edges, rooms)
-
-
-def test_flows_around_which_edges_lead_astray_are_found() -> None:
-    """Many have to make way, twice; and what binds is here a class, there an edge or a row."""
-    rng = np.random.default_rng(7)
-    for _ in range(150):
-        flow = rng.choice([0, 0, 1, 2], size=(5, 7))
-        edges = flow + rng.choice([0, 0, 0, 3], size=flow.shape)
-        supply = (flow.sum(axis=1) + rng.choice([0, 0, 0, 9], size=5)).tolist()
-        rooms = flow.sum(axis=0) + rng.choice([0, 0, 0, 9], size=7)
-        assert max_flow(supply, edges, rooms) == _smallest_cut(supply, edges, rooms)
-
-
-def _smallest_cut(supply: list[int], edges: Any, rooms: Any) -> int:
-    """Of all sets of classes on the side of the source; a row is cut where that costs less."""
-    best = sum(supply)
-    for classes in range(1 << len(supply)):
-        inside = np.array([bool(classes >> c & 1) for c in range(len(supply))])
-        cut = int(np.array(supply)[~inside].sum())
-        best = min(best, cut + int(np.minimum(edges[inside].sum(axis=0), rooms).sum()))
-    return best
-
 
 NAMES, RESOURCES = ["web", "db", "job"], ["cpu", "pods"]
 
@@ -136,7 +104,7 @@ def most_placed(problem: GangProblem) -> int:
 def test_nothing_is_refuted_that_can_be() -> None:
     rng = random.Random(5)
     told = 0
-    for _ in range(300):
+    for _ in range(150):
         counts = tuple(rng.randint(1, 2) for _ in range(rng.randint(1, 3)))
         rows = rng.randint(1, 3)
         problem = a_problem(
@@ -150,4 +118,4 @@ def test_nothing_is_refuted_that_can_be() -> None:
         if refuted(problem, NAMES, RESOURCES):
             told += 1
             assert most_placed(problem) < problem.needed
-    assert told > 60
+    assert told > 30

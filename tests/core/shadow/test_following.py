@@ -2,12 +2,8 @@
 
 import pytest
 
-from asched.core.model.kinds import POD
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.state.facts import Listed
-from asched.insight.shadow.finding import MEANING, Agreement
 from asched.insight.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S
-from asched.insight.shadow.neighbours import NEAR
 from asched.insight.shadow.tally import EXAMPLES_MAX
 from asched.insight.shadow.words import text
 from tests.builders import PodBuilder, a_node, a_pod
@@ -16,7 +12,6 @@ from tests.core.shadow.followed import (
     NAME,
     PACKS,
     REFUSED,
-    Broken,
     Looking,
     equal,
     of_size,
@@ -125,23 +120,6 @@ def test_bindings_in_another_order_than_the_decisions_are_lag() -> None:
     assert "agrees if decided before it: default/a on n1" in text(looking.tally.told())
 
 
-def test_of_bindings_in_another_order_only_those_that_matter_are_named() -> None:
-    """b was decided when a had its place; others that came and went between say nothing."""
-    looking = Looking(*equal("n1", cpu="5"), *equal("n2", cpu="4"), *equal("x", cpu="1"))
-    large = a_pod("a").requests(cpu="3", memory="3Gi")
-    tiny = [a_pod(f"t{n}").requests(cpu="1m", memory="1Mi") for n in range(4)]
-    looking.waits(large, *tiny[:2], small("b"), *tiny[2:])
-    looking.binds(small("b"), "n2")
-    for number, pod in enumerate((*tiny[:2], large, *tiny[2:])):
-        looking.binds(pod, "x" if pod is not large else "n1")
-        assert number < NEAR
-    looking.later(AGAIN_S)
-    lags = [one for one in looking.tally.told()["examples"] if one["pod"] == "default/b"]
-    assert [one["outcome"] for one in lags] == ["lag"]
-    assert [one["pod"] for one in lags[0]["details"]["decidedBefore"]] == ["default/a"]
-    assert "decidedAfter" not in lags[0]["details"]
-
-
 def test_a_binding_that_takes_long_is_looked_for_once_more() -> None:
     nodes = [*equal("n1", cpu="5"), *equal("n2", cpu="4")]
     looking = Looking(*nodes)
@@ -155,63 +133,6 @@ def test_a_binding_that_takes_long_is_looked_for_once_more() -> None:
     assert looking.found() == {"same": 1, "lag": 1}
 
 
-def test_enough_bindings_make_a_second_look_due() -> None:
-    looking = Looking(*equal("n1", "n2", cpu="400"))
-    looking.waits(a_pod("there").requests(cpu="300", memory="1Gi").on("n1"), small())
-    looking.binds(small(), "n1")
-    for number in range(NEAR - 1):
-        looking.waits(a_pod(f"more-{number}"))
-        looking.binds(a_pod(f"more-{number}"), "n2")
-        assert not looking.shadow.look_again(looking.play.now_s)
-    looking.waits(a_pod("last"))
-    looking.binds(a_pod("last"), "n2")
-    assert looking.shadow.look_again(looking.play.now_s)
-
-
-def test_only_a_part_of_many_nodes_is_scored_there() -> None:
-    looking = Looking(*equal(*(f"n{number}" for number in range(150))))
-    looking.waits(a_pod("there").requests(cpu="3", memory="1Gi").on("n1"), small())
-    looking.binds(small(), "n1")
-    looking.later(AGAIN_S)
-    looking.later(LATE_S)
-    assert looking.found() == {"sampled": 1}
-    assert looking.example()["details"]["fits"] == 150
-
-
-def test_all_nodes_are_scored_there_if_its_configuration_says_so() -> None:
-    nodes = equal(*(f"n{number}" for number in range(150)))
-    looking = Looking(*nodes, percentageOfNodesToScore=100)
-    looking.waits(a_pod("there").requests(cpu="3", memory="1Gi").on("n1"), small())
-    looking.binds(small(), "n1")
-    looking.later(AGAIN_S)
-    looking.later(LATE_S)
-    assert looking.found() == {"score": 1}
-
-
-def test_a_list_shows_bindings_that_nobody_judged() -> None:
-    looking = Looking(*equal("n1"))
-    looking.waits(small())
-    bound = small().spec(schedulerName=NAME).on("n1").build()
-    looking.play.turn(Listed(POD, (bound,)))
-    assert looking.found() == {"missed": 1}
-    assert looking.tally.told()["profiles"][NAME]["placed"]["agreement"] is None
-
-
-def test_pods_made_with_a_node_and_pods_of_others_are_nobodys_decision() -> None:
-    looking = Looking(*equal("n1"))
-    looking.waits(small("static").on("n1"))
-    looking.waits(small("theirs").spec(schedulerName="batch"))
-    looking.binds(small("theirs").spec(schedulerName="batch"), "n1")
-    assert looking.tally.told()["profiles"] == {}
-
-
-def test_a_pod_that_was_bound_before_it_was_seen_waiting() -> None:
-    looking = Looking(*equal("n1"))
-    bound = small().on("n1").status(conditions=[{"type": "PodScheduled", "status": "True"}])
-    looking.waits(bound)
-    assert looking.found() == {"same": 1}
-
-
 def test_the_same_refusal_word_for_word() -> None:
     looking = Looking(*equal("n1"))
     big = a_pod("big").requests(cpu="9")
@@ -220,17 +141,6 @@ def test_the_same_refusal_word_for_word() -> None:
     assert looking.found("unschedulable") == {"same": 1}
     looking.waits(big.labels(a="b"))  # the same condition says nothing new
     assert looking.found("unschedulable") == {"same": 1}
-
-
-def test_other_words_are_told_beside_ours() -> None:
-    looking = Looking(*equal("n1"))
-    big = a_pod("big").requests(cpu="9")
-    looking.waits(big)
-    looking.refuses(big, "0/1 nodes are available: 1 Too many pods.")
-    assert looking.found("unschedulable") == {}
-    looking.later(BACKOFF_S)
-    assert looking.found("unschedulable") == {"words": 1}
-    assert looking.example()["details"]["ours"] == REFUSED + IN_VAIN
 
 
 def test_a_refusal_of_a_pod_that_fits_here() -> None:
@@ -262,14 +172,6 @@ def test_room_that_is_made_elsewhere_is_told_and_none_is_made_here() -> None:
     assert not preemption.holding()
 
 
-def test_a_plugin_that_raises_is_an_error_of_that_decision() -> None:
-    looking = Looking(*equal("n1", "n2"), plugins=[Broken])
-    looking.waits(small())
-    looking.binds(small(), "n1")
-    assert looking.found() == {"error": 1}
-    assert "no idea" in looking.example()["details"]["error"]
-
-
 def test_memory_is_bounded_whatever_comes() -> None:
     looking = Looking(*equal("n1", "n2", cpu="40000", pods="9999"))
     looking.waits(a_pod("there").requests(cpu="30000", memory="1Gi").on("n1"))
@@ -284,10 +186,6 @@ def test_memory_is_bounded_whatever_comes() -> None:
     assert looking.found() == {"score": count}
     assert "there was no time for a second look" in text(looking.tally.told())
     assert len(looking.tally.told()["examples"]) == EXAMPLES_MAX
-
-
-def test_every_outcome_has_a_meaning() -> None:
-    assert set(MEANING) == set(Agreement)
 
 
 def test_a_spread_that_was_decided_before_others_of_its_zone_is_lag() -> None:
@@ -319,28 +217,3 @@ def test_a_spread_that_was_decided_before_others_of_its_zone_is_lag() -> None:
     (told,) = [one for one in looking.tally.told()["examples"] if one["pod"] == "default/c"]
     assert told["details"]["first"] == "refused"
     assert [one["pod"] for one in told["details"]["decidedBefore"]] == ["default/b"]
-
-
-def test_a_refusal_that_knew_of_a_binding_seen_later_is_lag() -> None:
-    """1. a is placed there, b refused. 2. b's refusal is seen first, then a's binding, then c's,
-    with whom the node has no place left either: by now b would be refused in other words.
-    """
-    looking = Looking(*equal("n1", pods="2"))
-    first, late = a_pod("a").requests(cpu="3"), a_pod("c").requests(cpu="10m")
-    waits = a_pod("b").requests(cpu="2")
-    looking.waits(first, waits, late)
-    message = REFUSED + IN_VAIN.replace(
-        "Preemption is not helpful for scheduling", "No preemption victims found for incoming pod"
-    )
-    looking.refuses(waits, message)
-    for pod in (first, late):
-        looking.binds(pod, "n1")
-    looking.later(BACKOFF_S)
-    assert looking.found("unschedulable") == {"lag": 1}, looking.tally.told()
-    details = next(
-        one["details"]
-        for one in looking.tally.told()["examples"]
-        if one["verdict"] == "unschedulable"
-    )
-    assert details["first"] == "placeable"
-    assert [one["pod"] for one in details["decidedBefore"]] == ["default/a"]

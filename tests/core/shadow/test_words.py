@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.insight.shadow.finding import Agreement, OtherVerdict, ShadowFinding
 from asched.insight.shadow.tally import FindingTally
-from asched.insight.shadow.words import NAMED_MAX, SHOWN_MAX, text
+from asched.insight.shadow.words import NAMED_MAX, text
 
 PLACED, UNSCHEDULABLE = OtherVerdict.PLACED, OtherVerdict.UNSCHEDULABLE
 
@@ -14,10 +14,6 @@ def said(*findings: ShadowFinding, is_wide: bool = False, **more: Any) -> list[s
     for finding in findings:
         tally.add(finding)
     return text({**tally.told(), **more}, is_wide=is_wide).splitlines()
-
-
-def test_nothing_seen_is_said() -> None:
-    assert said() == ["no decision was seen"]
 
 
 def test_counts_come_first_with_the_share_that_agrees() -> None:
@@ -32,10 +28,6 @@ def test_counts_come_first_with_the_share_that_agrees() -> None:
     assert "         1  score by Fit" in lines
     assert lines[-1] == "3 decisions wait for a second look"
     assert not any(line.startswith("p: 0") for line in lines)
-
-
-def test_where_nothing_was_judged_no_share_is_told() -> None:
-    assert said(ShadowFinding("d/a", "p", PLACED, Agreement.MISSED))[0] == "p: 1 placed"
 
 
 def example(outcome: Agreement, **fields: Any) -> str:
@@ -77,25 +69,3 @@ def test_an_example_says_after_or_before_whom_it_would_agree() -> None:
     assert example(Agreement.SCORE, details=both).endswith(
         f"; agrees if decided after it: d/0 on n0; agrees if decided before it: {named} and 2 more"
     )
-
-
-def test_the_last_examples_of_each_outcome_are_shown() -> None:
-    scores = [
-        ShadowFinding(f"d/{number}", "p", PLACED, Agreement.SCORE, "n1", "n2", "Fit")
-        for number in range(SHOWN_MAX + 2)
-    ]
-    shown = [line.split()[1] for line in said(*scores) if line.startswith("score: ")]
-    assert shown == [f"d/{number}" for number in range(SHOWN_MAX + 1, 1, -1)]
-    every = [line for line in said(*scores, is_wide=True) if line.startswith("score: ")]
-    assert len(every) == SHOWN_MAX + 2
-
-
-def test_verdicts_are_told_apart() -> None:
-    lines = said(
-        ShadowFinding("d/a", "p", PLACED, Agreement.SAME),
-        ShadowFinding("d/b", "p", UNSCHEDULABLE, Agreement.SAME),
-    )
-    assert [line for line in lines if line.startswith("p: ")] == [
-        "p: 1 placed, 100.00 % agree",
-        "p: 1 unschedulable, 100.00 % agree",
-    ]
