@@ -2,16 +2,13 @@
 
 import asyncio
 import gc
-import socket
 from collections import Counter
 
 import pytest
 
-from asched.kube.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, TransportError
-from asched.kube.sockets import KEEPALIVE_IDLE_S, set_keepalive
+from asched.kube.errors import ConnectionLost, DeadlineExceeded, TransportError
 from asched.kube.transport import ERROR_BYTES_MAX
-from tests.kube.conftest import session_with
-from tests.kube.scripted import reply, scripted, status
+from tests.kube.scripted import reply, status
 
 
 @pytest.fixture
@@ -77,24 +74,6 @@ async def test_a_refused_stream_tells_why(server, session, transport):
     assert session.exchanges == [("GET", host, "429", None, None, None)]
 
 
-async def test_a_stream_from_nowhere_has_sent_nothing(unused_tcp_port):
-    class Nobody:
-        url = f"http://127.0.0.1:{unused_tcp_port}"
-
-    async with session_with(Nobody) as session:
-        with pytest.raises(ConnectFailed):
-            async with session.general.stream("/w", timeout_s=5):
-                pytest.fail("there is no server")
-
-
-def test_silent_connections_are_probed():
-    with socket.socket() as made:
-        set_keepalive(made)
-        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        idle_s = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
-        assert idle_s == KEEPALIVE_IDLE_S
-
-
 async def test_an_error_without_end_is_read_to_its_bound(server, transport):
     async def endless(_seen, wire):
         await wire.send(b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -104,27 +83,6 @@ async def test_an_error_without_end_is_read_to_its_bound(server, transport):
     server.handler = endless
     async with transport.stream("/w", timeout_s=20) as stream:
         assert await stream.read_all() == b"x" * ERROR_BYTES_MAX
-
-
-async def test_after_a_deadline_no_idle_connection_is_trusted():
-    """A box on the way that swallows one connection swallows the others, too."""
-
-    async def handle(seen, wire):
-        if seen.path == "/mute":
-            await wire.start_stream()
-            await asyncio.Event().wait()
-        return reply(200, {})
-
-    async with scripted(handle) as server, session_with(server) as session:
-        transport = session.general
-        await transport.request("GET", "/idle")
-        async with transport.stream("/mute", timeout_s=0.1) as stream:
-            await transport.request("GET", "/idle")
-            with pytest.raises(DeadlineExceeded):
-                [chunk async for chunk in stream.chunks()]
-        before = {seen.connection for seen in server.seen}
-        await transport.request("GET", "/fresh")
-        assert server.seen[-1].connection not in before
 
 
 # --- what our own reader has to keep beside that --------------------------------------------------
@@ -144,19 +102,6 @@ async def test_a_stream_that_ended_leaves_its_connection_to_the_next(server, ses
     assert server.connection_count == 1
 
 
-async def test_a_stream_that_was_left_early_takes_its_connection_along(server, session):
-    async def long(seen, wire):
-        await wire.start_stream()
-        await wire.chunk(seen.path.encode())
-        await asyncio.Event().wait()
-
-    server.handler = long
-    for path in ("/one", "/two"):
-        async with session.general.stream(path, timeout_s=5) as stream:
-            assert await anext(stream.chunks()) == path.encode()
-    assert server.connection_count == 2
-
-
 async def test_bytes_behind_the_end_of_a_stream_spoil_its_connection(server, session):
     async def chatty(_seen, wire):
         await wire.send(reply(200, b"x") + b"HTTP/1.1 408 Too Slow\r\n\r\n")
@@ -166,50 +111,6 @@ async def test_bytes_behind_the_end_of_a_stream_spoil_its_connection(server, ses
         async with session.general.stream("/w", timeout_s=5) as stream:
             assert [piece async for piece in stream.chunks()] == [b"x"]
     assert server.connection_count == 2
-
-
-async def test_a_stream_over_a_connection_the_server_had_closed_is_asked_for_again(server, session):
-    served = set()
-
-    async def once_per_connection(seen, wire):
-        if seen.connection in served:
-            wire.close()
-            return None
-        served.add(seen.connection)
-        return reply(200, b"%d" % seen.connection)
-
-    server.handler = once_per_connection
-    for connection in (b"1", b"2"):
-        async with session.general.stream("/w", timeout_s=5) as stream:
-            assert [piece async for piece in stream.chunks()] == [connection]
-    assert len(server.seen) == 3
-
-
-async def test_a_stream_may_end_with_its_connection(server, session):
-    async def unframed(_seen, wire):
-        await wire.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall")
-        await wire.send(b" of it")
-        wire.close()
-
-    server.handler = unframed
-    async with session.general.stream("/w", timeout_s=5) as stream:
-        assert b"".join([piece async for piece in stream.chunks()]) == b"all of it"
-
-
-async def test_what_came_before_a_break_is_read_first(server, session):
-    async def broken(_seen, wire):
-        await wire.start_stream()
-        await wire.chunk(b"one")
-        wire.close()
-
-    server.handler = broken
-    async with session.general.stream("/w", timeout_s=5) as stream:
-        for _ in range(50):
-            await asyncio.sleep(0.001)
-        chunks = stream.chunks()
-        assert await anext(chunks) == b"one"
-        with pytest.raises(ConnectionLost):
-            await anext(chunks)
 
 
 def kept() -> Counter[str]:

@@ -58,26 +58,10 @@ async def test_a_token_goes_nowhere_a_redirect_points(server, tmp_path, code):
         assert elsewhere.connection_count == 0
 
 
-async def test_kubeconfig_variable_and_context_are_honoured(server, tmp_path, monkeypatch):
-    contexts = [
-        {"name": "c", "context": {"cluster": "k"}},
-        {"name": "d", "context": {"cluster": "k", "user": "u"}},
-    ]
-    path = kubeconfig(tmp_path / "config", server.url, {"token": "t"}, contexts=contexts)
-    monkeypatch.setenv("KUBECONFIG", path)
-    assert (await load_credentials(CredentialSource())).authorization is None
-    assert (await load_credentials(CredentialSource(context="d"))).authorization == "Bearer t"
-
-
 async def test_the_master_address_overrides_the_server(server, tmp_path):
     path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"})
     found = await load_credentials(CredentialSource(kubeconfig=path, master=server.url))
     assert (found.url, found.authorization) == (server.url, "Bearer t")
-
-
-async def test_user_and_password_make_a_basic_header(tmp_path):
-    path = kubeconfig(tmp_path / "config", "http://a:1", {"username": "u", "password": "p"})
-    assert (await load_credentials(CredentialSource(path))).authorization == "Basic dTpw"
 
 
 async def test_a_token_file_is_read_again(tmp_path, clock):
@@ -124,13 +108,6 @@ def exec_plugin(folder, expiry=""):
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(script)}}
-
-
-async def test_the_namespace_that_is_meant_is_the_contexts_or_the_default_one(tmp_path):
-    for context, meant in (({}, "default"), ({"namespace": "mine"}, "mine")):
-        contexts = [{"name": "c", "context": {"cluster": "k", **context}}]
-        path = kubeconfig(tmp_path / "config", "http://a:1", contexts=contexts)
-        assert (await load_credentials(CredentialSource(path))).namespace == meant
 
 
 async def test_a_refused_token_is_loaded_anew_once_for_all_who_wait(server, tmp_path):
@@ -256,12 +233,6 @@ async def test_a_broken_kubeconfig_is_one_line(tmp_path, content, message):
 async def test_a_missing_kubeconfig_is_named():
     with pytest.raises(ConnectError, match=r"kubeconfig /nonexistent/k: no such file"):
         await load_credentials(CredentialSource("/nonexistent/k"))
-
-
-async def test_a_missing_kubeconfig_of_the_environment_is_named(monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", "/nonexistent/k")
-    with pytest.raises(ConnectError, match=r"KUBECONFIG names /nonexistent/k"):
-        await load_credentials(CredentialSource())
 
 
 async def test_no_configuration_at_all_is_said():

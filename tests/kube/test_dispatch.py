@@ -3,21 +3,14 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-import pytest
-
-from asched.core.config.v1 import Extender
 from asched.core.framework.effects import (
-    AskExtender,
     Bind,
-    Create,
-    DeletePod,
     EmitEvent,
     Lane,
     PatchPodStatus,
     PodRef,
     ReadPod,
 )
-from asched.core.model.kinds import NODE
 from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Bound, Done, ReadPlaced, Refused, Unknown
 from asched.kube.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
@@ -115,24 +108,6 @@ async def test_a_binding_is_posted_and_answered():
     assert seen.json["metadata"]["uid"] == "u-a"
 
 
-async def test_effects_submitted_before_the_start_are_performed():
-    async with scripted(accept) as server, session_with(server) as session:
-        answers = []
-        dispatcher = Dispatcher(session, answers.append)
-        dispatcher.submit(bind(1))
-        task = asyncio.ensure_future(dispatcher.run())
-        await asyncio.sleep(0)
-        await dispatcher.drain(5.0)
-        await task
-        assert answers == [Bound(1)]
-
-
-async def test_an_effect_without_an_id_is_not_answered():
-    async with bench(accept) as made:
-        made.submit(bind(0), bind(2, "b"))
-        assert await made.answered(1) == [Bound(2)]
-
-
 async def test_a_refusal_carries_what_the_server_said():
     async def conflict(_seen, _wire):
         return reply(409, status(409, "Conflict", 'pod a is already assigned to node "n2"'))
@@ -183,42 +158,6 @@ async def test_overload_is_obeyed_and_the_binding_repeated():
         made.submit(bind(1))
         assert await made.answered(1) == [Bound(1)]
         assert loop.time() - started_s >= 0.049  # it counts whole milliseconds
-
-
-async def test_overload_pauses_the_lanes_below_but_not_those_above():
-    async def busy_status(seen, wire):
-        if seen.method == "PATCH":
-            return reply(429, b"Too many requests", "Retry-After: 600")
-        return await accept(seen, wire)
-
-    async with bench(busy_status) as made:
-        made.submit(patch(1, "a"))
-        await made.server.has_seen(1)
-        await asyncio.sleep(0.01)
-        made.submit(event("b"), patch(2, "b"), bind(3, "c"))
-        assert await made.answered(1) == [Bound(3)]
-        assert len(made.server.seen) == 2
-        assert made.dispatcher.queued_count(Lane.EVENT) == 1
-        assert made.dispatcher.queued_count(Lane.STATUS) == 2
-        await made.dispatcher.drain(0.01)
-        assert made.answers[1:] == [Refused(n, 0, "shut down before it was sent") for n in (1, 2)]
-
-
-async def test_no_lane_exceeds_its_bound_of_requests_in_flight():
-    release = asyncio.Event()
-
-    async def held(seen, wire):
-        await release.wait()
-        return await accept(seen, wire)
-
-    async with bench(held, concurrency={**CONCURRENCY, Lane.BINDING: 3}) as made:
-        made.submit(*(bind(n, f"p{n}") for n in range(1, 21)))
-        await made.server.has_seen(3)
-        assert made.dispatcher.in_flight_count(Lane.BINDING) == 3
-        assert made.dispatcher.queued_count(Lane.BINDING) == 17
-        release.set()
-        assert len(await made.answered(20)) == 20
-    assert made.server.connection_count == 3
 
 
 async def test_newer_patches_of_a_pod_replace_waiting_ones():
@@ -294,16 +233,6 @@ async def test_a_full_lane_of_courtesy_gives_up_its_oldest():
         assert made.dispatcher.dropped_count(Lane.STATUS) == 1
 
 
-async def test_a_full_lane_of_bindings_refuses_the_newest():
-    async def never(_seen, _wire):
-        await asyncio.Event().wait()
-
-    limits = {**CONCURRENCY, Lane.BINDING: 1}
-    async with bench(never, concurrency=limits, queue_max={**QUEUE_MAX, Lane.BINDING: 1}) as made:
-        made.submit(bind(1, "a"), bind(2, "b"), bind(3, "c"))
-        assert await made.answered(1) == [Refused(3, 0, "lane BINDING is full")]
-
-
 async def test_repeated_events_become_a_series():
     async with bench(accept) as made:
         made.submit(event())
@@ -342,36 +271,6 @@ async def test_a_refused_event_is_given_up_quietly():
     assert len(made.server.seen) == 2
 
 
-async def test_a_rate_is_kept_when_one_is_set():
-    options = {"qps": 50.0, "burst": 5}
-    async with bench(accept, session_options=options) as made:
-        loop = asyncio.get_running_loop()
-        started_s = loop.time()
-        made.submit(*(bind(n, f"p{n}") for n in range(1, 16)))
-        await made.answered(15)
-        assert loop.time() - started_s >= 10 / 50 * 0.9
-
-
-async def test_events_have_a_rate_of_their_own():
-    async with bench(accept, session_options={"qps": 0.01, "burst": 2}) as made:
-        made.submit(*(bind(n, f"p{n}") for n in range(1, 6)))
-        made.submit(*(event(f"p{n}") for n in range(1, 6)))
-        await made.server.has_seen(4)
-        assert len(made.sent("/binding")) == 2
-        assert len(made.sent("/events")) == 2
-
-
-async def test_draining_finishes_what_was_taken_on():
-    async with bench(accept) as made:
-        made.submit(*(bind(n, f"p{n}") for n in range(1, 101)))
-        made.submit(*(event(f"p{n}") for n in range(1, 101)))
-        await made.dispatcher.drain(10.0)
-        assert len(made.answers) == 100
-        assert len(made.server.seen) == 200
-        made.submit(bind(500))
-        assert made.answers[-1] == Refused(500, 0, "shutting down")
-
-
 async def test_draining_answers_what_could_not_be_finished():
     async def never(_seen, _wire):
         await asyncio.Event().wait()
@@ -390,70 +289,3 @@ async def test_draining_answers_what_could_not_be_finished():
             await task
         by_id = {answer.effect_id: type(answer) for answer in answers}
         assert by_id == {1: Unknown, 2: Refused}
-
-
-async def test_a_pod_that_is_not_read_back_any_more_stays_unknown():
-    """1. A binding's answer is lost. 2. The process shuts down. 3. No read says no for certain."""
-    async with bench(accept) as made:
-        await made.dispatcher.drain(1.0)
-        made.submit(ReadPod(id=7, pod=pod()))
-        assert made.answers == [Unknown(7, "shutting down")]
-
-
-async def test_a_body_that_is_no_json_is_refused():
-    async with bench(accept) as made:
-        made.submit(Create(id=1, kind=NODE, namespace="", body={"x": object()}))
-        (answer,) = await made.answered(1)
-        assert isinstance(answer, Refused)
-        assert "cannot be written" in answer.message
-        made.submit(Create(id=2, kind="nodes", namespace="", body={}))
-        assert "cannot be written" in (await made.answered(2))[1].message
-        made.submit(DeletePod(id=3, pod=pod()))
-        assert (await made.answered(3))[2] == Done(3)
-
-
-async def test_a_question_without_extenders_is_refused():
-    async with bench(accept) as made:
-        made.submit(AskExtender(id=1, extender=Extender(), verb="filter", body={}))
-        assert await made.answered(1) == [Refused(1, 0, "no extenders are configured")]
-
-
-@pytest.mark.parametrize("lane", [Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.EVENT])
-def test_every_lane_has_a_bound(lane):
-    assert CONCURRENCY[lane] > 0
-    assert QUEUE_MAX[lane] > 0
-
-
-async def test_a_cancelled_dispatcher_begins_nothing_more():
-    release = asyncio.Event()
-
-    async def held(seen, wire):
-        await release.wait()
-        return await accept(seen, wire)
-
-    async with scripted(held) as server, session_with(server) as session:
-        options = DispatchOptions(concurrency={**CONCURRENCY, Lane.BINDING: 2})
-        answers = []
-        dispatcher = Dispatcher(session, answers.append, options=options)
-        task = asyncio.ensure_future(dispatcher.run())
-        await asyncio.sleep(0)
-        for number in range(1, 6):
-            dispatcher.submit(bind(number, f"p{number}"))
-        await server.has_seen(2)
-        task.cancel()
-        await asyncio.sleep(0)
-        dispatcher.submit(DeletePod(id=6, pod=pod("p6")))  # by whoever has not heard of the end yet
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        release.set()
-        assert dispatcher.queued_count(DeletePod.lane) == 1
-        assert {(type(each), each.effect_id) for each in answers} == {(Unknown, 1), (Unknown, 2)}
-        assert dispatcher.queued_count(Lane.BINDING) == 3
-
-
-async def test_a_connection_that_cannot_be_made_ready_is_told_by_whoever_needs_it(unused_tcp_port):
-    class Nobody:
-        url = f"http://127.0.0.1:{unused_tcp_port}"
-
-    async with session_with(Nobody) as session:
-        await Dispatcher(session, [].append).prepare()

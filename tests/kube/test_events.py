@@ -7,7 +7,7 @@ import pytest
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.meta import ObjectReference
 from asched.kube import events
-from asched.kube.events import EventRecorder, EventWrite, cut_note
+from asched.kube.events import EventRecorder, cut_note
 from tests.shared import shared_path
 
 SECOND_NS = 1_000_000_000
@@ -124,40 +124,6 @@ def test_events_look_like_kube_schedulers():
     assert count > 5
 
 
-def test_names_differ_within_one_tick_of_the_clock(recorder):
-    names = {recorder.record(failed(version=str(n))).series.name for n in range(100)}
-    assert len(names) == 100
-
-
-def test_an_object_without_namespace_has_its_events_in_default(recorder):
-    regarding = ObjectReference(api_version="v1", kind="Node", name="n")
-    request = recorder.request(recorder.record(failed(regarding=regarding)))
-    assert request.path == "/apis/events.k8s.io/v1/namespaces/default/events"
-    assert json.loads(request.body)["metadata"]["namespace"] == "default"
-
-
-def test_a_related_object_is_named(recorder):
-    related = ObjectReference(api_version="v1", kind="Pod", name="p", namespace="t", uid="q")
-    body = json.loads(recorder.request(recorder.record(failed(related=related))).body)
-    assert body["related"] == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "name": "p",
-        "namespace": "t",
-        "uid": "q",
-    }
-
-
-def test_a_lost_series_is_created_with_its_count(recorder):
-    recorder.record(failed())
-    write = recorder.record(failed())
-    body = json.loads(
-        recorder.request(EventWrite(write.series, is_patch=False, with_series=True)).body
-    )
-    assert body["series"]["count"] == 2
-    assert body["metadata"]["name"] == write.series.name
-
-
 def test_live_series_are_refreshed_and_quiet_ones_finished(recorder, clock):
     recorder.record(failed("single"))
     recorder.record(failed("series"))
@@ -177,11 +143,3 @@ def test_a_note_is_cut_between_characters(note, length):
     cut = cut_note(note)
     assert len(cut.encode()) == length
     assert note.startswith(cut)
-
-
-def test_names_end_in_the_time_and_differ_within_one_tick():
-    ticks = iter((7, 7, 7, 100))
-    recorder = EventRecorder("host", lambda: next(ticks))
-    names = [recorder.record(failed(reason=f"R{n}")).series.name for n in range(4)]
-    ends = [name.rpartition(".")[2] for name in names]
-    assert ends == [f"{ns:016x}" for ns in (7, 8, 9, 100)]

@@ -19,7 +19,6 @@ from asched.kube.extenders import Extenders, observe_nothing
 from asched.kube.originals import Originals
 from tests.builders import a_pod
 from tests.kube.scripted import reply, scripted
-from tests.patience import HANG_S
 
 
 class Asking:
@@ -46,46 +45,6 @@ async def asking(server_or_url, originals=None, observe=observe_nothing, **more)
 
 def question(verb="filter", to=None, **body):
     return AskExtender(id=3, extender=to, verb=verb, body=body)
-
-
-async def test_a_question_is_a_plain_post_of_json(server):
-    async def answer(_seen, _wire):
-        return reply(200, {"NodeNames": ["n1"]})
-
-    server.handler = answer
-    async with asking(server) as extenders:
-        assert await extenders.ask(question(Pod={}, NodeNames=["n1", "n2"])) == Replied(
-            3, {"NodeNames": ["n1"]}
-        )
-    (seen,) = server.seen
-    assert (seen.method, seen.target) == ("POST", "/sched/filter")
-    assert seen.headers["content-type"] == "application/json"
-    assert "accept-encoding" not in seen.headers
-    assert seen.json == {"Pod": {}, "NodeNames": ["n1", "n2"]}
-
-
-async def test_priorities_are_a_list(server):
-    async def answer(_seen, _wire):
-        return reply(200, [{"Host": "n1", "Score": 7}], "Content-Type: text/plain")
-
-    server.handler = answer
-    async with asking(server) as extenders:
-        assert await extenders.ask(question("prioritize")) == Replied(
-            3, [{"Host": "n1", "Score": 7}]
-        )
-
-
-@pytest.mark.parametrize("code", [201, 204, 301, 404, 500])
-async def test_only_200_counts(server, code):
-    async def answer(_seen, _wire):
-        return reply(code, {}) if code != 204 else b"HTTP/1.1 204 X\r\n\r\n"
-
-    server.handler = answer
-    async with asking(server) as extenders:
-        refused = await extenders.ask(question())
-    url = f"{server.url}/sched/filter"
-    assert refused == Refused(3, code, f"failed filter with extender at URL {url}, code {code}")
-    assert len(server.seen) == 1
 
 
 async def test_a_redirect_is_followed_as_go_follows_it(server):
@@ -162,24 +121,6 @@ async def test_whole_objects_are_spliced_in_without_what_nobody_passes_on(server
     assert gone == Refused(3, 0, 'pods "p" not found')
 
 
-async def test_a_failure_is_named_once_and_its_end_too(server, caplog):
-    codes = [500, 500, 503, 200]
-
-    async def answer(_seen, _wire):
-        return reply(codes.pop(0), {})
-
-    server.handler = answer
-    caplog.set_level("INFO", "asched.extenders")
-    async with asking(server) as extenders:
-        for _ in range(4):
-            await extenders.ask(question())
-    assert [record.getMessage().rpartition(", ")[2] for record in caplog.records] == [
-        "code 500",
-        "code 503",
-        f"extender {server.url}/sched// answers filter again",
-    ]
-
-
 async def test_an_answer_without_end_is_refused(server):
     async def babble(_seen, wire):
         await wire.start_stream()
@@ -227,73 +168,6 @@ async def test_an_answer_that_breaks_off_is_told_otherwise_than_one_that_never_c
     assert answer.message.startswith(f'Post "{server.url}/sched/bind": {why}')
 
 
-async def test_a_prefix_arrives_as_it_was_written(server):
-    async with asking(f"{server.url}/a%41%2Fb") as extenders:
-        await extenders.ask(question())
-    assert server.seen[0].target == "/a%41%2Fb/sched/filter"
-
-
-async def test_each_question_is_counted_with_its_result(server):
-    counted = []
-
-    async def answer(seen, _wire):
-        if seen.target.endswith("bind"):
-            await asyncio.Event().wait()
-        return reply(500 if seen.target.endswith("prioritize") else 200, {})
-
-    server.handler = answer
-    async with asking(
-        server, observe=lambda *told: counted.append(told), http_timeout_ns=NS_PER_SECOND // 20
-    ) as extenders:
-        for verb in ("filter", "prioritize", "bind"):
-            await extenders.ask(question(verb))
-    prefix = f"{server.url}/sched//"
-    assert [told[:3] for told in counted] == [
-        (prefix, "filter", "success"),
-        (prefix, "prioritize", "refused"),
-        (prefix, "bind", "lost"),
-    ]
-    assert 0.049 <= counted[2][3] < HANG_S  # a loop counts whole milliseconds
-
-
-async def test_questions_for_priorities_are_known_while_they_are_under_way(server):
-    arrived, go = asyncio.Event(), asyncio.Event()
-
-    async def answer(_seen, _wire):
-        arrived.set()
-        await go.wait()
-        return reply(200, [])
-
-    server.handler = answer
-    async with asking(server, prioritize_verb="prio") as extenders:
-        assert extenders.client.prioritizing is None
-        other = asyncio.ensure_future(extenders.ask(question("filter")))
-        await arrived.wait()
-        assert extenders.client.prioritizing is None
-        arrived.clear()
-        asked = asyncio.ensure_future(extenders.ask(question("prio")))
-        await arrived.wait()
-        assert extenders.client.prioritizing == 1
-        go.set()
-        await asyncio.gather(asked, other)
-        assert extenders.client.prioritizing == 0
-
-
-async def test_a_refused_connection_is_a_refusal(unused_tcp_port):
-    async with asking(f"http://127.0.0.1:{unused_tcp_port}") as extenders:
-        refused = await extenders.ask(question())
-    url = f"http://127.0.0.1:{unused_tcp_port}"
-    assert refused == Refused(3, 0, f'Post "{url}/sched/filter": connection refused')
-
-
-@pytest.mark.parametrize("prefix", ["://bad", "", "ftp://x", "http://", "10.0.0.1:80"])
-async def test_a_bad_address_is_a_refusal(prefix):
-    async with asking(prefix) as extenders:
-        refused = await extenders.ask(question())
-    why = f'Post "{prefix}/sched/filter": no http or https URL; correct urlPrefix'
-    assert refused == Refused(3, 0, why)
-
-
 @pytest.mark.parametrize(
     ("more", "is_trusted"),
     [
@@ -329,22 +203,6 @@ async def test_https_is_verified_as_upstream_does(certificates, tmp_path, more, 
         assert isinstance(await extenders.ask(question()), Replied if is_trusted else Refused)
 
 
-async def test_a_client_certificate_may_be_given_as_data(certificates):
-    async def answer(_seen, _wire):
-        return reply(200, {})
-
-    crt, key = certificates.issue("extender-client")
-    config = ExtenderTLSConfig(
-        ca_file=str(certificates.ca_file), cert_data=crt.read_bytes(), key_data=key.read_bytes()
-    )
-    context = certificates.server_context(client_ca=True)
-    async with (
-        scripted(answer, context) as server,
-        asking(server, enable_https=True, tls_config=config) as extenders,
-    ):
-        assert await extenders.ask(question()) == Replied(3, {})
-
-
 @pytest.mark.parametrize("make", [Extenders, Extenders.check])
 async def test_files_that_cannot_be_used_are_named(make, tmp_path):
     (tmp_path / "empty").write_bytes(b" \n")
@@ -354,90 +212,3 @@ async def test_files_that_cannot_be_used_are_named(make, tmp_path):
         with pytest.raises(ConnectError, match=said):
             make([Extender(url_prefix="https://x", tls_config=config)])
         Extenders.check([Extender(url_prefix="http://x", tls_config=config)])
-
-
-async def test_one_that_is_configured_no_more_still_answers_whoever_began_with_it():
-    async def answer(_seen, _wire):
-        return reply(200, {})
-
-    async with scripted(answer) as old, scripted(answer) as new, asking(old) as extenders:
-        other = Extender(url_prefix=new.url)
-        extenders.client.adopt([other])
-        assert await extenders.ask(question()) == Replied(3, {})
-        assert await extenders.ask(question(to=other)) == Replied(3, {})
-    assert len(old.seen) == len(new.seen) == 1
-
-
-async def test_of_one_that_is_configured_no_more_only_what_is_under_way_is_known(server, caplog):
-    """1. One is asked for priorities, and fails. 2. Another takes its place while it is asked once
-    more. 3. Its second answer has come, and another is configured again. 4. Then it comes back.
-    """
-    arrived, go = asyncio.Event(), asyncio.Event()
-
-    async def refuse(seen, _wire):
-        if seen.connection > 1 or len(server.seen) > 1:
-            arrived.set()
-            await go.wait()
-        return reply(500, {})
-
-    server.handler = refuse
-    async with asking(server, prioritize_verb="prio") as extenders:
-        client, other = extenders.client, Extender(url_prefix="http://x", prioritize_verb="prio")
-        await extenders.ask(question("prio"))
-        again = asyncio.ensure_future(extenders.ask(question("prio")))
-        await arrived.wait()
-        client.adopt([other])
-        assert client.prioritizing == 1
-        go.set()
-        await again
-        assert client.prioritizing == 0
-        assert len(caplog.records) == 2, "what was said before is forgotten"
-        client.adopt([other])
-        assert client.prioritizing is None
-        client.adopt([extenders.config])
-        await extenders.ask(question("prio"))
-        assert len(caplog.records) == 3
-        client.adopt([extenders.config])
-        assert client.prioritizing == 0, "who stays configured stays known"
-        await extenders.ask(question("prio"))
-    prefix = extenders.config.url_prefix
-    said = [record.getMessage().partition(": ")[0] for record in caplog.records]
-    assert said == [f"extender {prefix} does not answer prio"] * 3
-
-
-async def test_files_of_new_ones_that_cannot_be_used_leave_the_old_ones():
-    config = ExtenderTLSConfig(ca_file="/nonexistent/ca")
-
-    async def answer(_seen, _wire):
-        return reply(200, {})
-
-    async with scripted(answer) as server, asking(server) as extenders:
-        with pytest.raises(ConnectError, match="its TLS files cannot be used"):
-            extenders.client.adopt([Extender(url_prefix="https://x", tls_config=config)])
-        assert await extenders.ask(question()) == Replied(3, {})
-
-
-async def test_files_of_an_old_one_that_went_fail_its_question_alone():
-    config = ExtenderTLSConfig(ca_file="/nonexistent/ca")
-    gone = Extender(url_prefix="https://x", tls_config=config)
-    async with asking("http://127.0.0.1:1") as extenders:
-        answer = await extenders.ask(question(to=gone))
-    assert isinstance(answer, Refused)
-    assert "its TLS files cannot be used" in answer.message
-
-
-def test_what_is_kept_whole_may_change_and_what_was_missed_must_be_listed():
-    originals = Originals()
-    pod, node = a_pod("p").build(), Node(metadata=ObjectMeta(name="n1"))
-    placed = a_pod("q").on("n1").build()
-    originals.keep(POD, pod, b"{}")
-    assert originals.count(POD) == 0
-    assert set(originals.want((POD, NODE), with_placed_pods=False)) == {POD, NODE}
-    originals.keep(POD, pod, b"{}")
-    originals.keep(POD, placed, b"{}")
-    originals.keep(NODE, node, b"{}")
-    assert (originals.count(POD), originals.count(NODE)) == (1, 1)
-    assert originals.want((POD, NODE), with_placed_pods=False) == ()
-    assert originals.want((POD, NODE), with_placed_pods=True) == (POD,)
-    assert originals.want((POD,), with_placed_pods=True) == ()
-    assert (originals.count(POD), originals.count(NODE)) == (1, 0)

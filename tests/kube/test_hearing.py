@@ -1,15 +1,14 @@
 """What a scheduler does that does not hear: it says so, and lets others lead."""
 
 import asyncio
-import itertools
 import logging
 
 import pytest
 
 from asched.core.model.kinds import NODE, POD, POD_GROUP, SERVICE
 from asched.kube import hearing, pace, watch
-from asched.kube.errors import ConnectionLost, Forbidden, Unauthorized
-from asched.kube.hearing import DeafError, ReflectorWatchdog
+from asched.kube.errors import ConnectionLost
+from asched.kube.hearing import ReflectorWatchdog
 from asched_lab.apiserver.faults import Fault
 from asched_lab.apiserver.server import ApiServer
 from tests.host.processes import a_node, a_pod, a_process
@@ -50,57 +49,6 @@ def test_readiness_names_the_kind_that_is_not_heard_and_why():
     assert world.hearing.why(SERVICE) == ""
 
 
-def test_what_was_never_listed_or_never_was_is_not_missed():
-    world = World()
-    world.reflectors[SERVICE].heard_s = None
-    world.reflectors[POD_GROUP].is_absent = True
-    world.passes(100.0, heard=(NODE, POD))
-    assert world.hearing.trouble() == ""
-
-
-def test_a_server_that_starts_may_refuse_for_a_while():
-    world = World()
-    world.reflectors[NODE].heard_s = None
-    refused = Unauthorized(401, "who are you")
-    for _ in range(5):
-        world.hearing.failed(NODE, refused)
-        assert world.hearing.refusal(NODE, refused, "u") == ""
-        world.passes(2.9)
-    world.passes(1.0)
-    world.hearing.failed(NODE, refused)
-    assert "u does not accept the credentials" in world.hearing.refusal(NODE, refused, "u")
-    forbidden = Forbidden(403, "no")
-    assert "may not list or watch nodes" in world.hearing.refusal(NODE, forbidden, "u")
-    assert world.hearing.refusal(NODE, ConnectionLost("it broke"), "u") == ""
-
-
-@pytest.mark.parametrize(
-    ("deaf", "leads", "ends"),
-    [(POD, True, True), (NODE, True, True), (SERVICE, True, False), (POD, False, False)],
-    ids=["pods", "nodes", "another kind", "a standby"],
-)
-async def test_a_leader_that_hears_nothing_of_what_matters_gives_up(monkeypatch, deaf, leads, ends):
-    monkeypatch.setattr(hearing, "LOOK_S", 0.0)
-    world = World()
-    for others in (kind for kind in world.reflectors if kind is not deaf):
-        world.reflectors[others].heard_s = 140.0
-    looks = itertools.count()
-
-    def is_leading():
-        world.now_s = min(100.0 + next(looks), 140.0)
-        return leads
-
-    watching = asyncio.ensure_future(world.hearing.watch_over(is_leading))
-    await asyncio.wait((watching,), timeout=0.5 if not ends else 10)
-    if ends:
-        with pytest.raises(DeafError, match=f"nothing was heard of {deaf.plural} for 40 s"):
-            watching.result()
-    else:
-        assert not watching.done()
-        watching.cancel()
-    assert next(looks) >= 40 or not ends
-
-
 # --- a whole process -----------------------------------------------------------------------------
 
 
@@ -122,22 +70,6 @@ def hurried(monkeypatch):
 def placed(server, name):
     pod = server.get("pods", "default", name)
     return bool(pod and pod["spec"].get("nodeName"))
-
-
-async def test_streams_that_fall_silent_are_replaced_while_a_process_leads(
-    tmp_path, hurried, caplog
-):
-    logging.getLogger("asched").propagate = True
-    async with a_process(tmp_path) as process:
-        await until(lambda: placed(process.server, "web"))
-        mute = process.server.faults.add(Fault("mute_watch", path="/api/v1/pods", count=2))
-        process.server.create("pods", a_pod("late"))
-        await until(lambda: placed(process.server, "late"))
-        assert mute.hits == 2  # the stream of the list, which is left anyway, and the next
-        _, metrics = await process.ask("/metrics")
-        counted = [line for line in metrics.splitlines() if "silences_total{" in line]
-        assert 'asched_watch_silences_total{resource="pods"} 1.0' in counted
-    assert "pods: the watch did not end in its time" in caplog.text
 
 
 async def test_a_leader_that_stays_deaf_frees_its_lease_and_begins_anew(

@@ -36,14 +36,6 @@ def test_any_cut_gives_the_same_response(wire, code, body, seed):
     assert (replies[-1].status, replies[-1].body, reader.reusable) == (code, body, True)
 
 
-def test_a_reader_reads_one_response_after_another():
-    reader = ResponseReader()
-    for wire in (FIXED, CHUNKED, FIXED):
-        reader.begin()
-        assert reader.is_untouched
-        assert reader.feed(wire) is not None
-
-
 @pytest.mark.parametrize("tail", [b"HTTP/1.1 408 Too Slow\r\n", b"\0"])
 @pytest.mark.parametrize("wire", [FIXED, CHUNKED])
 def test_bytes_after_the_end_spoil_the_connection(wire, tail):
@@ -66,15 +58,6 @@ def test_a_connection_lives_on_as_the_response_says(head, reusable):
     reader = ResponseReader()
     assert reader.feed(head + b"Content-Length: 0\r\n\r\n") is not None
     assert reader.reusable is reusable
-
-
-def test_without_length_the_body_ends_with_the_connection():
-    reader = ResponseReader()
-    assert reader.feed(b"HTTP/1.1 200 OK\r\n\r\nab") is None
-    assert reader.feed(b"cd") is None
-    reply = reader.end_of_stream()
-    assert reply is not None
-    assert (reply.body, reader.reusable) == (b"abcd", False)
 
 
 @pytest.mark.parametrize("wire", [b"", FIXED[:10], FIXED[:-1], CHUNKED[:-3]])
@@ -141,18 +124,6 @@ def test_what_has_no_end_is_given_up_at_the_bound(start, more, limit):
     with pytest.raises(ProtocolBroken, match="no end"):
         feed_on()
     assert taken >= limit - 2 * len(more)
-
-
-def test_bytes_of_a_second_response_change_nothing_of_the_first():
-    reader = ResponseReader()
-    reply = reader.feed(FIXED + b"HTTP/1.1 404 Gone\r\nX: z\r\nContent-Length: 1\r\n\r\n!")
-    assert (reply.status, reply.body, reply.header("X")) == (201, b"hello", "y")
-    assert not reader.reusable
-
-
-def test_the_headers_of_an_interim_answer_are_not_those_of_the_answer():
-    reply = ResponseReader().feed(INFORMAL + FIXED)
-    assert (reply.header("Link"), reply.header("X")) == (None, "y")
 
 
 def test_a_truncated_answer_of_a_closing_server_is_no_answer():

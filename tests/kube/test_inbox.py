@@ -3,7 +3,7 @@
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Seen
-from asched.kube.inbox import FACTS_FIRST, FACTS_PER_TURN, INTAKE_S, Inbox
+from asched.kube.inbox import FACTS_FIRST, FACTS_PER_TURN, Inbox
 from tests.builders import a_pod
 
 
@@ -62,28 +62,3 @@ def test_nothing_overtakes_a_deletion() -> None:
         inbox.put(fact)
     inbox.put(Seen(POD, a_version("p", 3)))
     assert [version for _, version in versions(inbox)] == ["1", "2", "3"]
-
-
-def test_a_share_shrinks_where_facts_take_long_and_grows_again() -> None:
-    inbox = Inbox(lambda: None)
-    for i in range(10 * FACTS_PER_TURN):
-        inbox.put(Seen(POD, a_version(f"p{i}", 1)))
-
-    shares = []
-    for each_s in (INTAKE_S, INTAKE_S / 10, 0.0, 0.0, INTAKE_S / 2, 0.0, 0.0):
-        shares.append(len(inbox.drain()))
-        inbox.took(shares[-1] * each_s)
-
-    assert shares == [FACTS_FIRST, 1, 2, 4, 8, 2, 4]
-
-
-def test_after_a_silence_it_is_not_known_how_long_facts_take() -> None:
-    inbox = Inbox(lambda: None)
-    for i in range(100):
-        inbox.put(Seen(POD, a_version(f"p{i}", 1)))
-    while inbox:
-        versions(inbox)
-    for i in range(100, 200):
-        inbox.put(Seen(POD, a_version(f"p{i}", 1)))
-
-    assert len(versions(inbox)) == FACTS_FIRST

@@ -139,19 +139,6 @@ async def test_the_event_of_a_new_leader_names_lease_and_component(session, serv
     assert (about["uid"], about["resourceVersion"]) == ("", "")
 
 
-@pytest.mark.parametrize(("timeout_s", "told"), [(0.3, "1s"), (1.4, "1s"), (2.6, "3s")])
-async def test_the_server_is_told_how_long_we_wait(session, server, timeout_s, told):
-    with pytest.raises(ProtocolBroken):
-        await LeaseClient(session, "n", "l", timeout_s=timeout_s).get()
-    assert server.seen[0].query == {"timeout": told}
-
-
-async def test_the_lease_has_a_user_agent_of_its_own(leases, server):
-    with pytest.raises(ProtocolBroken):  # what answers here has no lease
-        await leases.get()
-    assert server.seen[0].headers["user-agent"] == "asched/leader-election"
-
-
 async def test_whoever_was_slower_hears_of_it(leases, server):
     async def taken(seen, _wire):
         reason = "AlreadyExists" if seen.method == "POST" else "Conflict"

@@ -60,28 +60,6 @@ def test_any_cut_gives_the_same_list(seed, items_first):
     assert early > 20 or len(items) < 40
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_seam_within_an_object_is_none(seed):
-    """Objects in an inner array look like those of the list; the rest is kept until the end."""
-    rng = random.Random(seed)
-    items = []
-    for i in range(30):
-        made = pod(i)
-        made["spec"]["volumes"] = [{"metadata": {"name": f"v{k}"}, "name": "x"} for k in range(9)]
-        items.append(made)
-    body = text_of(items)
-    found, version, _ = parsed(body, rng)
-    assert (found, version) == (KindCodec(POD, lambda *_: None).page(body).objects, "7")
-
-
-def test_a_list_in_another_spelling_is_kept_whole():
-    rng = random.Random(1)
-    items = [pod(i) for i in range(40)]
-    body = json.dumps({"metadata": {"resourceVersion": "3"}, "items": items}, indent=1).encode()
-    found, version, early = parsed(body, rng)
-    assert (len(found), version, early) == (40, "3", 0)
-
-
 def test_objects_that_are_malformed_are_named_and_left_out():
     told = []
     codec = KindCodec(POD, lambda _kind, name, _why: told.append(name))

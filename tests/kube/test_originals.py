@@ -14,7 +14,7 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Listed, Seen
-from asched.kube.originals import MissingOriginalError, Originals
+from asched.kube.originals import Originals
 from tests.builders import a_pod
 
 
@@ -44,27 +44,6 @@ def test_an_object_is_sent_as_it_came_but_for_what_nobody_passes_on_again_and_ag
     for _ in range(2):
         assert spliced(originals, Whole(NODE, "n", "u")) == whole
         assert spliced(originals, Wholes(NODE, ("n", "other", "n"))) == [whole, whole]
-
-
-def test_what_comes_in_a_list_is_an_object_and_no_line() -> None:
-    originals, node = Originals((NODE,)), a_node("n")
-    originals.keep(NODE, node, orjson.dumps({"object": 1, "metadata": None}))
-    assert spliced(originals, Whole(NODE, "n", "")) == {"object": 1, "metadata": None}
-
-
-@pytest.mark.parametrize("kind", [POD, NODE])
-def test_what_went_or_became_another_cannot_be_sent(kind: Any) -> None:
-    originals = Originals((NODE,))
-    originals.keep(NODE, a_node("n"), b"{}")
-    for asked in (Whole(kind, "t/gone", ""), Whole(kind, "t/n", "other")):
-        name = asked.key.rpartition("/")[2]
-        with pytest.raises(MissingOriginalError, match=f'^{kind.plural} "{name}" not found$'):
-            originals.splice(asked)
-    with pytest.raises(MissingOriginalError):
-        originals.splice(Whole(NODE, "n", "other"))
-    assert originals.splice(Wholes(POD, ("t/n",))) is not None
-    with pytest.raises(TypeError, match="object cannot be written as JSON"):
-        originals.splice(object())
 
 
 @pytest.mark.parametrize("with_placed", [True, False])
@@ -113,11 +92,3 @@ def test_the_newest_version_of_each_that_is_there_and_wanted_is_kept(
         assert sent == [there[key][1] for key in keys if key in there]
         for known, (its_uid, its_number) in there.items():
             assert spliced(originals, Whole(POD, known, its_uid)) == {"number": its_number}
-
-
-def test_who_wants_nothing_keeps_and_hears_nothing() -> None:
-    originals = Originals()
-    for fact in (Gone(POD, a_pod("p").build()), Listed(POD, (a_pod("p").build(),))):
-        originals.hear(fact)
-    originals.keep(POD, a_pod("p").build(), b"{}")
-    assert (originals.count(POD), originals.wants(POD)) == (0, False)

@@ -1,19 +1,14 @@
 """Kinds that cannot be watched: listed again and again, and nobody waits for them."""
 
-import asyncio
-import logging
 import random
 from contextlib import asynccontextmanager
-
-import pytest
 
 from asched.core.model.decode import decode
 from asched.core.state.facts import Listed
 from asched.hardware.load.metrics import NODE_METRICS, NodeMetrics
 from asched.kube.polling import KEPT_LISTS, ListedObjects, Poller
-from tests.host.elected import until
 from tests.kube.conftest import session_with
-from tests.kube.scripted import Seen, Wire, reply, scripted, status
+from tests.kube.scripted import Seen, Wire, reply, scripted
 
 PATH = "/apis/metrics.k8s.io/v1beta1/nodes"
 
@@ -58,35 +53,6 @@ async def test_each_list_is_a_fact_and_objects_carry_their_past() -> None:
     (told,) = facts[-1].objects
     assert isinstance(told, NodeMetrics)
     assert [sample.cpu for sample in told.samples] == [200.0, 100.0]
-
-
-async def test_what_fails_is_logged_once_a_cause_and_the_next_list_is_taken(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    down = reply(503, status(503, "ServiceUnavailable", "the server is currently unable"))
-    none = reply(404, status(404, "NotFound", "the server could not find the resource"))
-    fine = reply(200, {"metadata": {}, "items": [metrics("n1", 1)]})
-    senseless = reply(200, b"<html>")
-    caplog.set_level(logging.INFO)
-    async with polling([none, none, down, senseless, fine]) as (poller, facts):
-        for _ in range(5):
-            await poller.once()
-
-    lines = [record.getMessage() for record in caplog.records if "NodeMetrics" in record.message]
-    assert len(lines) == 4, lines
-    assert "could not find" in lines[0]
-    assert "unable" in lines[1]
-    assert lines[3] == "NodeMetrics are listed again"
-    assert len(facts) == 1
-
-
-async def test_it_goes_on_until_it_is_cancelled() -> None:
-    fine = reply(200, {"metadata": {}, "items": []})
-    async with polling([fine]) as (poller, facts):
-        task = asyncio.ensure_future(poller.run())
-        await until(lambda: len(facts) >= 3)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def test_what_one_list_leaves_out_stays_for_a_while() -> None:

@@ -19,24 +19,6 @@ def test_the_burst_goes_at_once_and_the_rest_at_the_rate():
     assert bucket.take() > 0
 
 
-@pytest.mark.parametrize("qps", [0.0, -1.0])
-def test_no_rate_is_no_limit(qps):
-    bucket = TokenBucket(qps, 0, StillClock())
-    assert [bucket.take() for _ in range(1000)] == [0.0] * 1000
-
-
-def test_another_rate_begins_with_its_burst():
-    clock = StillClock()
-    bucket = TokenBucket(0.01, 1, clock)
-    assert bucket.take() == 0.0
-    assert bucket.take() == pytest.approx(100)
-    bucket.limit(10.0, 2)
-    assert [bucket.take(), bucket.take()] == [0.0, 0.0]
-    assert bucket.take() == pytest.approx(0.1)
-    bucket.limit(0.0, 0)
-    assert bucket.take() == 0.0
-
-
 def test_events_have_a_rate_of_their_own_and_both_change_together():
     told = []
     rates = Rates(1.0, 1, StillClock(), lambda: told.append("changed"))

@@ -2,62 +2,15 @@
 
 import pytest
 
-from asched.kube.errors import ConnectError, ConnectFailed, Forbidden, NotFound, ProtocolBroken
-from asched.kube.session import ConfigData, ConnectionOptions, Session, connect
+from asched.kube.errors import ConnectError, Forbidden, ProtocolBroken
+from asched.kube.session import ConfigData, ConnectionOptions, connect
 from tests.kube.scripted import reply, status
-
-
-async def test_connecting_asks_for_the_version_once(server):
-    session = await connect(ConnectionOptions(master=server.url))
-    await session.close()
-    assert [seen.target for seen in server.seen] == ["/version"]
-
-
-async def test_without_a_handshake_nothing_is_asked(server):
-    session = await connect(ConnectionOptions(master=server.url), handshake=False)
-    await session.close()
-    assert server.seen == []
 
 
 async def test_an_unreachable_server_is_named(unused_tcp_port):
     url = f"http://127.0.0.1:{unused_tcp_port}"
     with pytest.raises(ConnectError, match=f"cannot reach {url}: connection refused; check"):
         await connect(ConnectionOptions(master=url))
-
-
-@pytest.fixture
-def closed(monkeypatch):
-    """The sessions that were closed."""
-    sessions, close = [], Session.close
-
-    async def counted(session):
-        sessions.append(session)
-        await close(session)
-
-    monkeypatch.setattr(Session, "close", counted)
-    return sessions
-
-
-async def test_whoever_cannot_connect_leaves_nothing_open(server, unused_tcp_port, closed):
-    async def unauthorized(_seen, _wire):
-        return reply(401, status(401, "Unauthorized", "Unauthorized"))
-
-    server.handler = unauthorized
-    for url in (server.url, f"http://127.0.0.1:{unused_tcp_port}"):
-        with pytest.raises(ConnectError):
-            await connect(ConnectionOptions(master=url))
-    assert len(closed) == 2
-
-
-async def test_pools_are_named_and_fenced(session, server):
-    fenced = session.pool(1, may_send=lambda: False)
-    named = session.pool(1, purpose="leader-election")
-    with pytest.raises(ConnectFailed, match="held back"):
-        await fenced.request("GET", "/")
-    await named.request("GET", "/")
-    await session.general.request("GET", "/")
-    agents = [seen.headers["user-agent"] for seen in server.seen]
-    assert agents == ["asched/leader-election", "asched"]
 
 
 async def test_refused_credentials_are_named(server):
@@ -78,18 +31,6 @@ async def test_a_forbidden_version_is_no_obstacle(server):
     with pytest.raises(Forbidden):
         await session.get_as("/api/v1/nodes", dict)
     await session.close()
-
-
-async def test_an_object_is_read_or_its_absence_raised(session, server):
-    assert await session.get_as("/x", dict) == {"ok": True}
-
-    async def missing(_seen, _wire):
-        return reply(404, b"404 page not found\n")
-
-    server.handler = missing
-    with pytest.raises(NotFound, match="404 page not found") as caught:
-        await session.get_as("/x", dict)
-    assert caught.value.code == 404
 
 
 #: What a proxy, a captive portal or a broken balancer puts in the place of an object.

@@ -1,12 +1,8 @@
 """Tasks beside each other, and threads whose end nobody waits for."""
 
 import asyncio
-import threading
 
-import pytest
-
-from asched.kube.tasks import Tasks, in_thread, tell_loop
-from tests.patience import HANG_S
+from asched.kube.tasks import Tasks
 
 
 async def fail(text: str) -> None:
@@ -53,43 +49,3 @@ async def test_only_the_named_end_and_in_the_end_all() -> None:
     await made.cancel_all()
     assert sorted(log) == ["a", "b", "c", "d"]
     assert not any(made.has(name) for name in "abcd")
-
-
-async def test_a_thread_of_its_own_gives_what_it_makes_or_raises() -> None:
-    def who() -> tuple[str, bool]:
-        return threading.current_thread().name, threading.current_thread().daemon
-
-    def leave() -> None:
-        raise SystemExit(3)
-
-    async with asyncio.timeout(HANG_S):
-        assert await in_thread("mine", who) == ("mine", True)
-        with pytest.raises(SystemExit) as caught:
-            await asyncio.wait_for(asyncio.shield(in_thread("mine", leave)), HANG_S)
-        assert caught.value.code == 3
-
-
-async def test_whoever_waits_no_more_is_not_told() -> None:
-    go, trouble = threading.Event(), list[object]()
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: trouble.append(context))
-    waiting = in_thread("mine", lambda: go.wait(HANG_S))
-    waiting.cancel()
-    go.set()
-    async with asyncio.timeout(HANG_S):
-        await in_thread("mine", lambda: None)
-        while any(one.name == "mine" for one in threading.enumerate()):  # noqa: ASYNC110
-            await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert trouble == []
-
-
-async def test_a_loop_that_has_ended_hears_nothing_and_another_one_what_it_is_told() -> None:
-    ended = asyncio.new_event_loop()
-    ended.close()
-    tell_loop(ended, print, "nobody")
-    heard: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    threading.Thread(
-        target=tell_loop, args=(asyncio.get_running_loop(), heard.set_result, 7)
-    ).start()
-    async with asyncio.timeout(HANG_S):
-        assert await heard == 7

@@ -36,28 +36,6 @@ async def test_a_request_carries_method_path_query_body_and_headers(transport, s
     assert exchange.duration_s > 0
 
 
-async def test_escapes_in_a_path_arrive_as_they_were_written(transport, server):
-    await transport.request("GET", "/a%2Fb/c?fieldSelector=status.phase%21%3DFailed%2Ca%3Db")
-    assert server.seen[0].target == "/a%2Fb/c?fieldSelector=status.phase%21%3DFailed%2Ca%3Db"
-
-
-async def test_one_connection_serves_requests_one_after_another(transport, server):
-    for _ in range(5):
-        await transport.request("GET", "/")
-    assert server.connection_count == 1
-
-
-async def test_headers_of_an_answer_are_found_in_any_case(transport, server):
-    async def limited(_seen, _wire):
-        return reply(429, {}, "retry-after: 7", "X-Other:  a b ")
-
-    server.handler = limited
-    answer = await transport.request("GET", "/")
-    assert (answer.status, answer.header("Retry-After")) == (429, "7")
-    assert answer.header("x-other") == "a b"
-    assert answer.header("absent") is None
-
-
 async def test_a_chunked_answer_is_put_together(transport, server):
     async def chunks(_seen, wire):
         await wire.start_stream()
@@ -72,24 +50,6 @@ async def test_a_chunked_answer_is_put_together(transport, server):
     assert server.connection_count == 1
 
 
-async def test_an_answer_in_tiny_pieces_is_put_together(transport, server):
-    async def drip(_seen, wire):
-        for byte in reply(201, b"hello"):
-            await wire.send(bytes([byte]))
-
-    server.handler = drip
-    answer = await transport.request("POST", "/", b"{}")
-    assert (answer.status, answer.body) == (201, b"hello")
-
-
-async def test_a_large_answer_arrives_whole(transport, server):
-    async def large(_seen, _wire):
-        return reply(200, b"x" * 5_000_000)
-
-    server.handler = large
-    assert (await transport.request("GET", "/")).body == b"x" * 5_000_000
-
-
 async def test_an_answer_may_end_with_the_connection(transport, server):
     async def closing(_seen, wire):
         await wire.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it")
@@ -97,15 +57,6 @@ async def test_an_answer_may_end_with_the_connection(transport, server):
 
     server.handler = closing
     assert (await transport.request("GET", "/")).body == b"all of it"
-
-
-async def test_no_content_has_no_body(transport, server):
-    async def nothing(_seen, _wire):
-        return b"HTTP/1.1 204 No Content\r\n\r\n"
-
-    server.handler = nothing
-    for _ in range(2):
-        assert (await transport.request("DELETE", "/")).body == b""
 
 
 async def test_continue_is_no_answer(transport, server):
@@ -206,16 +157,6 @@ async def test_a_cancelled_request_does_not_poison_its_connection(transport, ser
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert (await transport.request("GET", "/next")).body == b"/next"
-
-
-async def test_the_base_path_of_the_server_is_kept(server):
-    class Behind:
-        url = f"{server.url}/clusters/c1/"
-
-    async with session_with(Behind) as session:
-        for transport in (session.general, session.pool(1)):
-            await transport.request("GET", "/version")
-    assert {seen.target for seen in server.seen} == {"/clusters/c1/version"}
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

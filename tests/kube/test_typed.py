@@ -1,6 +1,5 @@
 """A plugin that asks the API server by kubernetes-asyncio, in a scheduler that runs."""
 
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -8,44 +7,6 @@ import pytest
 from asched.kube.credentials import CredentialSource, load_credentials
 from asched.kube.errors import ConnectError
 from asched.kube.typed import ApiAccess
-from asched_lab.apiserver.server import ApiServer
-from tests.docs.pages import blocks
-
-
-@asynccontextmanager
-async def a_server(tmp_path: Any, tls: bool) -> Any:
-    server = ApiServer()
-    await server.start(token="secret", tls=tls)
-    try:
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(server.kubeconfig(), encoding="utf-8")
-        yield server, kubeconfig
-    finally:
-        await server.stop()
-
-
-@pytest.mark.parametrize("tls", [False, True])
-async def test_the_plugin_of_the_page_asks_as_the_scheduler_does(tmp_path: Any, tls: bool) -> None:
-    """Over TLS with a token, with an authority that stands in the kubeconfig alone."""
-    (source,) = [text for _, text in blocks("python") if "class Freezes" in text]
-    namespace: dict[str, Any] = {"__name__": "freezes"}
-    exec(source, namespace)
-    async with a_server(tmp_path, tls=tls) as (server, kubeconfig):
-        access = ApiAccess()
-        plugin = namespace["Freezes"](access)
-        credentials = await load_credentials(CredentialSource(kubeconfig=str(kubeconfig)))
-        access.open(credentials)
-        assert await plugin.permit(None, None) is None
-        server.create("configmaps", {"metadata": {"name": "freeze", "namespace": "default"}})
-        assert await plugin.permit(None, None) == "placements are frozen"
-        await access.close()
-        await credentials.close()
-
-
-async def test_there_is_no_client_before_the_scheduler_has_connected() -> None:
-    with pytest.raises(ConnectError, match="there is no API server here"):
-        async with ApiAccess()():
-            pass
 
 
 async def test_another_client_follows_where_the_credentials_change(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from asched.core.model.kinds import NODE, POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
+from asched.core.model.kinds import POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Listed
 from asched.kube import pace
 from asched.kube.pace import ReflectorOptions
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.transport import Reply
-from asched.kube.versions import served_version, versions_of
+from asched.kube.versions import served_version
 from asched.kube.watch import Reflector
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.server import ApiServer
@@ -97,11 +97,6 @@ def hurried(monkeypatch) -> None:
     monkeypatch.setattr(pace, "PROBE_S", 0.2)
 
 
-def test_kinds_of_one_version_are_their_own() -> None:
-    assert versions_of(NODE) == (NODE,)
-    assert len({kind.resource for kind in versions_of(POD_GROUP)}) == 1
-
-
 @pytest.mark.parametrize(
     ("served", "spoken"),
     [
@@ -149,18 +144,6 @@ async def test_a_kind_that_appears_after_the_start_is_found_in_its_version() -> 
         world.create("crew", ALPHA)
         await world.until(lambda: world.known == {"crew"})
         assert world.lists[-1] == (ALPHA, ["crew"])
-
-
-async def test_both_spellings_of_the_disruption_mode_are_understood() -> None:
-    async with following(BETA) as world:
-        world.create("whole", BETA, disruptionMode={"all": {}})
-        world.create("single", BETA, disruptionMode={"single": {}})
-        world.create("old", BETA, disruptionMode="PodGroup")
-        await world.until(lambda: len(world.known) == 3)
-        whole = {
-            name: world.cluster.get(POD_GROUP, f"default/{name}").goes_whole for name in world.known
-        }
-        assert whole == {"whole": True, "single": False, "old": True}
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,12 @@ import random
 
 import pytest
 
-from asched.core.model.kinds import NODE, POD, POD_GROUP
+from asched.core.model.kinds import NODE, POD_GROUP
 from asched.core.state.facts import Gone, Listed, Seen
-from asched.kube import reading, watch
+from asched.kube import reading
 from asched.kube.backoff import INITIAL_S
 from asched.kube.errors import Forbidden, NotFound
 from asched.kube.pace import RETRY_S_MAX, ReflectorOptions
-from asched.kube.retries import PAUSE_S_MAX
 from asched.kube.watch import Reflector
 from tests.kube.conftest import session_with
 from tests.kube.scripted import reply, scripted, status
@@ -28,22 +27,6 @@ from tests.kube.watch_world import (
     streams,
 )
 from tests.patience import HANG_S
-
-
-async def test_a_second_life_begins_with_a_list_no_older_than_what_was_seen():
-    world = World(initial(node("a", 3), version=10), initial(node("b", 12), version=14))
-    async with living(world) as reflector:
-        assert world.queries[-1]["resourceVersion"] == "14"
-        reflector.synced.clear()
-        world.steps = [initial(node("c", 15), version=16)]
-        world.done.clear()
-        task = asyncio.ensure_future(reflector.run())
-        await world.done.wait()
-        task.cancel()
-    again = world.queries[-2]
-    assert (again["sendInitialEvents"], again["resourceVersion"]) == ("true", "14")
-    assert world.told[-1] == ("c",)
-
 
 # --- chapter 1 -----------------------------------------------------------------------------------
 
@@ -64,21 +47,6 @@ async def test_a_streaming_list_then_the_same_stream_lives_on():
     assert 300 <= int(first["timeoutSeconds"]) <= 600
     assert (second["resourceVersion"], second["allowWatchBookmarks"]) == ("11", "true")
     assert "sendInitialEvents" not in second
-
-
-async def test_changes_among_the_initial_events_count():
-    events = [
-        ("ADDED", node("a", 1)),
-        ("ADDED", node("b", 2)),
-        ("DELETED", node("a", 3)),
-        ("MODIFIED", node("b", 4)),
-        ("BOOKMARK", bookmark(4)),
-        ("BOOKMARK", bookmark(5, end=True)),
-    ]
-    world = World(streams(*events))
-    async with living(world):
-        assert world.told == [("b",)]
-        assert world.facts[0].objects[0].metadata.resource_version == "4"
 
 
 @pytest.mark.parametrize(
@@ -102,19 +70,6 @@ async def test_a_server_that_does_not_stream_lists_is_asked_for_pages(refusal):
     assert world.failures == []
 
 
-async def test_pages_are_put_together():
-    world = World(
-        lists(node("a", 1), version=7, token="two"),
-        lists(node("b", 1), version=7, token="three"),
-        lists(node("c", 1), version=7),
-    )
-    async with living(world, streaming=False):
-        assert world.told == [("a", "b", "c")]
-    assert [query.get("continue") for query in world.queries[:3]] == [None, "two", "three"]
-    assert "resourceVersion" not in world.queries[1]
-    assert world.queries[3]["resourceVersion"] == "7"
-
-
 async def test_an_expired_page_begins_a_new_list_of_the_newest():
     world = World(
         lists(node("a", 1), version=7, token="two"),
@@ -127,53 +82,7 @@ async def test_an_expired_page_begins_a_new_list_of_the_newest():
     assert "continue" not in world.queries[2]
 
 
-async def test_the_next_page_is_fetched_while_one_is_read():
-    asked = asyncio.Event()
-
-    async def second(_seen, _wire):
-        asked.set()
-        return reply(200, page(node("b", 1), version=7))
-
-    world = World(lists(node("a", 1), version=7, token="two"), second)
-    async with living(world, streaming=False):
-        assert asked.is_set()
-        assert world.told == [("a", "b")]
-
-
-async def test_selectors_travel_with_every_request():
-    world = World(answers(422, "Invalid"), lists(), streams(("BOOKMARK", bookmark(20))))
-    async with living(world, kind=POD, field_selector=watch.POD_FIELD_SELECTOR):
-        selectors = {query["fieldSelector"] for query in world.queries}
-    assert selectors == {"status.phase!=Succeeded,status.phase!=Failed"}
-
-
-async def test_pods_that_are_through_are_left_out_by_default(session):
-    reflector = Reflector(POD, session.general, [].append)
-    assert reflector.options.field_selector == watch.POD_FIELD_SELECTOR
-    assert Reflector(NODE, session.general, [].append).options.field_selector == ""
-
-
 # --- chapters 2 and 3 ----------------------------------------------------------------------------
-
-
-async def test_events_arrive_in_order():
-    events = [
-        ("ADDED", node("a", 11)),
-        ("MODIFIED", node("a", 12)),
-        ("DELETED", node("a", 13)),
-        ("ADDED", node("a", 14)),
-    ]
-    world = World(initial(), streams(*events))
-    async with living(world):
-        assert world.told == [(), "+a@11", "+a@12", "-a@13", "+a@14"]
-    assert world.queries[-1]["resourceVersion"] == "14"
-
-
-async def test_bookmarks_move_the_version_without_a_fact():
-    world = World(initial(), streams(("BOOKMARK", bookmark(50))))
-    async with living(world):
-        assert world.told == [()]
-    assert world.queries[-1]["resourceVersion"] == "50"
 
 
 @pytest.mark.parametrize("end", ["reset", "half", "close"])
@@ -215,26 +124,6 @@ async def test_too_many_requests_waits_as_told_and_goes_on():
         assert reflector.list_count == 1
     (wait_s,) = world.waits_s
     assert 9.0 <= wait_s <= 9.0 + INITIAL_S
-
-
-async def test_pauses_that_the_server_asks_for_do_not_grow():
-    busy = answers(429, "TooManyRequests", "slow down", "Retry-After: 1")
-    world = World(initial(node("a", 1)), *[busy] * 6, streams(("ADDED", node("b", 11))))
-    async with living(world):
-        assert world.told == [("a",), "+b@11"]
-    assert len(world.waits_s) == 6
-    assert max(world.waits_s) <= 1.0 + INITIAL_S
-
-
-async def test_a_pause_without_end_is_not_believed():
-    world = World(
-        initial(node("a", 1)),
-        answers(429, "TooManyRequests", "slow down", "Retry-After: 86400"),
-        streams(("ADDED", node("b", 11))),
-    )
-    async with living(world):
-        assert world.told == [("a",), "+b@11"]
-    assert max(world.waits_s) <= PAUSE_S_MAX + INITIAL_S
 
 
 async def test_a_server_that_was_away_and_has_forgotten_is_asked_for_a_list_at_once():
@@ -316,25 +205,6 @@ async def test_a_forgotten_version_leads_to_a_new_list(expired):
     assert world.queries[-1]["resourceVersion"] == "30"
 
 
-async def test_events_before_the_expiry_are_not_lost():
-    events = [("ADDED", node("c", 11)), ("ERROR", status(410, "Expired", "too old"))]
-    world = World(initial(node("a", 1)), streams(*events), initial(node("c", 11), version=12))
-    async with living(world):
-        assert world.told == [("a",), "+c@11", ("c",)]
-
-
-async def test_a_list_that_cannot_reach_back_asks_for_the_newest():
-    world = World(
-        initial(node("a", 1)),
-        streams(("ERROR", status(410, "Expired", "too old"))),
-        answers(410, "Expired"),
-        initial(node("b", 1), version=5),
-    )
-    async with living(world):
-        assert world.told == [("a",), ("b",)]
-    assert "resourceVersion" not in world.queries[3]
-
-
 async def test_versions_that_run_backwards_lead_to_a_new_list():
     world = World(
         initial(node("a", 1), version=100),
@@ -344,23 +214,6 @@ async def test_versions_that_run_backwards_lead_to_a_new_list():
     async with living(world):
         assert world.told == [("a",), "+b@101", ("c",)]
     assert "resourceVersion" not in world.queries[2]
-
-
-async def test_a_version_of_the_future_asks_for_the_newest():
-    future = {"causes": [{"reason": "ResourceVersionTooLarge"}]}
-    world = World(
-        initial(node("a", 1), version=100),
-        streams(("ERROR", status(500, "InternalError", "confused"))),
-        answers(504, "Timeout", details=future),
-        answers(504, "Timeout", details=future),
-        initial(node("b", 1), version=5),
-    )
-    async with living(world):
-        assert world.told == [("a",), ("b",)]
-    streaming, paging, newest = world.queries[2:5]
-    assert (streaming["resourceVersion"], paging["resourceVersion"]) == ("100", "100")
-    assert "limit" not in paging
-    assert "resourceVersion" not in newest
 
 
 # --- chapter 5 -----------------------------------------------------------------------------------
@@ -378,16 +231,6 @@ async def test_a_forbidden_kind_is_reported_and_tried_again(caplog):
     assert len(world.waits_s) == 2
 
 
-async def test_a_resource_that_never_existed_is_an_empty_kind():
-    world = World(*[answers(404, "NotFound")] * 2, initial(node("a", 1)))
-    async with living(world, kind=POD_GROUP) as reflector:
-        assert reflector.synced.is_set()
-        assert not reflector.is_absent
-        assert world.told == [(), ("a",)]
-    assert world.waits_s == [watch.ABSENT_RETRY_S] * 2
-    assert world.failures == []
-
-
 async def test_a_resource_that_discovery_knows_is_waited_for(caplog):
     world = World(answers(404, "NotFound"), initial(node("a", 1)))
     world.served = ("podgroups",)
@@ -396,15 +239,6 @@ async def test_a_resource_that_discovery_knows_is_waited_for(caplog):
     assert [type(error) for _, error in world.failures] == [NotFound]
     assert max(world.waits_s) < 2 * RETRY_S_MAX
     assert "denies that there are podgroups" in caplog.text
-
-
-async def test_a_core_kind_is_never_absent():
-    world = World(*[answers(404, "NotFound")] * 3, initial(node("a", 1)))
-    async with living(world) as reflector:
-        assert world.told == [("a",)]
-        assert not reflector.is_absent
-    assert [type(error) for _, error in world.failures] == [NotFound] * 3
-    assert max(world.waits_s) < 2 * RETRY_S_MAX
 
 
 @pytest.mark.parametrize("kind", [NODE, POD_GROUP], ids=["core", "optional"])

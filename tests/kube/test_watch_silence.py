@@ -7,9 +7,6 @@ import pytest
 
 from asched.kube import fast, pace, watch
 from asched.kube.errors import DeadlineExceeded, TransportError
-from asched.kube.pace import ListPacer
-from asched.kube.rate import TokenBucket
-from tests.kube.scripted import status
 from tests.kube.watch_world import World, bookmark, initial, lists, living, node, streams
 
 
@@ -51,17 +48,6 @@ async def test_a_silent_stream_is_replaced_and_nothing_is_lost(hurried, caplog):
     assert world.queries[2]["resourceVersion"] == "10"
     assert world.waits_s == []
     assert "nodes: the watch did not end in its time" in caplog.text
-
-
-async def test_the_stream_of_a_streaming_list_is_left_after_a_while(hurried):
-    async def lasting(_seen, wire):
-        await initial(node("a", 1), end="stay")(_seen, wire)
-        await asyncio.Event().wait()
-
-    world = World(lasting, streams(("ADDED", node("b", 11))))
-    async with living(world) as reflector:
-        assert world.told == [("a",), "+b@11"]
-        assert reflector.list_count == 1
 
 
 async def test_an_idle_kind_on_an_etcd_without_progress_is_not_silent(hurried, caplog):
@@ -116,18 +102,6 @@ async def test_lists_do_not_hide_that_streams_stay_silent(hurried):
 
 
 @pytest.mark.parametrize("end", ["reset", "half"])
-async def test_after_a_break_the_next_stream_is_a_short_one(end, monkeypatch):
-    """Else 20 s pass until an idle kind is known to be heard, and a leader is deaf after 40."""
-    monkeypatch.setattr(watch, "SHORT_STREAM_S", 0.0)
-    spoken = streams(("BOOKMARK", bookmark(20)))
-    world = World(initial(node("a", 1)), spoken, streams(end=end), spoken, spoken)
-    async with living(world):
-        broken, short, usual = [int(q["timeoutSeconds"]) for q in world.queries[2:5]]
-    assert min(broken, usual) >= 15
-    assert short == 5
-
-
-@pytest.mark.parametrize("end", ["reset", "half"])
 async def test_streams_that_break_before_they_speak_are_opened_again_without_a_list(end):
     """A list of 20,000 pods would break, too, and be the last to get through once all is well."""
     breaks, spoken = streams(end=end), streams(("ADDED", node("b", 11)))
@@ -148,35 +122,6 @@ async def test_an_answer_without_an_end_to_its_header_is_not_waited_for(monkeypa
 
 
 # --- relists -------------------------------------------------------------------------------------
-
-
-async def test_lists_after_an_expiry_come_ever_more_slowly():
-    expired = streams(("ERROR", status(410, "Expired", "too old")))
-    world = World(initial(), *[expired, initial()] * 6)
-    async with living(world) as reflector:
-        assert reflector.list_count == 7
-    steps = [0.8, 1.6, 3.2, 4.0, 4.0, 4.0]
-    assert len(world.waits_s) == 6
-    for wait_s, step_s in zip(world.waits_s, steps, strict=True):
-        assert step_s <= wait_s < 2 * step_s
-
-
-async def test_kinds_share_how_often_they_list_again():
-    expired = streams(("ERROR", status(410, "Expired", "too old")))
-    company = ListPacer()
-    company.relists = TokenBucket(1.0, 2, clock=lambda: 0.0)
-    world = World(initial(), *[expired, initial()] * 2, expired)
-
-    async def refilled(seconds):
-        world.waits_s.append(seconds)
-        await asyncio.sleep(0)
-        if len(world.waits_s) == 4:
-            company.relists.limit(1.0, 2)
-
-    world.sleep = refilled
-    async with living(world, company=company) as reflector:
-        assert reflector.list_count == 3
-    assert 1.0 <= world.waits_s[3] < 2.0  # none was left
 
 
 async def test_how_a_stream_broke_is_nothing_for_the_collector_of_garbage():

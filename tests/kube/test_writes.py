@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from asched.core.config.v1 import Extender
 from asched.core.framework.effects import (
-    AskExtender,
     Bind,
     Create,
     Delete,
@@ -19,7 +17,6 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM
 from asched.core.state.facts import (
     Bound,
-    Done,
     ReadGone,
     ReadPending,
     ReadPlaced,
@@ -27,7 +24,7 @@ from asched.core.state.facts import (
     Unknown,
 )
 from asched.kube.transport import Reply
-from asched.kube.writes import STRATEGIC_MERGE, answer_for, quoted, request_for
+from asched.kube.writes import STRATEGIC_MERGE, answer_for, request_for
 from tests.kube.scripted import status
 from tests.shared import shared_path
 
@@ -134,19 +131,6 @@ def test_other_objects_are_patched_created_and_deleted_where_they_live():
     assert json.loads(delete.body)["preconditions"] == {"uid": "u"}
 
 
-def test_what_is_no_request_is_refused():
-    with pytest.raises(TypeError, match="AskExtender"):
-        request_for(AskExtender(extender=Extender(), verb="filter", body={}))
-
-
-@pytest.mark.parametrize(
-    ("name", "segment"),
-    [("a-b-1", "a-b-1"), ("a.b", "a.b"), ("a/b", "a%2Fb"), ("..", ".."), ("a b?", "a%20b%3F")],
-)
-def test_names_become_one_segment_of_a_path(name, segment):
-    assert quoted(name) == segment
-
-
 def answered(code, body=None):
     return Reply(code, json.dumps(body if body is not None else {}).encode())
 
@@ -195,15 +179,6 @@ def test_what_is_no_pod_settles_nothing(body):
     assert "no pod" in found.message
 
 
-def test_only_patches_and_creations_carry_their_object():
-    stored = {"metadata": {"name": "x"}}
-    patch = Patch(id=1, kind=NODE, namespace="", name="x", body={})
-    assert answer_for(patch, answered(200, stored)) == Done(1, stored)
-    create = Create(id=1, kind=NODE, namespace="", body={})
-    assert answer_for(create, answered(201, stored)) == Done(1, stored)
-    assert answer_for(DeletePod(id=1, pod=POD), answered(200, stored)) == Done(1)
-
-
 @pytest.mark.parametrize(
     ("code", "answer"),
     [(199, Refused), (200, Bound), (299, Bound), (300, Refused), (499, Refused), (500, Unknown)],
@@ -211,26 +186,3 @@ def test_only_patches_and_creations_carry_their_object():
 def test_a_binding_is_known_to_stand_or_not_but_for_a_failing_server(code, answer):
     told = answer_for(Bind(id=1, pod=POD, node="n"), Reply(code, b""))
     assert type(told) is answer
-
-
-@pytest.mark.parametrize("types", [(), ("A", "PodScheduled")])
-def test_the_order_of_conditions_is_told_where_there_are_some(types):
-    """Strategic merge: source util.PatchPodStatus, and apimachinery's strategicpatch."""
-    effect = PatchPodStatus(
-        pod=PodRef(namespace="t", name="a", uid=""),
-        condition={"type": "PodScheduled"},
-        condition_types=types,
-        nominated_node_name="",
-    )
-    order = {"$setElementOrder/conditions": [{"type": one} for one in types]} if types else {}
-    says = {"conditions": [{"type": "PodScheduled"}], "nominatedNodeName": None}
-    assert json.loads(request_for(effect).body) == {"status": {**order, **says}}
-
-
-@pytest.mark.parametrize(
-    ("code", "is_read"), [(199, False), (200, True), (299, True), (300, False)]
-)
-def test_only_a_success_reads_a_pod_back(code, is_read):
-    body = b'{"metadata": {"uid": "u1"}, "spec": {"nodeName": "n"}}'
-    told = answer_for(ReadPod(id=1, pod=POD), Reply(code, body))
-    assert type(told) is (ReadPlaced if is_read else Unknown)
