@@ -33,7 +33,7 @@ from tests.host.processes import CONFIGURATION, Process, a_node, a_pod, a_proces
 from tests.patience import HANG_S
 
 PAGES = ("/metrics", "/readyz", "/configz", "/debug/asched/view", "/debug/asched/audit", "/flagz")
-ROUNDS = 12
+ROUNDS = 8
 #: Of this process: a stream that is just being opened, a thread of the default executor.
 WOBBLE = 6
 

@@ -2,22 +2,20 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from asched.core.framework.effects import Lane
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.decode import decode
-from asched.core.model.kinds import KINDS, NODE
+from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
-from asched.hardware.load.metrics import NODE_METRICS
 from asched.host.assemble import Parts, build_machine, build_runners
 from asched.host.configuration.file import load_config
 from asched.host.loops import Scheduler
-from asched.kube.clock import Clock, counter_s
+from asched.kube.clock import counter_s
 from asched.kube.hearing import DeafError
 from asched.kube.session import ConnectionOptions, connect
 from asched_lab.apiserver.faults import Fault
@@ -125,38 +123,3 @@ async def test_pods_that_wait_for_something_else_do_not_keep_the_lease(server, t
         context.waiting.add(waiting)
 
     assert lead.is_released
-
-
-class ClockThatWasSet(Clock):
-    """An administrator moved the wall clock on by an hour after the start."""
-
-    def ahead_s(self):
-        return 3_600.0
-
-
-async def test_what_is_written_follows_the_wall_clock(server, tmp_path):
-    server.create("nodes", a_node("n2"))
-    pod = a_pod("big")
-    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "640"
-    async with a_scheduler(tmp_path, clock=ClockThatWasSet()) as scheduler:
-        await until(lambda: scheduler.is_synced)
-        server.create("pods", pod)
-        await until(lambda: conditions(server))
-
-        (condition,) = conditions(server)
-        stamp = datetime.fromisoformat(condition["lastTransitionTime"])
-        assert stamp > datetime.now(UTC) + timedelta(minutes=50)
-
-
-def conditions(server):
-    (pod,) = server.list("pods")
-    return pod["status"].get("conditions", [])
-
-
-async def test_what_can_only_be_polled_holds_up_nobody(server, tmp_path):
-    """The embedded server knows no metrics.k8s.io: pods are placed all the same."""
-    kinds = (*KINDS, NODE_METRICS)
-    async with a_scheduler(tmp_path, kinds=kinds) as scheduler:
-        await until(lambda: scheduler.is_synced)
-        server.create("pods", a_pod("web"))
-        await until(lambda: bound(server) == {"web"})

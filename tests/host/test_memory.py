@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from asched.host import memory
 from asched.host.memory import (
     EVERY_S,
     PAUSE_CONTAINERS_MAX,
-    YOUNG_LOOKS,
     Collector,
-    collected_seldom,
     own_process,
 )
 
@@ -65,11 +62,6 @@ def a_ring() -> weakref.ref[Ring]:
     return weakref.ref(Ring())
 
 
-def are_out_of_sight(made: list[list[int]]) -> bool:
-    """Whether no collection looks at them. (How many are frozen in all, others change, too.)"""
-    return set(map(id, gc.get_objects())).isdisjoint(map(id, made))
-
-
 def test_nothing_is_collected_by_itself(looks: list[int]) -> None:
     with own_process() as collector:
         assert not gc.isenabled()
@@ -81,22 +73,6 @@ def test_nothing_is_collected_by_itself(looks: list[int]) -> None:
         assert looks == []
     assert len(listed) == len(made)
     assert gc.isenabled()
-
-
-def test_what_the_first_lists_made_is_never_gone_through() -> None:
-    listed = [[number] for number in range(1000)]
-    Collector().settle()
-
-    assert are_out_of_sight(listed)
-
-
-def test_turns_before_all_is_listed_collect_nothing(looks: list[int]) -> None:
-    clock = Clock()
-    collector = Collector(clock)
-    gc.disable()
-    clock.look(collector)
-
-    assert looks == []
 
 
 def test_garbage_goes_after_a_turn_once_it_is_due(looks: list[int]) -> None:
@@ -114,24 +90,6 @@ def test_garbage_goes_after_a_turn_once_it_is_due(looks: list[int]) -> None:
     assert looks == [0]
 
 
-def test_what_became_garbage_later_goes_too(looks: list[int]) -> None:
-    """It was of use at the first look; no look goes through everything."""
-    clock = Clock()
-    collector = Collector(clock)
-    gc.disable()
-    collector.settle()
-
-    ring = Ring()
-    gone = weakref.ref(ring)
-    clock.look(collector)
-    del ring
-    for _ in range(YOUNG_LOOKS - 1):
-        assert gone() is not None
-        clock.look(collector)
-    assert gone() is None
-    assert looks == [0, 0, 0, 1]
-
-
 def test_a_pause_is_short_though_containers_are_given_back_meanwhile(looks: list[int]) -> None:
     """As many go as come: Python's own count of young ones stays where it is."""
     clock = Clock()
@@ -146,11 +104,3 @@ def test_a_pause_is_short_though_containers_are_given_back_meanwhile(looks: list
     clock.look(collector)
 
     assert looks == []
-
-
-def test_a_command_collects_seldom_and_then_as_before() -> None:
-    before = gc.get_threshold()
-    with collected_seldom():
-        assert gc.get_threshold() == memory.SELDOM
-        assert gc.isenabled()
-    assert gc.get_threshold() == before

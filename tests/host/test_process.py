@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 
 from asched.core.config.gates import parse as parse_gates
 from asched.host.configuration.file import load_config
-from asched.host.process import Plan, runner, schedule
+from asched.host.process import Plan, schedule
 from asched.kube.session import ConnectionOptions
 from asched.serve.options import (
     CannotServeError,
@@ -72,17 +71,6 @@ async def test_without_a_kubeconfig_for_it_the_schedulers_own_server_knows_the_c
     assert (known, nobody, stranger) == (200, 403, 401)
 
 
-async def test_the_list_of_profiles_leads_to_them_with_and_without_a_slash(tmp_path):
-    async with a_process(tmp_path, elects=False) as process:
-        pages = [await process.ask(f"/debug/pprof{end}") for end in ("", "/")]
-        links = re.findall(r'href="([^"]+)"', pages[0][1])
-        followed = [await process.ask(f"{link}?seconds=0.1") for link in links]
-
-    assert pages[0] == pages[1]
-    assert links == [f"/debug/pprof/{name}" for name in ("goroutine", "heap", "profile")]
-    assert [status for status, _ in followed] == [200, 200, 200]
-
-
 def a_gang_member(name):
     pod = a_pod(name)
     pod["spec"]["schedulingGroup"] = {"podGroupName": "crew"}
@@ -102,31 +90,6 @@ async def test_pod_groups_are_followed_and_waited_for_where_the_gate_is_on(tmp_p
     assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
     assert "podgroups" in page
     assert "scheduler_podgroup_scheduling_algorithm_duration_seconds_count" in page
-
-
-async def test_groups_bother_nobody_while_the_gate_is_off(tmp_path):
-    async with a_process(tmp_path, elects=False) as process:
-        process.server.create("pods", a_gang_member("a"))
-        await process.until("/debug/asched/cache", lambda _, text: "default/a" in text)
-        page = await process.until("/metrics", lambda status, _: status == 200)
-
-    assert "podgroups" not in page
-    assert "scheduler_podgroup" not in page
-
-
-async def test_every_extension_point_of_a_plain_pod_is_timed(tmp_path):
-    async with a_process(tmp_path, elects=False) as process:
-        page = await process.until("/metrics", lambda _, text: 'extension_point="PostBind"' in text)
-
-    points = {
-        line.partition('extension_point="')[2].partition('"')[0]
-        for line in page.splitlines()
-        if line.startswith("scheduler_framework_extension_point_duration_seconds_count")
-    }
-    assert points == {
-        *("PreEnqueue", "PreFilter", "Filter", "PostFilter", "Reserve", "Permit"),
-        *("PreBindPreFlight", "PreBind", "Bind", "PostBind"),
-    }
 
 
 async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
@@ -211,13 +174,3 @@ def test_a_process_that_ends_waits_for_nothing_it_does_in_threads():
     """A profile, or a name server that does not answer: who lost the lease is gone at once."""
     ended = subprocess.run([sys.executable, "-c", ENDS], timeout=HANG_S, check=False)
     assert ended.returncode == 7
-
-
-def test_what_a_thread_raises_is_raised_to_who_waits():
-    async def work():
-        with pytest.raises(ZeroDivisionError):
-            await asyncio.to_thread(lambda: 1 // 0)
-        many = await asyncio.gather(*(asyncio.to_thread(str, n) for n in range(50)))
-        return len(many)
-
-    assert runner()(work()) == 50

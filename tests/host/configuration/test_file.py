@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from asched.core.config.text import effective, to_yaml
-from asched.core.plugins import IN_TREE_POINTS
 from asched.host.configuration.file import (
     FILE_BYTES_MAX,
     ConfigError,
@@ -23,13 +22,6 @@ def errors(text: str, **options: bool) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         load_config(text=text, **options)  # type: ignore[arg-type]
     return [str(error) for error in caught.value.errors]
-
-
-def test_a_minimal_file_is_the_default_profile() -> None:
-    loaded = load_config(text=HEAD)
-    assert [profile.scheduler_name for profile in loaded.profiles] == ["default-scheduler"]
-    assert loaded.warnings == ()
-    assert loaded.translation is None
 
 
 def test_every_fault_has_its_line_and_column() -> None:
@@ -62,28 +54,6 @@ def test_unknown_plugins_are_found_where_they_stand() -> None:
             'default-scheduler: FilterPlugin "Nodeport" does not exist (did you mean "NodePorts"?)'
         )
     ]
-
-
-def test_plugins_of_users_may_be_enabled() -> None:
-    text = f"{HEAD}profiles:\n- plugins:\n    filter:\n      enabled:\n      - name: Mine\n"
-    known = {**IN_TREE_POINTS, "Mine": frozenset({"filter"})}
-    loaded = load_config(text=text, known=known)
-    assert loaded.profiles[0].at("filter")[-1].name == "Mine"
-
-
-def test_what_only_the_elector_refuses_is_a_warning_here() -> None:
-    loaded = load_config(text=f"{HEAD}leaderElection:\n  retryPeriod: 9s\n")
-    assert len(loaded.warnings) == 1
-    assert "renewDeadline must be greater than retryPeriod*JitterFactor" in loaded.warnings[0]
-
-
-def test_old_versions_are_refused_as_upstream_does_only_if_asked() -> None:
-    old = HEAD.replace("/v1", "/v1beta3")
-    assert "no kind" in errors(old, legacy=False)[0]
-    assert "asched config migrate" in errors(old, legacy=False)[0]
-    loaded = load_config(text=old)
-    assert loaded.translation is not None
-    assert loaded.warnings[0].startswith("<text>: KubeSchedulerConfiguration v1beta3 is read as v1")
 
 
 def test_a_policy_supplies_profile_and_extenders() -> None:

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from aiohttp import web
 
-from asched.core.model.kinds import NODE, POD_GROUP
 from asched.host.assemble import Parts, build_machine
 from asched.host.configuration.file import load_config
 from asched.host.configuration.reload import DesiredSetup, Reloader
@@ -238,15 +237,6 @@ async def test_what_cannot_or_need_not_be_taken_over_changes_nothing(tmp_path, t
         assert world.counted(result) == 1
 
 
-async def test_a_file_that_vanished_is_refused(tmp_path):
-    async with a_world(tmp_path, ONE) as world:
-        world.file.unlink()
-
-        assert not await world.reloader.reload()
-
-        assert world.counted("refused") == 1
-
-
 async def test_what_was_fixed_at_the_start_waits_for_the_next(tmp_path, caplog):
     async with a_world(tmp_path, ONE) as world:
         other = ONE + (
@@ -264,27 +254,6 @@ async def test_what_was_fixed_at_the_start_waits_for_the_next(tmp_path, caplog):
         )
 
 
-async def test_new_extenders_are_sent_whole_nodes_that_nobody_kept_before(tmp_path):
-    async with an_extender("n2") as new, a_world(tmp_path, ONE) as world:
-        for name in ("n1", "n2"):
-            node = a_node(name)
-            node["spec"]["providerID"] = f"rack/{name}"  # none of our rules reads it
-            world.server.create("nodes", node)
-        nodes = world.scheduler.machine.context.cluster.nodes
-        await world.until(lambda: nodes.count == 2)
-
-        assert await world.write(with_extender(new, knows_nodes="false"))
-        world.server.create("pods", a_pod("mine", "one"))
-
-        await world.until(lambda: world.node_of("mine") == "n2")
-        sent = new.asked[0]["Nodes"]["items"]
-        assert {node["spec"]["providerID"] for node in sent} == {"rack/n1", "rack/n2"}
-        assert world.consultants.originals.count(NODE) == 2
-        assert await world.write(ONE)
-        world.consultants.settle()
-        assert world.consultants.originals.count(NODE) == 0
-
-
 async def test_extenders_whose_certificates_are_not_there_are_refused(tmp_path):
     async with an_extender("n1") as old, a_world(tmp_path, with_extender(old)) as world:
         tls = "tlsConfig: {caFile: /nonexistent/ca}, enableHTTPS: true"
@@ -296,15 +265,6 @@ async def test_extenders_whose_certificates_are_not_there_are_refused(tmp_path):
             world.server.create("nodes", a_node(name))
         world.server.create("pods", a_pod("mine", "one"))
         await world.until(lambda: world.node_of("mine") == "n1")
-
-
-async def test_pod_groups_are_followed_once_a_profile_knows_gangs(tmp_path):
-    gangs = "plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}"
-    async with a_world(tmp_path, ONE) as world:
-        assert POD_GROUP not in world.scheduler.reflectors
-        assert await world.write(HEAD + f"profiles: [{{schedulerName: one, {gangs}}}]\n")
-
-        await world.until(world.scheduler.reflectors[POD_GROUP].synced.is_set)
 
 
 PICKY = """
@@ -374,11 +334,6 @@ async def placed_while_reloading(tmp_path, waiting):
         sign.touch()
         assert await reloading
         yield world
-
-
-async def test_pods_are_placed_while_plugin_files_are_imported(tmp_path):
-    async with placed_while_reloading(tmp_path, lambda wait, picky: wait + picky):
-        """Nothing more."""
 
 
 async def test_pods_are_placed_while_a_plugin_is_made(tmp_path):

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
-from typing import Any, Literal, Optional
+from typing import Any, Literal
 
 import pytest
 
 from asched.core.state.cluster import Cluster
-from asched.host.user_plugins.arguments import ArgsError, arguments, instance_of, takes_cluster
-from asched.kube.typed import ApiAccess
+from asched.host.user_plugins.arguments import ArgsError, instance_of, takes_cluster
 
 
 @dataclass
@@ -57,40 +56,12 @@ class Undecided:
     def __init__(self, args: Torn) -> None: ...
 
 
-class Loose:
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        self.args = args
-
-
 class Bare:
     pass
 
 
-class Both:
-    def __init__(self, args: Args, cluster: Cluster) -> None:
-        self.args, self.cluster = args, cluster
-
-
 def make(cls: type[Any], args: Any) -> Any:
     return instance_of(cls, args, Cluster())
-
-
-def test_declared_args_are_decoded_in_both_spellings() -> None:
-    given = {"price": 2, "nodeLabel": "c", "windows": [{"fromHour": 3}], "night": {"to_hour": 6}}
-    assert make(Declared, given).args == Args(2.0, "c", [Window(3, 24)], Window(0, 6))
-    assert isinstance(make(Both, {"price": 1}).cluster, Cluster)
-
-
-def test_a_field_may_say_how_it_is_spelt() -> None:
-    assert make(Declared, {"price": 2, "milliCPU": 5}).args.milli_cpu == 5
-    with pytest.raises(ArgsError, match=r"milliCpu: unknown field .* nodeLabel, .*, milliCPU$"):
-        make(Declared, {"price": 2, "milliCpu": 5})
-
-
-def test_loose_args_are_passed_as_written() -> None:
-    assert make(Loose, {"a": [1]}).args == {"a": [1]}
-    assert make(Loose, None).args == {}
-    assert isinstance(make(Bare, None), Bare)
 
 
 @pytest.mark.parametrize(
@@ -137,42 +108,6 @@ DAY, KEY = Window(3, 24), Label("k")
 
 
 @pytest.mark.parametrize(
-    ("annotation", "given", "made"),
-    [
-        (Window | None, W, DAY),
-        (Window | None, None, None),
-        (Optional[Window], W, DAY),  # noqa: UP045
-        (Window | str, W, DAY),
-        (str | Window, "x", "x"),
-        (list[Window] | None, [W, {}], [DAY, Window()]),
-        (Window | list[Label], W, DAY),
-        (Window | list[Label], [L], [KEY]),
-        (Sequence[Window], [W], [DAY]),
-        (frozenset[Label], [L], frozenset([KEY])),
-        (tuple[Window, ...], [W, W], (DAY, DAY)),
-        (tuple[int, Window], [1, W], (1, DAY)),
-        (tuple[Window, Label], [W, L], (DAY, KEY)),
-        (dict[str, Window], {"fromHour": W}, {"fromHour": DAY}),
-        (Mapping[str, Window], {"x": W}, {"x": DAY}),
-        (dict[str, list[Window]] | None, {"x": [W]}, {"x": [DAY]}),
-        (tuple[Window], [W], (DAY,)),
-        (tuple[()], [], ()),
-        (list, [W], [W]),
-        (dict, {"x": W}, {"x": W}),
-    ],
-)
-def test_dataclasses_within_are_decoded_as_strictly_wherever_they_stand(
-    annotation: Any, given: Any, made: Any
-) -> None:
-    cls = type("Made", (), {})
-    args = make_dataclass("Nested", [("a_field", annotation)])
-    cls.__init__ = lambda self, args: setattr(self, "args", args)  # type: ignore[misc]
-    cls.__init__.__annotations__["args"] = args
-
-    assert make(cls, {"aField": given}).args.a_field == made
-
-
-@pytest.mark.parametrize(
     ("annotation", "given", "words"),
     [
         (list[Window] | None, [{"from": 1}], "args.aField[0].from: unknown field"),
@@ -195,24 +130,6 @@ def test_mistakes_within_are_told_with_their_place(annotation: Any, given: Any, 
     with pytest.raises(ArgsError) as refused:
         make(cls, {"aField": given})
     assert words in str(refused.value)
-
-
-def test_what_is_known_is_given_by_its_name_and_other_defaults_stand() -> None:
-    """In the order of the parameters, so they come first."""
-    cluster = Cluster()
-
-    class InOrder:
-        def __init__(self, args: Any = 5, cluster: Any = None, api: Any = None, more: int = 3):
-            self.given = (args, cluster, api, more)
-
-    made = instance_of(InOrder, {"a": 1}, cluster).given
-
-    assert made == ({"a": 1}, cluster, cluster.singleton(ApiAccess), 3)
-    assert arguments(InOrder, {"a": 1}) == [{"a": 1}, None, None]
-    assert takes_cluster(InOrder)
-    assert takes_cluster(Both)
-    assert not takes_cluster(Declared)
-    assert not takes_cluster(Bare)
 
 
 def test_a_plugin_whose_annotations_cannot_be_read_says_so() -> None:

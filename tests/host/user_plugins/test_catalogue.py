@@ -10,11 +10,8 @@ from asched.core.state.cluster import Cluster
 from asched.host.configuration.file import ConfigError, load_config
 from asched.host.user_plugins import catalogue as user_plugins
 from asched.host.user_plugins.catalogue import (
-    MODULE_PREFIX,
     PluginLoadError,
     discover,
-    drop_old_modules,
-    plugin_files,
 )
 
 GOOD = """
@@ -60,12 +57,6 @@ def test_a_file_gives_its_classes_with_their_points(tmp_path: Path) -> None:
     assert "NodeName" in catalogue.known
     assert "Other" not in catalogue.known
     assert type(catalogue.factories["Mine"](None, Cluster())).name == "Mine"
-
-
-def test_a_module_gives_the_class_that_is_named(tmp_path: Path, monkeypatch) -> None:
-    write(tmp_path / "rules_by_module.py", GOOD.replace("Mine:", "Mine:\n        name = 'Own'"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert discover(["rules_by_module:Mine"]).known["Own"] == {"filter", "score"}
 
 
 def test_a_directory_gives_every_file_but_private_ones_and_tests(tmp_path: Path) -> None:
@@ -175,124 +166,11 @@ def test_a_folder_that_cannot_be_read_is_one_line(
     assert str(error.value) == f"--plugin-dir {tmp_path}: Permission denied"
 
 
-def test_a_file_is_read_anew_when_its_content_is_another(tmp_path: Path) -> None:
-    file = write(tmp_path / "rules.py", "class Mine:\n    def score(self, pod, node): return 1\n")
-    first = discover([str(file)])
-    assert discover([str(file)]).plugins["Mine"].own is first.plugins["Mine"].own
-    assert discover([str(file)]).edition == first.edition
-
-    # of the same length, within the same moment: neither size nor time tells them apart
-    write(file, "class Mine:\n    def score(self, pod, node): return 2\n")
-    second = discover([str(file)])
-    assert second.edition != first.edition
-    assert first.plugins["Mine"].own().score(None, None) == 1
-    assert second.plugins["Mine"].own().score(None, None) == 2
-
-
-def test_what_files_held_before_is_forgotten(tmp_path: Path) -> None:
-    file = write(tmp_path / "rules.py")
-    old = discover([str(file)]).plugins["Mine"].own.__module__
-    write(file, GOOD.replace("return 1", "return 2"))
-    catalogue = discover([str(file)])
-    drop_old_modules(catalogue)
-    assert old not in sys.modules
-    assert catalogue.plugins["Mine"].own.__module__ in sys.modules
-    drop_old_modules(discover())
-    assert not [name for name in sys.modules if name.startswith(MODULE_PREFIX)]
-
-
-def test_the_files_that_are_read(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for name in ("b.py", "a.py", "_c.py", "test_a.py", "notes.txt"):
-        write(folder / name)
-    assert plugin_files(["m:C", "x.py", "y.py:C"], str(folder)) == (
-        "x.py",
-        "y.py",
-        str(folder / "a.py"),
-        str(folder / "b.py"),
-    )
-    assert plugin_files() == ()
-    assert plugin_files((), str(tmp_path / "nowhere")) == ()
-
-
 def test_what_a_plugin_declares_must_be_rules(tmp_path: Path) -> None:
     file = write(tmp_path / "rules.py", GOOD.replace("Mine:", "Mine:\n        rbac_rules = 'get'"))
     assert refused(str(file)) == (
         f"plugin Mine of {file}:Mine: rbac_rules must be a list of rules, as a ClusterRole has them"
     )
-
-
-OVER_COLUMNS = """
-    from asched.plugin import FilterPlugin
-    from helper_of_rules import Helper
-
-    class Mine(FilterPlugin):
-        name = 5
-        def filter(self, pod, nodes, data): ...
-
-    class Also(Mine):
-        name = "Spelt"
-
-    class _Private(Mine): ...
-
-    class Words:
-        def filters(self): ...
-
-    Twice = Mine
-    Imported = Helper
-"""
-
-
-def test_a_class_over_columns_serves_the_framework_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Under the name it says, if that is one; what a file only imports is no plugin of it."""
-    write(tmp_path / "helper_of_rules.py", GOOD.replace("Mine", "Helper"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    file = write(tmp_path / "rules.py", OVER_COLUMNS)
-
-    plugins = discover([str(file)]).plugins
-
-    assert {name: plugin.origin for name, plugin in plugins.items()} == {
-        "Mine": f"{file}:Mine",
-        "Spelt": f"{file}:Also",
-    }
-    for name, plugin in plugins.items():
-        made = plugin.make(None, Cluster())
-        assert isinstance(made, plugin.own)
-        assert made.name == name
-        assert plugin.instance_class is plugin.adapted
-    plain = discover([str(write(tmp_path / "plain.py"))]).plugins["Mine"]
-    assert plain.instance_class is plain.own
-    assert not isinstance(plain.make(None, Cluster()), plain.own)
-
-
-def test_in_tree_and_users_plugins_are_known_together(tmp_path: Path, site: Path) -> None:
-    known = discover([str(write(tmp_path / "rules.py"))]).known
-
-    names = list(known)
-    assert len(known) == len(names) == len(set(names))
-    assert {"NodeName", "Mine", "Acme"} <= set(names)
-    assert all(name in known for name in names)
-
-
-def test_only_plugins_of_flags_are_given(tmp_path: Path, site: Path) -> None:
-    catalogue = discover([str(write(tmp_path / "rules.py"))])
-
-    assert catalogue.given == ("Mine",)
-    module = catalogue.plugins["Mine"].own.__module__
-    assert {one for one in catalogue.edition if one[0] in ("Mine", "Acme")} == {
-        ("Mine", f"{tmp_path}/rules.py:Mine", module),
-        ("Acme", "acme-rules 1.2", ""),
-    }
-    assert sys.modules[module].__file__ == f"{tmp_path}/rules.py"
-    assert catalogue.rights_of("Mine") == catalogue.rights_of("NodeName") == ()
-
-
-@pytest.mark.parametrize("reference", ["module", ":Class", "module:", ""])
-def test_half_a_reference_says_what_is_written(reference: str) -> None:
-    assert refused(reference) == f"--plugin {reference}: write module:Class or file.py[:Class]"
 
 
 @pytest.mark.parametrize("path", [[], [""], ["."]])
