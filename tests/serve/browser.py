@@ -96,19 +96,6 @@ class Tab:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    async def press(self, key: str) -> None:
-        code = KEYS[key]
-        more = {"text": "\r"} if key == "Enter" else {}
-        for type_ in ("keyDown", "keyUp"):
-            await self.call(
-                "Input.dispatchKeyEvent",
-                type=type_,
-                key=key,
-                code=key,
-                windowsVirtualKeyCode=code,
-                **(more if type_ == "keyDown" else {}),
-            )
-
     async def picture(self, file: Path, *, whole: bool = False) -> None:
         told = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         await asyncio.to_thread(file.write_bytes, base64.b64decode(told["data"]))

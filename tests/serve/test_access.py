@@ -6,9 +6,7 @@ import pytest
 
 from asched.kube.errors import ConnectError
 from asched.kube.session import ConnectionOptions
-from asched.serve import access
 from asched.serve.access import CONFIG_MAP, Access
-from asched.serve.auth import ReviewError
 from asched.serve.identity import RequestHeaders
 from asched.serve.options import (
     AccessOptions,
@@ -137,38 +135,4 @@ async def test_who_cannot_read_it_begins_without_it_if_that_is_tolerated(
     made = await asked
     assert made.authenticator.proxy == RequestHeaders(), "no names would mean any name"
     assert "Unable to get configmap/extension-apiserver-authentication" in caplog.text
-    await made.close()
-
-
-@pytest.mark.parametrize(
-    ("body", "answer"), [(b'{"status": {}}', {"status": {}}), (b"", {}), (b"[1]", {})]
-)
-async def test_a_review_is_posted_with_its_patience(server, body, answer):
-    async def review(_seen, _wire):
-        return reply(201, body)
-
-    server.handler = review
-    session = await access.connect(ConnectionOptions(master=server.url), handshake=False)
-    assert await access.poster(session)("/apis/x", {"spec": 1}) == (201, answer)
-    (seen,) = server.seen
-    assert (seen.method, seen.target, seen.json) == ("POST", "/apis/x?timeout=10s", {"spec": 1})
-    await session.close()
-
-
-async def test_a_review_that_says_nothing_is_none(server, unused_tcp_port):
-    async def senseless(_seen, _wire):
-        return reply(200, b"<html>")
-
-    server.handler = senseless
-    for url in (server.url, f"http://127.0.0.1:{unused_tcp_port}"):
-        session = await access.connect(ConnectionOptions(master=url), handshake=False)
-        with pytest.raises(ReviewError):
-            await access.poster(session)("/apis/x", {})
-        await session.close()
-
-
-async def test_a_configmap_without_anything_in_it_says_nothing(opened, server):
-    server.data = None
-    made = await opened()
-    assert made.authorities() == ""
     await made.close()

@@ -175,14 +175,6 @@ async def test_our_own_pages_need_rights_like_all_others():
         assert answer.status == 404
 
 
-async def test_the_parts_of_a_dump_become_one_object():
-    async with a_port() as port:
-        parts = [("active", [{"pod": "a/b"}]), ("active", []), ("active", [1, None]), ("gated", [])]
-        port.inspector.told["queue"] = parts
-        _, body = await port.ask("/debug/asched/queue", "admin")
-        assert json.loads(body) == {"active": [{"pod": "a/b"}, 1, None], "gated": []}
-
-
 async def test_an_audit_is_told_with_get_and_begun_with_post():
     async with a_port() as port:
         for method, found in (("GET", 0), ("POST", 1)):

@@ -9,9 +9,7 @@ import orjson
 from asched.cli.explain import explanation
 from asched.core.config.defaults import configuration
 from asched.core.model.kinds import NODE
-from asched.core.state.audit import recount
 from asched.core.state.facts import Seen
-from asched.insight.explain.changes import KINDS
 from asched.serve.inspection import Inspection
 from tests.builders import a_node, a_pod
 from tests.core.cycle.gang_plays import GANGS, a_member, room_for, seen_group
@@ -59,17 +57,6 @@ def test_a_pod_that_fits_nowhere_is_told_what_is_missing_and_what_would_help() -
         ("toleration", "n3"),
         ("request", "n2"),
     }
-
-
-def test_what_woke_a_pod_is_told_and_its_backoff_does_not_hide_it() -> None:
-    play = Play(a_node("n1").allocatable(cpu="1"))
-    play.see(a_pod().requests(cpu="4"))
-    assert told_of(play, "web")["wokenBy"] == ""
-    play.turn(Seen(NODE, a_node("n2").allocatable(cpu="2").build()))
-    play.turn(Seen(NODE, a_node("n2").allocatable(cpu="3").build()))
-    play.turn(Seen(NODE, a_node("n3").allocatable(cpu="8").taints("a:NoSchedule").build()))
-    play.turn(after_s=30.0)
-    assert told_of(play, "web")["wokenBy"].startswith("Node")
 
 
 def test_a_change_tells_of_how_many_that_wait_for_the_same_it_helps() -> None:
@@ -121,14 +108,6 @@ def test_why_this_node_and_not_that_one() -> None:
     }
 
 
-def test_a_node_does_not_take_a_pod_whose_claim_is_gone() -> None:
-    play = Play(*(a_node(name).allocatable(cpu="2") for name in ("n1", "n2")))
-    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}
-    play.see(a_pod("web").requests(cpu="1").spec(volumes=[claim]).on("n1"))
-    told = told_of(play, "web", "n2")["against"]
-    assert told["refused"].endswith(': persistentvolumeclaim "gone" not found')
-
-
 def test_a_pod_is_judged_against_another_node_as_if_it_were_nowhere() -> None:
     play = Play(a_node("n1").allocatable(cpu="2"), a_node("n2").allocatable(cpu="2"))
     label = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "rack"}
@@ -139,20 +118,3 @@ def test_a_pod_is_judged_against_another_node_as_if_it_were_nowhere() -> None:
     play.see(a_pod().labels(app="web").spec(affinity=apart).requests(cpu="2").on("n1"))
     assert "refused" not in told_of(play, "web", "n1")["against"]
     assert "refused" not in told_of(play, "web", "n2")["against"]
-
-
-async def test_others_have_their_turn_between_two_kinds_of_changes() -> None:
-    """What is supposed of the cluster for a kind is over by then."""
-    play = Play(a_node("n1").allocatable(cpu="1"))
-    play.see(a_pod("web").requests(cpu="4"))
-    inspection = inspection_of(play)
-    asked = asyncio.ensure_future(inspection.explain("default", "web"))
-    turns = 0
-    while not asked.done():
-        await asyncio.sleep(0)
-        play.see(a_pod(f"late{turns}").requests(cpu="8"))
-        assert recount(play.parts.cluster) == []
-        turns += 1
-
-    assert turns > len(KINDS)
-    assert (await asked or {})["changes"]

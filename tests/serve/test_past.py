@@ -130,27 +130,3 @@ async def test_what_is_told_is_what_the_decision_saw() -> None:
             told_exactly += 1
     assert told_exactly > 60
     assert differing > 20
-
-
-async def test_suppositions_leave_nothing_in_the_journal() -> None:
-    world = World(1)
-    world.live(20)
-    cluster = world.play.parts.cluster
-    end = cluster.journal.end
-    steps = list(cluster.journal.since(0))
-    info = next(iter(cluster.placed.values()))
-    guest = cluster.classes.info_of(random_pod(world.rng, "guest").build())
-    with cluster.supposing() as suppose:
-        suppose.without((info,)).placed(guest, "n1")
-        suppose.seen(NODE, random_node(world.rng, "n1").build())
-    assert cluster.journal.end == end
-    assert list(cluster.journal.since(0)) == steps
-
-
-async def test_a_decision_in_which_something_else_played_a_part_is_not_called_exact() -> None:
-    world = World(3)
-    world.live(30)
-    pod, chosen = next((pod, chosen) for pod, chosen in world.kept() if chosen["score"] is not None)
-    told = await world.against(pod, "n1", {**chosen, "score": chosen["score"] + 1})
-    assert told["exact"] is False
-    assert "another score" in told["why"]

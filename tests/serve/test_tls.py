@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from asched.serve.options import CannotServeError, ServingOptions
-from asched.serve.tls import Certificates, openssl_suites
+from asched.serve.tls import Certificates
 from tests.serve.authority import Authority
 from tests.serve.world import a_port, client_tls
 
@@ -96,21 +96,3 @@ def test_a_folder_keeps_the_certificate_for_the_next_start(tmp_path):
 def test_a_missing_file_is_one_clear_line():
     with pytest.raises(CannotServeError, match="certificate /nowhere and key /nor-here"):
         Certificates(options(tls_cert_file="/nowhere", tls_private_key_file="/nor-here"))
-
-
-@pytest.mark.parametrize(
-    ("go", "openssl"),
-    [
-        ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
-        ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"),
-        ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", "ECDHE-ECDSA-CHACHA20-POLY1305"),
-        ("TLS_RSA_WITH_AES_256_CBC_SHA", "AES256-SHA"),
-        ("TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA", "ECDHE-RSA-DES-CBC3-SHA"),
-    ],
-)
-def test_cipher_suites_are_known_by_openssls_names(go, openssl):
-    assert openssl_suites([go]) == [openssl]
-
-
-def test_suites_of_tls_1_3_are_always_on():
-    assert openssl_suites(["TLS_AES_128_GCM_SHA256"]) == []

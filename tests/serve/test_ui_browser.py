@@ -3,17 +3,14 @@
 With ASCHED_SCREENSHOTS=FOLDER pictures are left there, to be looked at.
 """
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.serve.browser import Tab, a_tab
-from tests.serve.views import HOSTILE, a_series, a_view
+from tests.serve.views import HOSTILE, a_view
 from tests.serve.world import Port, a_port
 
 SIZES = [(390, False), (390, True), (1400, False), (1400, True)]
@@ -153,47 +150,6 @@ async def test_five_thousand_nodes_are_readable_in_both_schemes_wide_and_narrow(
         assert port.inspector.asked[0] == (-1, 0)
 
 
-async def test_before_the_first_answer_nothing_is_said_of_pods_or_nodes() -> None:
-    async with a_page(a_view(5)) as (tab, port, url):
-        told, answered = a_view(5), asyncio.Event()
-
-        async def view(names_of: int, since: int) -> dict[str, Any]:
-            await answered.wait()
-            return told
-
-        port.inspector.view = view
-        await tab.open(url + "?again")
-        visible = "document.getElementById('frame').checkVisibility()"
-        assert await text(tab, "#state") == "asking the scheduler ..."
-        assert not await tab.eval(visible)
-        answered.set()
-        await tab.until(visible)
-
-
-async def test_the_hue_says_what_is_scarce_and_the_strength_how_full() -> None:
-    async with a_page(a_view(5)) as (tab, _port, _url):
-        told = await tab.eval(
-            "[...document.querySelectorAll('#cells button')].map((c) =>"
-            " [c.getAttribute('aria-label'), getComputedStyle(c).backgroundColor])"
-        )
-        labels = [label for label, _ in told]
-        assert labels[0] == "ip-10-0-0-0.internal: pods 0 %, cordoned"
-        assert labels[3] == "ip-10-0-0-3.internal: cpu 21 %"
-        assert len({colour for _, colour in told}) == 5
-        assert "pods: 3" in await text(tab, "#legend")
-        await tab.eval("document.querySelector('#legend button[data-resource=cpu]').click()")
-        dim = "document.querySelectorAll('#cells .dim').length"
-        assert await tab.eval(dim) == 3
-        await tab.eval("document.querySelector('#legend button[data-resource=cpu]').click()")
-        assert await tab.eval(dim) == 0
-        await tab.eval(
-            "const o = document.getElementById('order'); o.value = 'share';"
-            " o.dispatchEvent(new Event('change'))"
-        )
-        first = "document.querySelector('#cells button').getAttribute('aria-label')"
-        assert str(await tab.eval(first)).endswith("28 %")
-
-
 async def test_what_users_chose_is_text_and_never_markup() -> None:
     async with a_page(a_view(3)) as (tab, _port, url):
         assert HOSTILE in await text(tab, "#why")
@@ -208,31 +164,6 @@ async def test_what_users_chose_is_text_and_never_markup() -> None:
         assert await tab.eval(made) == 1  # its own script
         assert await tab.eval("window.struck === undefined")
         assert tab.errors == []
-
-
-async def test_the_keyboard_walks_the_nodes_opens_one_and_comes_back() -> None:
-    async with a_page(a_view(60)) as (tab, _port, _url):
-        active = "document.activeElement.getAttribute('aria-label') || document.activeElement.id"
-        await tab.eval("document.getElementById('order').focus()")
-        await tab.press("Tab")
-        assert str(await tab.eval(active)).startswith("ip-10-0-0-0.internal: ")
-        await tab.press("ArrowRight")
-        assert str(await tab.eval(active)).startswith("ip-10-0-0-1.internal: ")
-        await tab.press("End")
-        assert str(await tab.eval(active)).startswith("ip-10-0-0-9.internal: ")  # by name
-        await tab.press("Home")
-        await tab.press("Enter")
-        await tab.until("document.activeElement.id === 'details-title'")
-        await tab.until("document.querySelector('#details-body .bar')")
-        details = await text(tab, "#details")
-        assert "cpu 3 of 4 (75 %)" in details
-        assert "699 more" in details
-        await picture(tab, "node-details")
-        await tab.press("Escape")
-        assert await tab.eval("document.getElementById('details').hidden")
-        assert str(await tab.eval(active)).startswith("ip-10-0-0-0.internal: ")
-        await tab.press("Tab")  # one stop for all cells
-        assert await tab.eval("document.activeElement.tagName") == "SUMMARY"
 
 
 async def test_a_pod_and_its_gang_are_a_click_away_and_back_goes_back() -> None:
@@ -279,38 +210,3 @@ async def test_a_reader_of_the_screen_finds_everything_named() -> None:
         assert all("now: " in name for name in images)
         roles = [role for role, _ in named]
         assert {"main", "banner", "search", "status"} <= set(roles)
-
-
-async def test_a_scheduler_that_began_anew_is_not_mixed_with_the_one_before() -> None:
-    told = a_view(3)
-    async with a_page(told) as (tab, port, _url):
-        await tab.until("window.performance.now() > 0")
-        told.update(a_view(4, startedAt=2.0, series=a_series(2)))
-        await tab.until("document.querySelectorAll('#cells button').length === 4")
-        asked = port.inspector.asked
-        assert asked[0] == (-1, 0)
-        assert (5, 900) in asked  # what it had of the one before
-        assert (-1, 0) in asked[1:]  # and all anew
-
-
-@pytest.mark.parametrize(
-    ("status", "said"), [(403, "not granted"), (401, "not known"), (500, "answered 500")]
-)
-async def test_a_refusal_is_told_and_what_was_shown_stays(status: int, said: str) -> None:
-    told = a_view(3)
-    async with a_page(told) as (tab, _port, _url):
-        await tab.eval(
-            f"window.fetch = () => Promise.resolve(new Response('', {{ status: {status} }}))"
-        )
-        await tab.until("document.getElementById('state').className === 'bad'")
-        assert said in await text(tab, "#state")
-        assert await tab.eval("document.querySelectorAll('#cells button').length") == 3
-
-
-async def test_an_empty_cluster_is_no_error() -> None:
-    empty = a_view(0, waiting={"pods": 0, "groups": [], "otherGroups": 0, "otherPods": 0})
-    empty |= {"recent": [], "gangs": {"count": 0, "gangs": []}, "series": a_series(0)}
-    async with a_page(empty) as (tab, _port, _url):
-        await tab.until("document.getElementById('state').innerText.includes('0 nodes')")
-        assert await text(tab, "#why-none") == "No pod waits."
-        assert tab.errors == []

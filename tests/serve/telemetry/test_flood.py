@@ -2,7 +2,7 @@
 
 import logging
 
-from asched.serve.telemetry.flood import CAUSES_MAX, LINES_MAX, WINDOW_S, Flood
+from asched.serve.telemetry.flood import LINES_MAX, WINDOW_S, Flood
 
 
 def a_record(at_s: float = 0.0, level: int = logging.ERROR, line: int = 1, **values: object):
@@ -23,25 +23,9 @@ def test_one_cause_has_so_many_lines_and_then_tells_how_many_it_kept() -> None:
     assert not hasattr(after, "leftOut")
 
 
-def test_plugins_and_exceptions_are_causes_of_their_own() -> None:
-    flood = Flood()
-    for _ in range(LINES_MAX + 1):
-        said = flood.filter(a_record(plugin="Loud", exc_info=(ValueError, ValueError(), None)))
-    assert not said
-    assert flood.filter(a_record(plugin="Quiet", exc_info=(ValueError, ValueError(), None)))
-    assert flood.filter(a_record(plugin="Loud", exc_info=(KeyError, KeyError(), None)))
-
-
 def test_what_informs_is_not_counted_unless_its_cause_is_named() -> None:
     flood = Flood()
     informing = [flood.filter(a_record(level=logging.INFO)) for _ in range(LINES_MAX * 2)]
     assert all(informing)
     named = [flood.filter(a_record(level=logging.INFO, line=n, cause="x")) for n in range(18)]
     assert named == [True] + [False] * 17
-
-
-def test_causes_are_forgotten_before_they_fill_memory() -> None:
-    flood = Flood()
-    for line in range(CAUSES_MAX * 2):
-        assert flood.filter(a_record(line=line))
-    assert len(flood.causes) == CAUSES_MAX

@@ -34,32 +34,6 @@ LOOKED_UP = {
 }
 
 
-#: Families that the recorded cluster had no occasion for: type, labels, bounds as the source has
-#: them (pkg/scheduler/metrics/metrics.go, framework/plugins/volumebinding/metrics/metrics.go,
-#: component-base/metrics/prometheus/restclient/metrics.go).
-UNSEEN = {
-    "scheduler_resourceclaim_creates_total": ("counter", {"status"}, []),
-    "scheduler_dra_bindingconditions_allocations_total": (
-        "counter",
-        {"profile", "driver", "status"},
-        [],
-    ),
-    "scheduler_dra_bindingconditions_wait_duration_seconds": (
-        "histogram",
-        {"profile", "driver", "status"},
-        [0.1 * 2**n for n in range(14)],
-    ),
-    "scheduler_volume_scheduling_stage_error_total": ("counter", {"operation"}, []),
-    "scheduler_async_api_call_execution_total": ("counter", {"call_type", "result"}, []),
-    "scheduler_async_api_call_execution_duration_seconds": (
-        "histogram",
-        {"call_type", "result"},
-        [0.001 * 2**n for n in range(15)],
-    ),
-    "rest_client_request_retries_total": ("counter", {"code", "verb", "host"}, []),
-}
-
-
 def drive(metrics):
     """One report of each kind."""
     metrics.show_async_calls()
@@ -150,18 +124,6 @@ def test_every_family_has_the_recorded_labels_and_buckets():
         assert len(bounds) == len(row.get("buckets", ())), name
 
 
-@pytest.mark.parametrize("name", UNSEEN)
-def test_families_the_recording_lacks_are_as_the_source_has_them(name):
-    metrics = Metrics()
-    drive(metrics)
-
-    kind, labels, bounds = families(metrics.render().decode())[name]
-
-    finite = [float(bound) for bound in bounds if bound != "+Inf"]
-    assert (kind, labels) == UNSEEN[name][:2]
-    assert finite == pytest.approx(UNSEEN[name][2])
-
-
 def test_stability_is_told_as_recorded():
     metrics = Metrics()
     drive(metrics)
@@ -191,56 +153,6 @@ def test_the_gated_families_are_missing_without_the_gate():
     page = Metrics().render().decode()
 
     assert "scheduler_async_api_call" not in page
-
-
-def test_the_start_of_a_stream_counts_as_a_request_and_has_neither_time_nor_sizes():
-    metrics = Metrics()
-    metrics.client.requested(("GET", "h", "200", None, None, None))
-    metrics.client.requested(("POST", "h", "<error>", 0.2, 64, None))
-
-    page = metrics.render().decode()
-
-    assert 'rest_client_requests_total{code="200",host="h",method="GET"} 1.0' in page
-    assert 'rest_client_request_duration_seconds_count{host="h",verb="GET"}' not in page
-    assert 'rest_client_request_size_bytes_bucket{host="h",le="64.0",verb="POST"} 1.0' in page
-    assert "rest_client_response_size_bytes_count" not in page
-
-
-def test_evaluations_are_unfolded_by_plugin():
-    metrics = Metrics()
-    metrics.scheduler.know_plugins([("NodePorts", "Filter", "p"), ("Idle", "Score", "p")])
-    metrics.scheduler.evaluated("Filter", "p", ("NodeName", "NodePorts"), 7)
-    metrics.scheduler.evaluated("Filter", "p", ("NodePorts",), 5)
-
-    page = metrics.render().decode()
-
-    line = 'scheduler_plugin_evaluation_total{{extension_point="{}",plugin="{}",profile="p"}} {}'
-    assert line.format("Filter", "NodeName", "7.0") in page
-    assert line.format("Filter", "NodePorts", "12.0") in page
-    assert line.format("Score", "Idle", "0.0") in page
-
-
-def test_a_reset_forgets_what_was_counted_and_keeps_states():
-    metrics = Metrics()
-    drive(metrics)
-
-    metrics.reset()
-
-    page = metrics.render().decode()
-    assert "scheduler_pod_scheduling_attempts_count 0.0" in page
-    assert "scheduler_schedule_attempts_total{" not in page
-    assert 'scheduler_unschedulable_pods{plugin="NodeName",profile="p"} 1.0' in page
-    metrics.scheduler.algorithm_ran(0.1)
-    after = metrics.render().decode()
-    assert "scheduler_scheduling_algorithm_duration_seconds_count 1.0" in after
-
-
-async def test_a_page_is_rendered_once_for_all_who_ask_at_the_same_time():
-    metrics = Metrics()
-
-    first, second = await metrics.page(), await metrics.page()
-
-    assert first is second
 
 
 def test_no_input_makes_the_page_grow_without_end():

@@ -5,9 +5,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from asched.core.model.kinds import NODE
 from asched.core.model.quantity import milli, whole
-from asched.core.state.facts import Gone, Seen
 from asched.serve.view.cells import CORDONED, TAINTED, cells, one_node
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -45,29 +43,6 @@ def test_the_scarcest_resource_is_the_one_of_which_most_is_in_use() -> None:
     assert cell(told, "idle") == ("pods", 0, CORDONED + TAINTED)
     assert cell(told, "tainted")[2] == TAINTED
     assert cell(told, "soft")[2] == 0
-
-
-def test_more_than_a_node_offers_is_told() -> None:
-    play = Play(a_node("n1").allocatable(cpu="4"))
-    play.see(a_pod().requests(cpu="4").on("n1"))
-    play.turn(Seen(NODE, a_node("n1").allocatable(cpu="3").build()))
-    assert cell(told_of(play), "n1") == ("cpu", 133, 0)
-
-
-def test_nodes_that_went_are_not_shown_and_the_generation_tells_of_other_names() -> None:
-    play = Play(a_node("n1"), a_node("n2"))
-    before = told_of(play)
-    play.turn(Gone(NODE, a_node("n1").build()))
-    play.turn(Seen(NODE, a_node("n3").build()))
-    after = told_of(play)
-    assert before["names"] == ["n1", "n2"]
-    assert sorted(after["names"]) == ["n2", "n3"]
-    assert before["generation"] != after["generation"]
-
-
-def test_no_nodes() -> None:
-    told = told_of(Play())
-    assert (told["count"], told["names"], told["share"]) == (0, [], [])
 
 
 def test_shares_are_those_of_exact_arithmetic_on_the_objects() -> None:
