@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from asched.core.cycle.orders import KubeletRefused
-from asched.core.model.kinds import NODE, POD
-from asched.core.state.facts import Fact, Gone, Seen
-from asched.kube.errors import NotFound
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Fact, Gone
 from asched.kube.session import ConnectionOptions, Session, connect
 from asched.kube.watch import Reflector
-from asched.ops.clashes import QUEUE_MAX, Clashes, Meta, PodEnd, PodEndStatus, is_refusal
+from asched.ops.clashes import QUEUE_MAX, Clashes, Meta, PodEnd, PodEndStatus
 from asched_lab.apiserver.server import ApiServer
-from tests.builders import PodBuilder, a_node, a_pod
+from tests.builders import PodBuilder, a_pod
 from tests.patience import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -125,19 +124,6 @@ async def test_other_ends_are_no_refusals() -> None:
     assert world.refused == {("OutOfpods", "ours"): 1}
 
 
-async def test_who_does_not_lead_reads_nothing() -> None:
-    async with a_world() as world, asyncio.timeout(HANG_S):
-        world.may_act = False
-        world.place("web", "mine")
-        await world.tell("web", phase="Failed", reason="OutOfcpu")
-        world.place("next", "mine")
-        await world.heard(4)  # a list, a pod that came and went, another one
-        world.may_act = True
-        await world.tell("next", phase="Failed", reason="NodePorts")
-        await world.told.wait()
-    assert world.refused == {("NodePorts", "ours"): 1}
-
-
 async def test_no_more_wait_to_be_read_than_there_is_room_for() -> None:
     async with a_world() as world:
         hear = world.clashes.hearing(world.facts.append)
@@ -214,51 +200,3 @@ async def test_the_machine_is_told_who_was_refused_where_and_whose_it_is(
     ]
     assert refused == [("OutOfcpu", "ours")]
     assert ends.paths == [f"{PODS}/web"]
-
-
-async def test_another_pod_of_the_same_name_says_nothing_of_this_one() -> None:
-    gone = Gone(POD, on_n1().build())
-    assert await put_for(Ends("of the next one"), gone) == ([gone], [])
-
-
-async def test_a_pod_that_cannot_be_read_any_more_keeps_nobody_from_being_read() -> None:
-    first, second = on_n1("first").build(), on_n1("second").build()
-    ends = Ends(second.uid)
-    ends.raises.append(NotFound(404, "gone", "NotFound"))
-    _, refused = await put_for(ends, Gone(POD, first), Gone(POD, second))
-    assert ends.paths == [f"{PODS}/first", f"{PODS}/second"]
-    assert refused == [("OutOfcpu", "ours")]
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        Seen(POD, on_n1().build()),
-        Gone(NODE, a_node("n1").build()),
-        Gone(POD, a_pod("web").build()),
-        Gone(POD, on_n1().status(phase="Running").build()),
-        Gone(POD, on_n1().status(phase="Pending", startTime="2026-01-01T00:00:00Z").build()),
-        Gone(POD, on_n1().metadata(deletionTimestamp="2026-01-01T00:00:00Z").build()),
-    ],
-    ids=["there still", "a node", "placed nowhere", "ran", "began", "deleted in good order"],
-)
-async def test_what_cannot_have_been_refused_is_not_read(fact: Fact) -> None:
-    ends = Ends("uid-web")
-    assert await put_for(ends, fact) == ([fact], [])
-    assert ends.paths == []
-
-
-@pytest.mark.parametrize(
-    ("phase", "reason", "is_one"),
-    [
-        ("Failed", "OutOfmemory", True),
-        ("Failed", "OutOfexample.com/gpu", True),
-        ("Failed", "NodeAffinity", True),
-        ("Failed", "UnexpectedAdmissionError", True),
-        ("Failed", "DeadlineExceeded", False),
-        ("Failed", "", False),
-        ("Succeeded", "OutOfcpu", False),
-    ],
-)
-def test_what_a_refusal_is(phase: str, reason: str, is_one: bool) -> None:
-    assert is_refusal(phase, reason) is is_one

@@ -158,19 +158,6 @@ async def test_pods_that_were_there_before_the_quota_count_and_those_that_end_do
         await world.until(lambda: world.used("team") == {"cpu": "0"})
 
 
-async def test_a_resource_that_is_used_no_more_and_not_named_goes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with a_world(monkeypatch) as world:
-        world.quota("team", min={"cpu": "2"})
-        await world.run_pod("one", memory="1Gi")
-        await world.until(lambda: world.used("team") == {"cpu": "0", "memory": "1Gi"})
-
-        await world.delete("one")
-
-        await world.until(lambda: world.used("team") == {"cpu": "0"})
-
-
 async def test_nobody_writes_who_does_not_lead_or_is_switched_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -188,17 +175,3 @@ async def test_nobody_writes_who_does_not_lead_or_is_switched_off(
 
         world.args = CapacitySchedulingArgs()
         await world.until(lambda: world.used("team") == {"cpu": "1"})
-
-
-async def test_what_is_right_already_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with a_world(monkeypatch) as world:
-        world.quota("team", min={"cpu": "2"})
-        await world.run_pod("one", cpu="1")
-        await world.until(lambda: world.used("team") == {"cpu": "1"})
-        writes = world.wrote["success"]
-
-        await world.run_pod("idle")
-        await asyncio.sleep(0.2)
-
-        assert world.wrote["success"] == writes
-        assert not world.wrote["error"]

@@ -16,7 +16,6 @@ from asched.host.loops import Scheduler
 from asched.host.process import schedule
 from asched.kube.clock import counter_s
 from asched.kube.session import ConnectionOptions, connect
-from asched.serve.routes import OWN
 from asched_lab.apiserver.call import User
 from asched_lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, documents
@@ -130,29 +129,3 @@ def test_a_report_needs_a_shadow_and_a_shadow_needs_names() -> None:
     with pytest.raises(UsageError, match="must name schedulers"):
         flags.parse(["--shadow=a,,b"])
     assert flags.parse([f"--shadow={THEIRS}", "--leader-elect=false"]).shadow == (THEIRS,)
-
-
-def test_only_the_profiles_that_are_shadowed_are_used(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    profiles = "[{schedulerName: one}, {schedulerName: two}, {schedulerName: three}]"
-    file.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        f"profiles: {profiles}\n"
-    )
-    plan = run.plan_of(flags.parse([f"--config={file}", "--shadow=one,three"]))
-    names = [profile.scheduler_name for profile in plan.configuration.profiles]
-    assert names == ["one", "three"]
-    assert not plan.configuration.leader_election.leader_elect
-    with pytest.raises(UsageError, match=r"no profile of .* they are one, three, two"):
-        run.plan_of(flags.parse([f"--config={file}", "--shadow=four"]))
-
-
-def test_without_a_file_each_has_the_default_profile() -> None:
-    plan = run.plan_of(flags.parse(["--shadow=one,two"]))
-    assert [p.scheduler_name for p in plan.configuration.profiles] == ["one", "two"]
-
-
-def test_the_page_has_a_path_of_its_own() -> None:
-    from asched.cli.shadow import PAGE
-
-    assert f"{OWN}shadow" == PAGE

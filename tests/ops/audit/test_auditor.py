@@ -16,9 +16,6 @@ from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.faults import SwallowedEvents
 from asched_lab.sim.judgement import audit, lost
 from asched_lab.sim.process import Process
-from asched_lab.sim.scenario import play
-from asched_lab.sim.scenarios.churn import Churn
-from asched_lab.sim.scenarios.lost_events import LostEvents
 from asched_lab.sim.steps import AddNodes, pod_manifest, remove
 from asched_lab.sim.world import World
 from tests.builders import a_node, a_pod
@@ -215,30 +212,3 @@ def test_a_server_that_fails_is_asked_again_in_the_next_round(
     (found,) = audited(world)
 
     assert found.what is What.ADDITION
-
-
-def test_an_audit_all_the_time_needs_nobody_to_ask() -> None:
-    class Audited(LostEvents):
-        """Twice, and the differences of both replicas are told."""
-
-    world = play(Audited, 3)
-
-    assert sum(process.auditor.report.found for process in world.processes)
-
-
-def test_without_an_audit_what_was_missed_stays_missed() -> None:
-    class Unaudited(LostEvents):
-        audit_period_s = 0.0
-
-    with pytest.raises(AssertionError, match=r"knows it|does not know it|known at version"):
-        play(Unaudited, 3)
-
-
-def test_late_and_repeated_events_are_no_differences() -> None:
-    class Audited(Churn):
-        audit_period_s = 20.0
-
-    world = play(Audited, 2)
-
-    assert [process.auditor.report.found for process in world.processes] == [0]
-    assert world.acting.auditor.report.ended["pods"].at_s

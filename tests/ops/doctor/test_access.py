@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.ops.doctor.access import in_words, match
+from asched.ops.doctor.access import match
 from asched.ops.doctor.notes import Identity
 from asched.ops.doctor.permissions import Right
 from tests.deploy.manifests import DEPLOY, documents
@@ -95,14 +95,6 @@ def test_subjects(subject: dict[str, Any], matches: bool) -> None:
 )
 def test_rules(rule: dict[str, Any], right: Right, matches: bool) -> None:
     assert bool(caught([a_schema("s", 1, ANYBODY, **rule)], OURS, right)) is matches
-
-
-def test_rights_to_the_same_objects_are_one_phrase() -> None:
-    rights = [Right("list", "", "nodes"), BIND, Right("watch", "", "nodes"), RENEW]
-    assert in_words(rights) == (
-        "list, watch nodes; create pods/binding in namespace default;"
-        " update leases.coordination.k8s.io in namespace asched-system"
-    )
 
 
 def test_the_groups_of_an_account_are_the_servers_own() -> None:

@@ -5,36 +5,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from asched.core.cycle.orders import LeaderDied, QueueAmended
 from asched.core.framework.effects import (
     AskExtender,
-    Bind,
-    CallPlugin,
-    Effect,
-    EmitEvent,
-    Patch,
-    PatchPodStatus,
-    PodRef,
     Whole,
     Wholes,
 )
-from asched.core.framework.status import Code, Status
 from asched.core.model.kinds import (
     BY_RESOURCE,
     NODE,
-    PERSISTENT_VOLUME_CLAIM,
     POD,
-    POD_GROUP,
-    POD_GROUP_V1BETA1,
     Kind,
 )
-from asched.core.model.meta import ObjectReference
 from asched.core.state import facts
-from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
+from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.ops.recording.asked import asked_for
 from asched.ops.recording.lines import (
     LIST_PART,
-    EndLine,
     FactReader,
     NotKept,
     PartLine,
@@ -42,7 +28,6 @@ from asched.ops.recording.lines import (
     TurnLine,
     UnreadableLineError,
     effects_bytes,
-    end_line,
     read_line,
     turn_lines,
 )
@@ -80,18 +65,6 @@ def test_a_long_list_is_told_in_parts() -> None:
     assert through(*told) == told
 
 
-def test_a_list_that_came_in_parts_is_repeated_in_them() -> None:
-    pods = tuple(a_pod(f"p{number}").build() for number in range(5))
-    told = [Listed(POD, pods[:2], 0, has_more=True), Listed(POD, pods[2:], 1)]
-    assert through(*told) == told
-
-
-def test_the_version_in_which_the_api_tells_of_a_kind_is_repeated() -> None:
-    told = [Listed(POD_GROUP_V1BETA1, ()), Listed(POD_GROUP, ())]
-    assert through(*told) == told
-    assert through(Listed(POD, ()))[0].kind is POD
-
-
 @pytest.mark.parametrize("end", [b",0]", b",0,0,false]"], ids=["parts", "versions"])
 def test_recordings_from_before_there_were_parts_or_versions_can_be_read(end: bytes) -> None:
     (line,) = turn_lines(Turn(0.0, True, 0, [Listed(POD, ())], []))
@@ -100,39 +73,6 @@ def test_recordings_from_before_there_were_parts_or_versions_can_be_read(end: by
     turn = read_line(older)
     assert isinstance(turn, TurnLine)
     assert [FactReader().fact(raw, {}) for raw in turn.facts] == [Listed(POD, ())]
-
-
-ANSWERS = [
-    facts.Bound(7),
-    facts.Refused(7, 409, "it says: \u201cno\u201d", "Conflict"),
-    facts.Unknown(7, "the connection broke"),
-    facts.Done(7),
-    facts.Done(7, {"metadata": {"resourceVersion": "5"}}),
-    facts.Replied(7, {"NodeNames": ["a"], "Error": ""}),
-    facts.Replied(7, None),
-    facts.ReadPlaced(7, "n1"),
-    facts.ReadPending(7),
-    facts.ReadGone(7),
-    facts.TimedOut(7),
-    facts.Returned(7, None),
-    facts.Returned(7, [1, "two", {"three": 3.5}]),
-    facts.Returned(7, Status(Code.UNSCHEDULABLE, ("no", "never"), "Mine")),
-    WallClock(-3599.25),
-    LeaderDied(4, died_young=True),
-    QueueAmended(("default/a", "default/b")),
-]
-
-
-@pytest.mark.parametrize("fact", ANSWERS, ids=repr)
-def test_an_answer_survives(fact: Fact) -> None:
-    assert through(fact) == [fact]
-
-
-def test_no_answer_is_forgotten() -> None:
-    """Whoever adds one adds it here, too; what a coroutine raised has a test of its own."""
-    concrete = {cls.__name__ for cls in facts.Answer.__subclasses__()}
-
-    assert concrete - {type(fact).__name__ for fact in ANSWERS} == {"Raised"}
 
 
 def test_what_a_coroutine_raised_keeps_its_name_and_words() -> None:
@@ -148,44 +88,6 @@ def test_what_no_recording_can_hold_is_named() -> None:
     assert answer.value.type_name == "object"
 
 
-REF = PodRef(namespace="default", name="web", uid="u-1", resource_version="12")
-EFFECTS: list[tuple[Effect, str]] = [
-    (Bind(pod=REF, node="n1", id=3, turn=2), "bind default/web to n1"),
-    (
-        EmitEvent(
-            regarding=ObjectReference("v1", "Pod", "default", "web", "u-1"),
-            type="Warning",
-            reason="FailedScheduling",
-            action="Scheduling",
-            note="0/1 nodes are available",
-            reporting_controller="asched",
-        ),
-        "event on default/web: FailedScheduling: 0/1 nodes are available",
-    ),
-    (
-        PatchPodStatus(pod=REF, condition={"reason": "Unschedulable", "message": "no"}),
-        "write status of default/web: Unschedulable: no",
-    ),
-    (
-        PatchPodStatus(pod=REF, nominated_node_name="n1"),
-        "write status of default/web: nominated to n1",
-    ),
-    (
-        Patch(kind=PERSISTENT_VOLUME_CLAIM, namespace="default", name="c", body={"spec": {}}),
-        "Patch default/c",
-    ),
-    (CallPlugin(plugin="Mine", call=lambda: None), "call plugin Mine"),  # type: ignore[arg-type,return-value]
-]
-
-
-@pytest.mark.parametrize(("effect", "words"), EFFECTS, ids=lambda one: type(one).__name__)
-def test_an_effect_can_be_told(effect: Effect, words: str) -> None:
-    (asked,) = asked_for(effects_bytes([effect]))
-
-    assert asked.words() == words
-    assert asked.effect_id == effect.id
-
-
 def test_whole_objects_and_certificates_stay_out() -> None:
     from asched.core.config.v1 import Extender, ExtenderTLSConfig
 
@@ -199,15 +101,6 @@ def test_whole_objects_and_certificates_stay_out() -> None:
     assert b"SECRET" not in encoded
     assert b"U0VDUkVU" not in encoded
     assert asked_for(encoded)[0].subject == "default/web"
-
-
-def test_when_something_was_asked_is_no_part_of_what() -> None:
-    early = Bind(pod=REF, node="n1", id=3, turn=2)
-    late = msgspec.structs.replace(early, id=9, turn=8)
-
-    first, second = (asked_for(effects_bytes([effect]))[0] for effect in (early, late))
-
-    assert (first.key, first.what) == (second.key, second.what)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +142,3 @@ def test_a_kind_that_nobody_follows_is_left_out_until_it_is_learnt() -> None:
 
 def filled_node() -> Any:
     return filled(NODE.record)
-
-
-def test_the_end_is_told() -> None:
-    assert read_line(end_line(12)) == EndLine(12)

@@ -75,30 +75,6 @@ def test_equal_names_stay_equal_and_others_stay_apart() -> None:
     assert team != "team"
 
 
-def test_names_sort_as_before() -> None:
-    """Where all else is equal, names decide."""
-    originals = [f"n{number}" for number in (1, 2, 10, 21, 3)] + ["a-b", "a.c", "a", "B", "ä"]
-
-    names, _ = under(*(a_node(name).build() for name in originals))
-
-    by_pseudonym = sorted(originals, key=names.of)
-    assert by_pseudonym == sorted(originals)
-    assert len({names.of(name) for name in originals}) == len(originals)
-
-
-def test_namespaces_sort_as_in_front_of_names() -> None:
-    """`a-b/x` is before `a/x`, although `a` is before `a-b`."""
-    pods = [a_pod("x", namespace).build() for namespace in ("a", "a-b", "a.b", "ab")]
-
-    names, _ = under(*pods)
-
-    def pseudonym(key: str) -> str:
-        return "/".join(names.of(part) for part in key.split("/"))
-
-    keys = [f"{pod.metadata.namespace}/x" for pod in pods]
-    assert sorted(keys, key=pseudonym) == sorted(keys)
-
-
 def test_numbers_that_are_compared_stay_numbers() -> None:
     node = a_node("n1").labels(cores="64", build="77")
     pod = a_pod("web").requires_nodes(
@@ -115,59 +91,6 @@ def test_numbers_that_are_compared_stay_numbers() -> None:
     assert seen["metadata"]["labels"][expression["key"]] == "64"
     assert expression["key"] != "cores"
     assert "77" not in seen["metadata"]["labels"].values()
-
-
-def test_well_known_keys_and_taints_stay() -> None:
-    node = a_node("n1").taints(
-        "node.kubernetes.io/not-ready:NoExecute dedicated=payroll:NoSchedule"
-    )
-    pod = a_pod("web").tolerates("dedicated=payroll:NoSchedule")
-
-    _, (seen, placed) = under(node.build(), pod.build())
-
-    known, own = seen["spec"]["taints"]
-    (toleration,) = placed["spec"]["tolerations"]
-    assert known["key"] == "node.kubernetes.io/not-ready"
-    assert own["effect"] == toleration["effect"] == "NoSchedule"
-    assert (own["key"], own["value"]) == (toleration["key"], toleration["value"])
-    assert "dedicated" not in own["key"]
-    assert "payroll" not in own["value"]
-
-
-def test_an_image_without_a_tag_is_still_the_latest() -> None:
-    """ImageLocality looks for `app:latest` where a pod says `app`."""
-    node = a_node("n1").image("app:latest", mib=100)
-    plain, tagged, other = (a_pod(name).image(name) for name in ("app", "app:latest", "app:v2"))
-
-    _, (seen, *pods) = under(*(one.build() for one in (node, plain, tagged, other)))
-
-    there = seen["status"]["images"][0]["names"][0]
-    first, second, third = (pod["spec"]["containers"][0]["image"] for pod in pods)
-    assert first == second == there
-    assert third != there
-    assert "app" not in there
-
-
-def test_claims_of_ephemeral_volumes_are_still_called_after_their_pod() -> None:
-    pod = a_pod("web").spec(volumes=[{"name": "scratch", "ephemeral": {}}])
-    claim = {"metadata": {"name": "web-scratch", "namespace": "default"}}
-
-    _, (seen, found) = under(pod.build(), claim)
-
-    volume = seen["spec"]["volumes"][0]["name"]
-    assert found["metadata"]["name"] == f"{seen['metadata']['name']}-{volume}"
-    assert "web" not in found["metadata"]["name"]
-
-
-def test_a_volume_in_two_zones_stays_in_both() -> None:
-    key = "topology.kubernetes.io/zone"
-    nodes = [a_node(zone).labels({key: zone}).build() for zone in ("z1", "z2")]
-    volume = {"metadata": {"name": "v", "labels": {key: "z1__z2"}}}
-
-    _, (first, second, found) = under(*nodes, volume)
-
-    zones = [node["metadata"]["labels"][key] for node in (first, second)]
-    assert found["metadata"]["labels"][key] == "__".join(zones)
 
 
 def test_words_of_the_machine_are_learnt() -> None:
@@ -193,31 +116,3 @@ def test_of_a_refusal_one_thing_is_read() -> None:
 
     assert names.message(text) == f'already assigned to node "{names.of("n1")}"'
     assert "web" not in names.message(text)
-
-
-def test_an_extenders_answer_may_name_nodes_in_keys() -> None:
-    names, _ = under(a_node("n1").build())
-    answer = {"NodeNames": ["n1"], "FailedNodes": {"n1": "no GPU of ours"}, "Error": ""}
-    names.note_reply(answer)
-    names.settle()
-
-    found = names.replied(answer)
-
-    assert found["NodeNames"] == [names.of("n1")] == list(found["FailedNodes"])
-    assert found["Error"] == ""
-    assert "GPU" not in json.dumps(found)
-
-
-def test_a_pseudonym_is_nobodys_name() -> None:
-    names, _ = under(*(a_node(name).build() for name in ("x0", "x1", "y2", "n1")))
-
-    pseudonyms = {names.of(name) for name in ("x0", "x1", "y2", "n1")}
-
-    assert len(pseudonyms) == 4
-    assert not pseudonyms & {"x0", "x1", "y2", "n1"}
-
-
-def test_nobodys_name_is_told_as_such() -> None:
-    names, _ = under(a_node("n1").build())
-
-    assert names.of("somebody new") == "unknown"
