@@ -12,14 +12,9 @@ import pytest
 from asched.cli import completion
 from asched.cli.commands import COMMANDS, LAB_COMMANDS, main
 from asched.cli.completion import FILES, NO_FILES, candidates, full_parser
-from asched.cli.flag_table import ALL
 from tests.shared import ROOT
 
 PARSER = full_parser()
-
-
-def test_every_command_is_offered() -> None:
-    assert candidates(PARSER, [""]) == (sorted({**COMMANDS, **LAB_COMMANDS}), NO_FILES)
 
 
 @pytest.mark.parametrize(
@@ -45,13 +40,6 @@ def test_what_may_stand_here(line: str, found: list[str], directive: int) -> Non
     assert candidates(PARSER, line.split(" ")) == (found, directive)
 
 
-def test_every_flag_of_run_is_known() -> None:
-    offered, _ = candidates(PARSER, ["run", "--"])
-    assert {f"--{flag.name}" for flag in ALL} <= set(offered)
-    assert "--json" not in offered
-    assert "--json" in candidates(PARSER, ["doctor", "--"])[0]
-
-
 def test_kubectl_is_told_candidates_and_a_directive(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,16 +56,6 @@ def test_kubectl_finds_both_programs_once_installed() -> None:
         assert callable(getattr(importlib.import_module(module), function))
 
 
-def test_as_a_plugin_it_calls_itself_as_the_user_did(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["/somewhere/kubectl-asched"])
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("usage: kubectl asched ")
-
-
 def test_kubectl_finds_the_plugin(tmp_path: Path) -> None:
     kubectl = shutil.which("kubectl")
     plugin = Path(sys.executable).parent / "kubectl-asched"
@@ -89,14 +67,6 @@ def test_kubectl_finds_the_plugin(tmp_path: Path) -> None:
     )
     assert made.returncode == 0
     assert made.stdout.startswith("usage: kubectl asched ")
-
-
-def test_exit_statuses_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    said = capsys.readouterr().out
-    assert "exit status:" in said
-    assert all(f"\n  {status}" in said for status in (0, 1, 2, 130))
 
 
 def test_without_shtab_it_says_what_to_install(

@@ -1,6 +1,5 @@
 import argparse
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import yaml
 from asched.cli import config
 from asched.core.config.defaults import default_configuration
 from asched.core.config.text import effective
-from tests.shared import ROOT, shared_path
+from tests.shared import shared_path
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -27,13 +26,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "config.yaml"
     path.write_text(HEAD, encoding="utf-8")
     return path
-
-
-def test_check_says_that_a_file_can_be_used(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("check", str(file)) == 0
-    out = capsys.readouterr()
-    assert out.out == f"{file}: can be used; serves default-scheduler; 0 extenders\n"
-    assert out.err == ""
 
 
 def test_check_lists_every_fault_with_its_place(
@@ -61,13 +53,6 @@ def test_view_of_a_minimal_file_is_every_default(
     assert shown == recorded
 
 
-def test_view_has_json_too(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("view", str(file), "-o", "json") == 0
-    as_json = json.loads(capsys.readouterr().out)
-    assert run("view", str(file)) == 0
-    assert as_json == yaml.safe_load(capsys.readouterr().out)
-
-
 def test_view_knows_feature_gates(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gates = "GenericWorkload=true,GangScheduling=true"
     assert run("view", str(file), f"--feature-gates={gates}") == 0
@@ -76,39 +61,11 @@ def test_view_knows_feature_gates(file: Path, capsys: pytest.CaptureFixture[str]
     assert "depends on features" in capsys.readouterr().err
 
 
-def test_migrate_prints_v1_and_the_fate_of_every_entry(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    policy = ROOT / "config" / "policy.yaml"
-    assert run("migrate", str(policy)) == 0
-    out = capsys.readouterr()
-    assert f"  {policy}:6:5: predicates[0]: PodFitsResources became NodeResourcesFit" in out.err
-    assert "unsupported: 0" in out.err
-    written = tmp_path / "v1.yaml"
-    written.write_text(out.out, encoding="utf-8")
-    assert run("check", str(written)) == 0
-
-
-def test_migrate_leaves_v1_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("migrate", str(file)) == 0
-    out = capsys.readouterr()
-    assert out.out == HEAD
-    assert out.err == f"{file}: is v1 already\n"
-
-
 def test_a_file_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "/nonexistent/x.yaml") == 2
     assert capsys.readouterr().err == (
         "asched config: open /nonexistent/x.yaml: no such file or directory\n"
     )
-
-
-def test_standard_input_is_a_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(HEAD.encode())))
-    assert run("check", "-") == 0
-    assert capsys.readouterr().out.startswith("<stdin>: can be used")
 
 
 MANIFESTS = """\
@@ -154,31 +111,6 @@ def test_every_configuration_in_a_file_of_manifests_is_checked(
         f"{path} (ConfigMap my-config, policy.cfg): {rest}",
         f"{path} (KubeSchedulerConfiguration of line 19): {rest}",
     ]
-
-
-def test_faults_in_manifests_have_their_own_lines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = manifests(tmp_path, -4, -1)
-    assert run("check", str(path)) == 2
-    faults = capsys.readouterr().err.splitlines()
-    assert [line.split(": ")[0] for line in faults if line.startswith(str(path))][-2:] == [
-        f"{path}:14:5",
-        f"{path}:21:1",
-    ]
-    assert faults[-1] == "2 errors"
-
-
-def test_manifests_without_a_configuration_say_what_they_hold(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "none.yaml"
-    path.write_text("kind: Pod\n---\nkind: Service\n---\nkind: Pod\n", encoding="utf-8")
-    assert run("check", str(path)) == 2
-    assert capsys.readouterr().err == (
-        f"asched config: {path} holds no KubeSchedulerConfiguration and no Policy, only: Pod,"
-        " Service\n"
-    )
 
 
 def test_all_faults_of_all_stages_are_told_at_once(

@@ -56,18 +56,6 @@ def test_ours_is_found_by_its_group_or_its_kind(head: str, is_ours: bool) -> Non
     assert found.where.endswith(" of line 3")
 
 
-def test_what_is_none_in_a_config_map_is_passed_over() -> None:
-    found = parts(a_config_map(empty="", comment="# nothing\n", note="kind: x", mine=OURS, no="{"))
-    assert found == [ConfigPart(OURS, "ConfigMap m, mine")]
-
-
 def test_a_configuration_that_cannot_be_read_is_not_passed_over() -> None:
     broken = f"{OURS}profiles: [\n"
     assert parts(a_config_map(mine=broken)) == [ConfigPart(broken, "ConfigMap m, mine")]
-
-
-def test_a_list_holds_configurations_and_config_maps() -> None:
-    ours = {"apiVersion": "v1", "kind": "Policy"}
-    inner = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": OURS}}
-    text = "# a list\n" + json.dumps({"kind": "List", "items": [inner, {"kind": "Pod"}, ours]})
-    assert [one.where for one in parts(text)] == ["ConfigMap m, k", "Policy of line 2"]

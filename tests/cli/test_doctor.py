@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from asched.cli.doctor import as_text, main, printed, split
-from asched.cli.flags import UsageError
+from asched.cli.doctor import as_text, main, split
 from asched.ops.doctor.notes import Finding, State
 from asched_lab.apiserver.server import ApiServer
 from tests.patience import HANG_S
@@ -37,30 +35,6 @@ def test_one_line_a_finding_and_its_cure_below() -> None:
     assert as_text(FINDINGS[:1]).splitlines()[-1] == "nothing stands in the way"
 
 
-@pytest.mark.parametrize("form", ["json", "yaml"])
-def test_programs_are_told_the_same(form: str) -> None:
-    assert yaml.safe_load(printed(FINDINGS, form))[1] == {
-        "check": "clock",
-        "state": "warning",
-        "text": "it is late",
-        "cure": "wind it up",
-    }
-
-
-def test_wide_has_finding_and_cure_in_one_line() -> None:
-    assert printed(FINDINGS, "wide").splitlines() == [
-        "ok       reach           it answers",
-        "warning  clock           it is late  -> wind it up",
-        "problem  scheduler name  taken  -> take another",
-    ]
-
-
-@pytest.mark.parametrize("words", [["--json"], ["-o", "json"], ["--output=json"], ["-o=json"]])
-def test_the_form_is_asked_for_as_everywhere(words: list[str]) -> None:
-    own, rest = split([*words, "-v", "2"])
-    assert (own.output, rest) == ("json", ["-v", "2"])
-
-
 def test_our_flags_are_taken_out_and_the_rest_is_runs() -> None:
     words = ["--config=x", "--as", "bob", "--json", "--as-group=a", "--as-group", "b", "-v", "2"]
     own, rest = split(words)
@@ -68,12 +42,6 @@ def test_our_flags_are_taken_out_and_the_rest_is_runs() -> None:
     assert own.output == "json"
     assert own.other is not None
     assert own.other.groups == ("a", "b", "system:authenticated")
-
-
-@pytest.mark.parametrize("words", [["--as"], ["--as-group=x"], ["-o"], ["-o", "table"]])
-def test_half_a_flag_is_refused(words: list[str]) -> None:
-    with pytest.raises(UsageError):
-        split(words)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +55,6 @@ def test_half_a_flag_is_refused(words: list[str]) -> None:
 def test_wrong_use_is_two(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert capsys.readouterr().err.startswith(said)
-
-
-def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert "--as USER" in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from copy import deepcopy
 
 import pytest
 
-from asched.cli import explain, pages
+from asched.cli import pages
 from asched.cli.explain import explanation
-from asched.cli.main import main
 from tests.cli.programs import TOLD, asched
 from tests.kube.scripted import reply, scripted
 from tests.serve.world import a_port
@@ -152,14 +151,6 @@ async def port():
 BLIND = "--insecure-skip-tls-verify"
 
 
-async def test_the_command_asks_a_running_scheduler(port):
-    server = f"--server=https://127.0.0.1:{port.server.port}"
-
-    status, out, _ = await asched("explain", "web", server, "--token=admin", BLIND, "--json")
-
-    assert (status, json.loads(out)) == (0, TOLD)
-
-
 @pytest.mark.parametrize(
     ("words", "status", "text"),
     [
@@ -181,13 +172,6 @@ async def test_what_goes_wrong_is_told_in_one_line(port, words, status, text):
     assert len(err.splitlines()) == 1
 
 
-async def test_a_server_that_is_not_there_is_told_in_one_line():
-    status, _, err = await asched("explain", "web", "--server=https://127.0.0.1:1")
-
-    assert status == 1
-    assert "cannot reach https://127.0.0.1:1" in err
-
-
 async def test_the_health_check_follows_the_checks(port):
     server = f"--server=https://127.0.0.1:{port.server.port}"
     assert (await asched("healthcheck", server))[:2] == (0, "ok\n")
@@ -197,22 +181,6 @@ async def test_the_health_check_follows_the_checks(port):
     status, out, _ = await asched("healthcheck", server)
     assert status == 1
     assert "[-]leaderElection failed" in out
-
-
-HALF = json.dumps({**TOLD, "story": 5, "now": []}).encode()
-
-
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"pod": "a/b"}', HALF])
-async def test_an_answer_of_somebody_else_is_told_in_one_line(body):
-    async def answer(_seen, _wire):
-        return reply(200, body)
-
-    async with scripted(answer) as server:
-        ended, out, err = await asched("explain", "web", f"--server={server.url}")
-
-    assert (ended, out) == (1, "")
-    assert "no asched" in err
-    assert len(err.splitlines()) == 1
 
 
 async def test_an_answer_without_end_is_given_up(monkeypatch):
@@ -225,16 +193,6 @@ async def test_an_answer_without_end_is_given_up(monkeypatch):
         where = argparse.Namespace(server=server.url, ca_file="", insecure_skip_tls_verify=True)
         with pytest.raises(pages.PageError, match="has no end"):
             await asyncio.to_thread(pages.fetched, where, "/")
-
-
-async def test_half_an_error_is_told_in_one_line():
-    async def torn(_seen, wire):
-        wire.write(b"HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\nhalf")
-        wire.close()
-
-    async with scripted(torn) as server:
-        ended, out, err = await asched("explain", "web", f"--server={server.url}")
-    assert (ended, out, len(err.splitlines())) == (1, "", 1)
 
 
 @pytest.mark.parametrize(
@@ -250,13 +208,6 @@ async def test_words_that_make_no_sense_are_told_in_one_line(words, said):
     assert (ended, out, len(err.splitlines())) == (1, "", 1)
     assert said in err
     assert "secret" not in err
-
-
-async def test_a_token_file_that_is_no_text_is_told_in_one_line(tmp_path):
-    (tmp_path / "token").write_bytes(b"\xff")
-    words = ("--server=https://127.0.0.1:1", BLIND, f"--token-file={tmp_path / 'token'}")
-    ended, _, err = await asched("explain", "web", *words)
-    assert (ended, "cannot read --token-file" in err) == (1, True)
 
 
 async def test_a_token_is_sent_only_to_whom_its_owner_trusts(port, tmp_path):
@@ -295,13 +246,6 @@ async def test_a_health_check_entrusts_nothing():
         assert (await asched("healthcheck", f"--server={server.url}"))[:2] == (0, "ok\n")
     assert "authorization" not in server.seen[0].headers
     assert (await asched("healthcheck", "--token=t"))[0] == 2
-
-
-def test_a_status_is_told_by_its_message(monkeypatch, capsys):
-    status = b'{"kind":"Status","apiVersion":"v1","message":"not just now","code":503}'
-    monkeypatch.setattr(explain, "fetch", lambda *_, **__: (503, status))
-    assert main(["explain", "default/web", "--server=https://a"]) == 1
-    assert capsys.readouterr().err == "asched explain: the scheduler answered 503: not just now\n"
 
 
 GANG = {

@@ -8,16 +8,14 @@ import pytest
 
 import asched
 from asched.cli.flag_checks import check
-from asched.cli.flag_table import ALL, BY_NAME, REMOVED
+from asched.cli.flag_table import ALL, BY_NAME
 from asched.cli.flags import (
     HelpRequested,
-    RunOptions,
     UsageError,
     VersionRequested,
-    help_text,
     parse,
 )
-from asched.cli.go_values import ADDITIVE, READERS, UPSTREAM_VERSION
+from asched.cli.go_values import READERS, UPSTREAM_VERSION
 from tests.shared import shared_path
 
 #: Defaults of ours that differ, on purpose, from kube-scheduler's.
@@ -98,30 +96,6 @@ def test_what_upstream_starts_with_is_accepted() -> None:
             continue
         if run.get("exit_after_sigterm") == 0:
             assert outcome(run["args"]) == "accepted", run["name"]
-
-
-def test_forms_of_a_flag() -> None:
-    options = parse(["--leader_elect=false", "-v2", "--secure-port", "0", "--plugin", "a:B"])
-    assert options.given["leader_elect"] is False
-    assert options.logs.v == 2
-    assert options.serving.secure_port == 0
-    assert options.plugin == ("a:B",)
-    assert parse(["-v", "3"]).logs.v == parse(["-v=3"]).logs.v == parse(["--v=3"]).logs.v == 3
-
-
-def test_lists_add_up_and_the_first_use_replaces_the_default() -> None:
-    paths = "--authorization-always-allow-paths"
-    assert parse([]).authorization.authorization_always_allow_paths == (
-        "/healthz",
-        "/readyz",
-        "/livez",
-    )
-    options = parse([f"{paths}=/a", f"{paths}=/b,/c", "--plugin=x:Y", "--plugin=x:Z"])
-    assert options.authorization.authorization_always_allow_paths == ("/a", "/b", "/c")
-    assert options.plugin == ("x:Y", "x:Z")
-    gates = ["--feature-gates=OpportunisticBatching=false", "--feature-gates=GenericWorkload=true"]
-    assert not parse(gates).gates["OpportunisticBatching"]
-    assert parse(gates).gates["GenericWorkload"]
 
 
 @pytest.mark.parametrize(
@@ -206,11 +180,6 @@ def test_right_use_is_not_refused(args: list[str]) -> None:
     assert outcome(args) == "accepted"
 
 
-def test_what_counts_for_nothing_is_not_judged() -> None:
-    assert outcome(["--leader-elect=false", "--leader-elect-resource-lock=x"]) == "accepted"
-    assert parse(["--bind-address="]).serving.bind_address == "0.0.0.0"
-
-
 def test_flags_without_effect_say_so() -> None:
     assert parse(["--contention-profiling=false"]).warnings == (
         "--contention-profiling has no effect: there are no locks to contend for",
@@ -249,26 +218,6 @@ def test_help_and_version_win_over_everything() -> None:
         parse(["--version=raw"])
     assert caught.value.raw
     assert outcome(["--version=false"]) == "accepted"
-
-
-def test_the_help_names_every_flag_once() -> None:
-    text = help_text()
-    for flag in ALL:
-        assert len(re.findall(rf"--{flag.name}[ \n]", text)) == 1, flag.name
-    assert not set(REMOVED) & set(BY_NAME)
-    assert all(flag.kind in READERS for flag in ALL)
-    assert set(READERS) >= ADDITIVE
-
-
-def test_all_options_have_their_defaults() -> None:
-    options = parse([])
-    assert isinstance(options, RunOptions)
-    assert options.pod_max_in_unschedulable_pods_duration == 300
-    assert options.serving.bind_address == "0.0.0.0"
-    assert options.metrics.allow_metric_labels == {}
-    assert options.authentication.requestheader_username_headers == ("x-remote-user",)
-    assert options.policy.policy_configmap_namespace == "kube-system"
-    assert options.given == {}
 
 
 def test_the_checks_look_at_values_together() -> None:

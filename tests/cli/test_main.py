@@ -2,20 +2,17 @@
 
 import asyncio
 import os
-import re
 import shlex
 import signal
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from asched.cli import run
-from asched.cli.commands import COMMANDS
 from asched.cli.main import main
 
 
@@ -42,49 +39,6 @@ def test_sigterm_is_heard_before_a_command_listens_to_it(monkeypatch: pytest.Mon
     assert end.value.code == 143
 
 
-#: Each costs tens of milliseconds of every start.
-HEAVY = ("numpy", "asyncio", "aiohttp", "yaml", "ssl", "prometheus_client")
-#: What only some clusters or askers need: 20 to 340 ms each.
-RARE = ("cryptography", "asched.core.dra.cel.program", "kubernetes_asyncio", "rich", "asched_lab")
-
-
-@pytest.mark.parametrize(
-    ("loads", "absent"),
-    [
-        ("from asched.cli.main import main; main(['--help'])", HEAVY + RARE),
-        ("import asched.cli.run", (*RARE, "aiohttp", "prometheus_client")),
-        ("import asched.cli.run, asched.host.serving", RARE),
-    ],
-)
-def test_what_is_not_needed_yet_is_not_imported(loads: str, absent: tuple[str, ...]) -> None:
-    code = f"""
-import sys
-try:
-    {loads}
-finally:
-    print(*sys.modules, file=sys.stderr)"""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    loaded = ran.stderr.split()
-
-    assert "asched.cli" in loaded
-    assert [module for module in absent if module in loaded] == []
-
-
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("dmeo", "asched: 'dmeo' is no command; did you mean \"demo\"?"),
-        ("apisever", "asched: 'apisever' is no command; did you mean \"apiserver\"?"),
-        ("zzz", "asched: 'zzz' is no command; asched --help lists them"),
-    ],
-)
-def test_a_mistyped_command_is_guessed_at(
-    word: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([word, "--nodes", "3"]) == 2
-    assert capsys.readouterr().err == said + "\n"
-
-
 async def test_a_reader_that_has_read_enough_is_no_error() -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "asched", "plugins", "list", "--all"), stdout=PIPE, stderr=PIPE
@@ -96,17 +50,6 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
 
     assert await process.wait() == 141
     assert said == b""
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_says_each_default(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")  # no help text wraps
-    with suppress(SystemExit):
-        main([command, "--help"])
-
-    assert not re.search(r"[ (]default:?$", capsys.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`asched plugins`, and plugins on the command line of `asched run`."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -27,38 +26,6 @@ def test_list_shows_origin_points_and_where_it_is_enabled(
     ]
     assert main(["plugins", "list", "--all"]) == 0
     assert "NodeName" in capsys.readouterr().out
-
-
-def test_list_tells_programs_and_shows_rights_to_who_has_room(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "class Mine:\n"
-        "    rbac_rules = [{'apiGroups': [''], 'resources': ['configmaps'], 'verbs': ['get']}]\n"
-        "    def filter(self, pod, node): ...\n"
-    )
-    config = tmp_path / "config.yaml"
-    config.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "profiles: [{schedulerName: a, plugins: {filter: {enabled: [{name: Mine}]}}}]\n"
-    )
-    words = ["plugins", "list", f"--plugin={file}", f"--config={config}"]
-    assert main([*words, "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [
-        {
-            "name": "Mine",
-            "origin": f"{file}:Mine",
-            "loaded": True,
-            "points": ["filter"],
-            "rights": ["get configmaps"],
-            "enabledIn": {"a": ["filter"]},
-        }
-    ]
-    assert main([*words, "-o", "wide"]) == 0
-    heading, line = capsys.readouterr().out.splitlines()
-    assert heading.split("  ")[-1].strip() == "RIGHTS"
-    assert line.endswith("a (filter)  get configmaps")
 
 
 def test_new_writes_a_plugin_whose_test_passes(

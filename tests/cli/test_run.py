@@ -52,11 +52,6 @@ def test_serving_and_access_follow_the_flags():
     assert rules.authentication.authentication_token_webhook_cache_ttl == 3.0
 
 
-def test_port_0_serves_nothing():
-    assert not run.plan_of(parse(["--secure-port=0"])).serving.is_on
-    assert run.plan_of(parse([])).serving.options.secure_port == 10259
-
-
 def test_flags_are_shown_as_kube_scheduler_shows_them():
     """Names and defaults of the recorded page, apart from what a run was given."""
     text = shared_path("outside/log/startup_text.log").read_text()
@@ -72,22 +67,6 @@ def test_flags_are_shown_as_kube_scheduler_shows_them():
 
     assert len(shared) > 40
     assert {name: ours[name] for name in shared} == {name: recorded[name] for name in shared}
-
-
-def test_given_values_are_shown_in_gos_words():
-    options = parse(
-        [
-            "--leader-elect-lease-duration=90s",
-            "--leader-elect=false",
-            "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384",
-        ]
-    )
-
-    shown = flag_texts(options.given)
-
-    assert shown["leader-elect-lease-duration"] == "1m30s"
-    assert shown["leader-elect"] == "false"
-    assert shown["tls-cipher-suites"] == "[TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384]"
 
 
 @pytest.fixture
@@ -148,9 +127,3 @@ def test_the_start_tells_flags_and_configuration_in_kube_schedulers_words():
     # The end of the history is an object as well.
     assert lines[-1]["msg"] == "command failed"
     assert "cannot reach" in lines[-1]["err"]
-
-
-def test_less_is_told_at_less_verbosity():
-    assert not any("component config" in line for line in started("-v=1"))
-    (line,) = started("--leader-elect=false")
-    assert line.startswith("asched run: cannot reach")

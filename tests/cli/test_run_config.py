@@ -4,7 +4,6 @@ import pytest
 
 from asched.cli.flags import UsageError, parse
 from asched.cli.run_config import exposition, lease_warnings, load, needs_policy_configmap, rate
-from asched.host.configuration.file import ConfigError
 from asched.serve.telemetry.exposition import Exposition
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -60,20 +59,6 @@ def test_our_lease_has_its_own_name_unless_we_replace_kube_scheduler(file: Path)
     assert load(parse(args)).configuration.leader_election.resource_name == "own"
     file.write_text(HEAD, encoding="utf-8")
     assert load(parse(args)).configuration.leader_election.resource_name == "kube-scheduler"
-
-
-@pytest.mark.parametrize(
-    ("flag", "text"),
-    [
-        ("--leader-elect-renew-deadline=20s", "leaseDuration must be greater than renewDeadline"),
-        ("--leader-elect-retry-period=9s", "renewDeadline must be greater than retryPeriod"),
-    ],
-)
-def test_durations_that_cannot_elect_are_refused_at_once(flag: str, text: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load(parse([flag]))
-    assert text in str(caught.value)
-    load(parse([flag, "--leader-elect=false"]))
 
 
 def test_a_policy_file_and_a_policy_config_map(tmp_path: Path) -> None:
@@ -140,18 +125,6 @@ def test_only_a_rate_that_somebody_wrote_counts(
 
 def exposition_of(*argv: str) -> Exposition:
     return exposition(parse(argv))
-
-
-def test_allow_lists_of_labels_come_from_flags_or_else_from_a_manifest(tmp_path: Path) -> None:
-    manifest = tmp_path / "lists.yaml"
-    manifest.write_text("scheduler_pending_pods,queue: active,gated\n")
-    from_file = exposition_of(f"--allow-metric-labels-manifest={manifest}")
-    assert from_file.allowed == {"scheduler_pending_pods": {"queue": {"active", "gated"}}}
-    both = exposition_of(
-        f"--allow-metric-labels-manifest={manifest}", "--allow-metric-labels=a,b=c"
-    )
-    assert both.allowed == {"a": {"b": {"c"}}}
-    assert exposition_of("--disabled-metrics=x,y").disabled == {"x", "y"}
 
 
 @pytest.mark.parametrize(

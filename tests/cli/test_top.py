@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from asched.cli.main import main
 from asched.cli.pages import PageError
 from asched.cli.sources import told
-from asched.cli.top import printed
 from asched.cli.top_text import screen
 from asched.kube.transport import Reply
 from tests.cli.programs import asched
@@ -62,12 +60,6 @@ def test_a_terminal_is_not_told_what_to_do_by_names_and_lines_are_cut_to_it() ->
     assert all(len(line) <= 60 for line in said)
     assert any("?[2J?evil??" in line for line in said)
     assert all(line.isprintable() or not line for line in said)
-
-
-def test_nothing_there_is_said_so() -> None:
-    empty = a_view(0, waiting={"pods": 0, "groups": [], "otherGroups": 0, "otherPods": 0})
-    empty["series"] = {name: [] for name in empty["series"]}
-    assert {"no pod waits", "no nodes"} <= set(lines(empty))
 
 
 async def test_once_prints_text_json_or_yaml() -> None:
@@ -163,17 +155,3 @@ async def test_on_a_terminal_it_is_drawn_in_place_until_q() -> None:
     assert b"q ends" in drawn
     first = drawn.split(b"\x1b[H")[1]
     assert first.count(b"\r\n") == 23  # all rows of a terminal that tells no size
-
-
-@pytest.mark.parametrize("every", ["0", "fast", "nan", "99999"])
-def test_seconds_are_a_sensible_number(every: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["top", f"--every={every}"])
-    assert end.value.code == 2
-    assert "is no number of seconds from 0.5 to 3600" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("answer", [{}, {"nodes": 5, "queues": []}])
-def test_a_page_of_something_else_is_told_in_one_line(answer):
-    with pytest.raises(PageError, match="of another version or no asched"):
-        told(Reply(200, json.dumps(answer).encode()), "live view", lambda v: printed(v, "wide"))
