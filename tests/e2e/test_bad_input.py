@@ -1,7 +1,6 @@
 """Bad input gets one clear line that says what, where and what to do. Never a traceback."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -50,13 +49,6 @@ async def test_no_kubeconfig_anywhere(tmp_path: Path) -> None:
     assert "KUBECONFIG" in last_line(words)
 
 
-async def test_a_kubeconfig_that_does_not_exist(tmp_path: Path) -> None:
-    status, words = await complaint(tmp_path, f"--kubeconfig={tmp_path / 'nowhere'}")
-
-    assert status == 1
-    assert str(tmp_path / "nowhere") in last_line(words)
-
-
 @pytest.mark.parametrize("text", ["{", "[]", "clusters: 7", "", "\x00"])
 async def test_a_kubeconfig_that_makes_no_sense(text: str, tmp_path: Path) -> None:
     path = tmp_path / "broken"
@@ -65,16 +57,6 @@ async def test_a_kubeconfig_that_makes_no_sense(text: str, tmp_path: Path) -> No
 
     assert status == 1
     assert str(path) in last_line(words)
-
-
-async def test_a_configuration_that_does_not_exist(tmp_path: Path) -> None:
-    path = tmp_path / "nowhere.yaml"
-    async with a_process(tmp_path, f"--config={path}") as process:
-        status, words = await process.ended(), process.words
-
-    assert status == 2
-    assert str(path) in last_line(words)
-    assert "Traceback" not in words
 
 
 async def test_a_server_that_is_not_there(tmp_path: Path) -> None:
@@ -113,41 +95,6 @@ async def test_a_user_who_may_not_list(tmp_path: Path) -> None:
     assert '"somebody" cannot' in line
 
 
-def break_container(pod: dict[str, Any]) -> dict[str, Any]:
-    """Containers as a number: no client could read that as a pod."""
-    return {**pod, "spec": {**pod["spec"], "containers": 7}}
-
-
-async def test_a_malformed_object_in_a_watch_is_skipped(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """1. A pod that is none arrives, twice. 2. It is named once, and counted. 3. Life goes on."""
-    async with a_cluster(tmp_path) as cluster:
-        made = cluster.server.create("pods", a_pod("broken", schedulingGates=[{"name": "x.y/z"}]))
-        store = cluster.server.store
-        for _ in range(2):
-            store.put(PODS.storage, ("default", "broken"), break_container(made))
-        cluster.add_pods(5)
-        await cluster.until_bound(5)
-
-        reflector = next(r for k, r in cluster.scheduler.reflectors.items() if k.name == "Pod")
-        assert reflector.malformed_count == 2
-    named = [record for record in caplog.records if "default/broken" in record.getMessage()]
-    assert len(named) == 1
-
-
-async def test_a_malformed_object_in_the_first_list_is_skipped(tmp_path: Path) -> None:
-    """The scheduler begins with a broken pod in the list, and places the others."""
-    async with a_cluster(tmp_path, prepare=a_broken_pod) as cluster:
-        cluster.add_pods(5)
-        await cluster.until_bound(5)
-
-
-def a_broken_pod(server: ApiServer) -> None:
-    made = server.create("pods", a_pod("broken"))
-    server.store.put(PODS.storage, ("default", "broken"), break_container(made))
-
-
 @pytest.mark.parametrize("quantity", ["a lot", "1..5", "--1", "1e", "12xyz"])
 async def test_a_pod_with_a_broken_quantity_suffers_alone(quantity: str, tmp_path: Path) -> None:
     """1. A stored pod asks for nonsense. 2. The others are placed. 3. An event says what is wrong.
@@ -179,11 +126,3 @@ async def test_a_node_with_a_broken_quantity_takes_no_pods(tmp_path: Path) -> No
         await cluster.until_bound(10)
 
         assert all(pod["spec"]["nodeName"] != "odd" for pod in cluster.placed())
-
-
-async def test_a_node_that_breaks_is_known_as_it_was(tmp_path: Path) -> None:
-    """1. A node is well. 2. A version of it makes no sense. 3. The last good one counts."""
-    async with a_cluster(tmp_path, nodes=0) as cluster:
-        a_broken_node(cluster.server)
-        cluster.add_pods(3)
-        await cluster.until_bound(3)

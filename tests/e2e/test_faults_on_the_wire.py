@@ -1,5 +1,5 @@
 """A real scheduler on a server that injects each of its faults by name: every pod is bound once,
-and afterwards nothing is left over. What single faults at chosen doors do: test_burning_server.py.
+and afterwards nothing is left over. All of them at once: test_burning_server.py.
 """
 
 import asyncio

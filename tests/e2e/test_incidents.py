@@ -1,6 +1,6 @@
 """Incidents that only a process has: its memory, its threads, its standing still.
 
-The others are lived through in virtual time (`asched chaos`, tests/sim/test_museum.py).
+The others are lived through in virtual time (`asched chaos`, tests/sim/test_recordings.py).
 """
 
 import asyncio

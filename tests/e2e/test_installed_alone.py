@@ -14,8 +14,8 @@ pytestmark = pytest.mark.real
 
 
 async def test_asched_alone_binds_pods(tmp_path: Path) -> None:
-    program = installed(built("asched", tmp_path, "wheel"), tmp_path / "environment")
     async with ControlPlane.here() as plane, plane.open_client():
+        program = installed(built("asched", tmp_path, "wheel"), tmp_path / "environment")
         await plane.create("/api/v1/nodes", (a_node(f"node-{n}", cpu="4") for n in range(5)))
         await plane.create_pods(a_pod(f"pod-{n}", "100m") for n in range(50))
         flags = (

@@ -20,7 +20,6 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node, a_pod
 from tests.e2e.outside import a_process
 from tests.lab.whatif.clusters import a_deployment
-from tests.patience import HANG_S
 
 Json = dict[str, Any]
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
@@ -31,7 +30,6 @@ CONTROLLERS = (
 )
 #: So long a controller that is not content with its pods has to say so.
 SETTLED_S: Final = 2.0
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -94,50 +92,6 @@ async def plan_of(folder: Path, plane: ControlPlane, *manifests: Json) -> Path:
     assert told.startswith("planned: ")
     assert " at resourceVersion " in told
     return out
-
-
-async def test_a_deployment_has_the_places_of_its_plan_and_lives_on_by_itself(
-    plane: ControlPlane, tmp_path: Path
-) -> None:
-    plan = await plan_of(tmp_path, plane, spread("web", 9))
-    wanted = {p["pod"]["metadata"]["name"]: p["node"] for p in json.loads(plan.read_text())["pods"]}
-    assert plan.stat().st_mode & 0o777 == 0o600
-
-    ended, told, err = await asched(
-        "plan", "--check", str(plan), f"--kubeconfig={plane.kubeconfig}"
-    )
-    assert (ended, told.partition(":")[0]) == (0, "holds"), err
-    ended, told, err = await asched(
-        "plan", "--apply", str(plan), f"--kubeconfig={plane.kubeconfig}"
-    )
-    assert ended == 0, err
-    assert told.startswith("applied: 9 pods on ")
-
-    pods = await items(plane, PODS, "web")
-    assert {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods} == wanted
-    (replica_set,) = await items(plane, SETS, "web")
-    (deployment,) = [d for d in await plane.every(DEPLOYMENTS) if d["metadata"]["name"] == "web"]
-    (owner,) = replica_set["metadata"]["ownerReferences"]
-    assert owner["uid"] == deployment["metadata"]["uid"]
-    for pod in pods:
-        (owner,) = pod["metadata"]["ownerReferences"]
-        assert owner["uid"] == replica_set["metadata"]["uid"]
-
-    # What is made in place of one that went is free again.
-    gone = pods[0]["metadata"]["name"]
-    await plane.client.ask("DELETE", f"{PODS}/{gone}", {"gracePeriodSeconds": 0})
-    async with asyncio.timeout(HANG_S):
-        while True:
-            now = {p["metadata"]["name"]: p for p in await items(plane, PODS, "web")}
-            fresh = [p for name, p in now.items() if name not in wanted]
-            if len(now) == 9 and fresh and fresh[0]["spec"].get("nodeName"):
-                break
-            await asyncio.sleep(0.1)
-    assert "affinity" not in fresh[0]["spec"]
-
-    ended, _, err = await asched("plan", "--apply", str(plan), f"--kubeconfig={plane.kubeconfig}")
-    assert ended == 1
-    assert "is there already: was it applied before?" in err
 
 
 async def test_a_plan_whose_room_was_taken_is_refused_and_leaves_nothing(

@@ -4,7 +4,6 @@ Skipped where KUBEBUILDER_ASSETS names none. ASCHED_E2E_NODES and ASCHED_E2E_POD
 """
 
 import asyncio
-import random
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest_asyncio
 
 from asched_lab.sim import mix
 from asched_lab.sim.checker import EndState
-from tests.e2e.affairs import REQUIRED, broken_rules
+from tests.e2e.affairs import broken_rules
 from tests.e2e.control_plane import (
     NODES_COUNT,
     PODS,
@@ -91,63 +90,6 @@ async def told_by_kubectl(plane: ControlPlane, metadata: Any, words: str) -> str
             if words in said:
                 return said
             await asyncio.sleep(0.5)
-
-
-async def test_affinity_and_spread_hold(plane: ControlPlane, tmp_path: Path) -> None:
-    """A mix of friends, strangers and crowds, judged by an independent reading of the rules."""
-    await plane.create("/api/v1/nodes", zoned_nodes(12))
-    pods = picky_pods(random.Random(7), 240)
-    async with a_process(tmp_path, *flags(plane)) as process:
-        await process.says("synced")
-        await plane.create_pods(pods)
-        settled = await plane.until(all_settled)
-        assert_calm(process)
-
-    nodes = await plane.every("/api/v1/nodes")
-    assert broken_rules(nodes, settled) == []
-    placed = [pod for pod in settled if pod["spec"].get("nodeName")]
-    for kind in ("web", "db", "friend", "lone", "even"):
-        assert any(pod["metadata"]["labels"]["app"] == kind for pod in placed), kind
-
-
-def zoned_nodes(count: int) -> list[Json]:
-    nodes = []
-    for number in range(count):
-        node = a_node(f"node-{number:02}", cpu="4")
-        node["metadata"]["labels"][ZONE] = "abc"[number % 3]
-        nodes.append(node)
-    return nodes
-
-
-def picky_pods(rng: random.Random, count: int) -> list[Json]:
-    pods = []
-    for number in range(count):
-        app = rng.choice(("web", "db", "friend", "lone", "even", "even", "plain"))
-        pod = a_pod(f"{app}-{number}", rng.choice(("100m", "200m")))
-        pod["metadata"]["labels"] = {"app": app}
-        pod["spec"] |= rules_of(app)
-        pods.append(pod)
-    return pods
-
-
-def rules_of(app: str) -> Json:
-    def term(key: str, other: str) -> Json:
-        return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": other}}}
-
-    match app:
-        case "friend":
-            return {"affinity": {"podAffinity": {REQUIRED: [term(ZONE, "db")]}}}
-        case "lone":
-            return {"affinity": {"podAntiAffinity": {REQUIRED: [term(HOST, "lone")]}}}
-        case "web":
-            return {"affinity": {"podAntiAffinity": {REQUIRED: [term(HOST, "db")]}}}
-        case "even":
-            labels = {"matchLabels": {"app": "even"}}
-            hard = {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": labels}
-            by_zone = {"maxSkew": 1, "topologyKey": ZONE, **hard}
-            by_host = {"maxSkew": 2, "topologyKey": HOST, **hard}
-            return {"topologySpreadConstraints": [by_zone, by_host]}
-    return {}
 
 
 async def test_the_api_server_dies_in_the_middle(plane: ControlPlane, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,29 +73,6 @@ async def test_bindings_that_never_come_back_do_not_hold_it_up(tmp_path: Path) -
 
     assert status == 0
     assert "Traceback" not in words
-
-
-async def test_a_second_scheduler_carries_on(tmp_path: Path) -> None:
-    """1. One is ended in the middle of a burst. 2. Another begins. 3. Every pod has one place."""
-    server, kubeconfig = await a_server(tmp_path, pods=600)
-    server.faults.add(Fault("delay", BINDING, seconds=0.2))
-    places: Counter[str] = Counter()
-    try:
-        for signalled in (signal.SIGKILL, signal.SIGTERM):
-            async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
-                if signalled is signal.SIGKILL:
-                    await until_some_are_bound(server, 100)
-                else:
-                    await until_some_are_bound(server, 600)
-                process.signal(signalled)
-                await process.ended(within_s=HANG_S)
-        places.update(pod["spec"]["nodeName"] for pod in server.list("pods"))
-        broken = EndState(server.list("nodes"), server.list("pods")).broken_rules()
-    finally:
-        await server.stop()
-
-    assert places.total() == 600
-    assert broken == []
 
 
 async def test_a_signal_before_anything_was_listed(tmp_path: Path) -> None:
