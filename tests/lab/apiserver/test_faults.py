@@ -1,11 +1,9 @@
 """Trouble on purpose, as clients meet it."""
 
-import asyncio
-
 import aiohttp
 import pytest
 
-from asched_lab.apiserver.faults import PATH, Fault, Faults, named
+from asched_lab.apiserver.faults import Fault, Faults, named
 from asched_lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import PODS, Client, a_binding, a_pod
 
@@ -52,13 +50,6 @@ async def test_overload_is_text_with_a_waiting_time(server: ApiServer, client: C
     assert (await client.get(PODS))[0] == 200
 
 
-async def test_a_delayed_write_is_done_at_once(server: ApiServer, client: Client) -> None:
-    fault = server.faults.add(Fault("delay", method="POST", path="/pods$", seconds=0.01))
-    status, _ = await client.post(PODS, a_pod("web"))
-    assert status == 201
-    assert fault.hits == 1
-
-
 async def test_a_dropped_watch_goes_on_from_its_last_version(
     server: ApiServer, client: Client
 ) -> None:
@@ -67,14 +58,6 @@ async def test_a_dropped_watch_goes_on_from_its_last_version(
     with pytest.raises(aiohttp.ClientError):
         await client.watch(PODS)
     assert [e["object"]["metadata"]["name"] for e in await client.watch(PODS)] == ["a"]
-
-
-async def test_a_watch_may_expire_midway(server: ApiServer, client: Client) -> None:
-    server.create("pods", a_pod("a"))
-    server.faults.add(Fault("expire_watch", path="/pods$", count=1))
-    events = await client.watch(PODS)
-    assert [event["type"] for event in events] == ["ADDED", "ERROR"]
-    assert (events[-1]["object"]["code"], events[-1]["object"]["reason"]) == (410, "Expired")
 
 
 @pytest.mark.parametrize(("action", "is_written"), [("black_hole", False), ("half_open", True)])
@@ -87,22 +70,6 @@ async def test_a_silent_connection_tells_nothing(
     with pytest.raises(TimeoutError):
         await client.ask("POST", f"{PODS}/web/binding", body, timeout=patience)
     assert await node_of(client) == ("n1" if is_written else "")
-
-
-async def test_a_cut_answer_is_no_answer(server: ApiServer, client: Client) -> None:
-    server.create("pods", a_pod("web"))
-    server.faults.add(Fault("cut_answer", path="/pods$", count=1))
-    with pytest.raises(aiohttp.ClientPayloadError):
-        await client.get(PODS)
-
-
-async def test_a_slow_answer_is_whole(server: ApiServer, client: Client) -> None:
-    server.create("pods", a_pod("web"))
-    server.faults.add(Fault("slow_answer", path="/pods$", seconds=0.01))
-    async with client.session.get(server.url + PODS) as answer:
-        pieces = [piece async for piece, _ in answer.content.iter_chunks()]
-        assert sum(map(len, pieces)) == answer.content_length
-    assert len((await client.get(PODS))[1]["items"]) == 1
 
 
 async def test_a_stale_list_shows_the_past(server: ApiServer, client: Client) -> None:
@@ -124,48 +91,6 @@ async def test_a_version_may_be_lower_than_what_is_shown(server: ApiServer, clie
     _, shown = await client.get(PODS)
     assert len(shown["items"]) == 1
     assert int(shown["metadata"]["resourceVersion"]) == server.store.revision - 2
-
-
-@pytest.mark.parametrize(
-    ("action", "names"),
-    [("double_event", ["a", "b", "c", "c"]), ("reorder_events", ["c", "b", "a"])],
-)
-async def test_events_may_come_twice_or_in_reverse(
-    server: ApiServer, client: Client, action: str, names: list[str]
-) -> None:
-    server.faults.add(Fault(action, path="/pods$", count=1))
-    watching = asyncio.create_task(client.watch(PODS))
-    while not server.store.table(("", "pods")).listeners:  # noqa: ASYNC110 - no event tells
-        await asyncio.sleep(0)
-    for name in "abc":
-        server.create("pods", a_pod(name))
-    events = await watching
-    assert [event["object"]["metadata"]["name"] for event in events] == names
-
-
-async def test_faults_are_set_while_it_runs(server: ApiServer, client: Client) -> None:
-    assert (await client.ask("PUT", PATH, {"conflict": 0.5, "unavailable": 1}))[0] == 200
-    status, text = await client.get(PODS)
-    assert (status, text) == (503, "apiserver is shutting down")
-    _, rules = await client.get(PATH)
-    assert [(rule["action"], rule["rate"], rule["hits"]) for rule in rules] == [
-        ("refuse", 0.5, 0),
-        ("refuse", 1, 1),
-    ]
-    rule = {"name": "gone", "path": "/nodes$", "count": 1}
-    assert (await client.ask("PUT", PATH, [rule]))[0] == 200
-    assert [(await client.get("/api/v1/nodes"))[0] for _ in range(2)] == [410, 200]
-    assert await client.ask("DELETE", PATH) == (200, [])
-
-    for wrong, words in (
-        ({"quake": 1}, "there is no fault 'quake'"),
-        ({"delay": 2}, "must be a number from 0 to 1"),
-        ([{"name": "delay", "action": "refuse"}], "a fault has no action"),
-        ([{"rate": 1}], "name"),
-    ):
-        status, answer = await client.ask("PUT", PATH, wrong)
-        assert (status, words in answer["message"]) == (400, True), answer
-    assert server.faults.rules == []
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,6 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: c, image: pause}]}
 """
-JOB = """
-apiVersion: batch/v1
-kind: Job
-metadata: {name: sum}
-spec:
-  completions: 2
-  template:
-    spec: {nodeName: n1, restartPolicy: Never, containers: [{name: c, image: pause}]}
-"""
 
 
 def kubectl_path() -> str:
@@ -113,15 +104,6 @@ async def test_apply_creates_changes_and_leaves_alone(server: ApiServer, kubectl
     assert code == 0, out
 
 
-async def test_commands_that_speak_protobuf(server: ApiServer, kubectl: Run) -> None:
-    assert await kubectl("create", "namespace", "t") == (0, "namespace/t created\n")
-    code, out = await kubectl("auth", "can-i", "create", "pods")
-    assert (code, out) == (0, "yes\n")
-    code, _ = await kubectl("create", "deployment", "d", "--image=pause", "--replicas=2", "-n", "t")
-    assert code == 0
-    assert server.list("deployments", "t")[0]["spec"]["replicas"] == 2
-
-
 async def test_a_deployment_is_rolled_out(server: ApiServer, kubectl: Run) -> None:
     placed = DEPLOYMENT.replace("{containers:", "{nodeName: n1, containers:")
     assert (await kubectl("apply", "-f", "-", stdin=placed))[0] == 0
@@ -136,15 +118,6 @@ async def test_a_deployment_is_rolled_out(server: ApiServer, kubectl: Run) -> No
     assert out.split()[5:10] == ["web", "3/3", "3", "3", out.split()[9]]
 
 
-async def test_a_job_completes(server: ApiServer, kubectl: Run) -> None:
-    assert (await kubectl("create", "-f", "-", stdin=JOB))[0] == 0
-    waiting = ("wait", "--for=condition=complete", "job/sum", f"--timeout={HANG_S:.0f}s")
-    assert await kubectl(*waiting) == (0, "job.batch/sum condition met\n")
-    _, out = await kubectl("get", "jobs")
-    assert out.split()[5:8] == ["sum", "Complete", "2/2"]
-    assert server.list("jobs")[0]["status"]["succeeded"] == 2
-
-
 async def test_what_a_newcomer_asks(kubectl: Run) -> None:
     code, out = await kubectl("auth", "can-i", "--list")
     assert (code, "*.*" in out, "[*]" in out) == (0, True, True), out
@@ -153,20 +126,3 @@ async def test_what_a_newcomer_asks(kubectl: Run) -> None:
     assert "[+]etcd ok" in out.splitlines()
     code, out = await kubectl("explain", "pod.spec.schedulerName")
     assert (code, "Which scheduler is to bind the pod" in out) == (0, True), out
-
-
-async def test_following_pods(server: ApiServer, kubectl: Run) -> None:
-    """`get -w` prints what is there, then each change, and the server ends it."""
-    server.create("pods", a_pod("web"))
-    table = server.store.table(("", "pods"))
-    listeners = len(table.listeners)
-    following = asyncio.create_task(
-        kubectl("get", "pods", "-w", "-o", "name", "--request-timeout=2s")
-    )
-    for _ in range(int(HANG_S * 100)):
-        if len(table.listeners) > listeners:
-            break
-        await asyncio.sleep(0.01)
-    server.create("pods", a_pod("later"))
-    _, out = await following
-    assert out.splitlines()[:2] == ["pod/web", "pod/later"]

@@ -62,25 +62,3 @@ async def test_a_terminating_namespace_is_emptied(server: ApiServer, client: Cli
     await until(lambda: server.get("namespaces", "", "t") is None)
     assert not server.list("pods", "t")
     assert not server.list("configmaps", "t")
-
-
-async def test_waiting_for_a_garbage_collector_ends(server: ApiServer, client: Client) -> None:
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": a_pod("x")["spec"]}
-    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    server.create("deployments", {"metadata": {"name": "d"}, "spec": spec})
-    path = "/apis/apps/v1/namespaces/default/deployments/d"
-    _, answer = await client.ask("DELETE", path, {"propagationPolicy": "Foreground"})
-    assert answer["metadata"]["finalizers"] == ["foregroundDeletion"]
-    await until(lambda: not server.list("deployments"))
-
-
-async def test_protected_volumes_can_be_deleted(server: ApiServer, client: Client) -> None:
-    server.create(
-        "persistentvolumes",
-        {
-            "metadata": {"name": "v"},
-            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]},
-        },
-    )
-    await client.ask("DELETE", "/api/v1/persistentvolumes/v")
-    await until(lambda: not server.list("persistentvolumes"))

@@ -36,11 +36,6 @@ async def placed(server: ApiServer, client: Client) -> Client:
     return client
 
 
-async def test_amounts_are_kept_in_thousandths_rounded_up(placed: Client) -> None:
-    _, pod = await placed.get(f"{PODS}/web")
-    assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1m", "memory": "30Mi"}
-
-
 async def test_an_update_may_leave_out_what_admission_filled_in(placed: Client) -> None:
     body = manifest(container(cpu=0.0001, memory="30Mi"), nodeName="n1")
     status, pod = await placed.ask("PUT", f"{PODS}/web", body)
@@ -103,19 +98,3 @@ async def test_what_a_resize_may_not_do(
 
     assert status == 422
     assert complaint in answer["message"]
-
-
-async def test_rules_for_device_taints_are_served_but_not_told_of(client: Client) -> None:
-    rules = "/apis/resource.k8s.io/v1alpha3/devicetaintrules"
-    taint = {"key": "example.com/taint", "effect": "NoSchedule"}
-    rule = {
-        "apiVersion": "resource.k8s.io/v1alpha3",
-        "kind": "DeviceTaintRule",
-        "metadata": {"name": "all"},
-        "spec": {"deviceSelector": None, "taint": taint},
-    }
-    assert (await client.post(rules, rule))[0] == 201
-    _, listed = await client.get(rules)
-    assert [item["spec"]["taint"]["key"] for item in listed["items"]] == ["example.com/taint"]
-    _, group = await client.get("/apis/resource.k8s.io")
-    assert [version["version"] for version in group["versions"]] == ["v1"]

@@ -8,34 +8,10 @@ import pytest
 import uvloop
 import yaml
 
-from asched_lab.apiserver.call import User
 from asched_lab.apiserver.context import Options
 from asched_lab.apiserver.resources import POD_GROUPS as POD_GROUPS_SERVED
 from asched_lab.apiserver.server import ApiServer
-from asched_lab.apiserver.statuses import ApiError
 from tests.lab.apiserver.client import MERGE, PODS, STRATEGIC, Client, a_binding, a_node, a_pod
-
-RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
-
-
-async def test_objects_made_in_process_are_like_posted_ones(
-    server: ApiServer, client: Client
-) -> None:
-    server.create("pods", a_pod("made"))
-    await client.post(PODS, a_pod("posted"))
-    _, made = await client.get(f"{PODS}/made")
-    _, posted = await client.get(f"{PODS}/posted")
-    assert made["spec"] == posted["spec"]
-    assert made["status"] == posted["status"]
-    assert [pod["metadata"]["name"] for pod in server.list("pods", "default")] == ["made", "posted"]
-    assert server.get("pods", "default", "gone") is None
-
-
-async def test_refusals_in_process_are_errors(server: ApiServer) -> None:
-    with pytest.raises(ApiError, match=r"spec\.containers: Required value"):
-        server.create("pods", {"metadata": {"name": "a"}})
-    with pytest.raises(KeyError, match="no resource is called 'widgets'"):
-        server.create("widgets", {})
 
 
 async def test_tls_and_token() -> None:
@@ -58,40 +34,6 @@ async def test_tls_and_token() -> None:
         await server.stop()
 
 
-async def test_the_rules_of_one_user_in_one_namespace() -> None:
-    known = User("mia", ("system:authenticated",))
-    server = ApiServer(users={"mia": known})
-    await server.start()
-    try:
-        rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
-        role = {"kind": "Role", "apiGroup": "rbac.authorization.k8s.io", "name": "r"}
-        subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mia"}
-        server.create("roles", {"metadata": {"name": "r"}, "rules": [rule]})
-        server.create(
-            "rolebindings", {"metadata": {"name": "b"}, "subjects": [subject], "roleRef": role}
-        )
-        async with Client(server.url, "mia") as client:
-            found = []
-            for namespace in ("default", "kube-system"):
-                status, review = await client.post(RULES, {"spec": {"namespace": namespace}})
-                assert status == 201
-                found.append(rule in review["status"]["resourceRules"])
-                paths = [one["nonResourceURLs"] for one in review["status"]["nonResourceRules"]]
-                assert any("/healthz" in urls for urls in paths)
-            assert found == [True, False]
-    finally:
-        await server.stop()
-
-
-async def test_health_in_full(client: Client) -> None:
-    assert await client.get("/readyz", verbose="") == (
-        200,
-        "[+]ping ok\n[+]log ok\n[+]etcd ok\nreadyz check passed\n",
-    )
-    assert await client.get("/livez") == (200, "ok")
-    assert (await client.get("/livez/nothing"))[0] == 404
-
-
 async def test_binding_the_whole_queue(server: ApiServer, client: Client) -> None:
     server.create("nodes", a_node("n1", **{"topology.kubernetes.io/zone": "za"}))
     for index in range(20):
@@ -105,74 +47,7 @@ async def test_binding_the_whole_queue(server: ApiServer, client: Client) -> Non
         assert pod["status"]["conditions"][0]["status"] == "True"
 
 
-async def test_pages_show_one_version(server: ApiServer, client: Client) -> None:
-    for index in range(5):
-        server.create("nodes", a_node(f"n{index}"))
-    _, first = await client.get("/api/v1/nodes", limit="2")
-    server.create("nodes", a_node("n00"))
-    names = [node["metadata"]["name"] for node in first["items"]]
-    page = first
-    while "continue" in page["metadata"]:
-        token = page["metadata"]["continue"]
-        _, page = await client.get("/api/v1/nodes", limit="2", **{"continue": token})
-        names += [node["metadata"]["name"] for node in page["items"]]
-    assert names == [f"n{index}" for index in range(5)]
-
-
-async def test_a_broken_handler_is_a_500_with_words(
-    server: ApiServer, client: Client, monkeypatch
-) -> None:
-    monkeypatch.setattr(server.store, "get", None)
-    status, answer = await client.get(f"{PODS}/a")
-    assert status == 500
-    assert answer["kind"] == "Status"
-
-
-async def test_kubectl_only_protobuf_is_refused_in_words(client: Client) -> None:
-    body = b"k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Widget"
-    headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
-    async with client.session.post(client.url + PODS, data=body, headers=headers) as answer:
-        assert answer.status == 415
-        assert "send JSON or YAML" in (await answer.json())["message"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"metadata": "x", "target": {"name": "n1"}},
-        {"metadata": {"name": "web"}, "target": "n1"},
-        {"metadata": {"name": ["web"]}, "target": {"name": "n1"}},
-    ],
-)
-async def test_a_binding_of_wrong_types_is_a_400(server: ApiServer, client: Client, body) -> None:
-    server.create("pods", a_pod("web"))
-    status, answer = await client.post(f"{PODS}/web/binding", body)
-    assert (status, answer["reason"]) == (400, "BadRequest")
-
-
 POD_GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
-
-
-async def test_alpha_kinds_are_there_only_where_they_are_asked_for() -> None:
-    group = {"metadata": {"name": "crew"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
-    for alpha in (frozenset(), POD_GROUPS_SERVED):
-        server = ApiServer(options=Options(alpha=alpha))
-        await server.start()
-        try:
-            async with Client(server.url) as client:
-                listed, _ = await client.get("/apis/scheduling.k8s.io/v1alpha2")
-                made, stored = await client.post(POD_GROUPS, group)
-                assert (listed, made) == ((200, 201) if alpha else (404, 404))
-                if alpha:
-                    condition = {"type": "PodGroupScheduled", "status": "True"}
-                    patch = {"status": {"conditions": [condition]}}
-                    path = f"{POD_GROUPS}/crew/status"
-                    status, patched = await client.ask("PATCH", path, patch, media=STRATEGIC)
-                    assert status == 200, patched
-                    assert patched["status"]["conditions"] == [condition]
-                    assert stored["spec"] == patched["spec"]
-        finally:
-            await server.stop()
 
 
 CUSTOM_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from asched_lab.apiserver.store import ADDED, DELETED, MODIFIED, Change, Store
+from asched_lab.apiserver.store import Store
 
 KIND = ("", "things")
 
@@ -38,23 +38,6 @@ def test_any_past_version_can_be_listed(seed: int) -> None:
         assert [r.key for r in records] == sorted(r.key for r in records)
 
 
-def test_every_write_is_told_with_what_stood_there_before() -> None:
-    store = Store()
-    told: list[Change] = []
-    store.table(KIND).listeners.append(told.append)
-
-    first = store.put(KIND, ("", "a"), thing("a", 1))
-    second = store.put(KIND, ("", "a"), thing("a", 2))
-    last = store.remove(KIND, ("", "a"), second.obj)
-
-    assert [(c.type, c.old, c.new) for c in told] == [
-        (ADDED, None, first),
-        (MODIFIED, first, second),
-        (DELETED, second, last),
-    ]
-    assert first.revision < second.revision < last.revision
-
-
 def test_a_stored_version_never_changes() -> None:
     store = Store()
     first = store.put(KIND, ("", "a"), thing("a", 1))
@@ -73,13 +56,3 @@ def test_what_history_dropped_cannot_be_read() -> None:
     assert store.records_at(table, "", start) is None
     assert table.floor == start + 2
     assert store.records_at(table, "", table.floor) is not None
-
-
-def test_namespaces_are_ranges_of_the_sorted_keys() -> None:
-    store = Store()
-    for key in (("b", "x"), ("a", "y"), ("a-b", "z"), ("a", "x")):
-        store.put(KIND, key, thing(key[1], 0))
-    table = store.table(KIND)
-    assert table.range("a") == [("a", "x"), ("a", "y")]
-    assert table.range("") == [("a", "x"), ("a", "y"), ("a-b", "z"), ("b", "x")]
-    assert table.range("c") == []

@@ -49,15 +49,6 @@ async def test_nothing_is_lost_or_repeated_after_a_restart(
         assert await client.watch(PODS, resourceVersion=seen) == everything[cut + 1 :]
 
 
-async def test_all_watches_share_one_encoding(server: ApiServer) -> None:
-    first, second = open_watch(server), open_watch(server)
-    server.create("pods", a_pod("web"))
-    assert len(first.frames) == 1
-    assert first.frames[0] is second.frames[0]
-    first.end()
-    second.end()
-
-
 async def test_a_watch_that_falls_behind_is_ended(server: ApiServer, monkeypatch) -> None:
     monkeypatch.setattr(watching, "BEHIND_MAX", 3)
     watch = open_watch(server)
@@ -77,9 +68,3 @@ async def test_a_client_that_leaves_is_forgotten(server: ApiServer, client: Clie
             break
         await client.get("/healthz")
     assert not table.listeners
-
-
-async def test_stopping_ends_open_watches(server: ApiServer, client: Client) -> None:
-    answer = await client.session.get(server.url + PODS + "?watch=1")
-    await server.stop()
-    assert await answer.read() == b""

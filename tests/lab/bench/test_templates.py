@@ -52,16 +52,6 @@ def test_a_fault_names_its_action(text: str, words: str) -> None:
     assert "{{" in str(caught.value)
 
 
-def test_an_object_per_index(tmp_path) -> None:
-    file = tmp_path / "t.yaml"
-    file.write_text("kind: Pod\nmetadata:\n  name: p-{{.Index}}\n  labels: {of: '{{.Count}}'}\n")
-    template = Template.read(file)
-    assert template.of(2, 9) == {
-        "kind": "Pod",
-        "metadata": {"name": "p-2", "labels": {"of": "9"}},
-    }
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [("- a\n- b\n", "holds no object"), ("a: [", "is no YAML"), ("a: {{ .No }}", "no field")],
@@ -72,8 +62,3 @@ def test_a_bad_file_is_named(tmp_path, text: str, words: str) -> None:
     with pytest.raises(TemplateError, match=words) as caught:
         Template.read(file).of(0, 1)
     assert "bad.yaml" in str(caught.value)
-
-
-def test_a_missing_file_is_named(tmp_path) -> None:
-    with pytest.raises(TemplateError, match=r"gone\.yaml: cannot be read"):
-        Template.read(tmp_path / "gone.yaml")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asched_lab.bench.workload import LabelFilter, WorkloadError, read_file
+from asched_lab.bench.workload import WorkloadError, read_file
 from tests.shared import shared_path
 
 
@@ -24,25 +24,11 @@ def write(tmp_path: Path, document: object) -> Path:
     return file
 
 
-def test_parameters_fill_the_operations(tmp_path) -> None:
-    (workload,) = read_file(write(tmp_path, [case()]))
-    assert workload.full_name == "Case/small"
-    assert workload.ops[0]["count"] == 3
-
-
 def test_a_workloads_gates_override_its_cases(tmp_path) -> None:
     document = case(featureGates={"A": True, "B": True})
     document["workloads"][0]["featureGates"] = {"B": False}
     (workload,) = read_file(write(tmp_path, [document]))
     assert workload.gates == {"A": True, "B": False}
-
-
-def test_keys_are_known_in_any_case(tmp_path) -> None:
-    document = case(workloadtemplate=[{"opcode": "createNodes", "COUNT": 2}])
-    del document["workloadTemplate"]
-    document["workloads"][0]["params"] = {}
-    (workload,) = read_file(write(tmp_path, [document]))
-    assert workload.ops[0]["count"] == 2
 
 
 def test_sets_of_pods_are_unrolled(tmp_path) -> None:
@@ -63,16 +49,6 @@ def test_sets_of_pods_are_unrolled(tmp_path) -> None:
         ("createPods", "ns-0"),
         ("createPods", "ns-1"),
     ]
-
-
-def test_thresholds_by_topic_and_as_a_number(tmp_path) -> None:
-    document = case()
-    document["workloads"] = [
-        {"name": "number", "params": {"nodes": 1}, "threshold": 270},
-        {"name": "topic", "params": {"nodes": 1}, "threshold": {"dra": 56}},
-        {"name": "none", "params": {"nodes": 1}},
-    ]
-    assert [w.threshold for w in read_file(write(tmp_path, [document]))] == [270, 56, 0]
 
 
 def pods(**fields) -> dict:
@@ -129,24 +105,6 @@ def test_files_that_are_no_workload_files(tmp_path) -> None:
     broken.write_text("- [")
     with pytest.raises(WorkloadError, match="is no YAML"):
         read_file(broken)
-
-
-def test_the_same_workload_twice_is_refused(tmp_path) -> None:
-    with pytest.raises(WorkloadError, match="is there twice"):
-        read_file(write(tmp_path, [case(), case()]))
-
-
-@pytest.mark.parametrize(
-    ("text", "labels", "taken"),
-    [
-        ("short", {"short"}, True),
-        ("+short,-slow", {"short"}, True),
-        ("+short,-slow", {"short", "slow"}, False),
-        ("performance,short", {"short"}, False),
-    ],
-)
-def test_labels_choose(text: str, labels: set[str], taken: bool) -> None:
-    assert LabelFilter(text).takes(frozenset(labels)) is taken
 
 
 def test_upstreams_files_are_understood() -> None:

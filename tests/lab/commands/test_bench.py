@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -44,39 +43,11 @@ def test_a_table_with_the_threshold_beside_the_figure(config: str, capsys) -> No
     assert row.endswith("x")
 
 
-def test_results_as_json_as_lines_and_as_a_picture(config: str, tmp_path: Path) -> None:
-    out, lines, picture = tmp_path / "o.json", tmp_path / "l.jsonl", tmp_path / "p.svg"
-    arguments = ["bench", "--config", config, "--workload", "many", "--json", str(out)]
-    arguments += ["--append", str(lines), "--plot", str(picture)]
-    assert main(arguments) == 0
-    assert main(arguments) == 0
-    document = json.loads(out.read_text())
-    assert document["version"] == "v1"
-    (throughput,) = [
-        item for item in document["dataItems"] if item["labels"]["Metric"] == "SchedulingThroughput"
-    ]
-    assert throughput["labels"]["Name"] == "Tiny/many/namespace-1"
-    assert {"Average", "Perc50", "Perc90", "Perc95", "Perc99"} <= throughput["data"].keys()
-    assert [json.loads(line)["workload"] for line in lines.read_text().splitlines()] == ["many"] * 2
-    root = ET.fromstring(picture.read_text())
-    assert root.findall("{http://www.w3.org/2000/svg}polyline")
-
-
 def test_what_cannot_be_run_is_named_with_its_reason(config: str, capsys) -> None:
     assert main(["bench", "--config", config, "--workload", "gated"]) == 0
     out = capsys.readouterr().out
     assert "not run: Tiny/gated: feature gates:" in out
     assert "locked" in out
-
-
-def test_what_fails_is_named_and_is_the_status(config: str, capsys) -> None:
-    assert main(["bench", "--config", config, "--workload", "full"]) == 1
-    assert "failed: Tiny/full: waited for 900 pods" in capsys.readouterr().out
-
-
-def test_stages_are_told_when_asked(config: str, capsys) -> None:
-    assert main(["bench", "--config", config, "--workload", "few", "--profile"]) == 0
-    assert "engine, all" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -92,14 +63,6 @@ def test_wrong_usage_is_one_line(config: str, capsys, arguments: list[str], word
     error = capsys.readouterr().err
     assert words in error
     assert len(error.splitlines()) == 1
-
-
-def test_the_bind_mode_runs_the_scheduler_as_a_process(config: str, capsys) -> None:
-    assert main(["bench", "--config", config, "--workload", "few", "--mode", "bind"]) == 0
-    out = capsys.readouterr().out
-    assert "bind mode" in out
-    assert "decide mode" not in out
-    assert any(line.startswith("Tiny/few/namespace-1  ") for line in out.splitlines())
 
 
 def test_devices_of_pods_that_went_are_free_for_those_that_come(tmp_path: Path) -> None:

@@ -18,12 +18,6 @@ def test_a_scenario_that_holds_says_so_in_one_line(capsys: pytest.CaptureFixture
     assert line.endswith("no rule broken")
 
 
-def test_steps_tell_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["chaos", "--scenario", "OldNames", "--steps"]) == 0
-
-    assert " bind default/db-" in capsys.readouterr().out
-
-
 def test_a_broken_rule_names_its_seed_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,22 +63,6 @@ def test_wrong_words_are_met_with_one_line(
 ) -> None:
     assert main(["chaos", *words]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_lives_are_kept_gone_on_with_and_told_in_a_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kept = tmp_path / "lives.jsonl"
-    options = ["chaos", "--scenario", "Incident06", "--keep", str(kept)]
-    assert main([*options, "--lives", "1"]) == 0
-    kept.write_bytes(kept.read_bytes() + b'{"scenario": "Incid')  # who wrote this was killed
-    assert main([*options, "--lives", "2", "--table", str(kept)]) == 0
-
-    assert [life.seed for life in read(kept)] == [0, 1]
-    rows = capsys.readouterr().out.splitlines()
-    (row,) = [row for row in rows if row.startswith("| `Incident06`")]
-    assert row.split(" | ")[3:6] == ["20 s", "2", "0"]
-    assert rows[-1].startswith("2 lives, ")
 
 
 def test_a_broken_life_is_kept_with_its_rule(

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 
 from asched.cli.main import main
-from asched_lab.commands.demo import folded
-from asched_lab.commands.demo_view import TEXT_COLUMNS, bar_columns, describe
-from asched_lab.sim.demo import Progress
 from tests.patience import HANG_S
 
 OTHER = """\
@@ -43,40 +40,6 @@ def test_what_the_scheduler_would_refuse_is_told_before_anything_starts(
     (line,) = told.err.splitlines()
     assert line.startswith("asched demo: ")
     assert said in line
-
-
-@pytest.mark.parametrize("words", [["--nodes", "0"], ["--pods", "many"], ["--pods", "-1"]])
-def test_a_crowd_is_a_whole_number(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["demo", *words])
-
-    assert end.value.code == 2
-    assert f"{words[1]!r} is no whole number from 1 to" in capsys.readouterr().err
-
-
-def test_the_figures_fit_a_terminal_of_eighty_columns_and_a_wider_one_has_a_bar() -> None:
-    late = Progress(99_999, 88_888, 7_777, 60.0, 12_345.0, 99.9, 99.9)
-
-    assert len(describe(late)) <= TEXT_COLUMNS
-    assert [bar_columns(width) for width in (40, 80, 100, 120, 200)] == [0, 0, 20, 40, 40]
-
-
-@pytest.mark.parametrize("columns", [79, 70, 60, 50, 40, 30, 20])
-def test_what_matters_most_stays_on_a_narrow_terminal(columns: int) -> None:
-    late = Progress(9_999, 8_888, 777, 60.0, 1_234.0, 9.5, 99.9)
-
-    line = describe(late, columns)
-
-    assert len(line) <= columns
-    assert line.split()[0] == "8888"
-    assert line.endswith("p99 99.9 s")
-
-
-def test_reasons_are_folded_at_words_and_only_for_terminals() -> None:
-    reason = "0/3 nodes are available: 3 Insufficient cpu."
-
-    assert folded(reason, 0) == [reason]
-    assert folded(reason, 35) == ["0/3 nodes are available:", "3 Insufficient cpu."]
 
 
 async def test_what_is_kept_can_be_asked_why_a_pod_waits() -> None:

@@ -1,6 +1,5 @@
 """What people read of a supposition."""
 
-import copy
 import json
 from pathlib import Path
 
@@ -47,25 +46,6 @@ def test_places_and_reasons_are_counted(dump: str, web: str, capsys) -> None:
     assert cpu.split() == ["cpu", "8", "25.0%", "100.0%"]
 
 
-def test_the_typical_pod_has_what_somebody_asks_for(tmp_path: Path, capsys) -> None:
-    asks = a_pod("asks", on="n1")
-    silent = copy.deepcopy(asks)
-    asks["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
-    silent["spec"]["containers"][0]["resources"] = {}
-    for pod, typical in ((asks, "1000m cpu"), (silent, "which asks for nothing")):
-        file = tmp_path / "cluster.json"
-        file.write_text(json.dumps({"kind": "List", "items": [a_node("n1"), pod]}))
-        assert f"more of the typical pod ({typical})," in said(capsys, f"--snapshot={file}")
-
-
-def test_wide_names_every_pod_and_every_node(dump: str, web: str, capsys) -> None:
-    printed = said(capsys, dump, "-f", web, "--replicas", "2", "-o", "wide", "--lose", "n1")
-    assert printed.count("  default/web-") == 2
-    assert "(was default/kept)  n2" in printed
-    assert "\nn2" in printed
-    assert "\nn1 " not in printed
-
-
 def test_two_configurations_are_told_apart(dump: str, web: str, tmp_path: Path, capsys) -> None:
     packing = tmp_path / "packing.yaml"
     packing.write_text(
@@ -89,12 +69,6 @@ profiles:
     assert ": n2, there n1" in printed
     body = json.loads(said(capsys, *words, "-o", "json"))
     assert [(one["here"], one["against"]) for one in body["differences"]] == [("n2", "n1")]
-
-
-def test_a_picture_is_written(dump: str, tmp_path: Path, capsys) -> None:
-    file = tmp_path / "nodes.svg"
-    assert "no pod waits" in said(capsys, dump, "--picture", str(file))
-    assert file.read_text().startswith("<svg ")
 
 
 @pytest.mark.parametrize(

@@ -21,39 +21,6 @@ def test_one_line_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert found["curve"][60] == found["gpu_allocation"]["60"]
 
 
-def test_the_list_has_traces_and_policies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["trace", "--list", "--traces", str(tiny.write(tmp_path))]) == 0
-    printed = capsys.readouterr().out
-    assert "  openb:tiny\n" in printed
-    assert "  bestfit " in printed
-
-
-def test_without_json_it_says_what_it_cost(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["openb:tiny", "--policy", "GpuPacking"]
-    assert main(["trace", *words, "--traces", str(tiny.write(tmp_path))]) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("openb:tiny by gpupacking, seed 42: ")
-    assert "that ask for no GPU; 0 turned away although a node had room" in printed
-
-
-@pytest.mark.parametrize("policy", ["fgd", "stock"])
-def test_a_plot_has_the_published_curve_beside_it(policy: str, tmp_path: Path) -> None:
-    header = ",".join(["workload", "sc_policy", "tune", "seed", *map(str, range(131))])
-    line = ",".join(["openb_pod_list_tiny", "06-FGD", "1.3", "42", *["7.5"] * 130, ""])
-    table = tmp_path / "published.csv"
-    table.write_text(f"{header}\n{line}\n")
-    words = ["openb:tiny", "--published", str(table), "--plot", str(tmp_path / "a.svg")]
-    assert main(["trace", *words, "--policy", policy, "--traces", str(tiny.write(tmp_path))]) == 0
-    drawn = (tmp_path / "a.svg").read_text()
-    assert drawn.count("<polyline") == 2
-    assert ">published, FGD<" in drawn
-    assert ">GPUs asked for (%)<" in drawn
-
-
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
@@ -120,14 +87,3 @@ def test_a_trace_that_makes_no_sense_is_one_line(
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1
-
-
-def test_where_there_are_no_traces_it_says_how_to_name_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASCHED_SHARED", str(tmp_path))
-    for words in (["--list"], ["openb:default"]):
-        assert main(["trace", *words]) == 1
-        errors = capsys.readouterr().err
-        assert errors.startswith(f"asched trace: no traces in {tmp_path}/traces/openb; name")
-        assert errors.count("\n") == 1

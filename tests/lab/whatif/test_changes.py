@@ -4,7 +4,7 @@ import pytest
 
 from asched_lab.apiserver.resources import NODES, PODS
 from asched_lab.whatif.changes import Scenario, ScenarioError, apply
-from tests.lab.whatif.clusters import a_node, a_pod, a_store, places, supposed
+from tests.lab.whatif.clusters import a_node, a_pod, a_store, supposed
 
 OF_A_SET = "ReplicaSet/web"
 
@@ -95,7 +95,3 @@ def test_a_node_that_is_not_there_is_refused(what: str) -> None:
     named = {"nope": 1} if what == "like" else ("nope",)
     with pytest.raises(ScenarioError, match="there is no node 'nope'"):
         apply(Scenario(**{what: named}), a_store(a_node("n1")))
-
-
-def test_pods_that_wait_already_are_tried_as_well() -> None:
-    assert places(supposed(a_node("n1"), a_pod("waits"))) == {"default/waits": "n1"}

@@ -2,7 +2,7 @@
 
 from asched_lab.apiserver.resources import PODS, find
 from asched_lab.whatif.hands import Hands
-from tests.lab.whatif.clusters import a_node, a_pod, a_snapshot, a_store, places, supposed
+from tests.lab.whatif.clusters import a_node, a_pod, a_store, places, supposed
 
 CLAIMS, VOLUMES = find("persistentvolumeclaims"), find("persistentvolumes")
 
@@ -42,50 +42,10 @@ def test_a_claim_that_waits_for_its_pod_gets_a_volume_in_the_zone_of_the_node() 
     assert places(result) == {"default/web": "n2"}
 
 
-def test_a_claim_that_need_not_wait_is_bound_at_once() -> None:
-    result = supposed(
-        a_node("n1"), a_class(mode="Immediate"), a_claim(), a_pod("w", volumes=MOUNTED)
-    )
-    assert places(result) == {"default/w": "n1"}
-
-
 def test_a_claim_that_nobody_provides_for_stays_unbound_and_its_pod_waits() -> None:
     local = a_class("kubernetes.io/no-provisioner")
     result = supposed(a_node("n1"), local, a_claim(), a_pod("w", volumes=MOUNTED))
     assert "didn't find available persistent volumes to bind" in places(result)["default/w"]
-
-
-def test_a_local_volume_takes_its_pod_to_its_node() -> None:
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": "disk", "uid": "disk"},
-        "spec": {
-            "storageClassName": "fast",
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "nodeAffinity": {
-                "required": {
-                    "nodeSelectorTerms": [
-                        {
-                            "matchExpressions": [
-                                {
-                                    "key": "kubernetes.io/hostname",
-                                    "operator": "In",
-                                    "values": ["n2"],
-                                }
-                            ]
-                        }
-                    ]
-                }
-            },
-        },
-        "status": {"phase": "Available"},
-    }
-    local = a_class("kubernetes.io/no-provisioner")
-    nodes = [a_node(f"n{number}") for number in range(1, 4)]
-    result = supposed(*nodes, local, volume, a_claim(), a_pod("w", volumes=MOUNTED))
-    assert places(result) == {"default/w": "n2"}
 
 
 def test_a_claim_is_made_from_the_template_of_a_pod_and_goes_with_it() -> None:
@@ -146,10 +106,3 @@ def test_a_pod_that_goes_for_another_is_made_anew_by_what_keeps_it() -> None:
     found = {place.instead_of or place.pod: place for place in result.places}
     assert found["default/high"].node == "n1"
     assert "Insufficient cpu" in found["default/low"].why
-
-
-def test_the_snapshot_stays_as_it_is() -> None:
-    snapshot = a_snapshot(a_node("n1"), a_pod("w"))
-    before = [dict(obj) for obj in snapshot]
-    supposed(*snapshot)
-    assert list(snapshot) == before

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched_lab.whatif.makers import GATE, INDEX, NoPlanError, Parts, selected, taken_apart
+from asched_lab.whatif.makers import INDEX, NoPlanError, Parts, selected, taken_apart
 from tests.lab.whatif.clusters import a_node, a_snapshot
 
 LABELS = {"app": "web"}
@@ -58,19 +58,6 @@ def test_pods_are_what_their_owner_selects(kind: str) -> None:
     assert selected(owner)
 
 
-def test_a_job_of_few_completions_has_no_more_pods_than_these() -> None:
-    made = parts(of_kind("Job", parallelism=9, completions=2))
-    assert len(made.pods) == made.owners[0]["spec"]["parallelism"] == 2
-    assert made.owners[0]["spec"]["completions"] == 2
-
-
-def test_a_job_keeps_a_selector_that_it_has() -> None:
-    own = {"matchLabels": LABELS}
-    made = parts(of_kind("Job", manualSelector=True, selector=own))
-    assert made.owners[0]["spec"]["selector"] == own
-    assert GATE not in made.pods[0]["metadata"]["labels"]
-
-
 def test_the_pods_of_an_indexed_job_know_their_index() -> None:
     made = parts(of_kind("Job", parallelism=2, completionMode="Indexed", backoffLimitPerIndex=1))
     for index, pod in enumerate(made.pods):
@@ -83,34 +70,6 @@ def test_the_pods_of_an_indexed_job_know_their_index() -> None:
         (variable,) = spec["containers"][0]["env"]
         assert variable["name"] == "JOB_COMPLETION_INDEX"
     assert "env" not in CONTAINERS[0]
-
-
-def test_a_stateful_set_has_ordinals_and_claims_of_which_those_that_are_there_are_taken() -> None:
-    templates = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
-    there = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data-web-4", "namespace": "default"},
-    }
-    made = parts(
-        of_kind(
-            "StatefulSet",
-            serviceName="peers",
-            ordinals={"start": 4},
-            selector={"matchLabels": LABELS},
-            volumeClaimTemplates=templates,
-        ),
-        there,
-        replicas=2,
-    )
-    assert [pod["metadata"]["name"] for pod in made.pods] == ["web-4", "web-5"]
-    (claim,) = made.before
-    assert claim["metadata"] == {"name": "data-web-5", "namespace": "default", "labels": LABELS}
-    for ordinal, pod in enumerate(made.pods, 4):
-        assert pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == str(ordinal)
-        assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == (f"web-{ordinal}", "peers")
-        (volume,) = pod["spec"]["volumes"]
-        assert volume["persistentVolumeClaim"]["claimName"] == f"data-web-{ordinal}"
 
 
 def test_a_daemon_set_has_a_pod_for_each_node_that_it_would_choose() -> None:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 import yaml
 
-from asched_lab.whatif.snapshot import Snapshot, SnapshotError, bounded, documents, read
+from asched_lab.whatif.snapshot import Snapshot, SnapshotError, documents, read
 from tests.lab.whatif.clusters import a_node, a_pod, a_snapshot
 
 SECRET = "hunter2"
@@ -65,23 +65,6 @@ def test_kinds_that_hold_secrets_are_not_taken() -> None:
     assert SECRET.encode() not in b"".join(snapshot.lines())
 
 
-def test_pods_that_have_ended_are_left_out() -> None:
-    done = a_pod("done", on="n1")
-    done["status"]["phase"] = "Succeeded"
-    assert not Snapshot().add(done)
-
-
-def test_the_header_says_of_which_moment_it_is() -> None:
-    snapshot = a_snapshot(a_node("n1"))
-    snapshot.server, snapshot.version, snapshot.taken = "https://c", "71", "2026-01-01T00:00:00Z"
-    snapshot.left_out["Service"] = "forbidden"
-
-    again = read(io.BytesIO(b"".join(snapshot.lines())), "file")
-
-    assert (again.server, again.version, again.taken) == ("https://c", "71", snapshot.taken)
-    assert again.left_out == {"Service": "forbidden"}
-
-
 def test_what_kubectl_prints_is_as_good() -> None:
     node = a_node("n1")
     bare = {key: value for key, value in node.items() if key not in ("apiVersion", "kind")}
@@ -126,15 +109,3 @@ def test_manifests_are_taken_whole() -> None:
 def test_what_is_no_value_is_told_as_what_is_no_yaml(data: bytes) -> None:
     with pytest.raises(SnapshotError, match=r"^f: "):
         list(documents(data, "f"))
-
-
-def test_a_stream_is_read_to_its_bound_and_one_more() -> None:
-    assert bounded(io.BytesIO(b"abc"), 3) == b"abc"
-    assert bounded(io.BytesIO(b"abcdef"), 3) == b"abcd"
-
-
-def test_a_packed_file_that_is_broken_inside_is_told() -> None:
-    packed = bytearray(gzip.compress(b"x" * 5000 + SECRET.encode() * 99, 9))
-    packed[12:30] = b"\xff" * 18
-    with pytest.raises(SnapshotError, match="is cut off or broken"):
-        read(io.BytesIO(bytes(packed)), "f")

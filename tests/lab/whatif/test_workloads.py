@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched_lab.apiserver.resources import NODES, PODS, find
+from asched_lab.apiserver.resources import PODS, find
 from asched_lab.whatif.workloads import WorkloadError, make
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_store
 
@@ -75,11 +75,6 @@ def test_a_stateful_set_goes_on_where_it_stands_and_brings_its_claims() -> None:
     assert claims == ["data-db-1", "data-db-2"]
 
 
-def test_replicas_may_be_asked_for_and_a_pod_is_one_too() -> None:
-    _, store = made(a_deployment("web", 1), a_pod("solo"), replicas=3)
-    assert len(pods(store)) == 6
-
-
 def test_admission_has_its_say() -> None:
     limits = {
         "apiVersion": "v1",
@@ -110,25 +105,6 @@ def test_admission_has_its_say() -> None:
     ((what, said),) = result.refused
     assert what == "Deployment default/web"
     assert "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2" in said
-
-
-def test_what_pods_need_comes_first_wherever_it_stands() -> None:
-    priority = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "high"},
-        "value": 7,
-    }
-    result, store = made(a_deployment("web", 1, priorityClassName="high"), priority)
-    assert result.refused == []
-    assert pods(store)[0]["spec"]["priority"] == 7
-
-
-def test_a_node_of_a_file_is_new_or_takes_the_place_of_the_one_there() -> None:
-    result, store = made(a_node("n1", "64"), a_node("n9", "2"))
-    assert result.nodes == ["n9"]
-    amounts = [node["status"]["allocatable"]["cpu"] for node in store.listed(NODES)]
-    assert amounts == ["64", "2"]
 
 
 def test_nothing_is_ignored_in_silence() -> None:
@@ -188,37 +164,3 @@ def test_a_daemon_set_comes_to_a_pod_for_each_node_that_its_controller_would_cho
         tied[field["values"][0]] = pod
         assert pod["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
     assert set(tied) == {"n1", "cordoned", "down"}
-
-
-def test_a_daemon_on_the_hosts_network_goes_where_there_is_no_other() -> None:
-    taint = {"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}
-    result, _ = made(a_daemon_set(), there=(a_node("n2", taints=[taint]),))
-    assert len(result.asked) == 1
-    result, _ = made(a_daemon_set(hostNetwork=True), there=(a_node("n2", taints=[taint]),))
-    assert len(result.asked) == 2
-
-
-def test_replicas_are_nothing_to_a_daemon_set() -> None:
-    result, _ = made(a_daemon_set(), replicas=7)
-    assert len(result.asked) == 1
-    assert result.notes == ["DaemonSet default/agent has a pod a node, not --replicas"]
-
-
-def test_a_cron_job_comes_to_the_pods_of_one_of_its_jobs() -> None:
-    template = {"spec": {**a_pod("t")["spec"], "restartPolicy": "Never"}}
-    cron_job = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "nightly"},
-        "spec": {
-            "schedule": "0 3 * * *",
-            "jobTemplate": {"spec": {"template": template, "parallelism": 3}},
-        },
-    }
-    result, store = made(cron_job)
-    assert set(result.asked.values()) == {"CronJob default/nightly"}
-    assert len(pods(store)) == 3
-    (owner,) = pods(store)[0]["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["name"]) == ("Job", "nightly-next")
-    with pytest.raises(WorkloadError, match=r"CronJob default/x has no spec\.jobTemplate"):
-        made({**cron_job, "metadata": {"name": "x"}, "spec": {"schedule": "0 3 * * *"}})

@@ -38,13 +38,6 @@ def test_pods_are_placed_and_the_rest_is_told_in_kube_schedulers_words() -> None
     )
 
 
-def test_a_gated_pod_and_one_of_another_scheduler_say_so() -> None:
-    gated = a_pod("gated", schedulingGates=[{"name": "wait"}])
-    assert places(supposed(a_node("n1"), gated)) == {
-        "default/gated": "held by scheduling gates: wait"
-    }
-
-
 def test_the_same_cluster_gives_the_same_places_and_another_seed_others() -> None:
     snapshot = a_snapshot(*(a_node(f"n{number}") for number in range(40)))
     web = a_deployment("web", 20)
@@ -75,15 +68,6 @@ def test_a_permit_that_is_never_given_ends() -> None:
     result = simulate(snapshot, [a_pod("web")], plugins=[Patient])
     ((_, why),) = places(result).items()
     assert "rejected due to timeout" in why
-
-
-def test_ten_thousand_pods_on_a_thousand_nodes_take_few_turns() -> None:
-    """Seconds are measured by the benchmark; here work is counted."""
-    nodes = [a_node(f"n{number}", "16") for number in range(100)]
-    for node in nodes:
-        node["status"]["allocatable"]["pods"] = "110"
-    result = simulate(a_snapshot(*nodes), [a_deployment("web", 1000)])
-    assert len(result.placed) == 1000
 
 
 @pytest.mark.parametrize("text", ["extenders"])
