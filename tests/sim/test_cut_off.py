@@ -14,7 +14,7 @@ from asched_lab.sim.world import World
 #: No stream lives long enough for a bookmark.
 BREAK_EVERY_S = 8.0
 #: Seeds of one case.
-LIVES = 12
+LIVES = 5
 #: What the trial on a real control plane asks for, at these leases: 10 s of 15.
 RECOVERS_IN_S = LEASE_S * 2 / 3
 

@@ -8,7 +8,7 @@ from asched.core.queue.queue import SchedulingQueue
 from asched_lab.sim.faults import BrokenWatches, LostAnswers, StaleWatch
 from asched_lab.sim.scenario import WHOLE, Broken, Cut, Scenario, play
 from asched_lab.sim.scenarios import SCENARIOS
-from asched_lab.sim.shrink import Shrinking, kind_of
+from asched_lab.sim.shrink import Shrinking
 from asched_lab.sim.world import World
 
 
@@ -53,20 +53,6 @@ def test_another_rule_is_another_failure() -> None:
     found = Shrinking(Odd, first, live=Lives("pod a-1 is bound twice").play).run()
 
     assert found is first
-
-
-def test_no_more_lives_than_the_bound_are_played() -> None:
-    lives = Lives()
-    Shrinking(Odd, broken(500), plays_max=9, live=lives.play).run()
-
-    assert len(lives.played) == 9
-
-
-def test_a_rule_is_known_whoever_broke_it() -> None:
-    assert kind_of("pod default/db-3 overcommits node node-12, cpu: 2.5 of 2.0") == kind_of(
-        "pod default/web-44 overcommits node node-7, cpu: 1.1 of 1.0"
-    )
-    assert kind_of("pod default/db-3 was bound twice") != kind_of("pod default/db-3 is in no queue")
 
 
 def test_a_cut_life_of_a_scenario_is_repeated_by_its_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,11 @@ import pytest
 
 from asched.core.framework.effects import Bind
 from asched.kube.errors import ConnectionLost, DeadlineExceeded
-from asched.kube.transport import Reply
 from asched.kube.writes import WireRequest
 from asched_lab.apiserver import bootstrap
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.clock import VirtualClock
-from asched_lab.sim.faults import ExpiredWatches, Fault, LostAnswers, StaleWatch, Troubles
+from asched_lab.sim.faults import Fault, LostAnswers, StaleWatch, Troubles
 from asched_lab.sim.loop import VirtualLoop
 from asched_lab.sim.streams import Stream
 from asched_lab.sim.wire import Wire
@@ -89,16 +88,6 @@ def a_node(name: str) -> Any:
     return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}}
 
 
-def test_a_request_is_answered_by_the_servers_own_handlers(make: Make) -> None:
-    bench = make()
-    reply = bench.send("POST", NODES, a_node("n1"))
-
-    assert isinstance(reply, Reply)
-    assert reply.status == 201
-    assert bench.server.get("nodes", "", "n1") is not None
-    assert bench.send("GET", f"{NODES}/n2").status == 404
-
-
 def test_a_lost_answer_was_carried_out_or_not(make: Make) -> None:
     for share, is_there in ((1.0, True), (0.0, False)):
         bench = make(LostAnswers(rate=1.0, applied_share=share))
@@ -130,26 +119,6 @@ def test_a_stale_stream_is_late_and_its_bookmark_claims_no_more_than_it_told(mak
     assert bench.events(stream) == [("BOOKMARK", str(int(first) - 1))]
     with pytest.raises(StopAsyncIteration):
         bench.run(anext(stream))
-
-
-def test_a_stream_tells_what_happens_and_ends_in_its_time(make: Make) -> None:
-    bench = make()
-    stream, began_s = bench.watch(), bench.clock.now_s()
-    version = bench.server.create("nodes", a_node("n1"))["metadata"]["resourceVersion"]
-
-    assert bench.events(stream) == [("ADDED", version)]
-    with pytest.raises(StopAsyncIteration):
-        bench.run(anext(stream))
-    assert bench.clock.now_s() == pytest.approx(began_s + 15.0, abs=0.1)
-    stream.close()
-    assert not bench.wire.streams
-
-
-def test_an_expired_stream_says_so(make: Make) -> None:
-    bench = make(ExpiredWatches(every_s=1.0))
-    piece = orjson.loads(bench.run(anext(bench.watch())))
-
-    assert (piece["type"], piece["object"]["code"]) == ("ERROR", 410)
 
 
 def test_of_a_dead_process_nothing_is_left(make: Make) -> None:
