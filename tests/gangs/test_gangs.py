@@ -1,14 +1,12 @@
 """Gangs whose pods find no place one after the other: they are placed, refuted, or left alone."""
 
-import json
 from itertools import permutations
 from typing import Any
 
 import pytest
 
-from asched.core.cycle.machine import Machine
-from tests.gangs.__main__ import decided, main, report
-from tests.gangs.claims import ANY_DEVICE, DRIVER, LARGE, a_claim, a_class, a_volume, exactly
+from tests.gangs.__main__ import decided
+from tests.gangs.claims import ANY_DEVICE, DRIVER, LARGE, a_class, exactly
 from tests.gangs.instances import HOST, ZONE, Instance, Json, a_group, a_node, a_pod
 from tests.gangs.planted import planted
 from tests.gangs.playing import play
@@ -35,7 +33,7 @@ def room(name: str, cpu: str, **labels: str) -> Json:
     return a_node(name, {"cpu": cpu, "memory": "8Gi", "pods": "10"}, **labels)
 
 
-@pytest.mark.parametrize("first", range(0, 240, 40))
+@pytest.mark.parametrize("first", range(0, 120, 40))
 def test_small_gangs_are_placed_if_and_only_if_brute_force_can(first: int) -> None:
     for seed in range(first, first + 40):
         instance = decided(seed)
@@ -139,89 +137,6 @@ def test_one_that_takes_any_device_leaves_the_large_one_to_whoever_needs_it() ->
     assert (played.places, played.broken) == ({"a": "n1", "b": "n1"}, "")
 
 
-def test_devices_that_many_nodes_reach_are_left_to_those_who_have_no_other() -> None:
-    """Three nodes have a device of their own, and all reach a shelf with three more, which are
-    listed first. Pods on nodes without a device need the shelf, and come after the others, near
-    whom they have to be.
-    """
-    nodes = [room(f"n{at}", "1") for at in range(6)]
-    for at, node in enumerate(nodes):
-        node["metadata"]["labels"] |= {"rack": "r", "own": str(at < 3)}
-    own = [{"name": "own", "resourceClaimTemplateName": "any-one"}]
-    first = size("1", {"app": "first"}, resourceClaims=own, nodeSelector={"own": "True"})
-    beside = near("rack", app="first")
-    second = size(
-        "1", {"app": "second"}, resourceClaims=own, nodeSelector={"own": "False"}, affinity=beside
-    )
-    pods = [first(f"a{at}") for at in range(3)] + [second(f"b{at}") for at in range(3)]
-    instance = gang_of(nodes, pods)
-    instance.objects = [
-        a_class("any", ANY_DEVICE),
-        slice_of({"allNodes": True}, 1, 1, 1),
-        *(slice_of({"nodeName": f"n{at}"}, 1) for at in range(3)),
-        *wishes(**{"any-one": ("any", 1)}),
-    ]
-
-    played = play(instance)
-
-    assert (played.result, len(set(played.places.values())), played.broken) == ("placed", 6, "")
-
-
-def test_who_of_several_has_which_of_equal_devices_makes_no_difference() -> None:
-    """Three kinds of two pods, one node, five devices: only how many of each kind have places."""
-    own = [{"name": "own", "resourceClaimTemplateName": "any-one"}]
-    kinds = [size("100m", {"app": app}, resourceClaims=own) for app in "abc"]
-    pods = [kind(f"p{number}-{at}") for number, kind in enumerate(kinds) for at in range(2)]
-    instance = gang_of([room("n1", "4")], pods)
-    devices = slice_of({"nodeName": "n1"}, 1, 1, 1, 1, 1)
-    wish = wishes(**{"any-one": ("any", 1)})
-    instance.objects = [a_class("any", ANY_DEVICE), devices, *wish]
-
-    played = play(instance)
-
-    assert played.result == "infeasible"
-    assert f"all {3**3 - 1} ways" in played.said  # none, one, two of each kind, and never all
-
-
-def test_a_volume_that_two_zones_reach_is_left_to_the_one_that_has_no_other() -> None:
-    """The claim of the first fits a volume everywhere and one of its own zone; the smallest comes
-    first, and is the only one that the other claim can have, whose pod has to come second.
-    """
-    zones = {"n1": "x", "n2": "y"}
-    nodes = [room(name, "1") for name in zones]
-    for node in nodes:
-        node["metadata"]["labels"] |= {ZONE: zones[node["metadata"]["name"]], "rack": "r"}
-    claimed = {
-        name: [{"name": "v", "persistentVolumeClaim": {"claimName": name}}] for name in ("a", "b")
-    }
-    pods = [
-        size("1", {"app": "first"}, nodeSelector={HOST: "n1"}, volumes=claimed["a"])("a"),
-        size("1", volumes=claimed["b"], affinity=near("rack", app="first"))("b"),
-    ]
-    instance = gang_of(nodes, pods)
-    volumes = [
-        a_volume("anywhere", "ReadWriteOnce", "1Gi"),
-        a_volume("x", "ReadWriteOnce", "2Gi", "x"),
-    ]
-    for volume in volumes:
-        volume["spec"]["storageClassName"] = "late"
-    storage = {
-        "kind": "StorageClass",
-        "metadata": {"name": "late", "uid": "uid-late"},
-        "provisioner": "kubernetes.io/no-provisioner",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    claims = [a_claim(name, "ReadWriteOnce", "1Gi") for name in ("a", "b")]
-    for claim in claims:
-        claim["spec"]["storageClassName"] = "late"
-    instance.objects = [storage, *volumes, *claims]
-    assert not play(instance, search=False).places
-
-    played = play(instance)
-
-    assert (played.places, played.broken) == ({"a": "n1", "b": "n2"}, "")
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_a_planted_placement_is_found_and_its_twin_refuted(seed: int) -> None:
     found = play(planted(seed, 120))
@@ -285,51 +200,8 @@ def test_a_matching_refutes_what_each_class_alone_would_fit() -> None:
     assert "at most 2 of its pods have places at a time, and 3 have to" in played.said
 
 
-def test_part_of_a_gang_is_enough_if_min_count_says_so() -> None:
-    """Of three small ones and a large one, two must start: the large one stays behind."""
-    pods = [size("3")("a"), size("2")("b"), size("2")("c")]
-    pods[0]["spec"]["priority"] = 5
-    instance = gang_of([room("n1", "4")], pods, needed=2)
-
-    assert not play(instance, search=False).places
-    assert set(play(instance).places) == {"b", "c"}
-
-
 def test_every_order_of_nodes_and_pods_comes_to_the_same_end() -> None:
     for order in permutations(range(3)):
         nodes = [room(f"n{i}", c) for i, c in zip(order, ("2", "3", "5"), strict=True)]
         pods = [size(c)(f"p{i}") for i, c in zip(order, ("5", "3", "2"), strict=True)]
         assert play(gang_of(nodes, pods)).result == "placed"
-
-
-def test_files_are_read_and_judged(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    good = gang_of([room("n1", "4")], [size("1")("a"), size("1")("b")])
-    bad = gang_of([room("n1", "1")], [size("1")("a"), size("1")("b")])
-    lines = [
-        {"nodes": one.nodes, "pods": one.pods, "group": one.group, "expected": expected}
-        for one, expected in ((good, "feasible"), (bad, "infeasible"))
-    ]
-    path = tmp_path / "some.jsonl"
-    path.write_text("\n".join(json.dumps(line) for line in lines))
-
-    assert main([str(path)]) == 0
-    assert "1  feasible: placed" in capsys.readouterr().out
-    path.write_text(json.dumps({**lines[1], "expected": "feasible"}))
-    assert main([str(path)]) == 1
-    assert main([str(tmp_path / "none.json")]) == 2
-
-
-def test_an_instance_that_ends_the_scheduler_is_wrong_and_others_go_on(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def ends(self: Machine, *_: Any) -> None:
-        monkeypatch.undo()
-        raise ValueError("no identity")
-
-    monkeypatch.setattr(Machine, "handle", ends)
-    one = gang_of([room("n1", "4")], [size("2")("a"), size("2")("b")])
-    assert report(iter([one, decided(0)]), verbose=False) == 1
-    said = capsys.readouterr().out
-    assert "the scheduler ended: ValueError('no identity')" in said
-    assert "1  wrong" in said
-    assert "1  infeasible: infeasible" in said

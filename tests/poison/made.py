@@ -77,7 +77,6 @@ USUAL: Final[dict[str, tuple[Any, ...]]] = {
     "count": (0, 1, 2, 100),
 }
 RESOURCE_FIELDS: Final = frozenset(("requests", "limits", "allocatable", "capacity", "overhead"))
-AMOUNT_FIELDS: Final = RESOURCE_FIELDS | {"storage", "value"}
 SCALARS: Final = (inspect.StrType, inspect.IntType)
 #: Beyond this depth everything optional is absent.
 DEPTH_MAX: Final = 9

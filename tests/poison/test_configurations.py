@@ -105,7 +105,7 @@ def is_clear(said: str) -> None:
         assert len(line) <= LINE_MAX, line[:200]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(document=documents(), as_json=st.booleans())
 def test_changed_documents_are_used_or_refused_in_clear_lines(
     document: Any, *, as_json: bool
@@ -113,7 +113,7 @@ def test_changed_documents_are_used_or_refused_in_clear_lines(
     is_clear(load(json.dumps(document, default=str) if as_json else yaml.safe_dump(document)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     document=st.sampled_from(DOCUMENTS),
     at=st.floats(0, 1),

@@ -90,7 +90,7 @@ class Poisoned:
         return [Done(effect.id)] if effect.answers else []
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(answers=st.lists(ANSWERS, min_size=1, max_size=6), cached=st.booleans())
 def test_others_go_on_whatever_is_answered(answers: list[Any], *, cached: bool) -> None:
     life = Poisoned(answers, cached=cached)

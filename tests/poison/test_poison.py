@@ -4,7 +4,7 @@ import pytest
 
 from tests.poison.life import Life
 
-SEEDS = range(12)
+SEEDS = range(5)
 STEPS = 25
 
 
