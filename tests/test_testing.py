@@ -1,7 +1,5 @@
 """The harness for plugin authors: a world that obeys."""
 
-import asyncio
-
 from asched.plugin import DeletePod
 from asched.testing import given, node, pod
 
@@ -33,11 +31,3 @@ def test_nodes_can_be_tainted_and_leave() -> None:
     assert world.schedule(pod("b")).message.startswith(
         "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
     )
-
-
-async def test_it_works_beside_a_running_loop() -> None:
-    class Mine:
-        async def pre_bind(self, pod: object, node: object) -> None:
-            await asyncio.sleep(0)
-
-    assert given([node("n1")], plugins=[Mine]).schedule(pod("web")).node == "n1"
