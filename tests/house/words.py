@@ -20,7 +20,6 @@ QUOTED: set[tuple[str, str]] = set()
 PENDING: tuple[str, ...] = (
     "asched/plugin.py",
     "asched/testing.py",
-    "asched/core/config/",
     "asched/core/cycle/",
     "asched/core/dra/",
     "asched/insight/",

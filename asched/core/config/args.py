@@ -20,7 +20,7 @@ LIST_DEFAULTING: Final = "List"
 
 
 class ResourceSpec(msgspec.Struct, frozen=True):
-    """A resource that takes part in a score, and how much."""
+    """A resource that counts in a score, and its weight."""
 
     name: str = ""
     weight: int = 1
@@ -50,7 +50,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True):
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
-#: Nobody said how to score; refused when the plugin is built.
+#: The strategy is missing; rejected when the plugin is built.
 NO_STRATEGY: Final = ScoringStrategy("", ())
 
 
@@ -63,19 +63,19 @@ class NodeResourcesFitArgs(msgspec.Struct, frozen=True):
 
 
 class NodeResourcesBalancedAllocationArgs(msgspec.Struct, frozen=True):
-    """The resources whose utilization should be alike; every weight must be 1."""
+    """The resources whose utilization should be balanced; every weight must be 1."""
 
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
 
 
 class NodeAffinityArgs(msgspec.Struct, frozen=True):
-    """`added_affinity` is the v1.NodeAffinity as it was written, checked, or None."""
+    """`added_affinity` is the v1.NodeAffinity as written, validated, or None."""
 
     added_affinity: Mapping[str, Any] | None = None
 
 
 class DefaultSpreadConstraint(msgspec.Struct, frozen=True):
-    """A default constraint; `label_selector` must stay None, it is deduced for each pod."""
+    """A default constraint; `label_selector` must stay None, it is derived for each pod."""
 
     max_skew: int = 0
     topology_key: str = ""
@@ -88,7 +88,7 @@ class DefaultSpreadConstraint(msgspec.Struct, frozen=True):
 
 
 class PodTopologySpreadArgs(msgspec.Struct, frozen=True):
-    """`System` stands for upstream's two built-in constraints, `List` for those given here."""
+    """`System` means upstream's two built-in constraints, `List` those in `default_constraints`."""
 
     default_constraints: tuple[DefaultSpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
@@ -102,7 +102,7 @@ class InterPodAffinityArgs(msgspec.Struct, frozen=True):
 
 
 class VolumeBindingArgs(msgspec.Struct, frozen=True):
-    """`shape` None is "not given"; it belongs to the gate StorageCapacityScoring."""
+    """`shape` None: not set; it needs the gate StorageCapacityScoring."""
 
     bind_timeout_s: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
@@ -116,15 +116,15 @@ class DynamicResourcesArgs(msgspec.Struct, frozen=True):
 
 
 class DefaultPreemptionArgs(msgspec.Struct, frozen=True):
-    """How many candidate nodes a dry run looks at: the larger of a share and a number."""
+    """How many candidate nodes a dry run covers: the larger of a share and a number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
 class CoschedulingArgs(msgspec.Struct, frozen=True):
-    """As kubernetes-sigs/scheduler-plugins has them, and one of our own: whether asched writes
-    the status of PodGroups. `pod_group_reject_percentage` changes nothing: no pod waits at Permit.
+    """The args of kubernetes-sigs/scheduler-plugins, and one of our own: whether asched writes the
+    status of PodGroups. `pod_group_reject_percentage` has no effect: no pod waits at Permit.
     """
 
     permit_waiting_time_s: int = 60
@@ -134,9 +134,9 @@ class CoschedulingArgs(msgspec.Struct, frozen=True):
 
 
 class CheckAndHoldArgs(msgspec.Struct, frozen=True):
-    """Our own: which ProvisioningRequests are ours to answer, for how long the places of one that
-    was accepted are held at most, which share of the cluster the requests of a namespace may hold,
-    and the priority of held places: pods above it may take them.
+    """Our own: the ProvisioningClass to serve, how long the places of an accepted request are
+    reserved at most, which share of the cluster the requests of a namespace may reserve, and the
+    priority of reserved places: pods above it may preempt them.
     """
 
     provisioning_class_name: str = "check-and-hold.asched.dev"
@@ -146,10 +146,10 @@ class CheckAndHoldArgs(msgspec.Struct, frozen=True):
 
 
 class BackfillArgs(msgspec.Struct, frozen=True):
-    """Our own: how many gangs and pods that wait are promised a start, how far away one may be,
-    which share of the cluster the promises of a namespace may reserve, and whether a start may rest
-    on ends that are not enforced, and on how long equal pods took. The largest number of
-    reservations of all profiles counts.
+    """Our own: how many waiting gangs and pods get a reserved start, how far ahead it may be, which
+    share of the cluster a namespace may reserve, whether a start may rely on ends that are not
+    enforced, and on the duration of equal pods. The largest number of reservations of all profiles
+    counts.
     """
 
     reservations: int = 1
@@ -160,9 +160,9 @@ class BackfillArgs(msgspec.Struct, frozen=True):
 
 
 class CapacitySchedulingArgs(msgspec.Struct, frozen=True):
-    """Our own: whether a namespace that stays within its min is refused for nobody's borrowing, and
-    whether asched writes the status of ElasticQuotas. scheduler-plugins has no such args: it
-    refuses it, and has a controller of its own for the other.
+    """Our own: whether a namespace within its min is admitted although other namespaces have
+    borrowed the rest, and whether asched writes the status of ElasticQuotas. scheduler-plugins has
+    no such args: it rejects such a pod, and has a controller of its own for the status.
     """
 
     guarantees_min: bool = False
@@ -200,7 +200,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
     names.VOLUME_BINDING: VolumeBindingArgs,
 }
 
-#: What args of the internal version mean: Go's zero values, since no default is filled in.
+#: Args of the internal version: Go's zero values, since no defaults are applied.
 BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
     names.BACKFILL: BackfillArgs(),
     names.CAPACITY_SCHEDULING: CapacitySchedulingArgs(),
@@ -218,5 +218,5 @@ BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
 
 
 def kind_of_args(plugin: str) -> str:
-    """The kind an args document of this plugin carries."""
+    """The kind of an args document of this plugin."""
     return f"{plugin}Args"

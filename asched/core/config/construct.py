@@ -1,10 +1,9 @@
-"""From a valid configuration to what will run: extenders in order, every profile resolved.
+"""Resolve a valid configuration: extenders in order of use, every profile with its plugins.
 
-Rules   extenders come first: those that may fail go last, and resources they ask the scheduler to
-        ignore replace the user's in every profile; then plugins are built, which is where
-        NodeResourcesFit's args are judged; then points are resolved; then queue sorting is
-        compared. kube-scheduler stops at the first fault; we go on to the next profile and keep
-        that order.
+Rules   extenders come first: ignorable ones go last, and their ignored resources replace the user's
+        in every profile; then plugins are built, which is where NodeResourcesFit's args are
+        validated; then points are resolved; then queue sorting is compared. kube-scheduler stops
+        at the first fault; asched continues with the next profile and keeps that order.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/scheduler.go, profile/profile.go
 """
 
@@ -32,12 +31,12 @@ from asched.core.config.v1 import (
 )
 from asched.core.config.validate_args import node_resources_fit
 
-#: A renewal may be late by this factor, so that replicas do not beat in step (client-go).
+#: A renewal may be late by this factor, so that replicas do not renew in step (client-go).
 JITTER_FACTOR: Final = 1.2
 
 
 class Constructed(msgspec.Struct, frozen=True):
-    """What runs: the configuration as completed, its profiles, extenders in order of use."""
+    """The result: the configuration as completed, its profiles, extenders in order of use."""
 
     configuration: SchedulerConfiguration
     profiles: tuple[ResolvedProfile, ...]
@@ -53,7 +52,7 @@ def construct(
     known: KnownPlugins,
     extender_fault: Callable[[Extender], str | None] = _usable,
 ) -> tuple[Constructed | None, list[Problem]]:
-    """Resolve a validated configuration; `extender_fault` looks at certificates (files)."""
+    """Resolve a validated configuration; `extender_fault` checks certificates (files)."""
     faults = _extender_faults(configuration.extenders, extender_fault)
     completed, more = _ignored_resources(configuration)
     faults += more
@@ -78,14 +77,14 @@ def construct(
 
 
 def in_order_of_use(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
-    """As written, but those that may fail go last."""
+    """As written, but ignorable extenders last."""
     firm = tuple(extender for extender in extenders if not extender.ignorable)
     soft = tuple(extender for extender in extenders if extender.ignorable)
     return firm + soft
 
 
 def election_faults(configuration: SchedulerConfiguration) -> list[Problem]:
-    """What only the elector refuses; kube-scheduler meets it after its caches are filled."""
+    """Faults that only the elector reports, in kube-scheduler after its caches are filled."""
     election = configuration.leader_election
     if not election.leader_elect:
         return []
@@ -145,7 +144,9 @@ def _ignored_resources(
 
 
 def _args_faults(profile: KubeSchedulerProfile, index: int) -> list[Problem]:
-    """NodeResourcesFit's args, judged if the plugin is built; one text for all faults."""
+    """Faults of NodeResourcesFit's args, checked if the plugin is built; one text for all
+    of them.
+    """
     if names.NODE_RESOURCES_FIT not in needed_plugins(profile):
         return []
     for entry in profile.plugin_configs:
@@ -162,7 +163,7 @@ def _args_faults(profile: KubeSchedulerProfile, index: int) -> list[Problem]:
 
 
 def _queue_sort_faults(resolved: Sequence[ResolvedProfile]) -> list[Problem]:
-    """The newest profile must sort the one queue like the first does."""
+    """Every further profile must sort the queue as the first does."""
     first, last = resolved[0], resolved[-1]
     first_name, name = first.at("queueSort")[0].name, last.at("queueSort")[0].name
     path: Path = ("profiles", len(resolved) - 1)
@@ -180,7 +181,7 @@ def _queue_sort_faults(resolved: Sequence[ResolvedProfile]) -> list[Problem]:
 
 
 def _used_args_only(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
-    """Args of plugins that run, sorted by plugin: what the effective text shows."""
+    """Args of used plugins, sorted by plugin, as in the effective text."""
     needed = needed_plugins(profile)
     by_name: Mapping[str, PluginConfig] = {entry.name: entry for entry in profile.plugin_configs}
     kept = (by_name[name] for name in needed if name in by_name)

@@ -1,10 +1,10 @@
-"""Strict decoding: a plain mapping to a mapping of checked types, or every fault with its place.
+"""Strict decoding: a plain mapping to a mapping of checked types, or every fault with its location.
 
-Rules   unknown fields are refused, in the document and in args of known plugins; args of other
-        plugins pass as they are; apiVersion and kind are found in any letter case, yet misspelt
-        ones are unknown fields after all; durations become whole nanoseconds, null fields vanish.
-        Where Go's decoder would stop, we go on and mark the fault (`Severity`), so that a user
-        sees everything at once and `as_upstream` still knows what kube-scheduler would print.
+Rules   unknown fields are rejected, in the document and in args of known plugins; args of other
+        plugins pass unchanged; apiVersion and kind are found in any letter case, but misspelt ones
+        are unknown fields; durations become whole nanoseconds, null fields are dropped.
+        Where Go's decoder stops, asched continues and marks the fault (`Severity`), so that a user
+        sees all faults at once and `as_upstream` still gives the output of kube-scheduler.
 Source  k8s.io/apimachinery serializer/json, sigs.k8s.io/json (v1.36), recordings of kube-scheduler
 """
 
@@ -47,7 +47,7 @@ from asched.core.config.schema import (
 from asched.core.config.v1 import API_GROUP, API_VERSION, KIND
 
 INTERNAL_VERSION: Final = f"{API_GROUP}/__internal"
-#: Where upstream's scheme lives; its message carries the file and a line of upstream's source.
+#: Location of upstream's scheme; its message has the file and line of upstream's source.
 SCHEME: Final = '"pkg/scheduler/apis/config/scheme/scheme.go:31"'
 
 _JSON_KINDS: Final = (
@@ -65,11 +65,11 @@ _META: Final = (
 
 
 class BareArgs(dict[str, Any]):
-    """Args written in the internal version: nothing in them can be set, and no default counts."""
+    """Args in the internal version: no field can be set, and no defaults apply."""
 
 
 class Repeating(dict[str, Any]):
-    """A JSON object in which a key came twice: the last value counts, all of `pairs` are read."""
+    """A JSON object with a duplicate key: the last value counts, all of `pairs` are checked."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -81,7 +81,7 @@ def _pairs(value: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 class _Faults(msgspec.Struct):
-    """Collects faults of one text; `prefix` stands before unknown fields of args."""
+    """Collects faults of one text; `prefix` precedes unknown fields of args."""
 
     base: Path = ()
     prefix: str = ""
@@ -98,7 +98,7 @@ class _Faults(msgspec.Struct):
 
 
 def kind_of(value: Any) -> str:
-    """The JSON kind of a value, in Go's words."""
+    """The JSON kind of a value, in Go's terms."""
     return next((name for kind, name in _JSON_KINDS if isinstance(value, kind)), "null")
 
 
@@ -126,7 +126,7 @@ def version_and_kind(document: Any) -> tuple[str, str]:
 
 
 def _group_and_version(text: str) -> tuple[str, str]:
-    """What an apiVersion names; either may be missing: `v1`, `example.com/`."""
+    """Group and version of an apiVersion; either may be missing: `v1`, `example.com/`."""
     group, _, version = text.rpartition("/")
     return group, version
 
@@ -148,7 +148,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
     """Check a whole v1 document. `source` is its text, which upstream quotes if the kind is
     missing.
 
-    The mapping returned is usable only if there are no problems.
+    The returned mapping is usable only if there are no problems.
     """
     faults = _Faults()
     try:
@@ -164,7 +164,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
             faults.add(missing(name, source), (), Severity.ABORT)
             return {}, faults.found
     if version == INTERNAL_VERSION and kind == KIND:
-        # It has no spelling of its own for files: whatever else it holds is unknown.
+        # The internal version has no file format: all other fields are unknown.
         _struct(document, replace(KINDS[KIND], fields=TYPE_META), (), "", faults)
         return {}, faults.found
     if version != API_VERSION or kind not in KINDS:
@@ -186,7 +186,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
 
 
 def _nested(configuration: Mapping[str, Any]) -> list[Problem]:
-    """Decode the args of every known plugin in place; what is not known stays as it is."""
+    """Decode the args of every known plugin in place; args of other plugins are left unchanged."""
     problems: list[Problem] = []
     for i, profile in enumerate(configuration.get("profiles") or ()):
         for j, entry in enumerate((profile or {}).get("pluginConfig") or ()):
@@ -254,26 +254,28 @@ def _struct(
     checked: dict[str, Any] = {}
     seen: set[str] = set()
     for key, item in _pairs(value):
-        here = (*path, key)
+        item_path = (*path, key)
         if key in seen and key in declared.fields:
-            text = f"duplicate field {quoted(path_text(here))}"
-            faults.add(text, here, Severity.STRICT)
+            text = f"duplicate field {quoted(path_text(item_path))}"
+            faults.add(text, item_path, Severity.STRICT)
         seen.add(key)
         if key not in declared.fields:
             hint = REMOVED_FIELDS.get(key) or did_you_mean(key, list(declared.fields))
-            faults.add(f"unknown field {quoted(path_text(here))}", here, Severity.STRICT, hint)
+            faults.add(
+                f"unknown field {quoted(path_text(item_path))}", item_path, Severity.STRICT, hint
+            )
             continue
         kind = declared.fields[key]
         if item is None and kind is not Scalar.DURATION:
             continue
         name = f"{declared.embedded[key]}.{key}" if key in declared.embedded else key
         inner = f"{dotted}.{name}" if dotted else name
-        checked[key] = _value(item, kind, here, (declared.name, inner), faults)
+        checked[key] = _value(item, kind, item_path, (declared.name, inner), faults)
     return checked
 
 
 def _value(value: Any, declared: Type, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
-    """Check one value; `at` is the struct and the dotted path that Go's messages name."""
+    """Check one value; `at` is the struct and the dotted path in Go's messages."""
     if isinstance(declared, ListOf):
         if not isinstance(value, list):
             return _mismatch(value, declared, path, at, faults, [])
@@ -318,7 +320,7 @@ def _scalar(value: Any, declared: Scalar, path: Path, at: tuple[str, str], fault
 def _float32(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _mismatch(value, declared, path, at, faults)
-    # an infinite value was beyond a float64 already
+    # an infinite value exceeded float64 already
     return value if math.isfinite(single(value)) else _mismatch(value, declared, path, at, faults)
 
 
@@ -345,7 +347,9 @@ def _bytes(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults
 
 
 def _first_fault(text: str) -> int:
-    """The byte at which Go's base64 decoder stops: a foreign one, or a group cut short."""
+    """The byte at which Go's base64 decoder stops: an invalid one, or the end of an incomplete
+    group.
+    """
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     for place, letter in enumerate(text):
         if letter not in alphabet:
@@ -375,7 +379,7 @@ def _mismatch(
 
 
 def _quoting_hint(value: Any, declared: Type) -> str:
-    """YAML's plain words surprise people: `on` is a boolean, `8` a number."""
+    """YAML's plain words are surprising: `on` is a boolean, `8` a number."""
     is_text = isinstance(declared, Scalar) and declared.is_text
     if is_text and isinstance(value, bool | int | float):
         return f"put it in quotes: as it stands it is a {kind_of(value)}"
@@ -386,6 +390,6 @@ def _quoting_hint(value: Any, declared: Type) -> str:
 
 
 def _is_number_for(value: Any, declared: Type) -> bool:
-    """Go shows a number that does not fit a number type, and hides one that meets another type."""
+    """Go shows a number that does not fit a number type, and hides one for any other type."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and declared in (Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)

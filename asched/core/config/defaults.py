@@ -1,4 +1,4 @@
-"""A decoded document to records, with kube-scheduler 1.36's default in every place left open.
+"""A decoded document to records, with kube-scheduler 1.36's defaults for absent fields.
 
 Rules   the document has passed `decode`: types are right, unknown fields are gone; null is absent;
         zero means "not given" for qps, burst, the election's durations and texts, httpTimeout, and
@@ -43,7 +43,7 @@ def default_profile(
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME,
     gates: Mapping[str, bool] = DEFAULT_GATES,
 ) -> KubeSchedulerProfile:
-    """The profile a minimal file means, under another name if one is given."""
+    """The profile of a minimal file, under another name if one is given."""
     return profile({"schedulerName": scheduler_name}, gates)
 
 
@@ -51,14 +51,14 @@ def default_configuration(
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME,
     gates: Mapping[str, bool] = DEFAULT_GATES,
 ) -> SchedulerConfiguration:
-    """What a minimal file means."""
+    """The configuration of a minimal file."""
     return configuration({"profiles": [{"schedulerName": scheduler_name}]}, gates)
 
 
 def configuration(
     document: Document, gates: Mapping[str, bool] = DEFAULT_GATES
 ) -> SchedulerConfiguration:
-    """The effective configuration of a decoded document; nothing is validated yet."""
+    """The effective configuration of a decoded document, not validated yet."""
     profiles = document.get("profiles") or [{}]
     if len(profiles) == 1 and _of(profiles[0], "schedulerName", None) is None:
         profiles = [{**(profiles[0] or {}), "schedulerName": names.DEFAULT_SCHEDULER_NAME}]
@@ -80,7 +80,7 @@ def configuration(
 
 
 def internal_configuration(document: Document) -> SchedulerConfiguration:
-    """A document of the version `__internal`, which gets no defaults; only validation sees it."""
+    """A document of the version `__internal`, which gets no defaults; it is only validated."""
     assert not document, "the internal version has no fields that a file may set"
     return SchedulerConfiguration(
         parallelism=0,
@@ -195,7 +195,7 @@ def _tls(given: Document) -> ExtenderTLSConfig:
 
 
 def _args(name: str, given: Any, gates: Mapping[str, bool]) -> Any:
-    """Args of a known plugin as its record; those of any other plugin as they were written."""
+    """Args of a known plugin as its record; those of any other plugin as written."""
     build = _BUILDERS.get(name)
     if isinstance(given, BareArgs):
         return plugin_args.BARE_ARGS[name]

@@ -1,6 +1,6 @@
-"""Durations as Go writes and reads them: `1h2m3.004s`, kept as whole nanoseconds.
+"""Durations in Go's format: `1h2m3.004s`, stored as whole nanoseconds.
 
-Rules   a number without a unit is refused, except a plain 0; a sign may stand in front;
+Rules   a number without a unit is rejected, except a plain 0; a leading sign is allowed;
         printing is the shortest form Go prints: `10m0s`, `1.5s`, `250ms`, `0s`.
 Source  Go standard library, package time (ParseDuration, Duration.String)
 """
@@ -20,17 +20,18 @@ UNITS_NS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-#: An int64 of nanoseconds ends here, after 292 years.
+#: The maximum of int64 nanoseconds: 292 years.
 MAX_NS: Final = 2**63 - 1
 
-#: More of them are no duration, whatever their unit; behind the point they are less than 1 ns.
+#: A number with more digits is no duration in any unit; digits beyond that after the point are less
+#: than 1 ns.
 DIGITS_MAX = len(str(MAX_NS))
 _NUMBER = re.compile(r"[0-9]*(?:\.[0-9]*)?", re.ASCII)
 _UNIT = re.compile(r"[^.0-9]*", re.ASCII)
 
 
 def _quoted(text: str) -> str:
-    """A text as package time quotes it: bytes that are no visible ASCII in hexadecimal."""
+    """A text as package time quotes it: bytes other than visible ASCII in hexadecimal."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 
@@ -41,7 +42,7 @@ def _escaped(letter: str) -> str:
 
 
 def parse(text: str) -> int:
-    """Nanoseconds of a Go duration; raises ValueError with Go's words."""
+    """Nanoseconds of a Go duration; raises ValueError with Go's message."""
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return 0

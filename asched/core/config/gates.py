@@ -4,9 +4,9 @@
 Rules   a locked gate may be named with its own value only; an enabled gate needs its parents
         enabled, also when it is enabled by default; an unknown gate is a warning, not an error;
         AllAlpha and AllBeta move every gate of their stage that is not named itself.
-        A gate that asched carries out is in HONOURED. One that kube-scheduler carries out and
-        asched does not is in REFUSED, and refused if it is moved from its default. All others
-        belong to other components: naming them warns that they change nothing here.
+                A gate that asched implements is in HONOURED. A gate that kube-scheduler implements
+                and asched does not is in REFUSED, and rejected if it differs from its default. All
+                others belong to other components: setting them gives a warning and has no effect.
 Source  help text and start-up errors of kube-scheduler 1.36.2
 """
 
@@ -20,10 +20,10 @@ from asched.core.config.problem import quoted
 
 ALL_ALPHA: Final = "AllAlpha"
 ALL_BETA: Final = "AllBeta"
-#: Upstream groups gates by component; a scheduler has one.
+#: Upstream groups gates by component; a scheduler has only one.
 COMPONENT: Final = "kube"
 
-#: Gates with an effect here.
+#: Gates that asched implements.
 HONOURED: Final = frozenset(
     {
         ALL_ALPHA,
@@ -50,7 +50,7 @@ HONOURED: Final = frozenset(
 )
 _ALWAYS: Final = "asched cannot do without it"
 _NEVER: Final = "asched does not implement it"
-#: Gates that kube-scheduler reads and asched holds at their default -> why.
+#: Gates of kube-scheduler that asched keeps at their default -> reason.
 REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
@@ -86,18 +86,20 @@ DEFAULT_GATES: Final[Mapping[str, bool]] = {name: default for name, (_, default)
 
 
 class GateError(Exception):
-    """`--feature-gates` cannot be honoured; in kube-scheduler's words where it refuses it too."""
+    """`--feature-gates` is invalid; with kube-scheduler's message where it rejects the
+    value, too.
+    """
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
-    """The state of every gate, and what is to be told to the user."""
+    """The state of every gate, and the warnings for the user."""
 
     enabled: Mapping[str, bool]
     warnings: tuple[str, ...] = ()
 
 
 def parse_bool(text: str) -> bool:
-    """A Go boolean; raises ValueError with Go's words."""
+    """A Go boolean; raises ValueError with Go's message."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -140,7 +142,7 @@ def parse(values: Sequence[str]) -> FeatureGates:
 
 
 def _refuse(enabled: Mapping[str, bool]) -> None:
-    """Raises GateError for gates that would have to be carried out and are not."""
+    """Raises GateError for gates that asched does not implement."""
     faults = [
         f"feature gate {name}={str(enabled[name]).lower()} is refused: {reason}"
         for name, reason in sorted(REFUSED.items())
@@ -151,7 +153,7 @@ def _refuse(enabled: Mapping[str, bool]) -> None:
 
 
 def resolve(asked: Mapping[str, bool]) -> FeatureGates:
-    """Defaults, then AllAlpha and AllBeta, then the gates named; raises GateError."""
+    """Defaults, then AllAlpha and AllBeta, then the listed gates; raises GateError."""
     state = dict(DEFAULT_GATES)
     for group, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")):
         if asked.get(group):

@@ -1,8 +1,7 @@
-"""What configuration knows of plugins: which ones a default profile enables, and in which form
-it is told what each extends.
+"""The default plugins of a profile, and the description of plugins for the configuration.
 
-Rules   configuration never knows plugins by their code; in-tree ones and those of users are
-        described in one form (`KnownPlugins`) by whoever assembles the process;
+Rules   configuration does not import plugins; in-tree plugins and those of users are described in
+        one form (`KnownPlugins`) by the code that assembles the process;
         the order of DEFAULT_MULTI_POINT is upstream's and decides which reason a node reports.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/v1/default_plugins.go, and the plugin
         lists recorded from kube-scheduler 1.36.2
@@ -18,9 +17,8 @@ from asched.core.config.v1 import PluginEntry
 KnownPlugins = Mapping[str, frozenset[str]]
 
 #: Plugins with one rule in several parts: wherever a user enables them, they run at these points,
-#: and of all others at queueSort alone. Upstream's Coscheduling rejects at PreFilter and gives up
-#: at PostFilter and Reserve, and up to v1beta3 marks groups at PostBind; here nothing of it is left
-#: to be done there.
+#: and beyond these only at queueSort. Upstream's Coscheduling rejects at PreFilter and gives up at
+#: PostFilter and Reserve, and up to v1beta3 marks groups at PostBind; asched needs none of these.
 WHOLE: Final[Mapping[str, frozenset[str]]] = {
     names.COSCHEDULING: frozenset({"preEnqueue", "permit"}),
 }
@@ -54,7 +52,7 @@ DEFAULT_MULTI_POINT: Final[tuple[tuple[str, int, str | None], ...]] = (
 
 
 def default_multi_point(gates: Mapping[str, bool]) -> tuple[PluginEntry, ...]:
-    """The default multiPoint list under these gates; a gate that is not mentioned counts as off."""
+    """The default multiPoint list under these gates; a gate that is not listed counts as off."""
     return tuple(
         PluginEntry(name, weight)
         for name, weight, gate in DEFAULT_MULTI_POINT

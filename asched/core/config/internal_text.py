@@ -1,4 +1,4 @@
-"""Args as kube-scheduler prints its internal form of them in an error: Go's names, as JSON.
+"""Args as kube-scheduler prints its internal form in an error: Go's names, as JSON.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/types_pluginargs.go
 """
@@ -12,7 +12,7 @@ from asched.core.config.text import constraint_fields
 
 
 def internal_args(args: Any) -> Any:
-    """A value for `go_json`; args of plugins that are not in tree stay as they were written."""
+    """A value for `go_json`; args of plugins that are not in tree are unchanged."""
     match args:
         case plugin_args.DefaultPreemptionArgs():
             return {
@@ -53,7 +53,7 @@ def internal_args(args: Any) -> Any:
 def shape_points(
     points: Sequence[plugin_args.UtilizationShapePoint] | None,
 ) -> list[Mapping[str, int]] | None:
-    """Null if no shape was given."""
+    """Null without a shape."""
     if points is None:
         return None
     return [{"Utilization": p.utilization, "Score": p.score} for p in points]

@@ -1,12 +1,12 @@
-"""Import of v1beta1, v1beta2 and v1beta3 files: the v1 document that means the same.
+"""Import of v1beta1, v1beta2 and v1beta3 files: the equivalent v1 document.
 
 v1beta3 is v1 with another name but for three plugins of volume limits. Before it there was no
 multiPoint: each point had its own default list, all scores weighed 1 (PodTopologySpread 2), and up
-to v1beta1 scoring by free capacity was three plugins of its own. What a user enabled or disabled
-at a point means the same at that point of v1; only weights that differ today are written down.
+to v1beta1 scoring by free capacity was three plugins of its own. What a user enabled or disabled at
+a point means the same at that point of v1; only weights that differ from v1 are added.
 
-Rules   a plugin that is gone and had work to do is replaced by today's, or refused by name;
-        disabling a plugin that is gone needs nothing.
+Rules   a removed plugin with an effect is replaced by its successor, or rejected by name;
+        disabling a removed plugin has no effect.
 Source  kubernetes/kubernetes v1.22 to v1.28 pkg/scheduler/apis/config
 """
 
@@ -28,7 +28,7 @@ from asched.core.config.v1 import ALL_PLUGINS, API_GROUP, API_VERSION, KIND, MUL
 
 #: Versions that can be imported, oldest first.
 VERSIONS: Final = ("v1beta1", "v1beta2", "v1beta3")
-#: Score weights before v1beta3 that are others today.
+#: Score weights before v1beta3 that differ from v1.
 OLD_WEIGHTS: Final = {
     names.TAINT_TOLERATION: 1,
     names.NODE_AFFINITY: 1,
@@ -36,14 +36,13 @@ OLD_WEIGHTS: Final = {
 }
 _ONE_CLIENT: Final = "plugins use the scheduler's own connection"
 _OWN_CLIENT: Final = {"kubeMaster": _ONE_CLIENT, "kubeConfigPath": _ONE_CLIENT}
-#: Before v1beta2, scoring by capacity was a plugin for each strategy; the first one was the
-#: default.
+#: Before v1beta2, scoring by capacity was a plugin for each strategy; the first was the default.
 STRATEGY_PLUGINS: Final = {
     "NodeResourcesLeastAllocated": LEAST_ALLOCATED,
     "NodeResourcesMostAllocated": MOST_ALLOCATED,
     "RequestedToCapacityRatio": REQUESTED_TO_CAPACITY_RATIO,
 }
-#: Args of scheduler-plugins' old versions that have nothing to set here.
+#: Args of scheduler-plugins' old versions that have no equivalent.
 OLD_ARGS: Final[Mapping[str, Mapping[str, str]]] = {
     names.COSCHEDULING: {
         "deniedPGExpirationTimeSeconds": "podGroupBackoffSeconds is the pause after a rejection",
@@ -57,7 +56,7 @@ OLD_ARGS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 DEFAULT_STRATEGY_PLUGIN: Final = "NodeResourcesLeastAllocated"
-#: Fields that named addresses without TLS.
+#: Fields for addresses without TLS.
 OLD_ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
 LOCKS_WITHOUT_LEASES: Final = ("endpoints", "configmaps", "endpointsleases", "configmapsleases")
 
@@ -71,12 +70,12 @@ def version_of(document: Any) -> str:
 
 
 def is_legacy(document: Any) -> bool:
-    """Whether `translate` knows this form."""
+    """Whether `translate` supports this version."""
     return bool(version_of(document)) or is_policy(document)
 
 
 def translate(document: Mapping[str, Any], known: KnownPlugins) -> Translation:
-    """The v1 document of an old form; v1 itself is none of them."""
+    """The v1 document of an older version, v1 excluded."""
     if is_policy(document):
         return translate_policy(document, known)
     version = version_of(document)
@@ -157,20 +156,20 @@ def _profile(profile: dict[str, Any], index: int, version: str, draft: Draft) ->
 
 
 def _configs(entries: list[dict[str, Any]], path: Path, draft: Draft) -> list[dict[str, Any]]:
-    """Args with today's version; those of plugins that are gone are left out."""
+    """Args with the current version; those of removed plugins are left out."""
     kept = []
     for place, entry in enumerate(entries):
-        here = (*path, "pluginConfig", place)
+        entry_path = (*path, "pluginConfig", place)
         name = entry.get("name")
         args = entry.get("args")
         if isinstance(args, Mapping):
-            entry["args"] = _args(str(name), args, (*here, "args"), draft)
+            entry["args"] = _args(str(name), args, (*entry_path, "args"), draft)
         if name in ADVICE and name not in STRATEGY_PLUGINS:
-            draft.unsupported(here, f"args of {name}: {ADVICE[str(name)]}")
+            draft.unsupported(entry_path, f"args of {name}: {ADVICE[str(name)]}")
             continue
         kept.append(entry)
         if name not in STRATEGY_PLUGINS:
-            draft.kept(here, f"args of {name}")
+            draft.kept(entry_path, f"args of {name}")
     return kept
 
 
@@ -188,27 +187,27 @@ def _args(plugin: str, args: Mapping[str, Any], path: Path, draft: Draft) -> dic
 def _point(given: dict[str, Any], path: Path, draft: Draft) -> dict[str, Any]:
     enabled: list[dict[str, Any]] = []
     for place, entry in named(given.get("enabled")):
-        here = (*path, "enabled", place)
+        entry_path = (*path, "enabled", place)
         name = str(entry.get("name"))
         if name in SUCCESSORS:
-            # The successor is on by default, with the constraints that imitate the old rule.
-            draft.changed(here, f"{name} left out: {SUCCESSORS[name]} does its work")
+            # The successor is on by default, with constraints that imitate the old rule.
+            draft.changed(entry_path, f"{name} left out: {SUCCESSORS[name]} does its work")
         elif name in ADVICE:
-            draft.refuse(here, f"plugin {quoted(name)} does not exist in v1", ADVICE[name])
+            draft.refuse(entry_path, f"plugin {quoted(name)} does not exist in v1", ADVICE[name])
         else:
             enabled.append(entry)
-            draft.kept(here, name)
+            draft.kept(entry_path, name)
     disabled: list[dict[str, Any]] = []
     for place, entry in named(given.get("disabled")):
-        here = (*path, "disabled", place)
+        entry_path = (*path, "disabled", place)
         name = str(entry.get("name"))
         if name in ADVICE:
-            draft.changed(here, f"{name} is gone, so there is nothing to disable")
+            draft.changed(entry_path, f"{name} is gone, so there is nothing to disable")
         else:
             disabled.append(entry)
-            draft.kept(here, name)
+            draft.kept(entry_path, name)
     lists = {"enabled": enabled, "disabled": disabled}
-    # A list that is no list stays for decoding to complain about.
+    # A value that is not a list is left for decoding to report.
     odd = {key: value for key, value in given.items() if not isinstance(value, list)}
     return {**{name: entries for name, entries in lists.items() if entries}, **odd}
 
@@ -219,7 +218,7 @@ def _names(given: Any, key: str) -> list[str]:
 
 
 def _weights(points: dict[str, Any], path: Path, draft: Draft) -> None:
-    """Write down the old weights of defaults that weigh more today."""
+    """Add the old weights of defaults that weigh more in v1."""
     score = points.get("score", {})
     if not isinstance(score, Mapping):
         return
@@ -243,8 +242,8 @@ def _strategies(
     """v1beta1's three score plugins to the one strategy of NodeResourcesFit."""
     score = points.get("score") or {}
     if not isinstance(score, Mapping):
-        return  # decoding will complain
-    here = (*path, "plugins", "score")
+        return  # reported by decoding
+    entry_path = (*path, "plugins", "score")
     disabled = _names(score, "disabled")
     chosen = {
         str(entry["name"]): entry.get("weight") or 1
@@ -260,7 +259,7 @@ def _strategies(
             f"{' and '.join(sorted(chosen))} score together, v1 has one strategy for each profile"
         )
         draft.refuse(
-            here, text, f"disable all but one of them ({DEFAULT_STRATEGY_PLUGIN} by default)"
+            entry_path, text, f"disable all but one of them ({DEFAULT_STRATEGY_PLUGIN} by default)"
         )
         return
     enabled = [e for _, e in named(score.get("enabled")) if e.get("name") not in STRATEGY_PLUGINS]
@@ -270,12 +269,14 @@ def _strategies(
             enabled.append({"name": names.NODE_RESOURCES_FIT, "weight": weight})
             _set_strategy(configs, name, own.get(name, {}).get("args") or {})
             text = f"{name} became {names.NODE_RESOURCES_FIT}, {STRATEGY_PLUGINS[name]}"
-            draft.changed(here, text)
+            draft.changed(entry_path, text)
         elif name in _names(score, "enabled"):
-            draft.kept(here, f"{name} is what {names.NODE_RESOURCES_FIT} does by default")
+            draft.kept(entry_path, f"{name} is what {names.NODE_RESOURCES_FIT} does by default")
     if not chosen and ALL_PLUGINS not in disabled:
         off.append({"name": names.NODE_RESOURCES_FIT})
-        draft.changed(here, f"{DEFAULT_STRATEGY_PLUGIN} was off, so {names.NODE_RESOURCES_FIT} is")
+        draft.changed(
+            entry_path, f"{DEFAULT_STRATEGY_PLUGIN} was off, so {names.NODE_RESOURCES_FIT} is"
+        )
     lists = {"enabled": enabled, "disabled": off}
     odd = {key: value for key, value in score.items() if not isinstance(value, list)}
     points["score"] = {**{name: entries for name, entries in lists.items() if entries}, **odd}

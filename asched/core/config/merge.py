@@ -1,14 +1,14 @@
-"""From what a profile enables and disables to the plugins that run at each point, in order.
+"""Resolve what a profile enables and disables to the plugins that run at each point, in order.
 
-Two steps, as upstream has them. `merge_defaults` lays the user's lists over the default multiPoint
-list: a default that the user names again keeps its place and takes the user's entry, the rest is
-appended. `resolve` then expands multiPoint: at one point come first the plugins named both there
-and in multiPoint (in the point's order), then the others of multiPoint, then those named at the
+Two steps, as upstream. `merge_defaults` merges the user's lists into the default multiPoint list: a
+default that the user lists again keeps its place and takes the user's entry, the rest is appended.
+`resolve` then expands multiPoint: at one point come first the plugins listed both there and in
+multiPoint (in the point's order), then the others of multiPoint, then those listed at the
 point only.
 
-Rules   a plugin of multiPoint is passed over in silence at points it does not implement, one named
-        at a point must implement it; weight 0 counts as 1; naming a plugin again without a weight
-        forgets its default weight; plugins are data here (`KnownPlugins`), also those of users.
+Rules   a plugin of multiPoint is skipped at points it does not implement, a plugin listed at a
+        point must implement it; weight 0 counts as 1; listing a plugin again without a weight
+        drops its default weight; plugins are data here (`KnownPlugins`), also those of users.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, apis/config/v1
 """
 
@@ -31,7 +31,7 @@ from asched.core.config.v1 import (
     PluginSet,
 )
 
-#: The order in which upstream visits the points; it decides which fault is met first.
+#: The order in which upstream visits the points; it decides which fault is reported first.
 EXPANSION_ORDER: Final = (
     "preFilter",
     "filter",
@@ -62,7 +62,7 @@ class WeightedPlugin(msgspec.Struct, frozen=True):
 
 
 class ResolvedProfile(msgspec.Struct, frozen=True):
-    """A profile whose points are final: `points[p]` is what runs at p, in order."""
+    """A profile whose points are final: `points[p]` is the list of plugins at p, in order."""
 
     profile: KubeSchedulerProfile
     points: Mapping[str, tuple[WeightedPlugin, ...]] = msgspec.field(default_factory=dict)
@@ -76,12 +76,12 @@ class ResolvedProfile(msgspec.Struct, frozen=True):
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
-        """Every plugin that runs somewhere, each once, in the order first met."""
+        """Every plugin that runs at any point, without duplicates, in order of first use."""
         return tuple(dict.fromkeys(p.name for point in POINTS for p in self.at(point)))
 
 
 class UnusableProfileError(Exception):
-    """A profile that cannot be built; `problems` holds every fault, kube-scheduler's own first."""
+    """A profile that cannot be built; `problems` has every fault, kube-scheduler's own first."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(problems[0].text)
@@ -96,7 +96,7 @@ def interface_name(point: str) -> str:
 def merge_defaults(
     given: Mapping[str, PluginSet], gates: Mapping[str, bool]
 ) -> dict[str, PluginSet]:
-    """The user's sets with the default multiPoint list underneath; only multiPoint has defaults."""
+    """The user's sets merged with the default multiPoint list; only multiPoint has defaults."""
     merged = {point: _without_weights(given.get(point, PluginSet())) for point in POINTS}
     multi_point = given.get(MULTI_POINT, PluginSet())
     disabled = {plugin.name for plugin in multi_point.disabled}
@@ -119,14 +119,16 @@ def merge_defaults(
 
 
 def _without_weights(plugins: PluginSet) -> PluginSet:
-    """A weight in a disable list is forgotten."""
+    """Weights in a disable list are ignored."""
     return PluginSet(
         plugins.enabled, tuple(PluginEntry(plugin.name) for plugin in plugins.disabled)
     )
 
 
 def needed_plugins(profile: KubeSchedulerProfile) -> tuple[str, ...]:
-    """Every plugin some list enables, sorted; only these are built, and only their args matter."""
+    """Every plugin that a list enables, sorted; only these are built, and only their args
+    matter.
+    """
     enabled = {
         plugin.name
         for point in (*POINTS, MULTI_POINT)
@@ -136,7 +138,9 @@ def needed_plugins(profile: KubeSchedulerProfile) -> tuple[str, ...]:
 
 
 def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) -> ResolvedProfile:
-    """Expand a profile's lists; raises UnusableProfileError. `index` is its place in the file."""
+    """Expand a profile's lists; raises UnusableProfileError. `index` is its position in the
+    file.
+    """
     where: Path = ("profiles", index, "plugins")
     faults: list[Problem] = []
     for point in EXPANSION_ORDER:
@@ -145,7 +149,7 @@ def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) 
     for point in EXPANSION_ORDER:
         points[point], more = _expand(profile, known, point, (*where, MULTI_POINT, "enabled"))
         faults += more
-    # An entry of multiPoint is wrong at many points; the first one that upstream visits says it.
+    # A wrong entry of multiPoint affects many points; the first that upstream visits reports it.
     faults = list({fault.path: fault for fault in reversed(faults)}.values())[::-1]
     if not faults:
         faults = _check_whole(profile, points, where)
@@ -170,11 +174,11 @@ def _run_whole(points: dict[str, tuple[str, ...]]) -> None:
         if not any(name in at for at in points.values()):
             continue
         for point in points.keys() - {"queueSort"}:
-            others = tuple(one for one in points[point] if one != name)
+            rest = tuple(plugin for plugin in points[point] if plugin != name)
             if point not in whole:
-                points[point] = others
+                points[point] = rest
             elif name not in points[point]:
-                points[point] = (*others, name)
+                points[point] = (*rest, name)
 
 
 def _fault(text: str, path: Path, hint: str = "") -> Problem:
@@ -214,9 +218,9 @@ def _check_point(
 def _expand(
     profile: KubeSchedulerProfile, known: KnownPlugins, point: str, where: Path
 ) -> tuple[tuple[str, ...], list[Problem]]:
-    here = profile.plugin_set(point)
-    named = list(dict.fromkeys(plugin.name for plugin in here.enabled))
-    disabled = {plugin.name for plugin in here.disabled}
+    own_set = profile.plugin_set(point)
+    named = list(dict.fromkeys(plugin.name for plugin in own_set.enabled))
+    disabled = {plugin.name for plugin in own_set.disabled}
     if ALL_PLUGINS in disabled:
         return tuple(named), []
     faults: list[Problem] = []
@@ -268,8 +272,8 @@ def _weights(
 ) -> tuple[dict[str, int], Problem | None]:
     """Weight by plugin; the point's own entry wins over multiPoint's, 0 counts as 1.
 
-    The sum is kept as a 64-bit integer that wraps, because upstream's check against overflow
-    relies on one: it is what refuses a negative first weight.
+    The sum is a wrapping 64-bit integer, because upstream's check for overflow relies on it: it
+    rejects a negative first weight.
     """
     entries = (*profile.plugin_set(point).enabled, *profile.plugin_set(MULTI_POINT).enabled)
     weights: dict[str, int] = {}

@@ -1,12 +1,11 @@
-"""The legacy Policy: predicates and priorities to a profile of today's plugins.
+"""The legacy Policy: predicates and priorities to a profile of v1 plugins.
 
-Rules   predicates or priorities that are absent mean the default half, an empty list means the
-        mandatory predicates or no priorities; filters stand in the fixed order predicates once
+Rules   predicates or priorities that are absent mean the default set, an empty list means the
+        mandatory predicates or no priorities; filters have the fixed order that predicates once
         had, because that order decides which reason a node reports; the first weight wins where
-        two priorities, in alphabetical order, became one plugin; presence of labels became
-        affinity added to every pod; rules about services are refused, nothing does their work
-        today.
-Bounds  WEIGHT_LIMIT, as then.
+        two priorities, in alphabetical order, became one plugin; label presence became affinity
+        added to every pod; rules about services are rejected, they have no equivalent.
+Bounds  WEIGHT_LIMIT, as in the Policy.
 Source  kubernetes/kubernetes up to v1.22 pkg/scheduler/apis/config,
         framework/plugins/legacy_registry.go
 """
@@ -37,7 +36,7 @@ from asched.core.config.problem import Path, did_you_mean, quoted
 from asched.core.config.translation import Draft, Translation, named
 from asched.core.config.v1 import ALL_PLUGINS, API_VERSION, KIND, MULTI_POINT
 
-#: The points a predicate's plugin works at.
+#: The points of a predicate's plugin.
 FILTER_POINTS: Final = ("preFilter", "filter", "reserve", "preBind")
 
 
@@ -51,7 +50,7 @@ def translate_policy(
     known: KnownPlugins,
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME,
 ) -> Translation:
-    """The v1 document a Policy means; its problems have the words of the time."""
+    """The v1 document of a Policy; its problems have the messages of that version."""
     draft = Draft("legacy Policy")
     document = _respelt(policy)
     for key in document:
@@ -86,13 +85,13 @@ def translate_policy(
 
 
 def _respelt(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys were once found in any letter case."""
+    """Keys were accepted in any letter case."""
     spelling = {name.lower(): name for name in SPELLINGS["policy"]}
     return {spelling.get(key.lower(), key): value for key, value in policy.items()}
 
 
 def _predicates(given: Any, args: dict[str, dict[str, Any]], draft: Draft) -> list[str]:
-    """Today's filter plugins for these predicates, in the fixed order."""
+    """Filter plugins for these predicates, in the fixed order."""
     path: Path = ("predicates",)
     asked: set[str] = set(MANDATORY)
     if given is None:
@@ -101,19 +100,19 @@ def _predicates(given: Any, args: dict[str, dict[str, Any]], draft: Draft) -> li
     elif not isinstance(given, list):
         draft.refuse(path, "predicates: must be a list")
     for place, entry in named(given):
-        name, here = str(entry.get("name") or ""), (*path, place)
+        name, entry_path = str(entry.get("name") or ""), (*path, place)
         argument = entry.get("argument")
         if argument is not None:
-            _custom_predicate(name, argument, here, args, asked, draft)
+            _custom_predicate(name, argument, entry_path, args, asked, draft)
         elif name in PREDICATES:
             asked.add(name)
-            draft.changed(here, f"{name} became {', '.join(PREDICATES[name])}")
+            draft.changed(entry_path, f"{name} became {', '.join(PREDICATES[name])}")
         elif name in CUSTOM_PREDICATE_ARGS:
             text = f"exactly 1 predicate argument is required, numArgs: 0 ({name})"
-            draft.refuse((*here, "name"), text)
+            draft.refuse((*entry_path, "name"), text)
         else:
             text = f"predicate type not found for {quoted(name)}"
-            draft.refuse((*here, "name"), text, did_you_mean(name, PREDICATES))
+            draft.refuse((*entry_path, "name"), text, did_you_mean(name, PREDICATES))
     ordered = [name for name in PREDICATE_ORDER if name in asked]
     return list(dict.fromkeys(plugin for name in ordered for plugin in PREDICATES[name]))
 
@@ -121,7 +120,7 @@ def _predicates(given: Any, args: dict[str, dict[str, Any]], draft: Draft) -> li
 def _custom_predicate(
     name: str,
     argument: Any,
-    here: Path,
+    entry_path: Path,
     args: dict[str, dict[str, Any]],
     asked: set[str],
     draft: Draft,
@@ -129,17 +128,17 @@ def _custom_predicate(
     given = [key for key in ("serviceAffinity", "labelsPresence") if _field(argument, key)]
     if len(given) != 1:
         text = f"exactly 1 predicate argument is required, numArgs: {len(given)}"
-        draft.refuse((*here, "argument"), text)
+        draft.refuse((*entry_path, "argument"), text)
     elif given[0] == "serviceAffinity":
         hint = f"nothing does its work today; pod affinity ({names.INTER_POD_AFFINITY}) comes close"
-        draft.refuse(here, f"predicate {quoted(name)}: ServiceAffinity is gone", hint)
+        draft.refuse(entry_path, f"predicate {quoted(name)}: ServiceAffinity is gone", hint)
     else:
         presence = _field(argument, "labelsPresence")
         operator = "Exists" if presence.get("presence") else "DoesNotExist"
         term = _added_term(args)
         term += [{"key": label, "operator": operator} for label in presence.get("labels") or ()]
         asked.add("MatchNodeSelector")
-        draft.changed(here, f"{name} became addedAffinity of {names.NODE_AFFINITY}")
+        draft.changed(entry_path, f"{name} became addedAffinity of {names.NODE_AFFINITY}")
 
 
 def _field(argument: Any, name: str) -> Any:
@@ -163,7 +162,7 @@ def _added_term(args: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _priorities(given: Any, args: dict[str, dict[str, Any]], draft: Draft) -> dict[str, int]:
-    """Today's score plugins and their weights, for these priorities."""
+    """Score plugins for these priorities, and their weights."""
     path: Path = ("priorities",)
     if given is None:
         draft.kept((), f"no priorities given: the default set ({len(DEFAULT_PRIORITIES)})")
@@ -178,31 +177,31 @@ def _priorities(given: Any, args: dict[str, dict[str, Any]], draft: Draft) -> di
     weights: dict[str, int] = {}
     strategy = ""
     spreading = {"SelectorSpreadPriority", "ServiceSpreadingPriority"}
-    for here, entry in sorted(entries, key=lambda item: str(item[1].get("name") or "")):
+    for entry_path, entry in sorted(entries, key=lambda item: str(item[1].get("name") or "")):
         name, weight = str(entry.get("name") or ""), entry.get("weight") or 0
         if not isinstance(weight, int) or not 0 < weight < WEIGHT_LIMIT:
             text = (
                 f"priority {name} should have a positive weight applied to it or it has overflown"
             )
-            draft.refuse((*here, "weight"), text)
+            draft.refuse((*entry_path, "weight"), text)
             continue
         if _field(entry.get("argument"), "requestedToCapacityRatioArguments") or name in STRATEGIES:
-            strategy = _strategy(name, entry, here, strategy, args, draft)
+            strategy = _strategy(name, entry, entry_path, strategy, args, draft)
             weights.setdefault(names.NODE_RESOURCES_FIT, weight)
         elif entry.get("argument") is not None:
-            _custom_priority(name, weight, entry["argument"], here, weights, args, draft)
+            _custom_priority(name, weight, entry["argument"], entry_path, weights, args, draft)
         elif name in PRIORITIES:
             weights.setdefault(PRIORITIES[name], weight)
-            if here:
-                draft.changed(here, f"{name} became {PRIORITIES[name]}, weight {weight}")
+            if entry_path:
+                draft.changed(entry_path, f"{name} became {PRIORITIES[name]}, weight {weight}")
         elif name in UNSUPPORTED_PRIORITIES:
-            draft.unsupported(here, f"{name}: {UNSUPPORTED_PRIORITIES[name]}")
+            draft.unsupported(entry_path, f"{name}: {UNSUPPORTED_PRIORITIES[name]}")
         else:
             text = f"priority type not found for {quoted(name)}"
             hint = did_you_mean(name, [*PRIORITIES, *STRATEGIES])
-            draft.refuse((*here, "name"), text, hint)
+            draft.refuse((*entry_path, "name"), text, hint)
     if not any(str(entry.get("name")) in spreading for _, entry in entries):
-        # Without the old spreading of selectors there were no constraints by default.
+        # Without the old selector spreading there were no default constraints.
         args[names.POD_TOPOLOGY_SPREAD] = {"defaultingType": "List"}
     return weights
 
@@ -210,7 +209,7 @@ def _priorities(given: Any, args: dict[str, dict[str, Any]], draft: Draft) -> di
 def _strategy(
     name: str,
     entry: Mapping[str, Any],
-    here: Path,
+    entry_path: Path,
     before: str,
     args: dict[str, dict[str, Any]],
     draft: Draft,
@@ -223,7 +222,7 @@ def _strategy(
             if ratio and before not in STRATEGIES
             else f"{before} and {name} score together, v1 has one strategy for each profile"
         )
-        draft.refuse(here, text, "keep one of them")
+        draft.refuse(entry_path, text, "keep one of them")
         return before
     strategy: dict[str, Any] = {"type": STRATEGIES.get(name, REQUESTED_TO_CAPACITY_RATIO)}
     if isinstance(ratio, Mapping):
@@ -232,8 +231,8 @@ def _strategy(
         if ratio.get("resources"):
             strategy["resources"] = ratio["resources"]
     args[names.NODE_RESOURCES_FIT] = {"scoringStrategy": strategy}
-    if here:
-        draft.changed(here, f"{name} became {names.NODE_RESOURCES_FIT}, {strategy['type']}")
+    if entry_path:
+        draft.changed(entry_path, f"{name} became {names.NODE_RESOURCES_FIT}, {strategy['type']}")
     return name
 
 
@@ -241,7 +240,7 @@ def _custom_priority(
     name: str,
     weight: int,
     argument: Any,
-    here: Path,
+    entry_path: Path,
     weights: dict[str, int],
     args: dict[str, dict[str, Any]],
     draft: Draft,
@@ -249,10 +248,10 @@ def _custom_priority(
     given = [key for key in CUSTOM_PRIORITY_ARGS if _field(argument, key)]
     if len(given) != 1:
         text = f"exactly 1 priority argument is required, numArgs: {len(given)}"
-        draft.refuse((*here, "argument"), text)
+        draft.refuse((*entry_path, "argument"), text)
     elif given[0] == "serviceAntiAffinity":
         hint = f"nothing does its work today; {names.POD_TOPOLOGY_SPREAD} comes close"
-        draft.refuse(here, f"priority {quoted(name)}: ServiceAffinity is gone", hint)
+        draft.refuse(entry_path, f"priority {quoted(name)}: ServiceAffinity is gone", hint)
     else:
         preference = _field(argument, "labelPreference")
         operator = "Exists" if preference.get("presence") else "DoesNotExist"
@@ -260,7 +259,7 @@ def _custom_priority(
         terms = _added(args).setdefault("preferredDuringSchedulingIgnoredDuringExecution", [])
         terms.append({"weight": 1, "preference": {"matchExpressions": [expression]}})
         weights[names.NODE_AFFINITY] = weights.get(names.NODE_AFFINITY, 0) + weight
-        draft.changed(here, f"{name} became preferred addedAffinity of {names.NODE_AFFINITY}")
+        draft.changed(entry_path, f"{name} became preferred addedAffinity of {names.NODE_AFFINITY}")
 
 
 def _fill_points(
@@ -272,10 +271,10 @@ def _fill_points(
     for point, entries in ALWAYS.items():
         plugins[point] = [{"name": name} for name in entries]
     for point in FILTER_POINTS:
-        here = [{"name": name} for name in filters if point in known[name]]
-        if here:
-            # Claims are allocated after everything else has been asked, as in a default profile.
-            plugins[point] = here + plugins.get(point, [])
+        own_filters = [{"name": name} for name in filters if point in known[name]]
+        if own_filters:
+            # Claims are allocated after all other filters, as in a default profile.
+            plugins[point] = own_filters + plugins.get(point, [])
     for name, weight in scores.items():
         if "preScore" in known[name]:
             plugins.setdefault("preScore", []).append({"name": name})
@@ -295,7 +294,7 @@ def _hard_weight(value: Any, args: dict[str, dict[str, Any]], draft: Draft) -> N
 
 
 def _extenders(given: Any, draft: Draft) -> list[dict[str, Any]]:
-    """Keys were found in any letter case, and a timeout was a number of nanoseconds."""
+    """Keys were accepted in any letter case, and a timeout was a number of nanoseconds."""
     result = []
     for place, entry in named(given):
         extender: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The legacy Policy's vocabulary: every predicate and priority, and the plugin of today for each.
+"""The legacy Policy's vocabulary: every predicate and priority, with its plugin.
 
 Source  kubernetes/kubernetes up to v1.22 pkg/scheduler/framework/plugins/legacy_registry.go
 """
@@ -9,11 +9,11 @@ from typing import Final
 from asched import names
 from asched.core.config.args import LEAST_ALLOCATED, MOST_ALLOCATED
 
-#: A weight times the highest score of a priority of that time must stay an int64.
+#: A weight times the highest score of a priority of that version must fit int64.
 WEIGHT_LIMIT: Final = (2**63 - 1) // 10
 
 _TAINTS: Final = (names.TAINT_TOLERATION,)
-#: predicate -> plugins of today, in the order they were evaluated.
+#: predicate -> plugins, in the order of evaluation.
 PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
     "CheckNodeUnschedulable": (names.NODE_UNSCHEDULABLE,),
     "GeneralPredicates": (
@@ -32,7 +32,7 @@ PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
     "NoDiskConflict": (names.VOLUME_RESTRICTIONS,),
     "PodToleratesNodeTaints": _TAINTS,
     "PodToleratesNodeNoExecuteTaints": _TAINTS,
-    # Conditions of a node are taints today.
+    # Conditions of a node are taints now.
     "CheckNodeCondition": _TAINTS,
     "CheckNodeMemoryPressure": _TAINTS,
     "CheckNodeDiskPressure": _TAINTS,
@@ -48,9 +48,9 @@ PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
     "EvenPodsSpread": (names.POD_TOPOLOGY_SPREAD,),
     "MatchInterPodAffinity": (names.INTER_POD_AFFINITY,),
 }
-#: Predicates were evaluated in this order, whatever a file said.
+#: Predicates were evaluated in this order, independent of the file.
 PREDICATE_ORDER: Final = tuple(PREDICATES)
-#: Predicates whose names mean nothing without an argument.
+#: Predicates that need an argument.
 CUSTOM_PREDICATE_ARGS: Final = ("CheckServiceAffinity", "CheckNodeLabelPresence")
 #: Predicates that always ran.
 MANDATORY: Final = ("PodToleratesNodeTaints", "CheckNodeUnschedulable")
@@ -69,7 +69,7 @@ DEFAULT_PREDICATES: Final = (
     "EvenPodsSpread",
 )
 
-#: priority -> score plugin of today.
+#: priority -> score plugin.
 PRIORITIES: Final[Mapping[str, str]] = {
     "BalancedResourceAllocation": names.NODE_RESOURCES_BALANCED_ALLOCATION,
     "SelectorSpreadPriority": names.POD_TOPOLOGY_SPREAD,
@@ -103,7 +103,7 @@ DEFAULT_PRIORITIES: Final[Mapping[str, int]] = {
 }
 CUSTOM_PRIORITY_ARGS: Final = ("serviceAntiAffinity", "labelPreference")
 
-#: What runs beside the predicates: sorting, gates, claims, preemption, binding.
+#: Plugins beside the predicates: sorting, gates, claims, preemption, binding.
 ALWAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "preEnqueue": (names.SCHEDULING_GATES, names.DYNAMIC_RESOURCES, names.DEFAULT_PREEMPTION),
     "queueSort": (names.PRIORITY_SORT,),
@@ -115,7 +115,7 @@ ALWAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "bind": (names.DEFAULT_BINDER,),
 }
 
-#: Fields by the spelling of today, for keys that were found in any letter case.
+#: Fields in their current spelling, for keys that were accepted in any letter case.
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "policy": (
         "predicates",

@@ -1,10 +1,9 @@
-"""One thing wrong with a configuration: which stage found it, where it stands, kube-scheduler's
-words.
+"""A fault of a configuration: the stage that found it, its location, kube-scheduler's message.
 
-Rules   `text` is the whole line kube-scheduler prints; `path` leads to the place in the document,
-        so that whoever read the file can add line and column; `hint` is ours and never part of
-        `text`. We report everything that is wrong at once. `as_upstream` keeps what
-        kube-scheduler, which stops earlier in some stages, would have printed.
+Rules   `text` is the whole line kube-scheduler prints; `path` leads to the location in the
+        document, so that the reader of the file can add line and column; `hint` is our own and
+        never part of `text`. All faults are reported at once. `as_upstream` gives the output of
+        kube-scheduler, which stops earlier in some stages.
 Source  k8s.io/apimachinery/pkg/util/validation/field (v1.36), recordings of kube-scheduler 1.36.2
 """
 
@@ -16,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-#: How similar a known name must be to be offered as the one that was meant.
+#: Minimum similarity of a known name to be suggested.
 LIKENESS: Final = 0.6
-#: Letters that Go's %q writes with one of their own.
+#: Characters with an escape of their own in Go's %q.
 _ESCAPES: Final = {
     '"': '\\"',
     "\\": "\\\\",
@@ -27,7 +26,7 @@ _ESCAPES: Final = {
 
 
 class StartStage(Enum):
-    """Where kube-scheduler's start-up finds a fault, in this order."""
+    """The stages of kube-scheduler's start-up that find faults, in order."""
 
     LOAD = "load"
     VALIDATE = "validate"
@@ -36,7 +35,7 @@ class StartStage(Enum):
 
 
 class Severity(IntEnum):
-    """How Go's decoder goes on after a fault: strict ones add up, the others hide all the rest."""
+    """How Go's decoder continues after a fault: strict faults accumulate, others hide the rest."""
 
     STRICT = 0
     SAVED = 1
@@ -50,17 +49,17 @@ class Key(str):
 
 
 class NamedString(str):
-    """A text of a string type with a name of its own, whose values Go prints as JSON."""
+    """A value of a named string type, which Go prints as JSON."""
 
     __slots__ = ()
 
 
-#: A text where a list stands means the list's last entry of that name.
+#: A text in place of an index means the list's last entry of that name.
 Path = tuple[str | int, ...]
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One fault; `nested` marks those found in plugin args, after the document itself."""
+    """One fault; `nested` marks faults in plugin args, found after the document itself."""
 
     stage: StartStage
     text: str
@@ -90,7 +89,7 @@ def path_text(path: Path) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string as Go's %q writes it: what cannot be seen is escaped, all else stands as it is."""
+    """A string as Go's %q writes it: invisible characters are escaped."""
     return f'"{"".join(map(_escaped, text))}"'
 
 
@@ -145,7 +144,7 @@ def duplicate(path: Path, value: Any) -> Problem:
 
 
 def not_supported(path: Path, value: str, supported: Sequence[str]) -> Problem:
-    """All of upstream's enumerations are types of their own, whose values print as JSON."""
+    """All of upstream's enumerations are named types, whose values print as JSON."""
     listed = ", ".join(quoted(name) for name in supported)
     return _problem(
         path, f"Unsupported value: {_value_text(NamedString(value))}: supported values: {listed}"
@@ -156,7 +155,7 @@ STRICT_PREFIX: Final = "strict decoding error: "
 
 
 def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
-    """The texts kube-scheduler would print for these problems, which are in the order found.
+    """The texts that kube-scheduler prints for these problems, given in the order found.
 
     Only the first stage counts. While loading, a wrong type hides everything else; building stops
     at the first fault; validation reports all of them.
@@ -169,8 +168,8 @@ def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
         for nested in (False, True):
             hard = [p for p in first if p.nested is nested and p.severity is not Severity.STRICT]
             if hard:
-                # In args the document's first faulty entry ends the work; within one text an
-                # error of a field's own parser beats a remembered type error.
+                # In args the first faulty entry stops decoding; within one text, an error of a
+                # field's own parser precedes a stored type error.
                 worst = hard[0] if nested else max(hard, key=lambda problem: problem.severity)
                 return (worst.text,)
         return tuple(_joined(first))
@@ -180,7 +179,7 @@ def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
 
 
 def _joined(faults: Sequence[Problem]) -> Iterator[str]:
-    """Strict faults: each of the document by itself, those of one plugin's args in one text."""
+    """Strict faults: each of the document separately, those of one plugin's args in one text."""
     texts: dict[Path, str] = {}
     faults = list({(problem.path[:4], problem.text): problem for problem in faults}.values())
     for number, problem in enumerate(faults):
@@ -195,5 +194,5 @@ def _joined(faults: Sequence[Problem]) -> Iterator[str]:
 
 
 def message(texts: Sequence[str]) -> str:
-    """Several texts as one, the way Kubernetes prints an aggregate."""
+    """Several messages as one, as Kubernetes prints an aggregate."""
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,4 +1,4 @@
-"""Qualified names, label values and DNS subdomains: Kubernetes' own rules and words.
+"""Qualified names, label values and DNS subdomains: Kubernetes' own rules and messages.
 
 Source  k8s.io/apimachinery/pkg/util/validation (v1.36)
 """
@@ -46,7 +46,7 @@ def _length(text: str) -> int:
 
 
 def subdomain_faults(value: str) -> list[str]:
-    """What is wrong with a DNS-1123 subdomain."""
+    """Faults of a DNS-1123 subdomain."""
     faults = []
     if _length(value) > SUBDOMAIN_LENGTH_MAX:
         faults.append(_too_long(SUBDOMAIN_LENGTH_MAX))
@@ -56,7 +56,7 @@ def subdomain_faults(value: str) -> list[str]:
 
 
 def qualified_name_faults(value: str) -> list[str]:
-    """What is wrong with `[prefix/]name`."""
+    """Faults of `[prefix/]name`."""
     parts = value.split("/")
     if len(parts) > 2:
         return [_PARTS_TEXT]
@@ -76,7 +76,7 @@ def qualified_name_faults(value: str) -> list[str]:
 
 
 def label_value_faults(value: str) -> list[str]:
-    """What is wrong with a label's value."""
+    """Faults of a label's value."""
     faults = []
     if _length(value) > LABEL_VALUE_LENGTH_MAX:
         faults.append(_too_long(LABEL_VALUE_LENGTH_MAX))

@@ -1,4 +1,4 @@
-"""Plugins of earlier versions, and what does their work today.
+"""Plugins of earlier versions and their replacements.
 
 Source  release history of Kubernetes 1.18 to 1.32
 """
@@ -16,7 +16,7 @@ from asched.core.config.policy_table import (
 
 _STRATEGY: Final = f"use the scoringStrategy of {names.NODE_RESOURCES_FIT}"
 
-#: Old plugin -> the plugin of today that takes over without further ado.
+#: Old plugin -> the plugin that replaces it without changes.
 SUCCESSORS: Final[Mapping[str, str]] = {
     "SelectorSpread": names.POD_TOPOLOGY_SPREAD,
     "DefaultPodTopologySpread": names.POD_TOPOLOGY_SPREAD,
@@ -26,7 +26,7 @@ SUCCESSORS: Final[Mapping[str, str]] = {
     "GCEPDLimits": names.NODE_VOLUME_LIMITS,
 }
 
-#: Old plugin -> the advice given where it is refused.
+#: Old plugin -> the advice where it is rejected.
 ADVICE: Final[Mapping[str, str]] = {
     **{
         old: f"it is gone; {new}, on by default, does its work today"
@@ -40,7 +40,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "NodeResourcesMostAllocated": f"it is gone; {_STRATEGY}, type MostAllocated",
     "RequestedToCapacityRatio": f"it is gone; {_STRATEGY}, type RequestedToCapacityRatio",
     "NodeResourceLimits": f"it is gone; {names.NODE_RESOURCES_FIT} scores requests only",
-    # Names of the old Policy, where a plugin is wanted.
+    # Names of the old Policy, where a plugin is expected.
     **{
         old: f"it is a predicate of the old Policy; enable {' and '.join(new)} instead"
         for old, new in PREDICATES.items()

@@ -1,8 +1,8 @@
-"""YAML 1.1 words as Go reads and writes them: what a plain word means, and when it needs quotes.
+"""YAML 1.1 words as Go reads and writes them: the value of a plain word, and when it needs quotes.
 
-Rules   `yes` and `y` are booleans, 0x10, 010, 0b1 and 1_000 integers, 1e2 a float that is whole
-        and so becomes an integer; a word that would be read as anything but a text is written in
-        double quotes, one that would break the syntax in single quotes.
+Rules   `yes` and `y` are booleans, 0x10, 010, 0b1 and 1_000 integers, 1e2 a whole float that
+        becomes an integer; a word that would not be read as a text is written in double quotes,
+        a word that would break the syntax in single quotes.
 Source  sigs.k8s.io/yaml (goyaml.v2: resolve.go, emitterc.go), recordings of kube-scheduler 1.36.2
 """
 
@@ -17,9 +17,9 @@ from asched.core.config.problem import quoted
 
 #: Go prints floats from here on with an exponent, which no integer field accepts.
 WHOLE_FLOAT_MAX: Final = 1e21
-#: The same for its shortest form, which keys of maps have.
+#: The same for its shortest form, which is used for keys of maps.
 EXPONENT_FROM: Final = 6
-#: More digits than these tell no two 32-bit floats apart.
+#: Digits that distinguish any two 32-bit floats.
 FLOAT32_DIGITS_MAX: Final = 9
 INT64_MAX: Final = 2**63 - 1
 UINT64_MAX: Final = 2**64 - 1
@@ -35,12 +35,12 @@ _INTEGER: Final = re.compile(
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?", re.ASCII)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?", re.ASCII)
-#: Letters that mean something at the start of a word.
+#: Characters with a meaning at the start of a word.
 _INDICATORS: Final = frozenset("#,[]{}&*!|>'\"%@`")
 
 
 def value_of(text: str) -> Any:
-    """What a plain word means: None, a boolean, a number or the text itself."""
+    """Value of a plain word: None, a boolean, a number or the text itself."""
     if text in _NULLS:
         return None
     if text in _BOOLS:
@@ -58,7 +58,7 @@ def value_of(text: str) -> Any:
     if _FLOAT.fullmatch(plain):
         value = float(plain)
         if math.isinf(value):
-            return text  # beyond a float64 it is no number to Go
+            return text  # Go reads numbers beyond float64 as texts
         return int(value) if value.is_integer() and abs(value) < WHOLE_FLOAT_MAX else value
     return text
 
@@ -73,7 +73,7 @@ class UnsupportedKeyError(ValueError):
 
 
 def key_of(text: str) -> str:
-    """The field that a plain word in a key's place names. Raises UnsupportedKeyError."""
+    """The field that a plain word names as a key. Raises UnsupportedKeyError."""
     value = value_of(text)
     if value is None:
         raise UnsupportedKeyError("%!s(<nil>)", "<nil>")
@@ -90,14 +90,14 @@ def key_of(text: str) -> str:
 
 
 def _short(value: float) -> str:
-    """A float as a key: the shortest digits that a 32-bit float tells apart."""
+    """A float as a key: the shortest digits that identify a 32-bit float."""
     if not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     nearest = single(value)
     if not math.isfinite(nearest):
         return ".inf" if value > 0 else "-.inf"
     shown = (float(f"{nearest:.{digits}g}") for digits in range(1, FLOAT32_DIGITS_MAX + 1))
-    return short_float(next(one for one in shown if single(one) == nearest))
+    return short_float(next(number for number in shown if single(number) == nearest))
 
 
 def short_float(value: float) -> str:
@@ -113,7 +113,7 @@ def short_float(value: float) -> str:
 
 
 def single(value: float) -> float:
-    """The 32-bit float nearest to a number; infinite beyond those there are."""
+    """The 32-bit float nearest to a number; infinite beyond the range."""
     try:
         nearest: float = struct.unpack("f", struct.pack("f", value))[0]
     except (OverflowError, struct.error):  # the latter for an integer beyond a float64
@@ -122,7 +122,7 @@ def single(value: float) -> float:
 
 
 def go_syntax(value: Any) -> str:
-    """A value that came from YAML, as Go prints it in its own syntax (`%#v`)."""
+    """A value from YAML in Go's own syntax (`%#v`)."""
     match value:
         case None:
             return "<nil>"
@@ -139,7 +139,7 @@ def go_syntax(value: Any) -> str:
 
 
 def written(text: str, column: int = 0) -> str:
-    """A text as one YAML scalar; `column` is where the lines of a block would stand."""
+    """A text as one YAML scalar; `column` is the column of the lines of a block."""
     if "\n" in text and not _has_special(text.replace("\n", "")):
         return _literal(text, column)
     ambiguous = _BASE_60.fullmatch(text) or _DATE.fullmatch(text)

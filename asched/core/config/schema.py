@@ -1,6 +1,6 @@
-"""The v1 documents' shapes as data: which field holds what, by Go's type.
+"""The schema of the v1 documents as data: the fields and their Go types.
 
-Rules   field names are exact, letter case included; a struct field that is null counts as absent;
+Rules   field names are case-sensitive; a struct field that is null counts as absent;
         `DURATION` is a Go value, whose null is an error, `OPTIONAL_DURATION` a pointer.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1,
         k8s.io/component-base/config/v1alpha1, k8s.io/api/core/v1
@@ -28,7 +28,7 @@ class Scalar(Enum):
     OPTIONAL_DURATION = "*v1.Duration"
     BYTES = "[]uint8"
     ANY = "runtime.RawExtension"
-    #: Texts of a type with a name of its own, which messages show.
+    #: Named string types, which messages show.
     NODE_OPERATOR = "v1.NodeSelectorOperator"
     LABEL_OPERATOR = "v1.LabelSelectorOperator"
     SPREAD_ACTION = "v1.UnsatisfiableConstraintAction"
@@ -67,12 +67,12 @@ class MapOf(msgspec.Struct, frozen=True):
 
 
 class Struct(msgspec.Struct, frozen=True):
-    """A JSON object with known fields; `name` is what Go's messages call it."""
+    """A JSON object with known fields; `name` is its name in Go's messages."""
 
     name: str
     fields: Mapping[str, "Type"]
     package: str = "v1"
-    #: Fields that Go embeds, by the embedded struct's name; messages show it.
+    #: Fields of embedded structs, by the struct's name; messages show it.
     embedded: Mapping[str, str] = {}
 
 
@@ -226,7 +226,7 @@ _STRATEGY: Final = Struct(
     },
 )
 
-#: Fields that earlier versions read, and what has come of them.
+#: Fields of earlier versions, and their replacement.
 REMOVED_FIELDS: Final[Mapping[str, str]] = {
     "minResourcesHoldSeconds": "removed, delete the line: minResources is checked before a group"
     " starts, and no room is held afterwards"

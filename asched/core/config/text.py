@@ -1,8 +1,7 @@
 """The effective configuration as kube-scheduler writes it: a mapping, and that mapping as YAML.
 
-Rules   keys are in alphabetical order, lists keep theirs, and a list stands at its key's own
-column; what Go leaves out when empty is left out, what it always prints is printed (`weight: 0`,
-`filterTimeout: null`, the six empty points).
+Rules   keys are in alphabetical order, lists keep theirs, and a list starts at its key's own
+column; what Go omits when empty is omitted, what it always prints is printed (`weight: 0`,
 Source  `--write-config-to` of kube-scheduler 1.36.2, Go's json tags of the v1 types
 """
 
@@ -28,7 +27,7 @@ from asched.core.config.v1 import (
     SchedulerConfiguration,
 )
 
-#: client-go's word for a secret that is not shown.
+#: client-go's placeholder for a secret.
 REDACTED: Final = "--- REDACTED ---"
 
 
@@ -70,7 +69,7 @@ def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
 
 
 def without_keys(configuration: SchedulerConfiguration) -> dict[str, Any]:
-    """The same for pages and logs: private keys of extenders are not told."""
+    """The same for pages and logs, without private keys of extenders."""
     document = effective(configuration)
     for extender in document.get("extenders", ()):
         if (extender.get("tlsConfig") or {}).get("keyData"):
@@ -79,8 +78,8 @@ def without_keys(configuration: SchedulerConfiguration) -> dict[str, Any]:
 
 
 def deciding(configuration: SchedulerConfiguration) -> dict[str, Any]:
-    """The same for recordings, which are repeated elsewhere: without what names files of this
-    machine or lets anybody in, none of which decides anything.
+    """The same for recordings, which are replayed on other machines: without file names and
+    credentials, which do not affect decisions.
     """
     document = effective(configuration)
     document["clientConnection"]["kubeconfig"] = ""
@@ -100,7 +99,7 @@ def _float32(value: float) -> int | float:
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """Go's omitempty: what is empty, zero, false or None is left out."""
+    """Go's omitempty: empty, zero, false or None fields are omitted."""
     return {name: value for name, value in fields.items() if value}
 
 
@@ -225,7 +224,7 @@ def _shape(points: Sequence[plugin_args.UtilizationShapePoint] | None) -> list[d
 
 
 def constraint_fields(entry: plugin_args.DefaultSpreadConstraint) -> dict[str, Any]:
-    """The fields of a v1 TopologySpreadConstraint; what is not given is left out."""
+    """The fields of a v1 TopologySpreadConstraint; absent ones are omitted."""
     fields: dict[str, Any] = {
         "maxSkew": entry.max_skew,
         "topologyKey": entry.topology_key,

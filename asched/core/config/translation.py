@@ -1,8 +1,8 @@
-"""What an older form became: the v1 document and, entry by entry, what happened to it.
+"""Translation of an older version: the v1 document, and a note for each entry.
 
-Rules   nothing is dropped in silence: each entry of the old form is kept, changed (it means the
-        same today, in other words), or unsupported (it has no effect any more); what would change
-        which nodes a pod may use is refused as a problem instead.
+Rules   no entry is dropped silently: each entry of the old form is kept, changed (the same meaning
+        in another form), or unsupported (without effect); an entry that would change which nodes a
+        pod may use is rejected as a problem instead.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from asched.core.config.v1 import KubeSchedulerProfile
 
 
 class Fate(Enum):
-    """What became of one entry."""
+    """Result for one entry."""
 
     KEPT = "kept"
     CHANGED = "changed"
@@ -25,7 +25,7 @@ class Fate(Enum):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One entry of the old form and its fate."""
+    """One entry of the old form and its result."""
 
     fate: Fate
     path: Path
@@ -36,7 +36,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Translation(msgspec.Struct, frozen=True):
-    """The v1 document an old form means; unusable if there are problems."""
+    """The v1 document equivalent to an old form; unusable if there are problems."""
 
     form: str
     document: dict[str, Any]
@@ -46,18 +46,18 @@ class Translation(msgspec.Struct, frozen=True):
 
     @property
     def notes_for_run(self) -> tuple[str, ...]:
-        """What a process that uses the old form should say once."""
+        """Messages that a process with the old form logs once."""
         head = f"{self.form} is read as v1; `asched config migrate` writes it down"
         lost = [note for note in self.notes if note.fate is Fate.UNSUPPORTED]
         return (head, *(f"unsupported: {note}" for note in lost))
 
     def mark(self, profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
-        """The profile with the flags that v1 has no field for."""
+        """The profile with the flags for which v1 has no field."""
         return replace(profile, always_check_all_filters=self.always_check_all_filters)
 
 
 class Draft(msgspec.Struct):
-    """A translation in the making."""
+    """A translation under construction."""
 
     form: str
     document: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -88,7 +88,7 @@ class Draft(msgspec.Struct):
 
 
 def named(entries: Any) -> Sequence[tuple[int, dict[str, Any]]]:
-    """The mappings of a list with their places; whatever else stands there is left to decoding."""
+    """The mappings of a list with their positions; other items are left for decoding to report."""
     if not isinstance(entries, list):
         return ()
     return [(i, dict(entry)) for i, entry in enumerate(entries) if isinstance(entry, dict)]

@@ -1,11 +1,10 @@
-"""KubeSchedulerConfiguration v1 as records: what a valid document means once every default is
-filled in.
+"""KubeSchedulerConfiguration v1 as records: a valid document with every default applied.
 
-Rules   a record's own defaults are kube-scheduler 1.36's defaults, so `SchedulerConfiguration()`
-        with one default profile is what a minimal file means
-        (`core.config.defaults.default_profile`); durations are whole nanoseconds (`_ns`), as Go
-        keeps them, so that no text is ever rounded; args of a plugin that is not in tree are kept
-        as the mapping the user wrote.
+Rules   a record's own defaults are kube-scheduler 1.36's defaults, so that
+        `SchedulerConfiguration()` with one default profile is a minimal file
+        (`core.config.defaults.default_profile`); durations are whole nanoseconds (`_ns`), as in Go,
+        so that no text is ever rounded; args of a plugin that is not in tree are the mapping that
+        the user wrote.
 Bounds  none: a document is read once, its size is the file's.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go
 """
@@ -24,19 +23,19 @@ API_GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
 
-#: Every disable list may hold this name: nothing that comes by default remains.
+#: Valid in every disable list: disables all defaults.
 ALL_PLUGINS: Final = "*"
 MULTI_POINT: Final = "multiPoint"
 PLACEMENT_GENERATE: Final = "placementGenerate"
 PLACEMENT_SCORE: Final = "placementScore"
-#: The points that exist for pod groups only; nothing runs them while the gate is off.
+#: The points for pod groups only; they are not used while the gate is off.
 PLACEMENT_POINTS: Final = (PLACEMENT_GENERATE, PLACEMENT_SCORE)
 #: Every key of `profiles[].plugins` but multiPoint.
 POINTS: Final = (*names.EXTENSION_POINTS, *PLACEMENT_POINTS)
 
 
 class PluginEntry(msgspec.Struct, frozen=True):
-    """One entry of an `enabled` or `disabled` list; weight 0 is "not given"."""
+    """One entry of an `enabled` or `disabled` list; weight 0 is "not set"."""
 
     name: str = ""
     weight: int = 0
@@ -60,19 +59,18 @@ class PluginConfig(msgspec.Struct, frozen=True):
 
 
 class KubeSchedulerProfile(msgspec.Struct, frozen=True):
-    """A scheduler name and the plugins that decide for its pods.
+    """A scheduler name and the plugins that schedule its pods.
 
-    `plugins` maps each of POINTS and multiPoint to its set, defaults already merged in; a point
-    that is absent is empty. `plugin_configs` keeps the order of the file, default args after it.
+    `plugins` maps each of POINTS and multiPoint to its set, with defaults merged; an absent point
+    is empty. `plugin_configs` keeps the order of the file, followed by default args.
     """
 
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
-    #: 0..100; 0 is adaptive; None follows the configuration's own value.
+    #: 0..100; 0 is adaptive; None uses the configuration's own value.
     percentage_of_nodes_to_score: int | None = None
     plugins: Mapping[str, PluginSet] = msgspec.field(default_factory=dict)
     plugin_configs: tuple[PluginConfig, ...] = ()
-    #: Legacy Policy's alwaysCheckAllPredicates: a rejected node is shown to the remaining filters
-    #: too.
+    #: Legacy Policy's alwaysCheckAllPredicates: the remaining filters run on a rejected node, too.
     always_check_all_filters: bool = False
 
     @property
@@ -85,7 +83,7 @@ class KubeSchedulerProfile(msgspec.Struct, frozen=True):
 
 
 class LeaderElection(msgspec.Struct, frozen=True):
-    """When this process may act; the Lease it competes for."""
+    """Timing of leader election, and its Lease."""
 
     leader_elect: bool = True
     lease_duration_ns: int = 15 * NS_PER_SECOND
@@ -109,7 +107,7 @@ class LeaderElection(msgspec.Struct, frozen=True):
 
 
 class ClientConnection(msgspec.Struct, frozen=True):
-    """How the API server is reached."""
+    """The connection to the API server."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -120,7 +118,7 @@ class ClientConnection(msgspec.Struct, frozen=True):
 
 
 class ExtenderTLSConfig(msgspec.Struct, frozen=True):
-    """TLS of one extender; `*_data` are the decoded bytes and win over the files."""
+    """TLS of one extender; `*_data` are the decoded bytes and take precedence over the files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -133,14 +131,14 @@ class ExtenderTLSConfig(msgspec.Struct, frozen=True):
 
 
 class ExtenderManagedResource(msgspec.Struct, frozen=True):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str = ""
     ignored_by_scheduler: bool = False
 
 
 class Extender(msgspec.Struct, frozen=True):
-    """An HTTP extender; an empty verb switches that capability off."""
+    """An HTTP extender; an empty verb disables that capability."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -161,9 +159,9 @@ class Extender(msgspec.Struct, frozen=True):
 
 
 class SchedulerConfiguration(msgspec.Struct, frozen=True):
-    """The whole document; `core.config.validate` says whether it may be used."""
+    """The whole document; `core.config.validate` checks it."""
 
-    #: Goroutines upstream; here an upper bound for calls made at once.
+    #: Goroutines in upstream; in asched the maximum number of concurrent calls.
     parallelism: int = 16
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
@@ -176,5 +174,5 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     delay_cache_until_active: bool = False
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
-    #: The feature gates it is read under; no part of the document.
+    #: The feature gates that apply; not part of the document.
     gates: Mapping[str, bool] = msgspec.field(default_factory=lambda: DEFAULT_GATES)

@@ -1,6 +1,6 @@
-"""Whether a configuration may be used: all faults at once, each with its path and upstream's words.
+"""Validate a configuration: all faults at once, each with its path and upstream's message.
 
-Rules   election is not looked at while it is off; queueSort must be equal in all profiles;
+Rules   election is not validated while it is off; queueSort must be equal in all profiles;
         a repeated scheduler name prints `{}`, because upstream prints a path there by mistake.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validation.go
 """
@@ -37,11 +37,11 @@ from asched.core.config.validate_args import CHECKS
 from asched.core.model.requests import is_extended
 
 PERCENT_MAX: Final = 100
-#: In-tree plugins of older versions that v1 refuses by name, except inside multiPoint.
+#: In-tree plugins of older versions that v1 rejects by name, except inside multiPoint.
 REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 QUEUE_SORT: Final = "queueSort"
-#: Upstream looks NodeResourcesFit up by the kind of its args, by mistake: whoever gives a plugin
-#: that name is told that its args are wrong.
+#: Upstream mistakenly finds NodeResourcesFit by the kind of its args: a plugin that is configured
+#: under that name is reported with wrong args.
 MISNAMED_PLUGIN: Final = kind_of_args(names.NODE_RESOURCES_FIT)
 
 
@@ -87,7 +87,7 @@ def _leader_election(election: LeaderElection) -> list[Problem]:
             shown = duration.render(value)
             faults.append(invalid((*base, name), shown, "must be greater than zero"))
     if election.lease_duration_ns <= election.renew_deadline_ns:
-        # Reported on the lease, showing the deadline: upstream does so.
+        # Reported on the lease, with the value of the deadline, as upstream.
         shown = duration.render(election.renew_deadline_ns)
         text = "must be greater than `RenewDeadline`"
         faults.append(invalid((*base, "leaseDuration"), shown, text))
@@ -122,7 +122,7 @@ def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Mapping[str, bool
         faults += _removed_plugins(profile, (*path, "plugins"))
         faults += _plugin_config(profile, (*path, "pluginConfig"), gates)
         if profile.scheduler_name in seen:
-            # Upstream prints an empty object here; the hint says what it means.
+            # Upstream prints an empty object here; the hint has the name.
             hint = f"{quoted(profile.scheduler_name)} is the name of an earlier profile"
             fault = duplicate((*path, "schedulerName"), {})
             faults.append(replace(fault, hint=hint))
@@ -150,24 +150,24 @@ def _plugin_config(
     faults = []
     seen: set[str] = set()
     for i, entry in enumerate(profile.plugin_configs):
-        here = (*path, i)
+        item_path = (*path, i)
         if entry.name in seen:
-            faults.append(duplicate(here, entry.name))
+            faults.append(duplicate(item_path, entry.name))
         seen.add(entry.name)
         if entry.name in REMOVED_PLUGINS:
-            faults.append(_removed(here, entry.name))
+            faults.append(_removed(item_path, entry.name))
         elif entry.name == MISNAMED_PLUGIN:
             text = "has to match plugin args"
             hint = did_you_mean(entry.name, [names.NODE_RESOURCES_FIT])
             args = NamedString(entry.args) if isinstance(entry.args, str) else entry.args
-            faults.append(replace(invalid((*here, "args"), args, text), hint=hint))
+            faults.append(replace(invalid((*item_path, "args"), args, text), hint=hint))
         elif entry.name in CHECKS:
-            faults += CHECKS[entry.name](entry.args, (*here, "args"), gates)
+            faults += CHECKS[entry.name](entry.args, (*item_path, "args"), gates)
     return faults
 
 
 def _shown(plugins: PluginSet) -> dict[str, Any]:
-    """A set as upstream prints its internal form; an empty list is null there."""
+    """A set in upstream's internal form, where an empty list is null."""
 
     def listed(entries: Sequence[Any]) -> list[dict[str, Any]] | None:
         return [{"Name": entry.name, "Weight": entry.weight} for entry in entries] or None
@@ -211,11 +211,11 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
             faults.append(invalid((*path, "weight"), extender.weight, text))
         for j, resource in enumerate(extender.managed_resources):
             name = NamedString(resource.name)
-            here = (*path, "managedResources", j, "name")
-            faults += _managed_resource(here, name)
+            item_path = (*path, "managedResources", j, "name")
+            faults += _managed_resource(item_path, name)
             if resource.name in managed:
                 text = "duplicate extender managed resource name"
-                faults.append(invalid(here, name, text))
+                faults.append(invalid(item_path, name, text))
             managed.add(resource.name)
     binders = sum(1 for extender in extenders if extender.bind_verb)
     if binders > 1:

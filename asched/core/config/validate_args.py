@@ -1,4 +1,4 @@
-"""What values the args of in-tree plugins may have, with kube-scheduler's words.
+"""Validate the args of in-tree plugins, with kube-scheduler's messages.
 
 Rules   each function takes the record, the path of the args and the gates, and returns every fault;
         NodeResourcesFit is checked only when the plugin is built (`construct.py`), as upstream
@@ -38,12 +38,12 @@ DEFAULTING_TYPES: Final = (plugin_args.SYSTEM_DEFAULTING, plugin_args.LIST_DEFAU
 SPREAD_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS: Final = ("In", "NotIn")
-#: The name of a ProvisioningClass, as the API takes it (which has no upper case).
+#: Name of a ProvisioningClass, as the API accepts it (without upper case).
 CLASS_NAME: Final = re.compile(names.SUBDOMAIN_PATTERN)
 CLASS_NAME_MAX: Final = 253
 #: A day.
 HOLD_S_MAX: Final = 86_400
-#: Each reservation costs every attempt that it binds a pass over its nodes.
+#: Each reservation costs one pass over its nodes for every attempt that it affects.
 RESERVATIONS_MAX: Final = 64
 HORIZON_S_MAX: Final = 31 * 86_400
 _INT64: Final = range(-(2**63), 2**63)
@@ -84,12 +84,12 @@ def balanced_allocation(
     faults = []
     seen: set[str] = set()
     for i, resource in enumerate(args.resources):
-        here = (*path, "resources", i)
+        item_path = (*path, "resources", i)
         if resource.name in seen:
-            faults.append(duplicate((*here, "name"), resource.name))
+            faults.append(duplicate((*item_path, "name"), resource.name))
         seen.add(resource.name)
         if resource.weight != 1:
-            faults.append(invalid((*here, "weight"), resource.weight, "must be 1"))
+            faults.append(invalid((*item_path, "weight"), resource.weight, "must be 1"))
     return faults
 
 
@@ -105,8 +105,8 @@ def coscheduling(args: plugin_args.CoschedulingArgs, path: Path, _: Gates) -> li
     ]
     share = args.pod_group_reject_percentage
     if not 0 <= share <= PERCENT_MAX:
-        here = (*path, "podGroupRejectPercentage")
-        faults.append(invalid(here, share, "not in valid range [0, 100]"))
+        item_path = (*path, "podGroupRejectPercentage")
+        faults.append(invalid(item_path, share, "not in valid range [0, 100]"))
     return faults
 
 
@@ -122,8 +122,8 @@ def backfill(args: plugin_args.BackfillArgs, path: Path, _: Gates) -> list[Probl
         if not 1 <= value <= most
     ]
     if args.learn_durations and not args.soft_ends:
-        here, why = (*path, "learnDurations"), "has no effect without softEnds: true"
-        faults.append(invalid(here, args.learn_durations, why))
+        item_path, why = (*path, "learnDurations"), "has no effect without softEnds: true"
+        faults.append(invalid(item_path, args.learn_durations, why))
     return faults
 
 
@@ -133,12 +133,12 @@ def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> 
     if not CLASS_NAME.fullmatch(name) or len(name) > CLASS_NAME_MAX:
         faults.append(invalid((*path, "provisioningClassName"), name, "must be a DNS subdomain"))
     if not 1 <= args.hold_s <= HOLD_S_MAX:
-        here = (*path, "holdSeconds")
-        faults.append(invalid(here, args.hold_s, f"not in valid range [1, {HOLD_S_MAX}]"))
+        item_path = (*path, "holdSeconds")
+        faults.append(invalid(item_path, args.hold_s, f"not in valid range [1, {HOLD_S_MAX}]"))
     share = args.max_namespace_percentage
     if not 1 <= share <= PERCENT_MAX:
-        here = (*path, "maxNamespacePercentage")
-        faults.append(invalid(here, share, f"not in valid range [1, {PERCENT_MAX}]"))
+        item_path = (*path, "maxNamespacePercentage")
+        faults.append(invalid(item_path, share, f"not in valid range [1, {PERCENT_MAX}]"))
     return faults
 
 
@@ -153,33 +153,33 @@ def pod_topology_spread(
         faults.append(invalid(kind_path, kind, "when .defaultConstraints are not empty"))
     seen: set[tuple[str, str]] = set()
     for i, constraint in enumerate(args.default_constraints):
-        here = (*path, "defaultConstraints", i)
-        faults += _constraint(constraint, here)
+        item_path = (*path, "defaultConstraints", i)
+        faults += _constraint(constraint, item_path)
         identity = (constraint.topology_key, constraint.when_unsatisfiable)
         if identity in seen:
-            faults.append(duplicate(here, f"{{{identity[0]}, {identity[1]}}}"))
+            faults.append(duplicate(item_path, f"{{{identity[0]}, {identity[1]}}}"))
         seen.add(identity)
     return faults
 
 
-def _constraint(constraint: plugin_args.DefaultSpreadConstraint, here: Path) -> list[Problem]:
+def _constraint(constraint: plugin_args.DefaultSpreadConstraint, item_path: Path) -> list[Problem]:
     faults = []
     if constraint.max_skew <= 0:
-        path = (*here, "maxSkew")
+        path = (*item_path, "maxSkew")
         faults.append(invalid(path, constraint.max_skew, "not in valid range (0, inf)"))
-    key, key_path = constraint.topology_key, (*here, "topologyKey")
+    key, key_path = constraint.topology_key, (*item_path, "topologyKey")
     if not key:
         faults.append(required(key_path, "can not be empty"))
     else:
         faults += [invalid(key_path, key, text) for text in qualified.qualified_name_faults(key)]
-    action, action_path = constraint.when_unsatisfiable, (*here, "whenUnsatisfiable")
+    action, action_path = constraint.when_unsatisfiable, (*item_path, "whenUnsatisfiable")
     if not action:
         faults.append(required(action_path, "can not be empty"))
     elif action not in SPREAD_ACTIONS:
         faults.append(not_supported(action_path, action, SPREAD_ACTIONS))
     if constraint.label_selector is not None:
         text = "constraint must not define a selector, as they deduced for each pod"
-        faults.append(forbidden((*here, "labelSelector"), text))
+        faults.append(forbidden((*item_path, "labelSelector"), text))
     return faults
 
 
@@ -223,26 +223,31 @@ def dynamic_resources(
 
 
 def node_resources_fit(args: plugin_args.NodeResourcesFitArgs, path: Path) -> list[Problem]:
-    """The check that runs when the plugin is built; upstream calls it with an empty path."""
+    """The check at construction of the plugin; upstream calls it with an empty path."""
     faults = []
     for i, name in enumerate(args.ignored_resources):
-        here = (*path, "ignoredResources", i)
-        faults += [invalid(here, name, text) for text in qualified.qualified_name_faults(name)]
+        item_path = (*path, "ignoredResources", i)
+        faults += [invalid(item_path, name, text) for text in qualified.qualified_name_faults(name)]
     for i, group in enumerate(args.ignored_resource_groups):
-        here = (*path, "ignoredResourceGroups", i)
+        item_path = (*path, "ignoredResourceGroups", i)
         if "/" in group:
-            faults.append(invalid(here, group, "resource group name can't contain '/'"))
-        faults += [invalid(here, group, text) for text in qualified.qualified_name_faults(group)]
-    strategy, here = args.scoring_strategy, (*path, "scoringStrategy")
+            faults.append(invalid(item_path, group, "resource group name can't contain '/'"))
+        faults += [
+            invalid(item_path, group, text) for text in qualified.qualified_name_faults(group)
+        ]
+    strategy, item_path = args.scoring_strategy, (*path, "scoringStrategy")
     if strategy == plugin_args.NO_STRATEGY:
-        return [*faults, required(here, "ScoringStrategy field is required")]
+        return [*faults, required(item_path, "ScoringStrategy field is required")]
     if strategy.type not in STRATEGIES:
-        faults.append(not_supported((*here, "type"), strategy.type, STRATEGIES))
+        faults.append(not_supported((*item_path, "type"), strategy.type, STRATEGIES))
     for i, resource in enumerate(strategy.resources):
         if not 0 < resource.weight <= RESOURCE_WEIGHT_MAX:
             text = f"resource weight of {resource.name} not in valid range (0, 100]"
-            faults.append(invalid((*here, "resources", i, "weight"), resource.weight, text))
-    ratio, ratio_path = strategy.requested_to_capacity_ratio, (*here, "requestedToCapacityRatio")
+            faults.append(invalid((*item_path, "resources", i, "weight"), resource.weight, text))
+    ratio, ratio_path = (
+        strategy.requested_to_capacity_ratio,
+        (*item_path, "requestedToCapacityRatio"),
+    )
     by_ratio = strategy.type == plugin_args.REQUESTED_TO_CAPACITY_RATIO
     if by_ratio and ratio is None:
         text = "must be specified when type is RequestedToCapacityRatio"
@@ -261,20 +266,20 @@ def _shape(points: Sequence[plugin_args.UtilizationShapePoint], path: Path) -> l
     faults = []
     for i in range(1, len(points)):
         if points[i - 1].utilization >= points[i].utilization:
-            here, value = (*path, i, "utilization"), points[i].utilization
-            faults.append(invalid(here, value, "values must be sorted in increasing order"))
+            item_path, value = (*path, i, "utilization"), points[i].utilization
+            faults.append(invalid(item_path, value, "values must be sorted in increasing order"))
             break
     for i, point in enumerate(points):
         if not 0 <= point.utilization <= PERCENT_MAX:
-            here = (*path, i, "utilization")
-            faults.append(invalid(here, point.utilization, "not in valid range [0, 100]"))
+            item_path = (*path, i, "utilization")
+            faults.append(invalid(item_path, point.utilization, "not in valid range [0, 100]"))
         if not 0 <= point.score <= SHAPE_SCORE_MAX:
             faults.append(invalid((*path, i, "score"), point.score, "not in valid range [0, 10]"))
     return faults
 
 
 def node_affinity(args: plugin_args.NodeAffinityArgs, path: Path, _: Gates) -> list[Problem]:
-    """Terms are parsed as a pod's are; empty ones and weight 0 are passed over."""
+    """Terms are parsed like a pod's; empty ones and weight 0 are skipped."""
     added = args.added_affinity
     if added is None:
         return []
@@ -295,12 +300,12 @@ def _node_term(term: Mapping[str, Any] | None, path: Path) -> list[Problem]:
     for i, given in enumerate((term or {}).get("matchExpressions") or ()):
         faults += _label_requirement(given or {}, (*path, "matchExpressions", i))
     for i, given in enumerate((term or {}).get("matchFields") or ()):
-        requirement, here = given or {}, (*path, "matchFields", i)
+        requirement, item_path = given or {}, (*path, "matchFields", i)
         operator, values = requirement.get("operator") or "", requirement.get("values")
         if operator not in FIELD_OPERATORS:
-            faults.append(not_supported((*here, "operator"), operator, FIELD_OPERATORS))
+            faults.append(not_supported((*item_path, "operator"), operator, FIELD_OPERATORS))
         elif len(values or ()) != 1:
-            faults.append(invalid((*here, "values"), values, "must have one element"))
+            faults.append(invalid((*item_path, "values"), values, "must have one element"))
     return faults
 
 
@@ -310,7 +315,7 @@ def _label_requirement(given: Mapping[str, Any], path: Path) -> list[Problem]:
         return [not_supported((*path, "operator"), operator, NODE_OPERATORS)]
     key, values = given.get("key") or "", given.get("values")
     given_values: Sequence[str] = values or ()
-    here = (*path, "values")
+    item_path = (*path, "values")
     faults = []
     wrong = qualified.qualified_name_faults(key)
     if wrong:
@@ -318,23 +323,23 @@ def _label_requirement(given: Mapping[str, Any], path: Path) -> list[Problem]:
     if operator in ("In", "NotIn"):
         if not given_values:
             text = "for 'in', 'notin' operators, values set can't be empty"
-            faults.append(invalid(here, values, text))
+            faults.append(invalid(item_path, values, text))
     elif operator in ("Exists", "DoesNotExist"):
         if given_values:
             text = "values set must be empty for exists and does not exist"
-            faults.append(invalid(here, values, text))
+            faults.append(invalid(item_path, values, text))
     else:
         if len(given_values) != 1:
             text = "for 'Gt', 'Lt' operators, exactly one value is required"
-            faults.append(invalid(here, values, text))
+            faults.append(invalid(item_path, values, text))
         for i, value in enumerate(given_values):
             if not _is_int64(value):
                 text = "for 'Gt', 'Lt' operators, the value must be an integer"
-                faults.append(invalid((*here, i), value, text))
+                faults.append(invalid((*item_path, i), value, text))
     for i, value in enumerate(given_values):
         wrong = qualified.label_value_faults(value)
         if wrong:
-            faults.append(invalid((*here, i, Key(key)), value, "; ".join(wrong)))
+            faults.append(invalid((*item_path, i, Key(key)), value, "; ".join(wrong)))
     return faults
 
 
@@ -343,7 +348,7 @@ def _is_int64(text: str) -> bool:
     return digits.isascii() and digits.isdigit() and int(text) in _INT64
 
 
-#: Checks made before anything is built; the plugins that are absent have none.
+#: Checks before construction; plugins that are not listed have none.
 CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
     names.DEFAULT_PREEMPTION: default_preemption,
     names.DYNAMIC_RESOURCES: dynamic_resources,
