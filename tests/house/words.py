@@ -27,7 +27,6 @@ PENDING: tuple[str, ...] = (
     "asched/core/framework/",
     "asched/batch/",
     "asched/core/leader/",
-    "asched/core/model/",
     "asched/core/plugins/",
     "asched/core/preemption/",
     "asched/core/queue/",

@@ -1,10 +1,10 @@
 """Dynamic resources (resource.k8s.io/v1): claims, slices of devices, device classes.
 
-Opaque driver parameters are kept as they came, so that an allocation can carry the configuration
-along; no rule reads them. An attribute holds exactly one of its four values.
+Opaque driver parameters are stored unparsed, so that an allocation can copy the configuration; no
+rule reads them. An attribute holds exactly one of its four values.
 
-Bounds  PARAMETER_LEVELS_MAX levels in opaque parameters: others are left out, and a claim that has
-        such parameters is not allocated here
+Bounds  PARAMETER_LEVELS_MAX levels in opaque parameters: deeper ones are dropped, and a claim with
+        such parameters is not allocated
 """
 
 from collections.abc import Iterable
@@ -16,18 +16,18 @@ from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.quantity import Quantity, check
 from asched.core.model.selector import NodeSelector
 
-#: Keeps an allocated claim from being deleted under its pods.
+#: Protects an allocated claim from deletion while pods use it.
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-#: Marks the claim that the scheduler itself made for a pod's extended resources.
+#: Marks the claim that the scheduler created for a pod's extended resources.
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 #: Upper bound of devices in one allocation, and of consumers of one claim (API limits).
 ALLOCATION_RESULTS_MAX: Final = 32
 RESERVED_FOR_MAX: Final = 256
 
-#: Parameters of drivers have some five. What is written to the API server, to recordings and to
-#: keys of caches nests at most this deeply, so that each of their encoders can write it.
+#: Parameters of drivers have some five levels. Values written to the API server, to recordings and
+#: to keys of caches nest at most this deeply, so that each of their encoders can write them.
 PARAMETER_LEVELS_MAX: Final = 64
-#: Stands for parameters that cannot be written again. The API server admits mappings only.
+#: In place of parameters that cannot be encoded. The API server accepts only mappings.
 LEFT_OUT: Final = "left out"
 
 EXACT_COUNT: Final = "ExactCount"
@@ -92,7 +92,7 @@ class DeviceConstraint(Record, frozen=True, gc=False):
 
 
 class OpaqueDeviceConfiguration(Record, frozen=True, gc=False):
-    """`parameters` are LEFT_OUT where they cannot be written again as they came."""
+    """`parameters` are LEFT_OUT where they cannot be encoded unchanged."""
 
     driver: str = ""
     parameters: Any = None
@@ -107,12 +107,12 @@ class OpaqueDeviceConfiguration(Record, frozen=True, gc=False):
 
 
 def _is_writable(value: Any) -> bool:
-    """Whether all encoders can write it: few levels, and no whole number beyond 64 bits."""
+    """Whether all encoders can write it: few levels, and no integer beyond 64 bits."""
     level = [value]
     for _ in range(PARAMETER_LEVELS_MAX):
-        if any(isinstance(one, int) and not -(1 << 63) <= one < 1 << 64 for one in level):
+        if any(isinstance(item, int) and not -(1 << 63) <= item < 1 << 64 for item in level):
             return False
-        level = [inner for one in level for inner in _inside(one)]
+        level = [inner for item in level for inner in _inside(item)]
         if not level:
             return True
     return False
@@ -209,7 +209,7 @@ class ResourceClaim(Record, frozen=True, gc=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether an allocation can carry the parameters along."""
+        """Whether an allocation can copy the parameters."""
         return all(c.opaque is None or c.opaque.is_whole for c in self.spec.devices.config or ())
 
     @property
@@ -230,7 +230,7 @@ class ResourceClaim(Record, frozen=True, gc=False):
         return any(consumer.uid == uid for consumer in self.status.reserved_for or ())
 
     def allocated(self, allocation: AllocationResult) -> "ResourceClaim":
-        """The same claim as it will be once this allocation is written."""
+        """The same claim with this allocation written."""
         return msgspec.structs.replace(
             self, status=msgspec.structs.replace(self.status, allocation=allocation)
         )
@@ -291,7 +291,7 @@ class DeviceTaint(Record, frozen=True, gc=False):
 
 
 class DeviceTaintSelector(Record, frozen=True, gc=False):
-    """Which devices a rule is about; what is not given is any."""
+    """Devices that a rule applies to; an absent field matches any."""
 
     driver: str | None = None
     pool: str | None = None
@@ -299,7 +299,7 @@ class DeviceTaintSelector(Record, frozen=True, gc=False):
 
 
 class DeviceTaintRuleSpec(Record, frozen=True, gc=False):
-    """Without a selector no device is meant, by an empty one every device."""
+    """Without a selector no device matches, with an empty one every device."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()
@@ -332,7 +332,7 @@ class ResourcePool(Record, frozen=True, gc=False):
 
 
 class ResourceSliceSpec(Record, frozen=True, gc=False):
-    """Exactly one of the four fields about nodes says which of them see the devices."""
+    """Exactly one of the four fields about nodes determines which nodes see the devices."""
 
     driver: str = ""
     pool: ResourcePool = ResourcePool()
@@ -372,7 +372,7 @@ class DeviceClass(Record, frozen=True, gc=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether an allocation can carry the parameters along."""
+        """Whether an allocation can copy the parameters."""
         return all(c.opaque is None or c.opaque.is_whole for c in self.spec.config or ())
 
     @property

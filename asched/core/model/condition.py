@@ -1,4 +1,4 @@
-"""Conditions of pods as they are patched: only what differs is written."""
+"""Conditions of pods as patches: only changed fields are written."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from asched.core.model.timestamp import rfc3339
 
 
 def difference(old: PodCondition | None, new: PodCondition, now_s: float) -> dict[str, Any] | None:
-    """The fields that differ, with the type; a flipped status carries the time. None if equal."""
+    """The changed fields, with the type; a changed status has the time. None if equal."""
     before = old if old is not None else PodCondition(type=new.type)
     changed: dict[str, Any] = {}
     for field, wire in (

@@ -1,9 +1,9 @@
-"""Decode what other programs wrote, and fail in one way only.
+"""Decode external data, with a single kind of error.
 
-Decoders raise much more than they promise: msgspec and json a RecursionError for text that nests
-deeply, msgspec a UnicodeDecodeError, PyYAML KeyError, IndexError and AttributeError for odd tags.
-`parse` makes one error of all of them. The client's decoders read bytes (`kube/parsing.py`);
-`decode` makes a record of a mapping, for recordings, tests and answers that are parsed already.
+Decoders raise more exceptions than documented: msgspec and json a RecursionError for deeply nested
+text, msgspec a UnicodeDecodeError, PyYAML KeyError, IndexError and AttributeError for odd tags.
+`parse` converts all of them to one error. The client's decoders read bytes (`kube/parsing.py`);
+`decode` converts a mapping to a record, for recordings, tests and answers that are parsed already.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class MalformedObjectError(MalformedError):
 
 
 def parse(decoder: Callable[[S], T], source: S) -> T:
-    """Decode a source. Raises MalformedError, whatever the decoder raises."""
+    """Decode a source. Raises MalformedError for any exception of the decoder."""
     try:
         return decoder(source)
     except MemoryError:

@@ -1,4 +1,4 @@
-"""What is derived from an object once, when somebody asks."""
+"""Values derived from an object once, on first access."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
@@ -7,8 +7,8 @@ T = TypeVar("T")
 
 
 class derived(Generic[T]):  # noqa: N801 - reads as `property` does
-    """As functools.cached_property, which takes a lock each time before Python 3.12: where no two
-    pods are alike that was a microsecond for each of a dozen things that are read of each of them.
+    """Like functools.cached_property, which takes a lock each time before Python 3.12: for distinct
+    pods that cost a microsecond for each of a dozen properties.
     """
 
     def __init__(self, derive: Callable[[Any], T]) -> None:

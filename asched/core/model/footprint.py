@@ -1,4 +1,4 @@
-"""How much memory a value takes: an upper estimate, for stores that are bounded in bytes."""
+"""Memory of a value: an upper estimate, for caches that are bounded in bytes."""
 
 from sys import getsizeof
 from typing import Any
@@ -8,9 +8,9 @@ from msgspec.structs import astuple
 
 
 def footprint(value: Any) -> int:
-    """Bytes of a value and of all that it refers to; what several parts share counts for each."""
+    """Bytes of a value and of everything it refers to; shared parts count each time."""
     size_bytes, parts = 0, [value]
-    for part in parts:  # which grows
+    for part in parts:  # grows in the loop
         if part is None or part is True or part is False:
             continue
         size_bytes += getsizeof(part)

@@ -1,6 +1,6 @@
-"""The kinds of objects a scheduler watches: where the API serves them and which record holds them.
+"""The kinds of objects that a scheduler watches: their API paths and their records.
 
-`KINDS` is the one table; the client makes URLs of it, the state its stores, RBAC its rules.
+`KINDS` is the only table; the client derives URLs from it, the cluster its stores, RBAC its rules.
 """
 
 from typing import Final, NamedTuple
@@ -10,9 +10,9 @@ from asched.core.model.meta import ObjectMeta, ObjectReference, Record
 
 
 class Kind(NamedTuple):
-    """One kind. `resource` is what changes and queueing hints call it (runtime reference 1.6).
+    """One kind. `resource` is its name in changes and queueing hints.
 
-    `poll_s`: how often it is listed, where the API cannot be watched; 0: it is watched.
+    `poll_s`: interval of listing, where the API cannot be watched; 0: it is watched.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
         return f"{root}{scope}/{self.plural}/{name}"
 
     def reference(self, metadata: ObjectMeta) -> ObjectReference:
-        """What an event says it is about: an object in this very version."""
+        """Reference for an event: the object in this version."""
         return ObjectReference(
             api_version=self.group_version,
             kind=self.name,
@@ -155,15 +155,15 @@ DEVICE_TAINT_RULE: Final = Kind(
     "resource.k8s.io/DeviceTaintRule",
 )
 _POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
-#: As Kubernetes 1.36 has it ...
+#: As in Kubernetes 1.36 ...
 POD_GROUP: Final = Kind(
     "PodGroup", "podgroups", "scheduling.k8s.io/v1alpha2", workload.PodGroup, True, _POD_GROUP
 )
-#: ... and 1.37, where v1alpha2 is gone. One record and one store for all.
+#: ... and 1.37, without v1alpha2. One record and one store for all versions.
 POD_GROUP_V1ALPHA3: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1alpha3")
 POD_GROUP_V1BETA1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1beta1")
 
-#: The PodGroup of kubernetes-sigs/scheduler-plugins, by which pods are told with a label.
+#: The PodGroup of kubernetes-sigs/scheduler-plugins, which pods name with a label.
 COSCHEDULING_GROUP: Final = Kind(
     "PodGroup",
     "podgroups",
@@ -173,7 +173,7 @@ COSCHEDULING_GROUP: Final = Kind(
     "scheduling.x-k8s.io/PodGroup",
 )
 
-#: A request of cluster-autoscaler's API, and what the pods that it is for look like.
+#: A request of cluster-autoscaler's API, and the template of its pods.
 PROVISIONING_REQUEST: Final = Kind(
     "ProvisioningRequest",
     "provisioningrequests",
@@ -189,7 +189,8 @@ POD_TEMPLATE: Final = Kind(
     "PodTemplate", "podtemplates", "v1", provisioning.PodTemplate, True, "PodTemplate"
 )
 
-#: A quota of kubernetes-sigs/scheduler-plugins, and where Kueue keeps quotas itself.
+#: A quota of kubernetes-sigs/scheduler-plugins, and the object that marks namespaces with quotas by
+#: Kueue.
 ELASTIC_QUOTA: Final = Kind(
     "ElasticQuota",
     "elasticquotas",
@@ -208,10 +209,10 @@ LOCAL_QUEUE: Final = Kind(
 )
 LOCAL_QUEUE_V1BETA1: Final = LOCAL_QUEUE._replace(group_version="kueue.x-k8s.io/v1beta1")
 
-#: How long its pods may run.
+#: Has the deadline of its pods.
 JOB: Final = Kind("Job", "jobs", "batch/v1", workload.Job, True, "batch/Job")
 
-#: Kinds that servers have in one version or another: the one to be preferred first.
+#: Kinds that servers have in one version or another: the preferred version first.
 VERSIONS: Final = {
     POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP),
     PROVISIONING_REQUEST.resource: (PROVISIONING_REQUEST, PROVISIONING_REQUEST_V1BETA1),
@@ -222,8 +223,7 @@ VERSIONS: Final = {
     LOCAL_QUEUE.resource: (LOCAL_QUEUE, LOCAL_QUEUE_V1BETA1),
 }
 
-#: Everything a scheduler with the default profile listens to, the order in which it starts
-#: listening.
+#: Every kind that a scheduler with the default profile watches, in the order in which it starts.
 KINDS: Final[tuple[Kind, ...]] = (
     NODE,
     NAMESPACE,
@@ -255,5 +255,5 @@ _OPTIONAL: Final = (
     LOCAL_QUEUE,
     JOB,
 )
-#: Every kind that may be followed; two of them have one plural.
+#: Every kind that may be watched; two of them share a plural.
 BY_RESOURCE: Final = {kind.resource: kind for kind in (*KINDS, *_OPTIONAL)}

@@ -1,7 +1,7 @@
-"""What a pod may use at most: the sum of its containers' limits, or more while it starts.
+"""Limits of a pod: the sum of its containers' limits, or more while it starts.
 
-Like requests (`requests.py`), apart from one thing: overhead is added only to resources that are
-limited at all, because an unlimited resource stays unlimited. A limit of nothing is none.
+Like requests (`requests.py`), with one exception: overhead is added only to limited resources,
+because an unlimited resource stays unlimited. A limit of zero is no limit.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/resource/helpers.go
         (PodLimits)

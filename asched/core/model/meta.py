@@ -1,14 +1,12 @@
-"""ObjectMeta, owner references, references between objects, and label selectors as the API writes
-them.
-"""
+"""ObjectMeta, owner references, object references, and label selectors in the API's form."""
 
 import msgspec
 
 
 class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """Base of every API record: camelCase outside, unknown fields ignored, never changed in place.
+    """Base of every API record: camelCase outside, unknown fields ignored, immutable.
 
-    Records cannot form cycles, so the garbage collector need not look at them (`gc=False`).
+    Records cannot form cycles, so that the garbage collector can skip them (`gc=False`).
     """
 
 
@@ -65,7 +63,7 @@ class LabelSelectorRequirement(Record, frozen=True, gc=False):
 
 
 class LabelSelector(Record, frozen=True, gc=False):
-    """metav1.LabelSelector. None where one is expected matches nothing; `{}` matches everything."""
+    """metav1.LabelSelector. An absent selector matches nothing; `{}` matches everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = None

@@ -1,6 +1,6 @@
-"""In-tree volumes as the CSI drivers know them that took over: names, handles and topology.
+"""In-tree volumes translated to their CSI drivers: names, handles and topology.
 
-Five kinds have moved for good: AWS EBS, GCE PD, Azure disk, OpenStack Cinder, Portworx. Volume
+Five kinds have moved permanently: AWS EBS, GCE PD, Azure disk, OpenStack Cinder, Portworx. Volume
 limits count their volumes under the driver's name. Where a node says that it has moved (an
 annotation of its CSINode), a volume's zone is judged by the driver's own topology key instead of
 the zone label.
@@ -20,7 +20,7 @@ from asched.core.model.selector import NodeSelector, NodeSelectorTerm
 if TYPE_CHECKING:
     from asched.core.model.volume import PersistentVolume
 
-#: On CSINode: comma-separated in-tree plugins that moved on that node.
+#: On CSINode: comma-separated in-tree plugins that have moved to CSI on that node.
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
 _ZONE_DELIMITER: Final = "__"
@@ -33,7 +33,7 @@ class MigrationError(ValueError):
 
 
 class CsiVolume(NamedTuple):
-    """What an attached volume is counted as."""
+    """Driver and handle under which an attached volume is counted."""
 
     driver: str
     handle: str
@@ -58,12 +58,12 @@ CINDER: Final = MigratedPlugin(
 PORTWORX: Final = MigratedPlugin("kubernetes.io/portworx-volume", "pxd.portworx.com", "")
 
 BY_PLUGIN: Final = {moved.plugin: moved for moved in (EBS, GCE, AZURE, CINDER, PORTWORX)}
-#: Translatable too, but nothing is counted for them: vSphere and Azure file.
+#: Can be translated, but are not counted: vSphere and Azure file.
 UNCOUNTED_PLUGINS: Final = frozenset({"kubernetes.io/vsphere-volume", "kubernetes.io/azure-file"})
 
 
 def is_inline_migratable(volume: Volume) -> bool:
-    """Whether an inline volume is of a kind that moved to CSI, counted or not."""
+    """Whether an inline volume is of a kind that has moved to CSI, counted or not."""
     return (
         volume.aws_elastic_block_store is not None
         or volume.gce_persistent_disk is not None
@@ -76,7 +76,7 @@ def is_inline_migratable(volume: Volume) -> bool:
 
 
 def inline_volume(volume: Volume) -> CsiVolume | None:
-    """An inline in-tree disk of a pod as it is counted, or None. Raises MigrationError."""
+    """The counted identity of an inline in-tree disk of a pod, or None. Raises MigrationError."""
     if volume.aws_elastic_block_store is not None:
         return CsiVolume(EBS.driver, _ebs_id(volume.aws_elastic_block_store))
     if volume.gce_persistent_disk is not None:
@@ -92,7 +92,7 @@ def inline_volume(volume: Volume) -> CsiVolume | None:
 
 
 def volume_source(volume: "PersistentVolume") -> CsiVolume | None:
-    """A persistent volume as it is counted; None if no CSI driver attaches it."""
+    """The counted identity of a persistent volume; None if no CSI driver attaches it."""
     spec = volume.spec
     if spec.csi is not None:
         return CsiVolume(spec.csi.driver, spec.csi.volume_handle)
@@ -106,7 +106,7 @@ def volume_source(volume: "PersistentVolume") -> CsiVolume | None:
 
 
 def plugin_of(volume: "PersistentVolume") -> MigratedPlugin | None:
-    """The in-tree plugin of a persistent volume, if it is one that moved."""
+    """The in-tree plugin of a persistent volume, if it has moved to CSI."""
     spec = volume.spec
     if spec.aws_elastic_block_store is not None:
         return EBS
@@ -120,13 +120,15 @@ def plugin_of(volume: "PersistentVolume") -> MigratedPlugin | None:
 
 
 def migrated_plugins(annotations: dict[str, str] | None) -> frozenset[str]:
-    """The in-tree plugins that a CSINode says have moved on its node."""
+    """The in-tree plugins that have moved to CSI on the node of a CSINode."""
     text = (annotations or {}).get(MIGRATED_PLUGINS, "")
     return frozenset(text.split(",")) if text else frozenset()
 
 
 def translated_affinity(volume: "PersistentVolume", moved: MigratedPlugin) -> NodeSelector | None:
-    """The node affinity a volume has once its plugin moved; the unchanged one where zones stay."""
+    """The node affinity of a volume once its plugin has moved; unchanged where zones are not
+    translated.
+    """
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     if not moved.topology_key:

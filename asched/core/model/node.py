@@ -1,4 +1,4 @@
-"""Nodes: what of a node a scheduler reads, in the API's shape."""
+"""Nodes: the fields that a scheduler reads, in the API's shape."""
 
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.pod import NO_LABELS, ResourceList
@@ -23,7 +23,7 @@ class NodeSpec(Record, frozen=True, gc=False):
 
 
 class NodeCapacity(Record, frozen=True, gc=False):
-    """Of all that a machine has, what rules read that look at what it uses."""
+    """Capacity of the machine, for rules that consider actual use."""
 
     cpu: Quantity | None = None
 

@@ -1,4 +1,4 @@
-"""Pods: what of a pod a scheduler reads, in the API's shape."""
+"""Pods: the fields that a scheduler reads, in the API's shape."""
 
 from typing import Final
 
@@ -275,7 +275,7 @@ class Pod(Record, frozen=True, gc=False):
         return self.metadata.deletion_timestamp is not None
 
     def on(self, node_name: str) -> "Pod":
-        """The same pod as it will be once it is bound to a node."""
+        """The same pod, bound to a node."""
         return msgspec.structs.replace(
             self, spec=msgspec.structs.replace(self.spec, node_name=node_name)
         )
@@ -294,15 +294,15 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
-    """Equal for pods whose scheduling-relevant content is equal, whatever their names and nodes.
-    `labelled`: as if the pod had the labels of this one.
+    """Equal for pods with the same content as far as scheduling is concerned, whatever their names
+    and nodes. `labelled`: as if the pod had the labels of that pod.
 
     Names count only where a rule derives something from them: generic ephemeral volumes are named
-    after the pod. A volume of which no rule reads the source is none: the token that the API server
-    mounts in every pod has a name of its own in each. Resource claims made from a template differ
-    from pod to pod as well, but the rule that reads them is asked anew for every pod. Gates, the
-    scheduler's name and the pod group are no part of it: what a group means to its pods is settled
-    before and after they are judged.
+    after the pod. A volume whose source no rule reads is left out: the token that the API server
+    mounts in every pod has a different name in each. Resource claims made from a template differ
+    between pods as well, but the rule that reads them is evaluated for every pod. Gates, the
+    scheduler's name and the pod group are left out: the effects of a group are handled before and
+    after filtering.
     """
     spec, identity, read = pod.spec, None, None
     if spec.volumes:

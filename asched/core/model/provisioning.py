@@ -1,4 +1,4 @@
-"""Requests for room that somebody else's pods are to get, and templates of those pods.
+"""ProvisioningRequests: room requested for future pods, and templates of these pods.
 
 Source  kubernetes/autoscaler cluster-autoscaler/apis/provisioningrequest (v1, v1beta1)
 """
@@ -10,18 +10,18 @@ from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.pod import PodSpec
 from asched.core.model.workload import Condition
 
-#: Types of its conditions.
+#: Types of conditions of a ProvisioningRequest.
 ACCEPTED: Final = "Accepted"
 PROVISIONED: Final = "Provisioned"
 FAILED: Final = "Failed"
 BOOKING_EXPIRED: Final = "BookingExpired"
 CAPACITY_REVOKED: Final = "CapacityRevoked"
-#: Those that end it: whatever else it says, nothing is held for it any more.
+#: Final conditions: no room is reserved for the request any more, whatever its other conditions.
 ENDS: Final = (FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED)
 
 
 class RequestStage(Enum):
-    """How far a request has come, by what it says itself."""
+    """State of a request, derived from its conditions."""
 
     UNDECIDED = "undecided"
     HELD = "held"
@@ -43,7 +43,7 @@ class PodTemplateReference(Record, frozen=True, gc=False):
 
 
 class PodSet(Record, frozen=True, gc=False):
-    """So many pods of a template in the request's namespace."""
+    """A number of pods of a template in the request's namespace."""
 
     pod_template_ref: PodTemplateReference = PodTemplateReference()
     count: int = 0
@@ -61,7 +61,7 @@ class ProvisioningRequestStatus(Record, frozen=True, gc=False):
 
 
 class ProvisioningRequest(Record, frozen=True, gc=False):
-    """Its spec never changes."""
+    """Its spec is immutable."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ProvisioningRequestSpec = ProvisioningRequestSpec()

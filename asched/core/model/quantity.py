@@ -1,4 +1,4 @@
-"""Kubernetes quantities, read exactly and rounded up as the API machinery does.
+"""Kubernetes quantities, parsed exactly and rounded up like the API machinery.
 
 A quantity is a decimal number with an optional suffix: binary (Ki … Ei), decimal (n, u, m, k, M …
 E) or an exponent (e3, E-3). Amounts are kept as integers: milli-units for cpu, whole units for
@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-#: Strings seen lately; clusters use few distinct ones. A guess with room to spare.
+#: Cached strings; clusters use few distinct ones. A generous guess.
 CACHE_SIZE: Final = 16_384
 INT64_MAX: Final = 2**63 - 1
 
@@ -37,7 +37,7 @@ _SCALE: Final[dict[str, Fraction]] = {
 }
 
 
-#: The API server writes some thirty; Python reads no number of thousands of digits.
+#: The API server writes some thirty characters; Python refuses numbers of thousands of digits.
 CHARS_MAX: Final = 1_000
 
 
@@ -64,10 +64,10 @@ def parse(text: Quantity) -> Fraction:
 
 
 def check(amounts: Iterable[Quantity | None]) -> None:
-    """Raises QuantityError for the first that is no quantity; None is nothing.
+    """Raises QuantityError for the first invalid quantity; None is skipped.
 
-    Called while an object is decoded, so that one with a broken amount counts as malformed there
-    and not as our own mistake everywhere else.
+    Called while an object is decoded, so that an object with an invalid amount is rejected as
+    malformed then.
     """
     for amount in amounts:
         if amount is not None:
@@ -81,7 +81,7 @@ def ceiling(value: Fraction) -> int:
 
 
 def within_int64(amount: int) -> int:
-    """The amount, or the nearest that the columns can hold."""
+    """The amount, clipped to the range of the columns."""
     return max(-INT64_MAX, min(amount, INT64_MAX))
 
 

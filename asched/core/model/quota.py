@@ -1,4 +1,4 @@
-"""Quotas of namespaces, and the queues of those who keep such quotas themselves.
+"""ElasticQuotas of namespaces, and LocalQueues of Kueue, which has quotas of its own.
 
 Source  kubernetes-sigs/scheduler-plugins apis/scheduling/v1alpha1; kubernetes-sigs/kueue
 """
@@ -8,7 +8,7 @@ from asched.core.model.pod import ResourceList
 
 
 class ElasticQuotaSpec(Record, frozen=True, gc=False):
-    """`min` is guaranteed, and lent while it is not used; `max` is the most there may be."""
+    """`min` is guaranteed, and lent while it is not used; `max` is the limit."""
 
     min: ResourceList | None = None
     max: ResourceList | None = None
@@ -25,6 +25,6 @@ class ElasticQuota(Record, frozen=True, gc=False):
 
 
 class LocalQueue(Record, frozen=True, gc=False):
-    """Of Kueue: that there is one in a namespace is all that matters here."""
+    """Of Kueue: only its existence in a namespace is read."""
 
     metadata: ObjectMeta = ObjectMeta()

@@ -1,8 +1,7 @@
-"""What a pod asks for: containers, init containers, sidecars, overhead, pod-level resources,
-resizes.
+"""Requests of a pod: containers, init containers, sidecars, overhead, pod-level resources, resizes.
 
-Sums are made exactly, in billionths of a unit (the finest grain a quantity may have), and rounded
-up once at the end: cpu to thousandths of a core, everything else to whole units.
+Sums are exact, in billionths of a unit (the finest quantity), and rounded up once at the end: cpu
+to thousandths of a core, everything else to whole units.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/resource/helpers.go,
         pkg/scheduler/framework/types.go (calculateResource)
@@ -28,7 +27,7 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-#: What a container without a request counts as when nodes are scored (upstream's
+#: Assumed requests of a container without requests when nodes are scored (upstream's
 #: util.Default…Request).
 DEFAULT_CPU: Final = "100m"
 DEFAULT_MEMORY: Final = str(200 * 1024 * 1024)
@@ -61,7 +60,7 @@ def to_units(exact: Mapping[str, int]) -> dict[str, int]:
 
 
 def written(resource: str, amount: int) -> str:
-    """An exact amount (milli-CPU, else whole units) as the API writes it."""
+    """An exact amount (milli-CPU, else whole units) in the API's notation."""
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     for suffix, size in _UNITS:
@@ -71,9 +70,9 @@ def written(resource: str, amount: int) -> str:
 
 
 def is_extended(name: str) -> bool:
-    """A device or other resource of somebody's own: has a domain, and not Kubernetes' own.
+    """Whether the resource has a domain other than Kubernetes' own, such as a device.
 
-    Its name must be good for a quota, which writes `requests.` before it.
+    Its name must be valid for a quota, which prefixes it with `requests.`.
     """
     if _NATIVE_PREFIX in name or name.startswith("requests."):
         return False
@@ -84,7 +83,7 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the name is counted at all, beside cpu, memory and ephemeral storage."""
+    """Whether the resource is counted, beside cpu, memory and ephemeral storage."""
     return (
         is_extended(name)
         or name.startswith(("hugepages-", "attachable-volumes-"))
@@ -93,7 +92,7 @@ def is_scalar(name: str) -> bool:
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """What the pod's spec asks for: the Fit filter's view of a pending pod."""
+    """Requests of the pod's spec: the Fit filter's view of a pending pod."""
     return to_units(_aggregate(pod, resized=False))
 
 
@@ -103,22 +102,22 @@ def exact_requests(pod: Pod) -> dict[str, int]:
 
 
 def container_requests(pod: Pod) -> dict[str, int]:
-    """Like `pod_requests`, but blind to requests of the pod as a whole: the resource scorers' view
-    of a pending pod (the same quirk as in `scoring_requests`).
+    """Like `pod_requests`, without requests on pod level: the resource scorers' view of a pending
+    pod (the same quirk as in `scoring_requests`).
     """
     return to_units(_aggregate(pod, resized=False, pod_level=False))
 
 
 def accounted_requests(pod: Pod) -> dict[str, int]:
-    """What a running pod holds, a resize in place included: the node's view."""
+    """Amounts that a running pod holds, including a resize in place: the node's view."""
     return to_units(_aggregate(pod, resized=True))
 
 
 def scoring_requests(pod: Pod, *, pod_level: bool, resized: bool) -> tuple[int, int]:
-    """(milli-CPU, bytes) with the defaults for containers that ask for nothing.
+    """(milli-CPU, bytes) with the defaults for containers without requests.
 
-    A running pod is counted with `pod_level` and `resized`; the resource scorers look at the
-    pending pod without either (an upstream quirk that recordings confirm).
+    A running pod is counted with `pod_level` and `resized`; the resource scorers count the pending
+    pod without either (an upstream quirk that recordings confirm).
     """
     defaults: Mapping[str, int] = _DEFAULTS
     if pod_level and pod.spec.resources and pod.spec.resources.requests:
@@ -129,7 +128,7 @@ def scoring_requests(pod: Pod, *, pod_level: bool, resized: bool) -> tuple[int, 
 
 
 def is_simple(pod: Pod) -> bool:
-    """Whether containers alone say what the pod holds, now and when it runs."""
+    """Whether containers alone determine what the pod holds, now and when it runs."""
     spec, status = pod.spec, pod.status
     return not (
         spec.init_containers
@@ -141,9 +140,9 @@ def is_simple(pod: Pod) -> bool:
 
 
 def is_scaled_down(old: Pod, new: Pod) -> bool:
-    """Whether any request went down or away between two versions of a pod.
+    """Whether any request decreased or was removed between two versions of a pod.
 
-    What cannot be read may have been anything, so that it did.
+    An unreadable amount counts as decreased.
     """
     before_spec, after_spec = old.spec, new.spec
     if old.status is new.status and before_spec is after_spec:
@@ -205,18 +204,18 @@ def _exact(resources: ResourceRequirements | None) -> Exact:
 
 
 def _resized_requests(pod: Pod) -> dict[str, Exact]:
-    """Container name to effective request, for those whose status tells of resources."""
+    """Container name -> effective request, for containers whose status has resources."""
     spec, status = pod.spec, pod.status
     if not status.container_statuses and not status.init_container_statuses:
         return {}
-    told = {
+    status_resources = {
         s.name: s
         for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     }
     infeasible = _is_infeasible(pod)
     effective: dict[str, Exact] = {}
     for container in _resizable(spec.containers, spec.init_containers):
-        known = told.get(container.name)
+        known = status_resources.get(container.name)
         if known is None or known.resources is None:
             continue
         wanted: Exact = {} if infeasible else dict(_exact(container.resources))
@@ -239,9 +238,9 @@ def _is_infeasible(pod: Pod) -> bool:
 
 
 def _pod_level(pod: Pod, *, resized: bool) -> Exact:
-    """Requests of the pod as a whole; only cpu, memory and huge pages may be asked for that way.
+    """Requests on pod level; only cpu, memory and huge pages are allowed there.
 
-    The status raises or replaces amounts of resources the specification names; it adds none.
+    The status raises or replaces amounts of resources that the specification names; it adds none.
     """
     wanted = {n: a for n, a in _exact(pod.spec.resources).items() if _is_pod_level(n)}
     if resized and pod.status.resources is not None:

@@ -1,4 +1,4 @@
-"""Selectors over labels: compiled once, then asked about label maps.
+"""Selectors over labels: compiled once, then matched against label maps.
 
 Two kinds exist. A *label selector* (pods, namespaces, persistent volumes) ANDs `matchLabels` and
 `matchExpressions`; None matches nothing and an empty one everything. A *node selector* ORs its
@@ -18,10 +18,10 @@ from asched.core.model.meta import LabelSelector, LabelSelectorRequirement, Reco
 
 Labels = Mapping[str, str]
 
-#: A label value has no more than 63 characters, and Python reads no number of thousands of digits.
+#: A label value has at most 63 characters, and Python refuses numbers of thousands of digits.
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}")
 _INT64: Final = 2**63
-#: Operators that a label which is not there meets.
+#: Operators that match an absent label.
 _MEETS_ABSENT: Final = frozenset(("NotIn", "DoesNotExist"))
 
 
@@ -52,14 +52,14 @@ class Requirement(NamedTuple):
         return False
 
     def _compares(self, value: str) -> bool:
-        here, bound = integer(value), integer(next(iter(self.values), ""))
-        if here is None or bound is None:
+        number, bound = integer(value), integer(next(iter(self.values), ""))
+        if number is None or bound is None:
             return False
-        return here > bound if self.operator == "Gt" else here < bound
+        return number > bound if self.operator == "Gt" else number < bound
 
 
 class Selector(NamedTuple):
-    """All requirements must hold; none at all match everything."""
+    """All requirements must hold; an empty selector matches everything."""
 
     requirements: tuple[Requirement, ...]
 
@@ -71,7 +71,7 @@ class Selector(NamedTuple):
         return not self.requirements
 
     def merged(self, other: "Selector") -> "Selector":
-        """Both must hold; equal requirements are kept once, so that equal selectors stay equal."""
+        """Both must hold; duplicates are dropped, so that equal selectors stay equal."""
         return Selector(_in_order((*self.requirements, *other.requirements)))
 
 
@@ -79,10 +79,10 @@ EVERYTHING: Final = Selector(())
 
 
 class Matcher:
-    """The requirements of one or more selectors that must all hold, ready to be asked often.
+    """The requirements of one or more selectors that must all hold, prepared for many calls.
 
-    A tenant may write thousands of requirements, but a label set is asked about its own keys alone:
-    what matters of the others is whether one of them needs a key that is not there.
+    A tenant may write thousands of requirements, but only those for keys of the label set are
+    evaluated: for the rest it suffices to know whether one of them requires an absent key.
     """
 
     __slots__ = ("_by_key", "_needed")
@@ -114,11 +114,13 @@ class Matcher:
 
 
 def together(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Fewer requirements that say the same: one for each key and operator that go together."""
+    """Merge requirements with the same key and operator where possible; the result is
+    equivalent.
+    """
     found: dict[tuple[str, str], list[frozenset[str]]] = {}
     written = tuple(requirements)
-    for one in written:
-        found.setdefault(one[:2], []).append(one.values)
+    for requirement in written:
+        found.setdefault(requirement[:2], []).append(requirement.values)
     if len(found) == len(written):
         return written
     merged = []
@@ -145,8 +147,8 @@ def integer(text: str) -> int | None:
 def compile_selector(
     selector: LabelSelector | None, keys: Iterable[str] = (), labels: Labels | None = None
 ) -> Selector | None:
-    """None stays None (matches nothing). With `matchLabelKeys`, others must have what a pod with
-    these labels has of them. Raises ValueError for an operator that does not exist.
+    """None stays None (matches nothing). With `matchLabelKeys`, the values of `labels` for these
+    keys are required, too. Raises ValueError for an unknown operator.
     """
     if selector is None:
         return None
@@ -158,7 +160,7 @@ def compile_selector(
 
 
 def equality_selector(labels: Labels | None) -> Selector:
-    """The selector that services and replication controllers write as a plain map."""
+    """The selector of services and replication controllers, a plain map."""
     parts = [Requirement(key, "In", frozenset((value,))) for key, value in (labels or {}).items()]
     return Selector(_in_order(parts))
 
@@ -169,8 +171,8 @@ def matches(selector: Selector | None, labels: Labels | None) -> bool:
 
 
 def _in_order(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Each once, so that who writes the same has the same. Values are not compared: there may be
-    ten thousands. Requirements of one key and operator stay as they were written.
+    """Without duplicates and in a fixed order, so that equivalent selectors are equal. Values are
+    not sorted: there may be ten thousands. Requirements of one key and operator keep their order.
     """
     return tuple(sorted(dict.fromkeys(requirements), key=itemgetter(0, 1)))
 
@@ -202,7 +204,7 @@ class PreferredSchedulingTerm(Record, frozen=True, gc=False):
 
 
 class NodeTerm(NamedTuple):
-    """One term of a node selector, compiled. `broken` terms match nothing, as upstream has it."""
+    """One term of a node selector, compiled. `broken` terms match nothing, as upstream."""
 
     expressions: tuple[Requirement, ...]
     fields: tuple[Requirement, ...]
@@ -221,7 +223,7 @@ class NodeTerm(NamedTuple):
 
 
 def compile_term(term: NodeSelectorTerm) -> NodeTerm:
-    """Compile one term; a requirement that makes no sense makes the whole term match nothing."""
+    """Compile one term; an invalid requirement makes the whole term match nothing."""
     expressions = tuple(
         Requirement(r.key, r.operator, frozenset(r.values or ()))
         for r in term.match_expressions or ()
@@ -250,7 +252,7 @@ def _node_requirement_is_valid(requirement: Requirement) -> bool:
 
 
 def compile_node_selector(selector: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
-    """The terms, any of which may match; None means there is no restriction at all."""
+    """The terms, any of which may match; None means no restriction."""
     if selector is None:
         return None
     return tuple(compile_term(term) for term in selector.node_selector_terms or ())

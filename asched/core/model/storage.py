@@ -1,7 +1,8 @@
-"""What a pod's volumes ask for: claims, inline disks, and which claim belongs to whom.
+"""What a pod's volumes use: claims, inline disks, and the owners of claims.
 
-Everything here follows from one object alone. A claim is *direct* (named by the pod) or *ephemeral*
-(made for the pod from a template, named `<pod>-<volume>`, and good only if the pod controls it).
+Everything in this file depends on a single object. A claim is *direct* (named by the pod) or
+*ephemeral* (made for the pod from a template, named `<pod>-<volume>`, and usable only if the pod
+controls it).
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/storage,
         pkg/scheduler/framework/plugins/volumerestrictions
@@ -23,7 +24,7 @@ from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-#: Where classes stood before they became fields; it still wins over the field.
+#: Storage classes were annotations before they became fields; the annotation takes precedence.
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
@@ -32,7 +33,9 @@ STORAGE: Final = "storage"
 
 
 class ClaimUse(NamedTuple):
-    """A claim some volume of a pod uses. `owner` is the uid of the pod if it was made for it."""
+    """A claim that a volume of a pod uses. `owner` is the uid of the pod if it was generated for
+    it.
+    """
 
     key: str  # "namespace/name"
     name: str
@@ -44,9 +47,10 @@ class ClaimUse(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """An inline disk two pods of one node may quarrel about: conflicts if any identity is shared.
+    """An inline disk that may conflict with one of another pod on the node: if any identity is
+    shared.
 
-    `identities`: what makes two disks the same; an RBD image has one for each of its monitors.
+    `identities`: keys of the disk; an RBD image has one for each of its monitors.
     """
 
     identities: tuple[tuple[str, ...], ...]
@@ -54,12 +58,12 @@ class Disk(NamedTuple):
 
 
 class PodStorage(NamedTuple):
-    """The volumes of a pod that any volume rule looks at."""
+    """The volumes of a pod that any volume rule reads."""
 
     claims: tuple[ClaimUse, ...]  # in order, direct and ephemeral
     disks: tuple[Disk, ...]
-    migrated: tuple[CsiVolume, ...]  # inline in-tree disks, as their CSI drivers know them
-    has_migratable: bool  # any inline volume of a kind that moved to CSI
+    migrated: tuple[CsiVolume, ...]  # inline in-tree disks, translated to their CSI drivers
+    has_migratable: bool  # any inline volume of a kind that has moved to CSI
     broken: str = ""  # why an inline volume cannot be translated
 
     @property
@@ -72,7 +76,7 @@ NO_STORAGE: Final = PodStorage((), (), (), has_migratable=False)
 
 
 def storage_of(pod: Pod) -> PodStorage:
-    """What the volumes of a pod ask for; NO_STORAGE for most pods."""
+    """The storage of a pod's volumes; NO_STORAGE for most pods."""
     volumes = pod.spec.volumes
     if not volumes:
         return NO_STORAGE
@@ -114,7 +118,7 @@ def claim_use(pod: Pod, volume: Volume) -> ClaimUse | None:
 
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bool:
-    """Whether any volume of the pod names this claim, those made for the pod included or not."""
+    """Whether any volume of the pod names this claim, with or without generated claims."""
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
     name = claim.metadata.name
@@ -129,20 +133,20 @@ def uses_claim(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bo
 
 
 def has_direct_claims(pod: Pod) -> bool:
-    """Whether any volume names a claim. A pod may have thousands of volumes, and each event asks
-    each pod that waits: they are not read for that.
+    """Whether any volume names a claim. Cheap, because each event calls it for each waiting pod,
+    which may have thousands of volumes.
     """
     return any(v.persistent_volume_claim is not None for v in pod.spec.volumes or ())
 
 
 def has_claims(pod: Pod) -> bool:
-    """The same, those made for the pod included."""
+    """The same, including generated claims."""
     return has_direct_claims(pod) or any(v.ephemeral is not None for v in pod.spec.volumes or ())
 
 
 def any_conflict(wanted: Iterable[Disk], held: Iterable[Disk]) -> bool:
-    """Whether two pods with these disks must not be on one node: a disk of each is the same, and
-    not both share it. In time that grows with both numbers, not with their product.
+    """Whether two pods with these disks must not share a node: they have a disk in common that one
+    of them does not share. Linear in both numbers.
     """
     alone, every = set[tuple[str, ...]](), set[tuple[str, ...]]()
     for disk in held:
@@ -153,7 +157,7 @@ def any_conflict(wanted: Iterable[Disk], held: Iterable[Disk]) -> bool:
 
 
 def is_owned(claim: PersistentVolumeClaim, owner_uid: str) -> bool:
-    """Whether a claim was made for the pod with this uid."""
+    """Whether a claim was generated for the pod with this uid."""
     controller = claim.metadata.controller
     return controller is not None and controller.uid == owner_uid
 
@@ -167,7 +171,7 @@ def volume_class(volume: PersistentVolume) -> str:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Bound, and both sides know it."""
+    """Whether claim and volume are bound to each other."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
 
 

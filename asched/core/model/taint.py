@@ -1,4 +1,4 @@
-"""Taints, tolerations, and when one tolerates the other.
+"""Taints, tolerations, and which tolerates which.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/api/core/v1/toleration.go
 """
@@ -14,7 +14,7 @@ PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 COMPARISONS: Final = frozenset({"Lt", "Gt"})
 INTEGER: Final = re.compile(r"(?:0|-?[1-9][0-9]*)\Z")
 INT64_MAX: Final = 2**63 - 1
-#: The longest text of such an integer, with its sign.
+#: The longest text of a 64-bit integer, with its sign.
 DIGITS_MAX: Final = 20
 
 
@@ -25,7 +25,7 @@ class Taint(Record, frozen=True, gc=False):
 
     @property
     def is_hard(self) -> bool:
-        """Whether it keeps pods away (NoSchedule, NoExecute), rather than making them reluctant."""
+        """Whether it rejects pods (NoSchedule, NoExecute), rather than lowering the score."""
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
@@ -36,8 +36,8 @@ class Toleration(Record, frozen=True, gc=False):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """An empty effect or key stands for all of them; `Lt` and `Gt` ask whether the taint's
-        value is a smaller or a larger integer. They count behind a gate: `without_comparisons`.
+        """An empty effect or key matches all of them; `Lt` and `Gt` require that the taint's value
+        is a smaller or a larger integer, if their gate is on: `without_comparisons`.
         """
         if self.effect and self.effect != taint.effect:
             return False
@@ -51,7 +51,7 @@ class Toleration(Record, frozen=True, gc=False):
 
 
 def _compared(operator: str, value: str, bound: str) -> bool:
-    """Integers as a human writes them, of 64 bits; anything else compares to nothing."""
+    """Compare integers of 64 bits; anything else is False."""
     number, limit = _int64(value), _int64(bound)
     if number is None or limit is None:
         return False
@@ -66,16 +66,19 @@ def _int64(text: str) -> int | None:
 
 
 def without_comparisons(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
-    """What is left of tolerations while the gate TaintTolerationComparisonOperators is off."""
+    """The tolerations that apply while the gate TaintTolerationComparisonOperators is off."""
     if any(toleration.operator in COMPARISONS for toleration in tolerations):
-        return tuple(one for one in tolerations if one.operator not in COMPARISONS)
+        return tuple(
+            toleration for toleration in tolerations if toleration.operator not in COMPARISONS
+        )
     return tolerations
 
 
 class Tolerations:
-    """Those of one pod, of which there may be thousands: a taint looks only at those it may meet.
+    """The tolerations of a pod, of which there may be thousands: a taint is compared only with
+    candidates.
 
-    Equal ones are equal, and hashed once.
+    Comparable and hashable by content, hashed once.
     """
 
     __slots__ = ("_by_key", "_equal", "_hash", "_keys", "all")
@@ -83,20 +86,20 @@ class Tolerations:
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         self.all = tolerations
         self._hash = hash(tolerations)
-        self._keys = frozenset(one.key for one in tolerations)
-        #: (key, value, effect) of those that ask for an equal value
+        self._keys = frozenset(toleration.key for toleration in tolerations)
+        #: (key, value, effect) of tolerations for an equal value
         self._equal: set[tuple[str, str, str]] = set()
-        #: (key, effect) -> the others; the comparisons among them by the loosest bounds they set
+        #: (key, effect) -> the rest; of the comparisons only those with the loosest bounds
         self._by_key: dict[tuple[str, str], dict[Toleration, None]] = {}
-        for one in tolerations:
-            if one.operator in ("", "Equal"):
-                self._equal.add((one.key, one.value, one.effect))
+        for toleration in tolerations:
+            if toleration.operator in ("", "Equal"):
+                self._equal.add((toleration.key, toleration.value, toleration.effect))
             else:
-                same = self._by_key.setdefault((one.key, one.effect), {})
-                if one.operator in COMPARISONS:
-                    _keep_the_loosest(same, one)
-                elif one.operator == "Exists":
-                    same[Toleration(one.key, "Exists", "", one.effect)] = None
+                same = self._by_key.setdefault((toleration.key, toleration.effect), {})
+                if toleration.operator in COMPARISONS:
+                    _keep_the_loosest(same, toleration)
+                elif toleration.operator == "Exists":
+                    same[Toleration(toleration.key, "Exists", "", toleration.effect)] = None
 
     def tolerate(self, taint: Taint) -> bool:
         """Whether any of them tolerates the taint."""
@@ -120,17 +123,17 @@ class Tolerations:
         )
 
 
-def _keep_the_loosest(same: dict[Toleration, None], one: Toleration) -> None:
-    """Of two with one operator the one with the looser bound tolerates whatever the other does."""
-    if _int64(one.value) is None:
+def _keep_the_loosest(same: dict[Toleration, None], toleration: Toleration) -> None:
+    """Of two with the same operator, the one with the looser bound includes the other."""
+    if _int64(toleration.value) is None:
         return
-    for other in [known for known in same if known.operator == one.operator]:
-        if not _compared(one.operator, other.value, one.value):
+    for other in [known for known in same if known.operator == toleration.operator]:
+        if not _compared(toleration.operator, other.value, toleration.value):
             return
         del same[other]
-    same[one] = None
+    same[toleration] = None
 
 
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether any of the tolerations tolerates the taint: for those that ask once."""
+    """Whether any of the tolerations tolerates the taint: for a single call."""
     return any(toleration.tolerates(taint) for toleration in tolerations)

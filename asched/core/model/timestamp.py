@@ -1,4 +1,4 @@
-"""Times of the API: RFC 3339 texts to seconds since the epoch, and back."""
+"""Times of the API: RFC 3339 to seconds since the epoch, and back."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,7 +14,7 @@ def rfc3339(now_s: float) -> str:
 
 def micro_time(at_ns: int) -> str:
     """Nanoseconds since the epoch as a metav1.MicroTime: UTC with exactly six digits, which the
-    server insists on.
+    server requires.
     """
     seconds, rest_ns = divmod(at_ns, NS_PER_SECOND)
     return f"{_second(seconds)}.{rest_ns // 1000:06d}Z"
@@ -22,12 +22,12 @@ def micro_time(at_ns: int) -> str:
 
 @lru_cache(maxsize=64)
 def _second(whole_s: int) -> str:
-    """Asked for thousands of times within the same second."""
+    """Cached: called thousands of times within the same second."""
     return datetime.fromtimestamp(whole_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def microseconds(text: str) -> int:
-    """An API time as microseconds since the epoch. Raises ValueError if it is none."""
+    """An API time as microseconds since the epoch. Raises ValueError if it is invalid."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"time {text!r} names no time zone")

@@ -1,4 +1,4 @@
-"""Volumes, claims, storage classes and the CSI objects: what the volume rules read."""
+"""Volumes, claims, storage classes and the CSI objects: the fields that volume rules read."""
 
 import msgspec
 

@@ -77,7 +77,7 @@ class PodDisruptionBudget(Record, frozen=True, gc=False):
 
 
 class Condition(Record, frozen=True, gc=False):
-    """metav1.Condition, as newer kinds have it; pods have one of their own."""
+    """metav1.Condition, of newer kinds; pods have their own type."""
 
     type: str = ""
     status: str = ""
@@ -104,14 +104,14 @@ class PodGroupConstraints(Record, frozen=True, gc=False):
 
 
 class DisruptionMode(Record, frozen=True, gc=False):
-    """As versions since v1alpha3 write it: one of the two is there, and empty."""
+    """Since v1alpha3: exactly one of the two is present, and empty."""
 
     single: dict[str, Any] | None = None
     all: dict[str, Any] | None = None
 
 
 class PodGroupSpec(Record, frozen=True, gc=False):
-    """`preemption_policy` is there where the API server's gate PodGroupPreemptionPolicy is on."""
+    """`preemption_policy` is set where the API server's gate PodGroupPreemptionPolicy is on."""
 
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
@@ -121,7 +121,7 @@ class PodGroupSpec(Record, frozen=True, gc=False):
 
 
 class CoschedulingSpec(Record, frozen=True, gc=False):
-    """`min_resources`: of the whole group, its pods' requests together."""
+    """`min_resources`: of the whole group, the sum of its pods' requests."""
 
     min_member: int = 0
     min_resources: ResourceList | None = None
@@ -149,7 +149,7 @@ class PodGroupStatus(Record, frozen=True, gc=False):
     conditions: tuple[Condition, ...] | None = None
 
 
-#: The `disruptionMode` of a group that goes as a whole, or not at all.
+#: The `disruptionMode` of a group that is evicted as a whole.
 WHOLE_GROUP: Final = "PodGroup"
 
 
@@ -160,19 +160,19 @@ class PodGroup(Record, frozen=True, gc=False):
 
     @property
     def priority(self) -> int:
-        """That of the group, whatever its pods have; 0 unless the API server has set one."""
+        """Priority of the group, whatever its pods have; 0 unless the API server has set it."""
         return self.spec.priority or 0
 
     @property
     def goes_whole(self) -> bool:
-        """Whether none of its pods is evicted without the others."""
+        """Whether its pods can only be evicted together."""
         mode = self.spec.disruption_mode
         return mode == WHOLE_GROUP or (isinstance(mode, DisruptionMode) and mode.all is not None)
 
     @property
     def topology_key(self) -> str:
-        """The label whose values divide the nodes into places for the group; empty for none. The
-        API allows one such constraint.
+        """The label whose values divide the nodes into placements for the group; empty for none.
+        The API allows one such constraint.
         """
         constraints = self.spec.scheduling_constraints
         topology = constraints.topology if constraints is not None else None
