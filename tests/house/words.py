@@ -21,7 +21,6 @@ PENDING: tuple[str, ...] = (
     "asched/plugin.py",
     "asched/testing.py",
     "asched/core/cycle/",
-    "asched/core/dra/",
     "asched/insight/",
     "asched/core/extender/",
     "asched/core/framework/",

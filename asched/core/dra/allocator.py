@@ -3,13 +3,13 @@
 A depth-first search over claims, requests and devices, in the order in which they are listed; the
 first complete solution is taken. Devices of one request are chosen in ascending order, as another
 order would be the same choice. Of alternatives the first that leads to a complete solution is
-taken. (Where others are wanted too, `alternatives.py`, devices that are alike are not told apart.)
+taken. (Where more than one solution is requested, `alternatives.py`, equal devices count as one.)
 
-A search may be long, so it is a generator that stops every so often: whoever asked goes on when it
-is his turn again, if the devices are still as they were.
+A search may be long, so it is a generator that pauses regularly: the caller continues it later, if
+the devices are unchanged.
 
-Bounds  32 devices per claim (ALLOCATION_RESULTS_MAX); `steps_max` devices looked at per node;
-        CHUNK_STEPS of them between two stops (`effort.py`).
+Bounds  32 devices per claim (ALLOCATION_RESULTS_MAX); `steps_max` devices visited per node;
+        CHUNK_STEPS of them between two pauses (`effort.py`).
 Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, allocator
 """
 
@@ -33,15 +33,15 @@ from asched.core.model.quantity import parse
 
 
 class NodeRejected(Exception):  # noqa: N818
-    """These claims cannot be allocated on this node, for a reason worth telling."""
+    """These claims cannot be allocated on this node; the message says why."""
 
 
 class OutOfSteps(Exception):  # noqa: N818
-    """The search was given up: it looked at too many devices."""
+    """The search was given up: it visited too many devices."""
 
 
 class ChosenDevice(NamedTuple):
-    """One device of the solution. `consumed`: capacity taken of a device that is shared."""
+    """One device of the solution. `consumed`: capacity taken of a shared device."""
 
     request: PlannedRequest
     device: ReadyDevice
@@ -49,20 +49,22 @@ class ChosenDevice(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """`devices[c]` of claim c, in order; `selected[c][r]` is the alternative its request r got."""
+    """`devices[c]` of claim c, in order; `selected[c][r]` is the alternative chosen for its request
+    r.
+    """
 
     devices: tuple[tuple[ChosenDevice, ...], ...]
     selected: tuple[tuple[int, ...], ...]
 
 
-#: What CEL counts costs a quarter of what it takes to look at a device. Measured.
+#: Visiting a device costs four times a unit of CEL cost. Measured.
 CEL_PER_STEP: Final = 4
 
 
 class _Outcome(Enum):
     FOUND = 1
     NONE = 2
-    TOO_MANY = 3  # every way on needs more devices than a claim may have
+    TOO_MANY = 3  # every continuation needs more devices than a claim may have
 
 
 _NOTHING: Final[dict[str, Fraction]] = {}
@@ -78,7 +80,7 @@ def allocate(
     """Find devices for all claims on a node (name and labels) that sees these pools.
 
     None: they cannot be allocated there. Raises NodeRejected, OutOfSteps, and AllocationError for
-    what no node can help. `steps_max` 0 means no limit.
+    an error on every node. `steps_max` 0 means no limit.
     """
     steps = allocating(pools, plans, taken, node, steps_max, Effort())
     while True:
@@ -97,7 +99,7 @@ def allocating(
     steps_max: int,
     effort: Effort,
 ) -> Steps[Solution | None]:
-    """The same, step by step, for as long as pools and what is taken of them stay as they are."""
+    """The same as a generator, valid as long as pools and taken devices are unchanged."""
     search = DeviceSearch(pools, plans, taken, node, steps_max, effort)
     try:
         yield from search.prepare()
@@ -111,7 +113,7 @@ def allocating(
 
 
 class DeviceSearch:
-    """`solutions` as they are found, `most` of them."""
+    """Collects up to `most` solutions in `solutions`."""
 
     def __init__(
         self,
@@ -141,13 +143,15 @@ class DeviceSearch:
         self.solutions: list[Solution] = []
 
     def end(self) -> None:
-        """Forget those who know the search, so that it goes without the collector of garbage."""
+        """Drop reference cycles, so that the search is freed without the garbage collector."""
         self._candidates.clear()
 
     # --- before the search -----------------------------------------------------------------------
 
     def prepare(self) -> Steps[None]:
-        """Find what "all" means here, and refuse what can never work. Raises AllocationError."""
+        """Resolve "all", and reject requests that can never be satisfied. Raises
+        AllocationError.
+        """
         for plan in self._plans:
             least = 0
             for alternatives in plan.requests:
@@ -214,7 +218,8 @@ class DeviceSearch:
         plan = self._plans[c]
         if r == len(plan.requests):
             outcome = yield from self.claim(c + 1)
-            # Another choice here may leave the next claim an alternative that needs fewer.
+            # Another choice for this request may leave the next claim an alternative with fewer
+            # devices.
             return _Outcome.NONE if outcome is _Outcome.TOO_MANY else outcome
         all_too_many = True
         for index, request in enumerate(plan.requests[r]):
@@ -228,7 +233,9 @@ class DeviceSearch:
     def _devices(
         self, c: int, r: int, request: PlannedRequest, k: int, start: int
     ) -> Steps[_Outcome]:
-        """Choose the k-th device of a request, from the start-th candidate on, and the rest."""
+        """Choose the k-th device of a request, from the start-th candidate on, and the following
+        ones.
+        """
         needed = len(self._all[request]) if request.takes_all else request.count
         if request.takes_all and not needed:
             return _Outcome.NONE
@@ -239,8 +246,8 @@ class DeviceSearch:
         if request.takes_all:
             return (yield from self._take_all(c, r, request, k))
         candidates = self._candidates_of(request)
-        looks: set[bytes] = set()  # of devices that were tried, where alike ones leave the same
-        tells_apart = self._most == 1 or request.admin
+        fingerprints: set[bytes] = set()  # of devices that were tried; equal ones count as one
+        is_exhaustive = self._most == 1 or request.admin
         for index, device in candidates.from_index(start):
             if candidates.are_too_few(index, needed - k):
                 break
@@ -254,10 +261,10 @@ class DeviceSearch:
                 yield
             if self._consumption(request, device) is None:
                 continue
-            if not tells_apart and not device.allows_multiple:
-                if device.look in looks:
+            if not is_exhaustive and not device.allows_multiple:
+                if device.fingerprint in fingerprints:
                     continue
-                looks.add(device.look)
+                fingerprints.add(device.fingerprint)
             if self._take(c, request, device):
                 outcome = yield from self._devices(c, r, request, k + 1, index + 1)
                 if outcome is _Outcome.FOUND:
@@ -288,9 +295,9 @@ class DeviceSearch:
     def _take(
         self, c: int, request: PlannedRequest, device: ReadyDevice, *, must: bool = False
     ) -> bool:
-        """Choose a device if nothing is against it. `must`: a constraint that is, is an error.
+        """Choose a device if nothing prevents it. `must`: a violated constraint is an error.
 
-        A device that is turned down leaves counters, constraints and capacity as they were.
+        A rejected device leaves counters, constraints and capacity unchanged.
         """
         if self._is_held(c, request, device):
             return False
@@ -324,7 +331,7 @@ class DeviceSearch:
         return True
 
     def _give_back(self, c: int, request: PlannedRequest, device: ReadyDevice) -> None:
-        """Take the last choice back; of a shared device the last share pays back the counters."""
+        """Undo the last choice; of a shared device, the last share gives back the counters."""
         self._results[c].pop()
         self._release_constraints(request, self._constraints[c])
         if not device.allows_multiple:
@@ -337,7 +344,9 @@ class DeviceSearch:
             self._counters.give_back(device)
 
     def _pays_counters(self, device: ReadyDevice) -> bool:
-        """Whether a choice of the device uses counters; of shares, the first pays for all."""
+        """Whether a choice of the device uses counters; of several shares, the first uses them for
+        all.
+        """
         return bool(device.consumes) and not (device.allows_multiple and self._is_shared(device))
 
     def _constrain(self, c: int, request: PlannedRequest, device: ReadyDevice) -> bool:
@@ -355,14 +364,14 @@ class DeviceSearch:
             constraint.remove(request.name, request.parent)
 
     def _is_held(self, c: int, request: PlannedRequest, device: ReadyDevice) -> bool:
-        """Admin access looks past every holder but an earlier request of the same claim."""
+        """Admin access ignores all holders but an earlier request of the same claim."""
         users = self._using.get(device.id, ())
         if request.admin:
             return c in users
         return bool(users) or device.id in self._taken.devices
 
     def _is_shared(self, device: ReadyDevice) -> bool:
-        """Whether capacity of it is in use: its counters are paid for then."""
+        """Whether some of its capacity is in use: then its counters are taken already."""
         return device.id in self._sharing or device.id in self._taken.capacity
 
     def _is_selectable(self, request: PlannedRequest, device: ReadyDevice) -> bool:
@@ -382,7 +391,7 @@ class DeviceSearch:
     def _consumption(
         self, request: PlannedRequest, device: ReadyDevice
     ) -> Mapping[str, str] | None:
-        """What the request would take of each capacity; None if that is not left."""
+        """What the request takes of each capacity; None if that is not available."""
         held = self._taken.capacity.get(device.id, _NOTHING)
         if not request.capacity and not device.allows_multiple and not held:
             return {}
@@ -400,7 +409,7 @@ class DeviceSearch:
         return found
 
     def _usable(self, request: PlannedRequest) -> Iterator[ReadyDevice]:
-        """Devices that earlier allocations leave to a request, found as needed."""
+        """Devices that earlier allocations leave to a request, evaluated lazily."""
         held = self._taken.devices
         for pool in self._pools:
             for device in pool.devices:

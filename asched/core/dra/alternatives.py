@@ -1,10 +1,9 @@
-"""Other devices for a pod's claims than the first that will do, for gangs to which they matter.
+"""Alternative devices for a pod's claims, for gangs whose placement depends on them.
 
-Devices that differ in nothing but their names leave others the same: of these only one is tried at
-a time.
+Of devices that differ only in their names, one is tried.
 
-Bounds  ALTERNATIVES_STEPS devices looked at, in one go; selectors that have to be run count for
-        several. What these said is kept, so that whoever asks again comes further.
+Bounds  ALTERNATIVES_STEPS devices visited, in one go; evaluating a selector counts for several. The
+        results of selectors are cached, so that the next call gets further.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from asched.core.dra.plan import AllocationError, ClaimPlan
 from asched.core.dra.pools import Pool
 from asched.core.dra.taken import Taken
 
-#: Some 20 ms of the search at its slowest.
+#: Some 20 ms of search in the worst case.
 ALTERNATIVES_STEPS: Final = 5_000
 
 
@@ -29,8 +28,8 @@ def alternatives(
     effort: Effort,
     most: int,
 ) -> tuple[list[Solution], bool]:
-    """Up to `most` solutions (two at least are asked for) on a node (name and labels), that of
-    `allocate` first, and whether there are no more.
+    """Up to `most` solutions (at least two) on a node (name and labels), that of `allocate` first,
+    and whether these are all.
     """
     search = DeviceSearch(pools, plans, taken, node, ALTERNATIVES_STEPS, effort, most)
     try:

@@ -1,10 +1,10 @@
-"""What a node is told of the claims of a pod, as codes: they can be allocated there, or why not."""
+"""Codes of the verdict on a pod's claims by node: they can be allocated there, or why not."""
 
 from typing import Final
 
 from asched.core.state.nodes import Aspect
 
-#: What a node row must change in for its answer to change.
+#: Changes of a node that can change its verdict.
 NODE_ASPECTS: Final = Aspect.LABELS | Aspect.ALLOCATABLE | Aspect.LIVE
 
 FITS: Final = 0
@@ -14,7 +14,7 @@ STALE_EXTENDED: Final = 3
 CANNOT_FIT: Final = 4
 INVALID: Final = 5
 
-#: From here on a code stands for an error that ends the attempt.
+#: From this value on, a code stands for an error that ends the attempt.
 TIMED_OUT: Final = 100
 FAILED: Final = 101
 

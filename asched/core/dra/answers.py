@@ -1,10 +1,11 @@
 """Cached results: for each node row, whether devices can be allocated for a demand, and how well.
 
-A search that the budget stops is gone on with by whoever asks next, unless its node changed since.
+A search that is stopped by the budget is continued by the next caller, unless its node changed
+meanwhile.
 
 Equal demands share one `Answers`. After an allocation only the rows of nodes that see the touched
-pools are searched again, once for all demands of which the search reads the same; nodes that see
-the very same pools share one search, unless devices choose their nodes themselves.
+pools are searched again, once for all demands with the same shape; nodes that see the very same
+pools share one search, unless devices choose their nodes themselves.
 """
 
 from collections import OrderedDict
@@ -46,25 +47,25 @@ from asched.core.state.nodes import NodeTable
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
-#: What the answers that are kept take; those unused for longest go ...
+#: Limit for cached answers; the least recently used are dropped ...
 BYTES_MAX: Final = 32 << 20
-#: ... at so much a row ...
+#: ... bytes a row ...
 ROW_BYTES: Final = 12
 #: ... but never fewer than this.
 ANSWERS_MIN: Final = 8
-#: What searches of single nodes came to, for other demands of the same shape: so many at most.
+#: Limit for results of single nodes that are shared by demands of the same shape.
 FOUND_MAX: Final = 1 << 15
-#: firstAvailable may list so many alternatives (API limit); the first scores as much.
+#: Maximum number of alternatives in firstAvailable (API limit); the first scores as much.
 ALTERNATIVES_MAX: Final = 8
 _NODE_ASPECTS: Final = int(NODE_ASPECTS)
 
-#: Devices that a step of the budget pays for, and steps for a node, be it ever so simple.
+#: Devices per step of the budget, and steps for a node with the simplest search.
 DEVICES_PER_STEP: Final = 5
 ROW_STEPS: Final = 2
 
 
 class PendingDeviceSearch(NamedTuple):
-    """A search that is under way."""
+    """A search that has been paused."""
 
     row: int
     node: str
@@ -73,13 +74,13 @@ class PendingDeviceSearch(NamedTuple):
     steps: Steps[Solution | None]
 
     def text_of(self, error: Exception) -> str:
-        """The words of an error that it would take long to hear again."""
+        """The message of an error that would take long to compute again."""
         return str(error) if self.effort.steps > CHUNK_STEPS else ""
 
 
 class DeviceSearchResult(NamedTuple):
-    """What a search came to. `solution` and `text` only if it took long: others are made again
-    when they are needed, for the claims of the very pod.
+    """Result of a search. `solution` and `text` are set only if it took long: other results are
+    computed again when needed, for the claims of the pod itself.
     """
 
     code: int
@@ -92,7 +93,7 @@ NOTHING_FOUND: Final[Mapping[Hashable, DeviceSearchResult]] = {}
 
 
 class Answers:
-    """`codes` and `scores` over all rows, once no row is `left` to be judged (in their order)."""
+    """`codes` and `scores` over all rows, once no row is `left` to be searched (in that order)."""
 
     def __init__(self) -> None:
         self.codes: I32 = np.zeros(0, dtype=np.int32)
@@ -100,7 +101,7 @@ class Answers:
         self.left: dict[int, None] = {}
         self.search: PendingDeviceSearch | None = None
         self.seen: dict[Hashable, DeviceSearchResult] = {}
-        #: what took long to find, by row
+        #: results that took long, by row
         self.long: dict[int, DeviceSearchResult] = {}
         self.inventory_generation = -1
         self.classes_version = -1
@@ -108,21 +109,21 @@ class Answers:
         self.node_cursor = -1
 
     def forget_all(self, height: int) -> None:
-        """Every row is to be judged."""
+        """Mark every row to be searched."""
         self.codes, self.scores = np.zeros(height, np.int32), np.zeros(height, np.int64)
         self.left = dict.fromkeys(range(height))
         self.search = None
         self.seen, self.long = {}, {}
 
     def grow(self, height: int) -> None:
-        """There are more rows, which are among those that changed."""
+        """Add rows; they are among those that changed."""
         known = len(self.codes)
         if known < height:
             self.codes = np.concatenate((self.codes, np.zeros(height - known, np.int32)))
             self.scores = np.concatenate((self.scores, np.zeros(height - known, np.int64)))
 
     def forget(self, rows: Sequence[int]) -> None:
-        """Some rows are to be judged, or judged again."""
+        """Mark some rows to be searched, or searched again."""
         if not rows:
             return
         self.left.update(dict.fromkeys(rows))
@@ -139,21 +140,21 @@ class Answers:
 
 
 class AnswerBook:
-    """The answers of one cluster. `steps_max` bounds each search (0: no bound)."""
+    """The cached answers of one cluster. `steps_max` bounds each search (0: no bound)."""
 
     def __init__(self, ledger: DeviceLedger, nodes: NodeTable, steps_max: int) -> None:
         self._ledger = ledger
         self._nodes = nodes
         self._steps_max = steps_max
         self._known: OrderedDict[Hashable, Answers] = OrderedDict()
-        #: row -> shape -> what the search came to, up to where these cursors are
+        #: row -> shape -> result of the search, valid up to these cursors
         self._found: dict[int, dict[Hashable, DeviceSearchResult]] = {}
         self._found_count = 0
         self._cursors = Answers()
 
     def answers(self, demand: DeviceDemand) -> Answers:
-        """Up-to-date answers for a demand; the ledger has caught up. Raises OutOfTurn: what was
-        found until then is kept for whoever asks next.
+        """Up-to-date answers for a demand; the ledger has caught up. Raises OutOfTurn; results
+        found until then are kept for the next call.
         """
         key = demand.signature
         height = self._nodes.height
@@ -178,14 +179,14 @@ class AnswerBook:
         return answers
 
     def _follow(self, answers: Answers) -> None:
-        """All that moved until now is known."""
+        """Mark the answers as up to date."""
         answers.inventory_generation = self._ledger.inventory.generation
         answers.classes_version = self._ledger.classes_version
         answers.taken_cursor = self._ledger.taken.log.end
         answers.node_cursor = self._nodes.log.end
 
     def _forget_found(self) -> None:
-        """Of rows that are to be searched again, whatever the demand."""
+        """Drop results of rows that have to be searched again, whatever the demand."""
         rows = self._old_rows(self._cursors)
         if rows is None or self._found_count > FOUND_MAX:
             self._found.clear()
@@ -196,12 +197,12 @@ class AnswerBook:
         self._follow(self._cursors)
 
     def text_of(self, demand: DeviceDemand, row: int) -> str:
-        """The words of an error that it took long to find; "" if it did not."""
+        """The message of an error that took long to compute; "" otherwise."""
         found = self._long(demand, row)
         return "" if found is None else found.text
 
     def _long(self, demand: DeviceDemand, row: int) -> DeviceSearchResult | None:
-        """What took long to find, if it is still true."""
+        """A result that took long, if it is still valid."""
         answers = self._known.get(demand.signature)
         if answers is None or row not in answers.long or self._old_rows(answers) != []:
             return None
@@ -210,9 +211,7 @@ class AnswerBook:
     def solve(
         self, demand: DeviceDemand, node: Node, number: int = 0
     ) -> tuple[tuple[ClaimPlan, ...], Solution | None]:
-        """Plans and solution for one node, of several the one of this number. Raises what the
-        allocator raises.
-        """
+        """Plans, and solution number `number` of one node. Raises what the allocator raises."""
         if number:
             plans, found, _ = self._alternatives(demand, node, number + 1)
             return plans, found[number] if number < len(found) else None
@@ -226,8 +225,8 @@ class AnswerBook:
         return plans, allocate(pools, plans, self._ledger.taken, place, self._steps_max)
 
     def count(self, demand: DeviceDemand, node: Node, most: int) -> int:
-        """How many solutions there are on a node that leave others something else; one more than
-        `most` if these are not all. Raises AllocationError.
+        """Number of solutions on a node that leave different devices to others; one more than
+        `most` if there are more. Raises AllocationError.
         """
         _, found, are_all = self._alternatives(demand, node, most + 1)
         return len(found) if are_all else most + 1
@@ -267,8 +266,8 @@ class AnswerBook:
         return sorted(rows)
 
     def _search(self, answers: Answers, demand: DeviceDemand) -> None:
-        """Judge the rows that are left to be judged; nodes that look alike to the search are
-        searched once. Raises OutOfTurn.
+        """Search the rows that are left; nodes that are equal for the search are searched once.
+        Raises OutOfTurn.
         """
         pools_for, is_shared = self._ledger.inventory.pools_for, self._ledger.inventory.is_shared
         has_extended, has_user_claims = demand.extended is not None, demand.has_user_claims
@@ -296,9 +295,7 @@ class AnswerBook:
             del answers.left[row]
 
     def _judge_those_without(self, answers: Answers, demand: DeviceDemand) -> None:
-        """All nodes at once that see no pool, which are most where few have devices. Raises
-        OutOfTurn.
-        """
+        """Judge all nodes without a pool at once, usually the majority. Raises OutOfTurn."""
         having = self._ledger.inventory.have_own()
         if having is None:
             return
@@ -320,7 +317,7 @@ class AnswerBook:
         pools: tuple[Pool, ...],
         row: int,
     ) -> DeviceSearchResult:
-        """Search one node, or go on with the search that was put off. Raises OutOfTurn."""
+        """Search one node, or continue its paused search. Raises OutOfTurn."""
         search = None
         if answers.search is not None and answers.search.row == row:
             search, answers.search = answers.search, None
@@ -363,7 +360,7 @@ class AnswerBook:
         return PendingDeviceSearch(row, node.name, plans, effort, steps)
 
     def _run(self, search: PendingDeviceSearch) -> Solution | None:
-        """To its end, as far as the budget goes."""
+        """Run it to its end, as far as the budget goes."""
         budget = self._ledger.budget
         while True:
             budget.charge(0, f"node {search.node}: {TIMED_OUT_TEXT}")
@@ -377,7 +374,9 @@ class AnswerBook:
 
 
 def score(plans: tuple[ClaimPlan, ...], solution: Solution) -> int:
-    """Eight for the first alternative of a list, one less for each further one, summed up."""
+    """Sum over the lists of alternatives: eight for the first alternative, one less for each
+    further one.
+    """
     return sum(
         ALTERNATIVES_MAX - index
         for plan, selected in zip(plans, solution.selected, strict=True)
@@ -387,7 +386,7 @@ def score(plans: tuple[ClaimPlan, ...], solution: Solution) -> int:
 
 
 def score_allocated(claim: ResourceClaim) -> int:
-    """The same for a claim that is allocated already: its results name the alternatives."""
+    """The same for an allocated claim: its results name the alternatives."""
     allocation = claim.status.allocation
     if allocation is None:
         return 0

@@ -1,4 +1,4 @@
-"""The devices a request may choose from: a list that is filled as far as somebody looks."""
+"""The devices that a request may choose from: a list that is filled lazily."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,8 +6,8 @@ from asched.core.dra.devices import ReadyDevice
 
 
 class Candidates:
-    """Selectors run once per device, and only when
-    the device could be had: they may fail, and then the attempt ends.
+    """Selectors run once per device, and only for available devices: an error of a selector ends
+    the attempt.
     """
 
     __slots__ = ("_answers", "_are_alike", "_known", "_rest", "_selects", "_unasked")
@@ -18,10 +18,10 @@ class Candidates:
         self._known: list[ReadyDevice] = []
         self._answers: list[bool | None] = []
         self._unasked = 0
-        self._are_alike = True  # none leaves a trace when it is looked at
+        self._are_alike = True  # no device is changed by a trial
 
     def from_index(self, index: int) -> Iterator[tuple[int, ReadyDevice]]:
-        """Those not known to be out of the question, with their places."""
+        """Devices that are not excluded yet, with their positions."""
         while True:
             while self._rest is not None and len(self._known) <= index:
                 self._find()
@@ -50,7 +50,7 @@ class Candidates:
         return answer
 
     def are_too_few(self, index: int, needed: int) -> bool:
-        """Whether it is known that so many cannot be chosen from the index-th on."""
+        """Whether it is known that fewer than `needed` can be chosen from the index-th on."""
         if self._rest is not None or self._unasked or not self._are_alike:
             return False
         return len(self._known) - index < needed

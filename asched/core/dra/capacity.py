@@ -1,4 +1,4 @@
-"""Consumable capacity: how much of a device a request takes, and whether so much is left.
+"""Consumable capacity: how much of a device a request takes, and whether it is available.
 
 A request that names a capacity takes that amount, rounded up by the device's policy; one that does
 not name it takes the policy's default, or all there is. Amounts a policy does not allow do not fit.
@@ -16,9 +16,10 @@ _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
 def consumption(requested: Mapping[str, Quantity] | None, device: Device) -> dict[str, str] | None:
-    """What a request takes of each capacity, as the API writes it; None if it cannot have it.
+    """What a request takes of each capacity, as the API writes it; None if the device does not
+    allow it.
 
-    Only the device itself is looked at, not what others hold of it.
+    Consumption by other claims is not considered.
     """
     published = device.capacity or {}
     wanted = requested or {}
@@ -42,10 +43,10 @@ def consumption(requested: Mapping[str, Quantity] | None, device: Device) -> dic
 
 
 def fits(taken: Mapping[str, str], device: Device, *held: Mapping[str, Fraction]) -> bool:
-    """Whether a consumption fits beside what others hold."""
+    """Whether a consumption fits beside the existing ones."""
     published = device.capacity or {}
     return all(
-        parse(amount) + sum(others.get(name, Fraction(0)) for others in held)
+        parse(amount) + sum(amounts.get(name, Fraction(0)) for amounts in held)
         <= parse(published[name].value)
         for name, amount in taken.items()
     )
@@ -91,8 +92,8 @@ def _violates(amount: Fraction, policy: CapacityRequestPolicy) -> bool:
 
 
 def _written(amount: int) -> str:
-    """A whole amount with the largest binary suffix, or plain, whatever the step's notation is: so
-    upstream has it.
+    """A whole amount with the largest binary suffix, or plain, whatever the step's notation is, as
+    upstream.
     """
     for power, suffix in zip(range(6, 0, -1), _BINARY, strict=True):
         if amount and amount % 1024**power == 0:

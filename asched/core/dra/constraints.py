@@ -1,7 +1,7 @@
 """Constraints between the devices of one claim: equal in an attribute, or different in it.
 
-A device is added on trial and taken back in reverse order. A constraint that says no stays as it
-was.
+A device is added on trial and removed in reverse order. A constraint that rejects a device is left
+unchanged.
 """
 
 from abc import ABC, abstractmethod
@@ -12,14 +12,16 @@ from asched.core.model.claim import DeviceAttribute, DeviceConstraint
 
 
 class AllocationConstraint(ABC):
-    """All devices have the attribute, and one more must suit those that are counted in."""
+    """All devices have the attribute, and each new device must be compatible with those added
+    before.
+    """
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         self._requests = frozenset(requests)
         self._attribute = attribute
 
     def add(self, request: str, parent: str, device: ReadyDevice) -> bool:
-        """Count a device in, or say no. `parent` is empty for a request without alternatives."""
+        """Add a device, or return False. `parent` is empty for a request without alternatives."""
         if not self._concerns(request, parent):
             return True
         attribute = device.attribute(self._attribute)
@@ -27,7 +29,7 @@ class AllocationConstraint(ABC):
         return value is not None and self._admit(parent or request, value)
 
     def remove(self, request: str, parent: str) -> None:
-        """Take back the device added last."""
+        """Remove the device added last."""
         if self._concerns(request, parent):
             self._dismiss(parent or request)
 
@@ -64,8 +66,8 @@ class _Equal(AllocationConstraint):
 
 
 class _Distinct(AllocationConstraint):
-    """No two requests with the same value. Of each request only the device added last is
-    remembered, and none once it is taken back: so upstream has it.
+    """No two requests with the same value. Of each request only the device added last is stored,
+    and none once it is removed, as upstream.
     """
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:

@@ -1,8 +1,9 @@
-"""Shared counters of partitionable devices: a device may be taken while each of its counters lasts.
+"""Shared counters of partitionable devices: a device may be taken while each of its counters
+suffices.
 
 Counters belong to a pool. Allocated devices of the pool have used some, whether or not this node
-sees them; devices chosen during a search use more. A counter below zero, which only contradicting
-claims bring about, keeps every device that uses counters of the pool away.
+sees them; devices chosen during a search use more. A negative counter, which only contradictory
+claims cause, rules out every device that uses counters of the pool.
 """
 
 from fractions import Fraction
@@ -15,7 +16,7 @@ _ZERO = Fraction(0)
 
 
 class CounterLedger:
-    """What is left of the counters of some pools during one search."""
+    """Remaining counters of some pools during one search."""
 
     def __init__(self, pools: tuple[Pool, ...], taken: Taken) -> None:
         self._pools = {pool.id: pool for pool in pools}
@@ -23,7 +24,7 @@ class CounterLedger:
         self._left: dict[PoolId, Amounts] = {}
 
     def suffice(self, device: ReadyDevice) -> bool:
-        """Whether all that a device consumes is left."""
+        """Whether the counters suffice for a device."""
         left = self._left.get(device.pool_id)
         if left is None:
             left = self._left[device.pool_id] = self._available(device.pool_id)
@@ -32,7 +33,7 @@ class CounterLedger:
         return all(left[counter] >= amount for counter, amount in device.consumes.items())
 
     def take(self, device: ReadyDevice) -> None:
-        """Use what a device consumes, of counters that suffice."""
+        """Take the counters of a device; they suffice."""
         left = self._left[device.pool_id]
         for counter, amount in device.consumes.items():
             left[counter] -= amount

@@ -1,6 +1,6 @@
-"""What one pod needs of devices on a node: its unallocated claims, and its extended resources.
+"""Devices that a pod needs on a node: for its unallocated claims, and for its extended resources.
 
-The need for extended resources differs from node to node: where the node itself offers a resource,
+The need for extended resources differs between nodes: where the node itself offers a resource,
 devices do not serve it. Pods with equal signatures get equal answers on every node.
 """
 
@@ -21,12 +21,14 @@ from asched.core.state.pods import PodInfo
 
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
-#: The claim for extended resources while it exists in memory alone: no valid name, on purpose.
+#: Name of the claim for extended resources before it is created: invalid on purpose.
 IN_MEMORY: Final = "<extended-resources>"
 
 
 class DeviceDemand:
-    """`claims`: what is to be allocated; `extended`: the claim for extended resources, if any."""
+    """`claims`: the claims to be allocated; `extended`: the claim for extended resources,
+    if any.
+    """
 
     def __init__(
         self,
@@ -64,7 +66,9 @@ class DeviceDemand:
         return not self.claims and self.extended is None
 
     def served(self, node: Node) -> frozenset[str] | None:
-        """Extended resources that devices must serve on a node; None if nobody offers one."""
+        """Extended resources that devices must serve on a node; None if one is not available at
+        all.
+        """
         offered = node.status.allocatable or {}
         needed = set()
         for name in self._wanted:
@@ -83,16 +87,16 @@ class DeviceDemand:
         return (*self._plans, self.variant(served)[0])
 
     def shape(self, served: frozenset[str]) -> Hashable:
-        """What the search reads of these plans: where devices of several classes are selected
-        alike, demands for them find the same on every node. Raises AllocationError.
+        """What the search reads of these plans: demands whose classes have equal selectors get the
+        same result on every node. Raises AllocationError.
         """
         found = self._shapes.get(served)
         if found is None:
-            found = self._shapes[served] = tuple([one.shape for one in self.plans(served)])
+            found = self._shapes[served] = tuple([plan.shape for plan in self.plans(served)])
         return found
 
     def variant(self, served: frozenset[str]) -> tuple[ClaimPlan, ExtendedRequests]:
-        """The claim for extended resources as this set of them makes it. Raises AllocationError."""
+        """The claim for extended resources for this set of them. Raises AllocationError."""
         found = self._variants.get(served)
         if found is None:
             classes: Mapping[str, DeviceClass] = self._ledger.by_resource
@@ -109,7 +113,7 @@ class DeviceDemand:
 
 
 def in_memory_claim(pod: Pod) -> ResourceClaim:
-    """The claim for a pod's extended resources before any node is looked at."""
+    """The claim for a pod's extended resources before any node is considered."""
     return ResourceClaim(
         metadata=ObjectMeta(
             name=IN_MEMORY, namespace=pod.metadata.namespace, uid=f"extended/{pod.uid}"

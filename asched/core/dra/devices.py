@@ -1,6 +1,6 @@
-"""Devices made ready for the search: what is read again and again is worked out once.
+"""Devices prepared for the search: values that are read often are computed once.
 
-A `ReadyDevice` lives as long as its version of a slice. It remembers what selectors said of it
+A `ReadyDevice` exists as long as its version of a slice. It caches the results of selectors
 (`selector_answers.py`).
 """
 
@@ -17,9 +17,9 @@ from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
 
-#: Distinct node selectors of slices kept compiled; a guess with room to spare.
+#: Cached compiled node selectors of slices; a generous guess.
 SELECTORS_MAX: Final = 4096
-#: What it costs to find out that an expression makes no sense, as CEL counts. A guess.
+#: Cost of compiling an invalid expression, in units of CEL. A guess.
 COMPILE_COST: Final = 100
 
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
@@ -43,7 +43,9 @@ class DeviceId(NamedTuple):
 
 
 class DevicePlace(NamedTuple):
-    """Who sees devices: one node, all nodes, or those a selector matches. Nothing set: nobody."""
+    """Which nodes see devices: one node, all nodes, or those a selector matches. Nothing
+    set: none.
+    """
 
     node_name: str | None
     all_nodes: bool | None
@@ -71,7 +73,7 @@ class ReadyDevice:
     """One device of one version of a slice."""
 
     __slots__ = (
-        "_look",
+        "_fingerprint",
         "_remembered",
         "_variable",
         "allows_multiple",
@@ -103,30 +105,30 @@ class ReadyDevice:
             for name, counter in (used.counters or {}).items()
         }
         self._variable: dict[str, Any] | None = None
-        #: what selectors said; `remembered` alone changes it
+        #: cached results of selectors; only `remembered` changes them
         self.answers: dict[str, Answer] = {}
         self._remembered = remembered
-        self._look: bytes | None = None
+        self._fingerprint: bytes | None = None
 
     @property
-    def look(self) -> bytes:
-        """Whatever tells it from others of its pool, but for its name."""
-        if self._look is None:
+    def fingerprint(self) -> bytes:
+        """Everything that distinguishes it from other devices of its pool, except its name."""
+        if self._fingerprint is None:
             spec = self.slice.spec
             place = spec.node_name, spec.all_nodes, spec.node_selector
             nameless = msgspec.structs.replace(self.record, name="")
-            self._look = _encoder.encode((*self.pool_id, *place, nameless))
-        return self._look
+            self._fingerprint = _encoder.encode((*self.pool_id, *place, nameless))
+        return self._fingerprint
 
     def is_selected(self, expression: str) -> bool:
-        """What a selector says of this device. Raises CelError."""
+        """Result of a selector for this device. Raises CelError."""
         answer, _ = self.ask(expression)
         if isinstance(answer, CelError):
-            raise answer.with_traceback(None)  # or it would grow with each time
+            raise answer.with_traceback(None)  # or the traceback would grow each time
         return answer
 
     def ask(self, expression: str) -> tuple[bool | CelError, int]:
-        """(what a selector says of this device, what that cost: nothing if it was known)."""
+        """(result of a selector for this device, its cost: 0 if it was cached)."""
         known = self.answers.get(expression)
         if known is not None:
             return known, 0

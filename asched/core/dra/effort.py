@@ -1,31 +1,31 @@
-"""How much a search has done, and when it should let others have their turn."""
+"""Work done by a search, and when it should pause for other tasks."""
 
 from collections.abc import Generator
 from typing import Final, TypeVar
 
-#: Devices looked at between two stops of a search, or as much other work.
+#: Devices visited between two pauses of a search, or as much other work.
 CHUNK_STEPS: Final = 512
 
 
 R = TypeVar("R")
-#: Yields where it may be put off.
+#: Yields where the search may be paused.
 Steps = Generator[None, None, R]
 
 
 class Effort:
-    """How many devices a search has looked at. A selector that has to be run counts for several."""
+    """Number of devices that a search has visited. Evaluating a selector counts for several."""
 
-    __slots__ = ("_told", "steps")
+    __slots__ = ("_charged", "steps")
 
     def __init__(self) -> None:
-        self.steps = self._told = 0
+        self.steps = self._charged = 0
 
     @property
     def is_due(self) -> bool:
-        """Whether there is so much untold that the search should stop."""
-        return self.steps - self._told >= CHUNK_STEPS
+        """Whether enough uncharged work has accumulated that the search should pause."""
+        return self.steps - self._charged >= CHUNK_STEPS
 
     def tell(self) -> int:
-        """The steps that were not told yet."""
-        told, self._told = self._told, self.steps
-        return self.steps - told
+        """Steps since the last call."""
+        charged, self._charged = self._charged, self.steps
+        return self.steps - charged

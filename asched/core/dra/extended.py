@@ -1,4 +1,4 @@
-"""Extended resources that device classes stand for: which class, and which devices a pod asks for.
+"""Extended resources that device classes stand for: which class, and which devices a pod requests.
 
 A class names one with `spec.extendedResourceName`; besides, every class stands for
 `deviceclass.resource.kubernetes.io/<its name>`. A pod's containers are turned into requests of one
@@ -27,7 +27,7 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 
 class RequestMapping(NamedTuple):
-    """Which request of the claim serves a container's resource."""
+    """The request of the claim that serves a container's resource."""
 
     container: str
     resource: str
@@ -47,7 +47,7 @@ def is_delegable(resource: str) -> bool:
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Resource name to the class that stands for it: of several the newest, then the first."""
+    """Resource name -> class that stands for it: of several the newest, then the first by name."""
     found: dict[str, DeviceClass] = {}
     for device_class in classes:
         found[IMPLICIT_PREFIX + device_class.metadata.name] = device_class
@@ -62,7 +62,7 @@ def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass
 
 
 class _Reversed(str):
-    """A name that sorts backwards, so that the first by name comes last and wins."""
+    """A name with reversed order, so that the first by name wins with `max`."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class _Reversed(str):
 
 
 class _ExtendedNeed:
-    """One container's need of one resource: its request, if others do not cover it."""
+    """One container's need of one resource: its request, unless earlier ones cover it."""
 
     def __init__(self, name: str, count: int, device_class: str) -> None:
         self.name = name
@@ -85,7 +85,7 @@ class _ExtendedNeed:
 
 
 def device_requests(pod: Pod, resources: Mapping[str, DeviceClass]) -> ExtendedRequests:
-    """Requests and mappings for those of a pod's resources that devices shall serve."""
+    """Requests and mappings for the pod's resources that devices serve."""
     inits = pod.spec.init_containers or ()
     containers = (*inits, *(pod.spec.containers or ()))
     requests: list[DeviceRequest] = []
@@ -126,7 +126,7 @@ def _for_resource(
             if largest is None or largest.count < asked.count:
                 largest = asked
     if largest is not None:
-        # They run one after the other: the largest request serves them all.
+        # They run one after the other: the largest request serves all of them.
         later = [m._replace(request=largest.name) if m.request in replaced else m for m in later]
     chosen = ([largest] if largest is not None else []) + list(lasting.values())
     return ExtendedRequests(tuple(asked.request for asked in chosen), (*mappings, *later))
@@ -141,10 +141,11 @@ def _need(
     offered: int,
     mappings: list[RequestMapping],
 ) -> _ExtendedNeed | None:
-    """What a container needs beyond the `offered` devices of others; notes what serves it.
+    """What a container needs beyond the `offered` devices of earlier containers; records what
+    serves it.
 
-    A claim of more than ALLOCATION_RESULTS_MAX requests is never allocated: of more than so many
-    others nobody reads which of them serve a container.
+    A claim of more than ALLOCATION_RESULTS_MAX requests is never allocated, so that the mappings
+    beyond that number are not needed.
     """
     amounts = container.resources.requests or {}
     wanted = whole(amounts[resource]) if resource in amounts else 0

@@ -1,7 +1,7 @@
 """All slices, indexed: which pools a node sees, in the order in which they are tried.
 
-Pools whose devices bind under conditions come last, then driver and pool decide by name. What was
-found for a node is kept, and only pools with a changed slice are looked at again: asking for a
+Pools whose devices have binding conditions come last, then driver and pool decide by name. The
+result for a node is cached, and only pools with a changed slice are computed again: reading a
 node's pools costs a dictionary lookup.
 """
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from asched.core.dra.devices import DevicePlace, PoolId
     from asched.core.dra.pools import Pool, ReadySlice
 
-#: What is kept to be shared may grow to twice the slices that live, and this much beyond.
+#: Interned objects may grow to twice the number of slices, plus this many.
 SPARE: Final = 1024
 
 
 class Inventory:
-    """All slices. `generation` moves with every change."""
+    """All slices. `generation` changes with every change."""
 
     def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
         self.generation = 0
-        #: (pool, the node that had or has the slice that moved, "" for any)
+        #: (pool, the node that has or had the changed slice, "" for any)
         self._log: ChangeLog[tuple[PoolId, str]] = ChangeLog()
         self._versions: dict[PoolId, int] = {}
         self._slices: dict[str, ReadySlice] = {}
@@ -37,7 +37,8 @@ class Inventory:
         self._wide: dict[PoolId, int] = {}
         self._views: dict[str, _NodeInventory] = {}
         self._built: dict[tuple[PoolId, int, tuple[str, ...]], Pool | None] = {}
-        #: equal tuples of pools are one object, so that nodes that see the same can be told
+        #: equal tuples of pools are one object, so that nodes with equal pools are recognized by
+        #: identity
         self._interned: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._places: dict[DevicePlace, DevicePlace] = {}  # equal places are one object, too
         self._remembered = SelectorAnswers()
@@ -57,7 +58,7 @@ class Inventory:
         self._touch(ready)
 
     def remove(self, name: str) -> None:
-        """Forget a slice."""
+        """Remove a slice."""
         self._drop(name)
 
     def _drop(self, name: str) -> None:
@@ -95,7 +96,7 @@ class Inventory:
                 shared.clear()
 
     def forget_nodes(self, known: Container[str], count: int) -> None:
-        """Forget what nodes saw that went, if there may be many; `count` nodes are known."""
+        """Drop the views of deleted nodes, if there may be many; `count` nodes are known."""
         if len(self._views) > 2 * count + SPARE:
             self._views = {name: view for name, view in self._views.items() if name in known}
 
@@ -110,14 +111,14 @@ class Inventory:
         return ready.record if ready is not None else None
 
     def nodes_of(self, pool_id: "PoolId") -> set[str] | None:
-        """The nodes that may see a pool; None if it may be any."""
+        """The nodes that may see a pool; None if any node may."""
         if pool_id in self._wide:
             return None
         members = self._pools.get(pool_id, {}).values()
         return {ready.place.node_name or "" for ready in members}
 
     def nodes_since(self, generation: int) -> set[str] | None:
-        """The nodes whose pools may be others now; None if these may be any."""
+        """The nodes whose pools may have changed; None if any may have."""
         changed = self._log.since(generation)
         if changed is None:
             return None
@@ -130,7 +131,7 @@ class Inventory:
         return found
 
     def have_own(self) -> Iterable[str] | None:
-        """The nodes that see any pool at all; None if these may be all."""
+        """The nodes that see any pool; None if all may."""
         return None if self._wide else self._local.keys()
 
     def pools_for(self, name: str, labels: Mapping[str, str]) -> "tuple[Pool, ...]":
@@ -143,7 +144,7 @@ class Inventory:
         return view.pools
 
     def _refresh(self, view: "_NodeInventory", name: str) -> None:
-        """Look again at the pools that changed since the view was made."""
+        """Recompute the pools that changed since the view was made."""
         local = self._local.get(name, {})
         changed = self._log.since(view.generation)
         concerned: Iterable[PoolId]
@@ -187,12 +188,12 @@ class Inventory:
 
 
 def _node_of(ready: "ReadySlice") -> str:
-    """The only node that sees it; "" if others may."""
+    """The only node that sees it; "" if several may."""
     return "" if ready.is_wide else ready.place.node_name or ""
 
 
 class _NodeInventory:
-    """What one node sees."""
+    """The pools that one node sees."""
 
     __slots__ = ("generation", "labels", "pools", "seen")
 

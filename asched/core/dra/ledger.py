@@ -1,14 +1,14 @@
-"""What the cluster knows of devices, kept up to date object by object for all profiles together.
+"""State of all devices, updated object by object, shared by all profiles.
 
     slices  ──> inventory     which pools a node sees; with the taints that rules put on devices
-    claims  ──> taken         which devices are held: allocated ones, and those in flight
+    claims  ──> taken         which devices are taken: allocated ones, and those in flight
     classes ──> by name, and by the extended resource they stand for
 
 An allocation is *in flight* from Reserve until the API has it. It counts as taken all that time,
-whatever versions of the claim the watch delivers meanwhile. Pods of one group hand it on: it stays
-as long as one of them holds it, and each of them can write it.
+whatever versions of the claim the watch delivers meanwhile. Pods of one group share it: it stays as
+long as one of them holds it, and each of them can write it.
 
-Bounds  RESERVED_FOR_MAX pods hold one, as many as the API lets a claim have.
+Bounds  RESERVED_FOR_MAX pods hold one, the API's limit for a claim.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,8 +46,8 @@ _KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE
 
 
 class InFlightAllocation(NamedTuple):
-    """An allocation on its way to the API, and the pods that have it reserved, by uid: those of
-    `group` ("" if it is one pod's alone).
+    """An allocation on its way to the API, and the uids of the pods that have it reserved: pods of
+    `group`, or a single pod if "".
     """
 
     allocation: AllocationResult
@@ -62,14 +62,14 @@ class DeviceLedger:
         self._cluster = cluster
         self.budget = cluster.budget
         self._changes = Reader(cluster.object_log)
-        self._behind: dict[tuple[str, str], None] = {}  # changed, and not taken in yet
-        self._uids: dict[str, str] = {}  # claim key -> uid as entered
+        self._behind: dict[tuple[str, str], None] = {}  # changed, not processed yet
+        self._uids: dict[str, str] = {}  # claim key -> uid as processed
         self._in_flight: dict[str, InFlightAllocation] = {}
-        self._extended: dict[str, str] = {}  # pod uid -> key of the claim made for it
+        self._extended: dict[str, str] = {}  # pod uid -> key of its generated claim
         self._owners: dict[str, str] = {}  # and the other way round
         self._classes: Mapping[str, DeviceClass] = {}
         self._rules: tuple[DeviceTaintRule, ...] = ()
-        self._slices: dict[str, ResourceSlice] = {}  # as the API told them
+        self._slices: dict[str, ResourceSlice] = {}  # as stored by the API
         self.inventory = Inventory()
         self.taken = Taken()
         self.by_resource: dict[str, DeviceClass] = {}
@@ -77,12 +77,12 @@ class DeviceLedger:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Differs whenever an allocation could come out differently, nodes apart."""
+        """Changes whenever the result of an allocation may change, apart from nodes."""
         return self.inventory.generation, self.taken.log.end, self.classes_version
 
     def catch_up(self, *, in_slices: bool = False) -> None:
-        """Take in what changed since the last time. `in_slices`: raises OutOfTurn where that is too
-        much for one turn; then it is to be asked again.
+        """Process what changed since the last call. `in_slices`: raises OutOfTurn where that is too
+        much for one turn; then call it again.
         """
         self._note_changes()
         behind = self._behind
@@ -95,9 +95,9 @@ class DeviceLedger:
             self._take(resource, key)
 
     def catch_up_with_claims(self) -> None:
-        """The same of claims alone."""
+        """The same for claims alone."""
         self._note_changes()
-        for resource, key in [one for one in self._behind if one[0] == RESOURCE_CLAIM.resource]:
+        for resource, key in [item for item in self._behind if item[0] == RESOURCE_CLAIM.resource]:
             del self._behind[resource, key]
             self._take(resource, key)
 
@@ -121,21 +121,21 @@ class DeviceLedger:
             self._behind.update(dict.fromkeys((kind.resource, key) for key in of_kind))
 
     def _take(self, resource: str, key: str) -> None:
-        """Take in what became of one object. Rules and classes are read together."""
+        """Process one changed object. Rules and classes are read together."""
         if resource == RESOURCE_CLAIM.resource:
             self._claim(key, self._cluster.get(RESOURCE_CLAIM, key))
         elif resource == RESOURCE_SLICE.resource:
             self._slice(key)
         elif resource == DEVICE_CLASS.resource:
-            self._forget_others(resource)
+            self._drop_pending(resource)
             self._read_classes()
         elif resource == DEVICE_TAINT_RULE.resource:
-            self._forget_others(resource)
+            self._drop_pending(resource)
             self._read_rules()
 
-    def _forget_others(self, resource: str) -> None:
-        for one in [one for one in self._behind if one[0] == resource]:
-            del self._behind[one]
+    def _drop_pending(self, resource: str) -> None:
+        for item in [item for item in self._behind if item[0] == resource]:
+            del self._behind[item]
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class DeviceLedger:
         return uid in self._in_flight
 
     def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
-        """The claim that was made for a pod's extended resources in an earlier attempt."""
+        """The claim that was created for a pod's extended resources in an earlier attempt."""
         key = self._extended.get(pod_uid)
         found = self._cluster.get(RESOURCE_CLAIM, key) if key is not None else None
         return found if isinstance(found, ResourceClaim) else None
@@ -169,7 +169,9 @@ class DeviceLedger:
             known.holders[pod.uid] = None
 
     def handed_on(self, claim: ResourceClaim, pod: Pod) -> AllocationResult | None:
-        """What others of the pod's group have reserved for a claim, and it may use as well."""
+        """The allocation that other pods of the group have reserved for a claim, and that this pod
+        may use.
+        """
         known = self._in_flight.get(claim.uid)
         if known is None or not known.group or known.group != group_key(pod):
             return None
@@ -177,8 +179,8 @@ class DeviceLedger:
         return known.allocation if consumers < RESERVED_FOR_MAX else None
 
     def release(self, uid: str, key: str = "", pod_uid: str = "") -> bool:
-        """From now on the claim itself says what it holds, unless it is a pod that lets go, and
-        others hold it. False if nothing is released.
+        """Let the claim itself determine its devices from now on; with `pod_uid`, only once no
+        other pod holds the allocation. False if nothing is released.
         """
         known = self._in_flight.get(uid)
         if known is None:
@@ -211,9 +213,9 @@ class DeviceLedger:
                 self._extended[owner.uid] = key
                 self._owners[key] = owner.uid
 
-    def _allocation_of(self, uid: str, told: AllocationResult | None) -> AllocationResult | None:
+    def _allocation_of(self, uid: str, stored: AllocationResult | None) -> AllocationResult | None:
         known = self._in_flight.get(uid)
-        return known.allocation if known is not None else told
+        return known.allocation if known is not None else stored
 
     def _slice(self, name: str) -> None:
         record = self._cluster.get(RESOURCE_SLICE, name)
@@ -225,7 +227,7 @@ class DeviceLedger:
             self.inventory.put(taint_rules.tainted(record, self._rules))
 
     def _read_rules(self) -> None:
-        """Look again at all slices whose devices have other taints by the rules of now."""
+        """Process all slices again whose devices have other taints by the current rules."""
         rules = self._cluster.all(DEVICE_TAINT_RULE)
         self._rules = tuple(rules[name] for name in sorted(rules))
         for name, record in self._slices.items():

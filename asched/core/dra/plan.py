@@ -1,7 +1,6 @@
-"""A claim as the search reads it: requests with their classes looked up and their selectors in a
-row.
+"""A claim prepared for the search: requests with their classes resolved and their selectors merged.
 
-Plans depend on the claim's spec and on classes alone, not on nodes; pods whose claims come from one
+Plans depend only on the claim's spec and on classes, not on nodes; pods whose claims come from one
 template can share them.
 """
 
@@ -29,8 +28,8 @@ ClassLookup = Callable[[str], DeviceClass | None]
 
 
 class AllocationError(Exception):
-    """Something is wrong with a claim or a class: no node can help, the attempt ends. `cost`: of
-    the selectors that were run until then.
+    """An error in a claim or a class: no node can satisfy it, the attempt ends. `cost`: of the
+    selectors that were evaluated until then.
     """
 
     def __init__(self, message: str, cost: int = 0) -> None:
@@ -39,7 +38,7 @@ class AllocationError(Exception):
 
 
 class DevicePredicate(NamedTuple):
-    """One expression, and where it stands, for messages."""
+    """One expression, and its location for messages."""
 
     owner: str  # "class c" or "claim ns/c"
     position: int
@@ -47,7 +46,7 @@ class DevicePredicate(NamedTuple):
 
 
 class PlannedRequest:
-    """What is asked for once: a request, or one of its alternatives."""
+    """A single request: a request of the claim, or one of its alternatives."""
 
     __slots__ = (
         "admin",
@@ -84,20 +83,20 @@ class PlannedRequest:
 
     @property
     def full_name(self) -> str:
-        """As results name it: `request` or `request/alternative`."""
+        """The name in allocation results: `request` or `request/alternative`."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
     def shape(self) -> Hashable:
-        """As of `ClaimPlan`; constraints speak of its name."""
+        """See `ClaimPlan`; includes the name, to which constraints refer."""
         expressions = tuple([selector.expression for selector in self.selectors])
         capacity = tuple(sorted(self.capacity.items())) if self.capacity else None
         asked = (self.name, self.parent, self.takes_all, self.count, self.admin)
         return (*asked, self.tolerations, capacity, expressions)
 
     def selects(self, device: ReadyDevice) -> tuple[bool, int]:
-        """(whether the selectors of class and request hold, what it cost to find out as CEL counts
-        it). Raises AllocationError.
+        """(whether the selectors of class and request match, their CEL cost). Raises
+        AllocationError.
         """
         cost = 0
         for selector in self.selectors:
@@ -114,7 +113,7 @@ class PlannedRequest:
         return True, cost
 
     def tolerates(self, device: ReadyDevice) -> bool:
-        """Whether every taint that keeps allocations away is tolerated."""
+        """Whether every taint with an effect on allocation is tolerated."""
         return all(
             any(_tolerates(toleration, taint) for toleration in self.tolerations)
             for taint in device.record.taints or ()
@@ -131,10 +130,10 @@ class ClaimPlan(NamedTuple):
 
     @property
     def shape(self) -> Hashable:
-        """All that the search reads of it, errors' words left out: what classes and claims are
-        called is no part of it.
+        """Everything that the search reads, except texts of errors: names of classes and claims are
+        not part of it.
         """
-        asked = tuple([tuple([one.shape for one in some]) for some in self.requests])
+        asked = tuple([tuple([request.shape for request in some]) for some in self.requests])
         return asked, self.is_list, self.claim.spec.devices.constraints
 
 
@@ -142,7 +141,7 @@ _HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
 def plan(claim: ResourceClaim, class_of: ClassLookup) -> ClaimPlan:
-    """Look up classes and check shapes. Raises AllocationError."""
+    """Resolve classes and check the requests. Raises AllocationError."""
     requests: list[tuple[PlannedRequest, ...]] = []
     is_list: list[bool] = []
     for asked in claim.spec.devices.requests or ():
@@ -211,7 +210,7 @@ def _requested(capacity: CapacityRequirements | None) -> dict[str, str | int | f
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """As for nodes: an empty effect or key stands for all of them."""
+    """As for nodes: an empty effect or key matches all."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

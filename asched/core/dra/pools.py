@@ -1,8 +1,8 @@
-"""Pools: what a node sees of the devices a driver publishes together.
+"""Pools: the devices that a driver publishes together, as seen by a node.
 
 A pool is made of slices. Of those a node sees, only the newest generation counts; a pool that lacks
-slices of it is incomplete, one with contradictions invalid, and one whose newer generation exists
-elsewhere is passed over. Slices with shared counters concern every node.
+slices of it is incomplete, a contradictory one is invalid, and one with a newer generation on other
+nodes is skipped. Slices with shared counters concern every node.
 
 Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, gathering of pools
 """
@@ -18,7 +18,7 @@ from asched.core.model.selector import Labels
 
 
 class ReadySlice:
-    """One version of a slice, with its devices made ready on first use."""
+    """One version of a slice, whose devices are prepared on first use."""
 
     __slots__ = ("_devices", "_remembered", "is_wide", "place", "pool_id", "record")
 
@@ -28,7 +28,8 @@ class ReadySlice:
         self.record = record
         self.pool_id: PoolId = (spec.driver, spec.pool.name)
         self.place = DevicePlace(spec.node_name, spec.all_nodes, spec.node_selector)
-        #: Wide slices are looked at for every node, the others for the one node they name.
+        #: Slices not bound to one node are checked for every node, others only for the node they
+        #: name.
         self.is_wide = bool(spec.shared_counters) or not spec.node_name
         self._devices: tuple[ReadyDevice, ...] | None = None
 
@@ -46,12 +47,12 @@ class ReadySlice:
         return self._devices
 
     def go(self) -> None:
-        """There is another version of it, or none."""
+        """Drop the cached results: the slice was replaced or deleted."""
         for device in self._devices or ():
             self._remembered.forget(device)
 
     def is_seen_by(self, name: str, labels: Labels, known: dict[int, bool]) -> bool:
-        """Whether a node sees it. `known` remembers, for this node, what places said."""
+        """Whether a node sees it. `known` caches the results of places for this node."""
         spec = self.record.spec
         if spec.shared_counters:
             return True
@@ -62,11 +63,11 @@ class ReadySlice:
             return seen
         if spec.per_device_node_selection:
             return any(d.place is not None and d.place.matches(name, labels) for d in self.devices)
-        return False  # selected by a field of a later version of the API
+        return False  # node selection by a field of a later API version
 
 
 class Pool:
-    """What a node sees of a pool. `devices` is empty where the pool must not be used."""
+    """The part of a pool that a node sees. `devices` is empty where the pool must not be used."""
 
     __slots__ = (
         "binds",
@@ -86,8 +87,8 @@ class Pool:
         self.is_incomplete = is_incomplete
         self.invalid_reason = invalid_reason
         self.devices: tuple[ReadyDevice, ...] = ()
-        self.binds = False  # a device is bound under conditions
-        self.chooses_nodes = False  # a device names its nodes itself
+        self.binds = False  # a device has binding conditions
+        self.chooses_nodes = False  # a device selects its nodes itself
         self.counters: Amounts = {}
         #: every device of the pool, seen or not, that uses counters
         self.consumers: tuple[ReadyDevice, ...] = ()

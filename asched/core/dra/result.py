@@ -1,4 +1,6 @@
-"""A solution as the API writes it: results, configuration, and where an allocation is good."""
+"""A solution as the API writes it: results, configuration, and the nodes on which an allocation is
+usable.
+"""
 
 import hashlib
 from collections.abc import Hashable, Sequence
@@ -27,7 +29,7 @@ def allocation_results(
     for plan, chosen, selected in zip(plans, solution.devices, solution.selected, strict=True):
         requests = [plan.requests[r][index] for r, index in enumerate(selected)]
         devices = DeviceAllocationResult(
-            results=tuple(_result(plan, index, one) for index, one in enumerate(chosen)),
+            results=tuple(_result(plan, index, device) for index, device in enumerate(chosen)),
             config=_config(plan, requests) or None,
         )
         results.append(AllocationResult(devices=devices, node_selector=_nodes(chosen, node)))
@@ -38,11 +40,11 @@ def left_by(
     chosen: Sequence[Sequence[ChosenDevice]],
     allocations: Sequence[tuple[ResourceClaim, AllocationResult]],
 ) -> Hashable:
-    """By what others can tell apart what is left: of what was `chosen` for the first allocations
-    how the devices look, but for those that are shared or looked at by admins; of the rest, which
-    others share, the devices themselves. () if there is nothing.
+    """A key of what the allocations leave to other pods: for the claims of `chosen`, the
+    fingerprints of the devices, except shared ones and those with admin access; for the rest, which
+    other pods share, the devices themselves. () if there is nothing.
     """
-    own = tuple(tuple(sorted(map(_look, of_claim))) for of_claim in chosen)
+    own = tuple(tuple(sorted(map(_fingerprint, of_claim))) for of_claim in chosen)
     shared = tuple(
         (r.driver, r.pool, r.device)
         for _, allocation in allocations[len(chosen) :]
@@ -51,10 +53,10 @@ def left_by(
     return (*own, shared) if own or shared else ()
 
 
-def _look(one: ChosenDevice) -> tuple[bytes, tuple[tuple[str, str], ...]]:
-    if one.device.allows_multiple or one.request.admin:
-        return one.device.id.text.encode(), tuple(sorted((one.consumed or {}).items()))
-    return one.device.look, ()
+def _fingerprint(chosen: ChosenDevice) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+    if chosen.device.allows_multiple or chosen.request.admin:
+        return chosen.device.id.text.encode(), tuple(sorted((chosen.consumed or {}).items()))
+    return chosen.device.fingerprint, ()
 
 
 def _result(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> DeviceRequestAllocationResult:
@@ -74,7 +76,7 @@ def _result(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> DeviceRequestA
 
 
 def _share_id(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> str:
-    """A UUID (version 8: made by a scheme of our own) that no two shares of a device have."""
+    """A UUID (version 8: custom scheme) that is unique among the shares of a device."""
     claim = plan.claim.metadata
     seed = f"{claim.uid}|{claim.key}|{index}|{chosen.device.id.text}".encode()
     digits = hashlib.sha256(seed).hexdigest()
@@ -84,7 +86,9 @@ def _share_id(plan: ClaimPlan, index: int, chosen: ChosenDevice) -> str:
 def _config(
     plan: ClaimPlan, requests: list[PlannedRequest]
 ) -> tuple[DeviceAllocationConfiguration, ...]:
-    """What classes configure, each class once with the requests it serves, then the claim's own."""
+    """Configuration of classes, each class once with the requests it serves, then the
+    claim's own.
+    """
     by_class: dict[str, list[PlannedRequest]] = {}
     for request in requests:
         by_class.setdefault(request.device_class.metadata.name, []).append(request)
@@ -99,7 +103,7 @@ def _config(
     ]
     for own in plan.claim.spec.devices.config or ():
         names = own.requests or ()
-        # An entry without names is for all; one with names appears for each request it names.
+        # An entry without names applies to all requests; one with names appears for each of them.
         times = sum(r.full_name in names or r.parent in names for r in requests)
         config += [
             DeviceAllocationConfiguration(FROM_CLAIM, own.requests, own.opaque)
@@ -109,15 +113,17 @@ def _config(
 
 
 def _nodes(chosen: tuple[ChosenDevice, ...], node: str) -> NodeSelector | None:
-    """One device bound to a node binds all; otherwise every requirement of every device holds."""
+    """A device that is bound to a node binds all of them; otherwise the requirements of all devices
+    apply.
+    """
     fields: list[LabelSelectorRequirement] = []
     expressions: list[LabelSelectorRequirement] = []
-    for one in chosen:
-        device, spec = one.device, one.device.slice.spec
+    for selected in chosen:
+        device, spec = selected.device, selected.device.slice.spec
         local = device.place.node_name if device.place is not None else spec.node_name
         if local or device.record.binds_to_node:
-            here = LabelSelectorRequirement("metadata.name", "In", (node,))
-            return NodeSelector((NodeSelectorTerm(match_fields=(here,)),))
+            is_node = LabelSelectorRequirement("metadata.name", "In", (node,))
+            return NodeSelector((NodeSelectorTerm(match_fields=(is_node,)),))
         selector = device.place.selector if device.place is not None else spec.node_selector
         for term in (selector.node_selector_terms if selector is not None else None) or ():
             _merge(fields, term.match_fields)

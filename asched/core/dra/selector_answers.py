@@ -1,21 +1,22 @@
-"""What selectors said of devices, remembered by each device, for all devices of an inventory.
+"""Cached results of selectors for devices, stored with each device, for all devices of an
+inventory.
 
-A selector runs once per device however many claims, pods and nodes ask. Whoever may make claims
-chooses how many selectors there are, and how long: so what is remembered is bounded in bytes, and
-the device that was asked first forgets first, all it knew.
+A selector runs once per device, whatever the number of claims, pods and nodes. Any client that may
+create claims can add selectors of any length: so the cache is bounded in bytes, and the devices
+that were cached first are dropped first, with all their results.
 
-Bounds  BYTES_MAX of one inventory's; ANSWERS_MAX of one device.
+Bounds  BYTES_MAX per inventory; ANSWERS_MAX per device.
 """
 
 from typing import Final, Protocol
 
 from asched.core.dra.cel.errors import CelError
 
-#: Some 600,000 answers: those to six selectors of each of 100,000 devices.
+#: Some 600,000 results: of six selectors for each of 100,000 devices.
 BYTES_MAX: Final = 64 << 20
-#: Classes and templates name a handful.
+#: Classes and templates have a handful of selectors.
 ANSWERS_MAX: Final = 256
-#: An entry of a device's dictionary; an error with its words.
+#: An entry of a device's dictionary; an error with its message.
 ANSWER_BYTES, ERROR_BYTES = 100, 700
 
 Answer = bool | CelError
@@ -28,17 +29,17 @@ class AnsweredDevice(Protocol):
 
 
 class SelectorAnswers:
-    """Keeps account of what devices remember; equal selectors are one text for all of them."""
+    """Accounts for the cached results of devices; equal selectors share one string."""
 
     __slots__ = ("_asked", "_texts", "bytes")
 
     def __init__(self) -> None:
         self.bytes = 0
-        self._asked: dict[AnsweredDevice, None] = {}  # in the order in which they began to remember
-        self._texts: dict[str, tuple[str, int]] = {}  # (the one text, devices that know it)
+        self._asked: dict[AnsweredDevice, None] = {}  # in the order of their first result
+        self._texts: dict[str, tuple[str, int]] = {}  # (the shared string, number of devices)
 
     def keep(self, device: AnsweredDevice, expression: str, answer: Answer) -> None:
-        """A device remembers an answer from now on."""
+        """Cache a result for a device."""
         if len(device.answers) >= ANSWERS_MAX:
             self.forget(device)
         text, users = self._texts.get(expression, (expression, 0))
@@ -52,7 +53,7 @@ class SelectorAnswers:
             self.forget(next(iter(self._asked)))
 
     def forget(self, device: AnsweredDevice) -> None:
-        """A device remembers nothing any more; it may go."""
+        """Drop all results of a device, which may be freed then."""
         if self._asked.pop(device, device) is device:
             return
         for text, answer in device.answers.items():

@@ -1,4 +1,4 @@
-"""DeviceTaintRules: taints that administrators put on devices, as if their driver had told of them.
+"""DeviceTaintRules: taints that administrators put on devices, merged with those of the driver.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/dynamic-resource-allocation/resourceslice
         (tracker), gate DRADeviceTaintRules
@@ -12,7 +12,7 @@ from asched.core.model.claim import Device, DeviceTaintRule, ResourceSlice
 
 
 def tainted(record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
-    """The slice with the taints of all rules behind its own; itself if none is about it."""
+    """The slice with the taints of all rules added; the same object if no rule applies."""
     spec = record.spec
     about = [rule for rule in rules if _is_about(rule, spec.driver, spec.pool.name)]
     if not about or not spec.devices:
@@ -24,7 +24,7 @@ def tainted(record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> Resource
 
 
 def _is_about(rule: DeviceTaintRule, driver: str, pool: str) -> bool:
-    """Whether any device of the pool may be meant."""
+    """Whether the rule may apply to a device of the pool."""
     selector = rule.spec.device_selector
     return (
         selector is not None and selector.driver in {None, driver} and selector.pool in {None, pool}

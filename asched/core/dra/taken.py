@@ -1,9 +1,7 @@
-"""What is already given out: devices held by allocated claims, and capacity of devices that are
-shared.
+"""Allocated devices: those held by claims, and the capacity taken of shared devices.
 
-A device held with admin access counts nowhere. A claim is entered under its uid and can be
-replaced or given back; `log` tells which devices were touched, so that only the nodes of their
-pools are looked at again.
+A device held with admin access does not count. A claim is entered under its uid and can be replaced
+or removed; `log` has the touched devices, so that only the nodes of their pools are searched again.
 """
 
 from fractions import Fraction
@@ -24,14 +22,14 @@ class Taken:
     """Devices and capacity held by claims."""
 
     def __init__(self) -> None:
-        self.devices: dict[DeviceId, int] = {}  # held alone; how many claims say so
-        self.shared: dict[DeviceId, int] = {}  # shares handed out
+        self.devices: dict[DeviceId, int] = {}  # exclusive devices; number of claims that hold them
+        self.shared: dict[DeviceId, int] = {}  # number of shares
         self.capacity: dict[DeviceId, Capacity] = {}
         self.log: ChangeLog[DeviceId] = ChangeLog()
         self._claims: dict[str, AllocationResult] = {}
 
     def put(self, uid: str, allocation: AllocationResult | None) -> None:
-        """Enter what a claim holds now, in place of what it held; None: nothing."""
+        """Record the devices that a claim holds now; None: nothing."""
         old = self._claims.get(uid)
         if old == allocation:
             return
@@ -46,7 +44,7 @@ class Taken:
         return self._claims.get(uid)
 
     def is_used(self, device: "DeviceId") -> bool:
-        """Whether anybody holds it or a share of it."""
+        """Whether any claim holds it or a share of it."""
         return device in self.devices or device in self.shared
 
     def _move(self, allocation: AllocationResult, sign: int) -> None:

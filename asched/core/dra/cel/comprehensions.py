@@ -36,7 +36,7 @@ def _body(compiler: "Compiler", names: tuple[str, ...], *nodes: Expression) -> t
 
 
 def _walk(frame: Frame, names: tuple[str, ...], container: Any) -> Iterator[None]:
-    """Bind the names to one element after the other."""
+    """Bind the names to each element in turn."""
     if isinstance(container, dict):
         pairs = [(_shown(key), value) for key, value in container.items()]
         elements: list[tuple[Any, ...]] = pairs if len(names) == 2 else [(key,) for key, _ in pairs]
@@ -66,8 +66,8 @@ def _shown(key: Any) -> Any:
 
 
 def _quantifier(decisive: bool) -> Callable[["Compiler", Call, Expression], Evaluate | None]:
-    """`all` ends at the first false, `exists` at the first true; errors count only without such an
-    end.
+    """`all` ends at the first false, `exists` at the first true; errors count only if neither
+    occurs.
     """
 
     def macro(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
@@ -191,7 +191,7 @@ def bind(compiler: "Compiler", node: Call) -> Evaluate:
     return bound
 
 
-#: A macro answers None where the number of arguments is that of an ordinary method.
+#: A macro returns None if the number of arguments is that of an ordinary method.
 MACROS: Final[dict[str, Callable[["Compiler", Call, Expression], Evaluate | None]]] = {
     "all": _quantifier(decisive=False),
     "exists": _quantifier(decisive=True),

@@ -1,4 +1,4 @@
-"""What can go wrong: an expression cannot be understood, or has no value for this device."""
+"""Errors: an expression does not compile, or has no value for this device."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ class CelError(ValueError):
 
 
 class CelSyntaxError(CelError):
-    """The expression cannot be compiled. Names the expression and the place."""
+    """The expression cannot be compiled. The message has the expression and the position."""
 
     def __init__(self, expression: str, position: int, message: str) -> None:
         line = expression.count("\n", 0, position) + 1

@@ -1,12 +1,12 @@
-"""A tree to a function of a frame: compiled once, then called for each device.
+"""Compile a tree to a function of a frame, which is called for each device.
 
-Logic forgives: `false && error` is false and `true || error` is true, from either side, as the
-language demands; so do `all` and `exists`. Everything else passes errors on. Names, functions and
-the fields of `device` are checked here, so that an expression beyond what selectors may use fails
-before it runs.
+`false && error` is false and `true || error` is true, from either side, as the specification
+demands; the same applies to `all` and `exists`. Everything else propagates errors. Names, functions
+and the fields of `device` are checked by the compiler, so that an expression with unsupported
+features fails before it runs.
 
-The cost limit counts evaluated nodes and calls by what they work on (`costs.py`): coarser than
-upstream's count and never far below it. It bounds work, it does not judge validity.
+The cost limit counts evaluated nodes, and calls by the size of their operands (`costs.py`): coarser
+than upstream's count and never far below it. It bounds work; it does not decide validity.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from asched.core.dra.cel.syntax import (
 )
 from asched.core.dra.cel.values import NOTHING, Optional, Type, no_overload
 
-#: Fields of the one variable.
+#: Fields of the only variable.
 DEVICE_FIELDS: Final = frozenset(("driver", "attributes", "capacity", "allowMultipleAllocations"))
 #: Names that stand for a namespace of functions.
 NAMESPACES: Final = frozenset(("cel", "optional", "sets", "math", "strings"))
@@ -121,14 +121,14 @@ class Compiler:
         return index
 
     def _optional_lookup(self, operand: Evaluate, key: Evaluate) -> Evaluate:
-        def look(frame: Frame) -> Optional:
+        def look_up(frame: Frame) -> Optional:
             frame.spend(1)
             container = operand(frame)
             if isinstance(container, Optional):
                 return _through(container, key(frame))
             return find(container, key(frame))
 
-        return look
+        return look_up
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ class Compiler:
 
 
 def attempt(evaluate: Evaluate, frame: Frame, function: str) -> bool | CelRuntimeError:
-    """A truth value, or the error in its place."""
+    """A truth value, or the error as a value."""
     try:
         value = evaluate(frame)
     except CelRuntimeError as error:
@@ -331,5 +331,5 @@ def _constant(value: Any) -> Evaluate:
 
 
 def _through(container: Optional, key: Any) -> Optional:
-    """A lookup in what an optional holds is optional itself."""
+    """A lookup in an optional returns an optional."""
     return find(container.value, key) if container.is_present else NOTHING

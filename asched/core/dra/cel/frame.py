@@ -1,4 +1,4 @@
-"""What an evaluation carries along: bound names, and how much it may still cost."""
+"""State of an evaluation: bound names, and the remaining cost."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from asched.core.dra.cel.costs import SHARE, weight
 from asched.core.dra.cel.errors import CelRuntimeError
 
-#: What one evaluation may cost: some 40 ms, since it cannot be put off. The API's own limit
+#: Cost limit of one evaluation: some 40 ms, since it cannot be interrupted. The API's own limit
 #: (CELSelectorExpressionMaxCost) is twenty times as much; selectors cost ten to a hundred.
 COST_MAX: Final = 50_000
 
@@ -25,8 +25,8 @@ class Frame:
             raise CelRuntimeError("operation cancelled: actual cost limit exceeded")
 
     def spend_on(self, values: list[Any], extra: Callable[..., int] | None) -> None:
-        """One for the call, what its operands hold, and what its work costs beyond (`costs.EXTRA`,
-        which tells of a wrong number of operands by a TypeError).
+        """Charge one for the call, plus the size of its operands, plus its extra work
+        (`costs.EXTRA`, which raises TypeError for a wrong number of operands).
         """
         limit = SHARE * self._left
         self.spend(1 + sum(weight(value, limit) // SHARE for value in values))

@@ -1,7 +1,7 @@
 """Functions and methods: conversions, sizes, lists, sets, quantities, versions, optional values.
 
-A function is looked up by its name and by whether it has a target; it gets the target first. Its
-operands are checked by kind, and a wrong kind is a CelRuntimeError, as an expression over
+A function is found by its name and by whether it has a target, which is its first argument. Its
+operands are checked by type, and a wrong type is a CelRuntimeError, because an expression over
 attributes of unknown type can only be checked when it runs.
 """
 
@@ -268,7 +268,7 @@ def as_integer(value: Any) -> int:
 
 
 def as_float(value: Any) -> float:
-    """Infinite where a double ends."""
+    """Infinite beyond the range of a double."""
     number: Fraction = _quantity("asApproximateFloat", value).value
     try:
         return float(number)

@@ -1,7 +1,7 @@
 """Characters to tokens.
 
-Strings come in four quotings, raw (`r`) or with escapes, as text or bytes (`b`). Identifiers
-between backticks may hold `-`, `.`, `/` and blanks, for map keys written as fields.
+Strings have four kinds of quotes, raw (`r`) or with escapes, as text or bytes (`b`). Identifiers in
+backticks may contain `-`, `.`, `/` and blanks, for map keys written as fields.
 """
 
 import re
@@ -11,7 +11,7 @@ from asched.core.dra.cel.errors import CelSyntaxError
 from asched.core.dra.cel.values import Uint
 
 INT64: Final = 2**63
-#: Beyond the longest 64-bit integer, leading zeros included.
+#: Longer than any 64-bit integer, leading zeros included.
 DIGITS_MAX: Final = 40
 
 _SKIP: Final = re.compile(r"(?:[ \t\r\n\f]+|//[^\n]*)+")
@@ -33,7 +33,7 @@ _ESCAPE: Final = re.compile(
 _SIMPLE: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _KEYWORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 
-#: Words the language keeps for itself.
+#: Reserved words.
 RESERVED: Final = frozenset(
     (
         *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let"),
@@ -54,7 +54,7 @@ class Token(NamedTuple):
 
 
 def tokenize(expression: str) -> list[Token]:
-    """All tokens, with one of kind `end` behind them. Raises CelSyntaxError."""
+    """All tokens, followed by one of kind `end`. Raises CelSyntaxError."""
     tokens: list[Token] = []
     at = 0
     while True:
@@ -94,7 +94,7 @@ def _integer(expression: str, found: re.Match[str]) -> Token:
     if len(digits) > DIGITS_MAX:
         raise CelSyntaxError(expression, found.start(), "integer is out of range")
     value = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits)
-    # INT64 itself is let through: the parser folds a minus sign into it.
+    # INT64 itself is accepted: the parser folds a minus sign into it.
     if value > (2 * INT64 - 1 if unsigned else INT64):
         raise CelSyntaxError(expression, found.start(), f"integer {text} is out of range")
     return Token("literal", text, Uint(value) if unsigned else value, found.start())
@@ -117,8 +117,8 @@ def _string(expression: str, start: int, found: re.Match[str]) -> tuple[Token, i
 
 
 def _unescape(expression: str, offset: int, body: str, *, binary: bool) -> str:
-    """In bytes an escape is an octet, not a character: those beyond ASCII become what
-    `surrogateescape` makes octets of.
+    """In bytes an escape is an octet, not a character: octets beyond ASCII become surrogates, which
+    `surrogateescape` turns into octets.
     """
     parts: list[str] = []
     at = 0

@@ -48,7 +48,7 @@ def multiply(left: Any, right: Any) -> Any:
 
 
 def divide(left: Any, right: Any) -> Any:
-    """Towards zero on integers; on doubles as IEEE 754 has it."""
+    """Toward zero on integers; IEEE 754 on doubles."""
     if not _same_number_kind(left, right):
         raise no_overload("_/_", left, right)
     if isinstance(left, float):
@@ -124,7 +124,7 @@ def contains(item: Any, container: Any) -> bool:
 
 
 def map_key(key: Any) -> Any:
-    """A key as maps hold it: whole numbers of every kind are one key, and true is not 1."""
+    """A key as stored in maps: integers of every type are one key, and true is not 1."""
     if isinstance(key, bool):
         return ("bool", key)
     if isinstance(key, float):
@@ -147,7 +147,7 @@ def lookup(container: Any, key: Any) -> Any:
 
 
 def find(container: Any, key: Any) -> Optional:
-    """`container[?key]`: nothing where the key is absent."""
+    """`container[?key]`: none where the key is absent."""
     if isinstance(container, dict):
         known = map_key(key)
         if known in container:

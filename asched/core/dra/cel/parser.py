@@ -21,7 +21,8 @@ from asched.core.dra.cel.syntax import (
 
 #: resource.k8s.io/v1 CELSelectorExpressionMaxLength.
 EXPRESSION_LENGTH_MAX: Final = 10 * 1024
-#: Ours: a level costs about eight Python frames here, and at most two in evaluation.
+#: Our own limit: a level costs about eight Python frames in the parser, and at most two in
+#: evaluation.
 DEPTH_MAX: Final = 50
 
 _RELATIONS: Final = ("<", "<=", ">", ">=", "==", "!=", "in")
@@ -149,7 +150,7 @@ class _Parser:
                 return Call(token.position, token.text, None, self._arguments())
             return Name(token.position, token.text)
         if token.text == "." and self._tokens[self._at].kind == "name":
-            return self._primary()  # from the root of all names, which is where we are
+            return self._primary()  # a leading dot means the root scope, which is the only one
         if token.text == "(":
             node = self.conditional()
             self._expect(")")

@@ -1,7 +1,8 @@
-"""An expression as a program, and a device as what it looks at.
+"""A compiled expression, and a device as its input.
 
-Programs are compiled once per expression and kept; so is the sight of a device. An attribute
-without a domain belongs to its driver's, and a domain without attributes is an empty map.
+Programs are compiled once per expression and cached; so is the variable made of a device. An
+attribute without a domain belongs to the domain of its driver, and a domain without attributes is
+an empty map.
 """
 
 from collections import OrderedDict
@@ -14,9 +15,9 @@ from asched.core.dra.cel.parser import parse
 from asched.core.dra.cel.values import DefaultMap, parse_quantity, parse_semver, type_name
 from asched.core.model.claim import Device, DeviceAttribute
 
-#: What compiled expressions take at most: whoever may make claims writes as many as he likes.
+#: Limit for compiled expressions: any client that may create claims can add expressions.
 PROGRAMS_BYTES_MAX: Final = 32 << 20
-#: What one takes, and each of its characters: up to 87 were measured.
+#: Bytes of one, and for each of its characters: up to 87 were measured.
 PROGRAM_BYTES, CHARACTER_BYTES = 1500, 100
 
 
@@ -50,8 +51,8 @@ class Program:
 
 
 class Programs:
-    """Compiled expressions, and the errors of those that make no sense, bounded in bytes: what was
-    not asked for longest goes first.
+    """Compiled expressions, and the errors of invalid ones, bounded in bytes: the least recently
+    used are dropped.
     """
 
     def __init__(self) -> None:
@@ -85,12 +86,12 @@ def compile_expression(expression: str) -> Program:
     """The program of an expression. Raises CelSyntaxError."""
     found = _programs.of(expression)
     if isinstance(found, CelError):
-        raise found.with_traceback(None)  # or it would grow with each time
+        raise found.with_traceback(None)  # or the traceback would grow each time
     return found
 
 
 def device_variable(driver: str, device: Device) -> dict[str, Any]:
-    """What the variable `device` holds. Raises CelRuntimeError for an attribute without a value."""
+    """Value of the variable `device`. Raises CelRuntimeError for an attribute without a value."""
     attributes: dict[str, Any] = {}
     for name, attribute in (device.attributes or {}).items():
         domain, key = _qualified(name, driver)

@@ -1,12 +1,13 @@
 r"""Regular expressions in linear time: RE2, whose dialect Go's package follows.
 
-Anybody who may create a claim may write a pattern, so no pattern may cost more than its length
-times that of the text; Python's own engine cannot promise that. Only whether it matches is told.
+Any client that may create a claim can write a pattern, so that no pattern may cost more than its
+length times that of the text; Python's own engine cannot guarantee that. Only whether a pattern
+matches is returned.
 
-`\C`, a single byte, is the one thing that RE2 knows and Go does not. A few characters may stand for
-a large automaton (`\pL{300}`), so its size is what a match costs; beyond PATTERN_BYTES_MAX, where
-compiling alone would take more than a selector may, a pattern is refused. Go's package is not so
-strict.
+`\C`, a single byte, is the only construct that RE2 accepts and Go does not. A few characters may
+stand for a large automaton (`\pL{300}`), so that the cost of a match is its size; a pattern beyond
+PATTERN_BYTES_MAX, where compiling alone would take longer than a selector may, is rejected. Go's
+package is not so strict.
 """
 
 import re
@@ -15,19 +16,19 @@ from typing import Any, Final
 
 from asched.core.dra.cel.errors import CelRuntimeError
 
-#: Whoever may make claims writes as many patterns as he likes, and each may take twice
-#: PATTERN_BYTES_MAX (measured).
+#: Cached patterns. A client that may create claims can write any number of patterns, and each may
+#: take twice PATTERN_BYTES_MAX (measured).
 PATTERNS_MAX: Final = 128
-#: The memory of one compiled pattern and of its automata (bytes): some 30 ms of compiling. RE2's
+#: Memory of one compiled pattern and of its automata (bytes): some 30 ms of compiling. RE2's
 #: default is eight times as much.
 PATTERN_BYTES_MAX: Final = 1 << 20
-#: What one costs that was refused, as if it had so many steps.
+#: Cost of a rejected pattern, in steps.
 REFUSED_STEPS: Final = 20_000
 _SINGLE_BYTE: Final = re.compile(r"(?:[^\\]|\\[^C])*\\C", re.DOTALL)
 
 
 class Pattern:
-    """A compiled pattern, of so many steps. Raises CelRuntimeError if it is none."""
+    """A compiled pattern with its size. Raises CelRuntimeError if it is invalid."""
 
     __slots__ = ("_search", "steps")
 
@@ -69,11 +70,11 @@ def compile_pattern(text: str) -> Pattern:
     """The pattern, compiled once. Raises CelRuntimeError."""
     found = _compiled(text)
     if isinstance(found, CelRuntimeError):
-        raise found.with_traceback(None)  # or it would grow with each time
+        raise found.with_traceback(None)  # or the traceback would grow each time
     return found
 
 
 def steps_of(text: str) -> int:
-    """The size of what a pattern is compiled to, the same whether it was compiled before or not."""
+    """The size of the compiled pattern, the same whether it is cached or not."""
     found = _compiled(text)
     return REFUSED_STEPS if isinstance(found, CelRuntimeError) else found.steps

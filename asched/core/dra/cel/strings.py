@@ -1,4 +1,4 @@
-"""Functions of strings, as the language's string extension has them."""
+"""Functions on strings, as defined by CEL's string extension."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,8 @@ from asched.core.dra.cel.values import Uint, no_overload
 
 #: The longest text of a 64-bit integer, with its sign.
 DIGITS_MAX: Final = 20
-#: What Go calls space: not what separates files, groups, records and units, as Python does.
+#: Space as defined by Go: without the separators of files, groups, records and units, which Python
+#: includes.
 SPACE: Final = "".join(
     c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f"
 )
@@ -18,7 +19,7 @@ _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def integer(text: str) -> int | None:
-    """The number a text writes out; None if it is none, or none of 64 bits."""
+    """The integer that a text represents; None if it is none, or exceeds 64 bits."""
     return int(text) if len(text) <= DIGITS_MAX and _INTEGER.fullmatch(text) else None
 
 
@@ -35,13 +36,13 @@ def _number(function: str, value: Any) -> int:
 
 
 def matches(subject: Any, expression: Any) -> bool:
-    """Anywhere in the subject, unless the pattern is anchored."""
+    """Matches anywhere in the subject, unless the pattern is anchored."""
     text, wanted = _text("matches", subject, expression)
     return compile_pattern(wanted).matches(text)
 
 
 def index_of(subject: Any, wanted: Any, start: Any = 0) -> int:
-    """-1 if it is not there, and from a start beyond the end."""
+    """-1 if it does not occur, and for a start beyond the end."""
     text, part = _text("indexOf", subject, wanted)
     at = _number("indexOf", start)
     if part == "":
@@ -52,7 +53,7 @@ def index_of(subject: Any, wanted: Any, start: Any = 0) -> int:
 
 
 def last_index_of(subject: Any, wanted: Any, start: Any = None) -> int:
-    """Where it begins last, at the start or before; -1 from a start beyond the end."""
+    """Position of the last occurrence at or before the start; -1 for a start beyond the end."""
     text, part = _text("lastIndexOf", subject, wanted)
     if start is None:
         return text.rfind(part)

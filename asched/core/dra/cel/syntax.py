@@ -1,4 +1,4 @@
-"""The tree of an expression. Macros are still calls here; the evaluator knows their shapes."""
+"""The syntax tree. Macros are calls in it; the evaluator expands them."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class Index(Expression, frozen=True):
 
 
 class Call(Expression, frozen=True):
-    """A function, method or operator; `target` is what stands before the dot."""
+    """A function, method or operator; `target` is the expression before the dot."""
 
     function: str
     target: Expression | None

@@ -1,7 +1,7 @@
-"""Values of the language: Python's own where they fit, and the few it lacks.
+"""Values of CEL: Python's own where they fit, and types for the rest.
 
-int is a signed 64-bit integer, Uint an unsigned one, float a double; bool is no number here.
-Equality holds between numbers of different kinds and is otherwise false between different kinds.
+int is a signed 64-bit integer, Uint an unsigned one, float a double; bool is not a number. Numbers
+of different types may be equal; other values of different types are never equal.
 """
 
 import re
@@ -17,9 +17,9 @@ from asched.core.model import quantity as quantities
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
-#: Distinct texts of quantities and versions in selectors and slices; a guess with room to spare.
+#: Cached texts of quantities and versions in selectors and slices; a generous guess.
 CACHE_SIZE: Final = 4096
-#: Versions longer than this are none: the API allows 64 characters in an attribute.
+#: Longer versions are invalid: the API allows 64 characters in an attribute.
 SEMVER_LENGTH_MAX: Final = 256
 
 
@@ -36,7 +36,7 @@ class Quantity(msgspec.Struct, frozen=True):
 
 
 class Semver(msgspec.Struct, frozen=True):
-    """A semantic version 2.0.0; `build` takes no part in comparisons."""
+    """A semantic version 2.0.0; `build` is ignored in comparisons."""
 
     major: int
     minor: int
@@ -51,7 +51,7 @@ class Semver(msgspec.Struct, frozen=True):
 
 
 class Optional(msgspec.Struct, frozen=True):
-    """`optional.of(x)`, or nothing where `is_present` is false."""
+    """`optional.of(x)`, or none where `is_present` is false."""
 
     is_present: bool
     value: Any = None
@@ -61,13 +61,13 @@ NOTHING: Final = Optional(is_present=False)
 
 
 class Type(msgspec.Struct, frozen=True):
-    """What `type(x)` answers."""
+    """Result of `type(x)`."""
 
     name: str
 
 
 class DefaultMap(dict[str, Any]):
-    """Attributes or capacities by domain; an unknown domain, looked up, is an empty map."""
+    """Attributes or capacities by domain; the value of an unknown domain is an empty map."""
 
     __slots__ = ()
 
@@ -84,7 +84,9 @@ _LOOSE: Final = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?", re.ASCII
 
 @lru_cache(maxsize=CACHE_SIZE)
 def parse_semver(text: str, normalize: bool = False) -> Semver | None:
-    """None if it is none. `normalize` adds missing parts, drops a leading v and leading zeros."""
+    """None if it is invalid. `normalize` adds missing parts, drops a leading v and leading
+    zeros.
+    """
     if len(text) > SEMVER_LENGTH_MAX:
         return None
     if normalize and (loose := _LOOSE.fullmatch(text)):
@@ -102,7 +104,7 @@ def parse_semver(text: str, normalize: bool = False) -> Semver | None:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def parse_quantity(text: str | float) -> Quantity | None:
-    """None if it is none."""
+    """None if it is invalid."""
     try:
         return Quantity(quantities.parse(text))
     except ValueError:  # a QuantityError, or more digits than Python converts
@@ -110,7 +112,7 @@ def parse_quantity(text: str | float) -> Quantity | None:
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type in this language."""
+    """The name of a value's type in CEL."""
     for kind, name in _TYPES:
         if isinstance(value, kind):
             return name
@@ -138,7 +140,7 @@ def is_number(value: Any) -> bool:
 
 
 def equals(left: Any, right: Any) -> bool:
-    """`==` of the language, which never fails."""
+    """`==` of CEL, which never fails."""
     if is_number(left) and is_number(right):
         return bool(left == right)
     if type(left) is not type(right):
