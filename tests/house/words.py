@@ -22,7 +22,6 @@ PENDING: tuple[str, ...] = (
     "asched/testing.py",
     "asched/core/cycle/",
     "asched/insight/",
-    "asched/core/extender/",
     "asched/core/framework/",
     "asched/batch/",
     "asched/core/leader/",

@@ -1,15 +1,15 @@
-"""Answering as an extender: a stock kube-scheduler asks, our plugins say what they think.
+"""Serve as an extender: a kube-scheduler asks, our plugins answer.
 
     filter       the filters' verdict on each node asked about, with their reasons
     prioritize   the scorers' sum, spread over 0 to 10 between the worst and the best of the nodes
     preempt      candidates on which our filters agree once the victims are gone
-    bind         the bind plugins; a generator, as they have to ask the API
+    bind         the bind plugins; a generator, because they call the API
 
-The pod's schedulerName picks the profile, the first one serves all others. Nodes are looked up by
-name in the cluster as it is followed; one that is not known yet is refused, and evicting pods from
-it is not asked for.
+The pod's schedulerName selects the profile; pods with other names use the first. Nodes are looked
+up by name in the cache of the cluster; an unknown node is rejected, and evicting pods from it is
+not proposed.
 
-Bounds  none of its own: one answer judges all nodes of the cluster at once.
+Bounds  none of its own: one answer covers all nodes of the cluster at once.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v1/types.go
 """
 
@@ -35,14 +35,14 @@ from asched.core.state.pods import PodInfo
 
 Mask = npt.NDArray[np.bool_]
 
-#: MaxExtenderPriority: what an extender gives the node it likes best.
+#: MaxExtenderPriority: the score of the best node.
 PRIORITY_MAX: Final = 10
 UNKNOWN_NODE: Final = "node(s) not known to the extender yet"
 NO_REASON: Final = "node(s) refused by the extender"
 
 
 class Advisor:
-    """Our plugins' opinion. Only reads the cluster; whoever follows it calls between two facts."""
+    """The verdicts of our plugins. Only reads the cluster; callers run between two facts."""
 
     def __init__(self, cluster: Cluster, runners: Mapping[str, Runner]) -> None:
         self._cluster = cluster
@@ -131,7 +131,9 @@ class Advisor:
     def _judge(
         self, runner: Runner, info: PodInfo
     ) -> tuple[ClassState, dict[int, Status], Rejection]:
-        """(the class as it stands, rows refused by nominated pods, who rejects which row)."""
+        """(the class with its verdicts, rows rejected by nominated pods, which plugin rejects which
+        row).
+        """
         fitting = runner.fitting(info)
         state, refused = fitting.state, fitting.in_words()
         return state, refused, runner.rejection(info, state, refused)
@@ -145,8 +147,8 @@ class Advisor:
             return False
         if outcome.rejection is not None and outcome.rejection.code is not Code.UNSCHEDULABLE:
             return False
-        here = self._cluster.pods_on(row)
-        victims = [here[uid] for uid in uids if uid in here]
+        placed = self._cluster.pods_on(row)
+        victims = [placed[uid] for uid in uids if uid in placed]
         with self._cluster.supposing().gone(victims, row):
             return runner.nominated_pods.status_with(info, state, row) is None
 

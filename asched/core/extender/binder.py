@@ -1,14 +1,14 @@
-"""Binding by an extender: it calls the API itself, we make sure that something came of it.
+"""Binding by an extender: it calls the API itself, and this plugin checks the outcome.
 
     asked ──yes──> the watch shows the pod on its node ─────────────> bound
       │              └─ silence for SEEN_S: read the pod ─ placed ──> bound
       │                                                  └ pending ─> failure, the place is free
       ├──no──────────────────────────────────────────────────────> failure
-      └──nothing of use─> read the pod, as above: it may have been bound all the same, and if
-                          nobody answered, it may still be: the place is held for LANDS_WITHIN_S
+      └──nothing of use─> read the pod, as above: it may be bound all the same. Without an answer to
+                          the read it still may be: the place is reserved for LANDS_WITHIN_S
 
-kube-scheduler believes a yes and keeps the place for good; a pod that was not bound then waits
-forever, and so does the room.
+kube-scheduler trusts a positive answer and keeps the node assumed; a pod that was not bound then
+waits forever, and its room stays reserved.
 
 Bounds  SEEN_S for the watch; pauses between reads that fail double up to READ_AGAIN_S_MAX.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go (Bind)
@@ -36,15 +36,15 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, ReadGone, ReadPlaced, Refused, Replied, Unknown
 from asched.core.state.pods import PodInfo
 
-#: A watch is rarely behind by more; then the pod is read. A guess.
+#: A watch rarely lags by more; then the pod is read. A guess.
 SEEN_S: Final = 5.0
-#: Pauses between reads that nobody answers, as for bindings of our own.
+#: Pauses between unanswered reads, as for bindings of our own.
 READ_AGAIN_S: Final = 0.2
 READ_AGAIN_S_MAX: Final = 5.0
 
 
 class ExtenderBinder(BindPlugin):
-    """Stands in for the bind plugins; one that is ignorable gives way to them when it fails."""
+    """Replaces the bind plugins; an ignorable extender falls back to them when it fails."""
 
     name = names.EXTENDER
 
@@ -63,21 +63,23 @@ class ExtenderBinder(BindPlugin):
                     error = str(fault)
                 if error:
                     return self._failed(error)
-                return (yield from self._look(pod, node, self._said_yes(), patience_s=SEEN_S))
-            case Refused(code=0, message=message):  # it never arrived
+                return (yield from self._check(pod, node, self._not_bound(), patience_s=SEEN_S))
+            case Refused(code=0, message=message):  # the request was not delivered
                 return self._failed(message)
             case Refused(message=message) | Unknown(message=message):
                 held_s = LANDS_WITHIN_S if isinstance(answer, Unknown) else 0.0
-                return (yield from self._look(pod, node, message, held_s=held_s))
+                return (yield from self._check(pod, node, message, held_s=held_s))
         raise TypeError(f"an extender was answered for with {type(answer).__name__}")
 
-    def _said_yes(self) -> str:
-        return f"extender {self._config.url_prefix} said that it bound the pod, but it has no node"
+    def _not_bound(self) -> str:
+        return (
+            f"extender {self._config.url_prefix} reported the pod as bound, but the pod has no node"
+        )
 
     def _failed(self, message: str) -> Status:
         return SKIP if self._config.ignorable else failure(message)
 
-    def _look(
+    def _check(
         self,
         pod: PodInfo,
         node: str,
@@ -86,11 +88,11 @@ class ExtenderBinder(BindPlugin):
         patience_s: float = 0.0,
         held_s: float = 0.0,
     ) -> Generator[Effect, Answer, Status]:
-        """Find out whether the pod is on its node; `otherwise` is said if it is nowhere.
+        """Check whether the pod is on its node; `otherwise` is the message if it has none.
 
-        The watch is given `patience_s`; a pod that has no node then may get it for `held_s`.
+        The watch has `patience_s`; a pod that has no node then may still get it for `held_s`.
         """
-        if patience_s and not self._is_told(pod):
+        if patience_s and not self._is_seen(pod):
             yield self._wait(pod, patience_s)
         metadata = pod.pod.metadata
         ref = PodRef(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
@@ -122,9 +124,9 @@ class ExtenderBinder(BindPlugin):
 
     def _wait(self, pod: PodInfo, timeout_s: float) -> WaitFor:
         on = ((POD.resource, pod.pod.key),)
-        return WaitFor(ready=lambda: self._is_told(pod), timeout_s=timeout_s, on=on)
+        return WaitFor(ready=lambda: self._is_seen(pod), timeout_s=timeout_s, on=on)
 
-    def _is_told(self, pod: PodInfo) -> bool:
-        """Whether the watch has shown the pod's place, or its end."""
+    def _is_seen(self, pod: PodInfo) -> bool:
+        """Whether the watch has shown the pod's binding or deletion."""
         now = self._cluster.pods_seen.get(pod.pod.key)
         return now is None or now.uid != pod.pod.uid or bool(now.spec.node_name)

@@ -1,17 +1,17 @@
-"""Consulting extenders: what they are asked about a pod, and what is made of their answers.
+"""Call extenders for a pod, and apply their answers.
 
-    filter       one after the other, each about the nodes the last one left
+    filter       one after the other, each with the nodes that the previous one left
     prioritize   all at the same time; points are added, failures only noted
-    preempt      one after the other, each about the candidates the last one left
+    preempt      one after the other, each with the candidates that the previous one left
     binder       the first that binds takes the place of the bind plugins (`binder.py`)
 
 A failure of an extender that is not ignorable ends the attempt (PointError, with kube-scheduler's
-words). An answer is believed as far as the question went. Unlike kube-scheduler nobody is bound to
-a node the extender made up, no pod is evicted that may not be, and no node is emptied of which the
-extenders say that the pod can never run there, nor one after another for a pod they refuse anyway
-(DECISIONS.md).
+message). An answer counts only for nodes and pods that were sent. Unlike kube-scheduler, no pod is
+bound to a node that the extender invented, no pod is evicted that may not be evicted, and no pods
+are evicted from a node on which the extenders say that the pod can never run, nor from one node
+after another for a pod that they reject anyway (DECISIONS.md).
 
-Bounds  IN_VAIN_MAX pods are remembered for which room was made in vain, each for IN_VAIN_S.
+Bounds  WASTED_MAX pods whose freed node was rejected are remembered, each for WASTED_S.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, schedule_one.go,
         framework/preemption/preemption.go (callExtenders)
 """
@@ -43,23 +43,23 @@ Mask = npt.NDArray[np.bool_]
 
 #: MaxNodeScore / MaxExtenderPriority: extenders give 0 to 10, nodes have 0 to 100.
 PRIORITY_FACTOR: Final = 10
-#: Of an extender's word for an error: it is told in conditions, events and logs.
+#: Limit for an extender's error text, which appears in conditions, events and logs.
 ERROR_CHARS_MAX: Final = 4_096
-#: A guess: more pods at once do not fit behind one refusing extender.
-IN_VAIN_MAX: Final = 10_000
-#: How long nobody is evicted for a pod after extenders refused the room that was made for it. As
-#: long as kube-scheduler lets an unschedulable pod rest.
-IN_VAIN_S: Final = 300.0
+#: A guess: one extender that rejects nodes does not affect more pods at once.
+WASTED_MAX: Final = 10_000
+#: How long no pod is evicted for a pod after extenders rejected the node that was freed for it. As
+#: long as kube-scheduler leaves an unschedulable pod in the queue.
+WASTED_S: Final = 300.0
 
 
 class Consulted(msgspec.Struct, frozen=True):
-    """One extender, with the names of the resources it looks after."""
+    """One extender, with the names of the resources that it manages."""
 
     config: Extender
     managed: frozenset[str]
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether it looks after a resource some container of the pod asks for, or after all."""
+        """Whether it manages a resource that some container of the pod requests, or all pods."""
         if not self.managed:
             return True
         spec = pod.spec
@@ -90,18 +90,22 @@ class Chain:
             Consulted(config, frozenset(r.name for r in config.managed_resources))
             for config in extenders
         )
-        self.has_filter = any(one.config.filter_verb for one in self._all)
-        self.has_prioritize = any(one.config.prioritize_verb for one in self._all)
-        self.has_preempt = self.has_filter or any(one.config.preempt_verb for one in self._all)
-        #: uid -> when evictions on its behalf may go on; None: IN_VAIN_S after the next attempt
-        self._in_vain: OrderedDict[str, float | None] = OrderedDict()
+        self.has_filter = any(extender.config.filter_verb for extender in self._all)
+        self.has_prioritize = any(extender.config.prioritize_verb for extender in self._all)
+        self.has_preempt = self.has_filter or any(
+            extender.config.preempt_verb for extender in self._all
+        )
+        #: uid -> when evictions for the pod may resume; None: WASTED_S after the next attempt
+        self._wasted: OrderedDict[str, float | None] = OrderedDict()
 
     def is_interested(self, pod: PodInfo) -> bool:
-        """Whether any of them has a say in the pod's place."""
+        """Whether any of them affects the pod's placement."""
         return any(
-            one.is_interested(pod.pod)
-            for one in self._all
-            if one.config.filter_verb or one.config.prioritize_verb or one.config.preempt_verb
+            extender.is_interested(pod.pod)
+            for extender in self._all
+            if extender.config.filter_verb
+            or extender.config.prioritize_verb
+            or extender.config.preempt_verb
         )
 
     # --- filter ----------------------------------------------------------------------------------
@@ -109,35 +113,35 @@ class Chain:
     def filter(
         self, pod: PodInfo, feasible: Mask
     ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
-        """(rows left, statuses of rows refused with a reason). Raises PointError."""
+        """(rows left, statuses of rows rejected with a reason). Raises PointError."""
         left = self._by_name(feasible)
         failed: dict[str, Status] = {}
-        for one in self._all:
+        for extender in self._all:
             if not left:
                 break
-            if not one.config.filter_verb or not one.is_interested(pod.pod):
+            if not extender.config.filter_verb or not extender.is_interested(pod.pod):
                 continue
             try:
-                passed, refused = yield from self._filter_by(one, pod.pod, tuple(left))
+                passed, refused = yield from self._filter_by(extender, pod.pod, tuple(left))
             except PointError:
-                if one.config.ignorable:
+                if extender.config.ignorable:
                     continue
                 raise
             left = {name: left[name] for name in left if name in passed}
             failed.update(refused)
         if left:
-            self._in_vain.pop(pod.pod.uid, None)
+            self._wasted.pop(pod.pod.uid, None)
         row_of = self._cluster.nodes.row_of
         statuses = {row_of[name]: status for name, status in failed.items() if name in row_of}
         return self._mask(left, len(feasible)), statuses
 
     def _filter_by(
-        self, one: Consulted, pod: Pod, asked: Sequence[str]
+        self, extender: Consulted, pod: Pod, asked: Sequence[str]
     ) -> Generator[Effect, Answer, tuple[set[str], dict[str, Status]]]:
-        """(names left, why others were refused). Raises PointError."""
-        config = one.config
+        """(names left, reasons of the other nodes). Raises PointError."""
+        config = extender.config
         body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
-        value = yield from one.ask(config.filter_verb, body)
+        value = yield from extender.ask(config.filter_verb, body)
         try:
             result = wire.filter_result(value)
         except WireError as error:
@@ -165,12 +169,12 @@ class Chain:
     # --- prioritize ------------------------------------------------------------------------------
 
     def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
-        """int64[N] to be added to the totals; sums wrap as Go's do. None if nobody scored."""
+        """int64[N] to be added to the totals; sums wrap as Go's do. None without any scores."""
         rows = self._by_name(feasible)
         parts = [
-            self._scores_by(one, pod.pod, tuple(rows))
-            for one in self._all
-            if one.config.prioritize_verb and one.is_interested(pod.pod)
+            self._scores_by(extender, pod.pod, tuple(rows))
+            for extender in self._all
+            if extender.config.prioritize_verb and extender.is_interested(pod.pod)
         ]
         if not parts:
             return None
@@ -194,13 +198,13 @@ class Chain:
         return extra
 
     def _scores_by(
-        self, one: Consulted, pod: Pod, asked: Sequence[str]
+        self, extender: Consulted, pod: Pod, asked: Sequence[str]
     ) -> Generator[Effect, Answer, list[tuple[str, int]]]:
-        """Weighted points by node name. A failure is nobody's problem: it gives none."""
-        config = one.config
+        """Weighted points by node name; none if the extender fails, which is not an error."""
+        config = extender.config
         body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
         try:
-            priorities = wire.priorities((yield from one.ask(config.prioritize_verb, body)))
+            priorities = wire.priorities((yield from extender.ask(config.prioritize_verb, body)))
         except (PointError, WireError):
             return []
         return [(host, score * config.weight * PRIORITY_FACTOR) for host, score in priorities]
@@ -208,21 +212,21 @@ class Chain:
     # --- preempt ---------------------------------------------------------------------------------
 
     def note_in_vain(self, pod: PodInfo) -> None:
-        """Room was made for the pod on a node that was refused all the same."""
-        self._in_vain.setdefault(pod.pod.uid, None)
-        if len(self._in_vain) > IN_VAIN_MAX:
-            self._in_vain.popitem(last=False)
+        """Record that pods were evicted from a node which was rejected all the same."""
+        self._wasted.setdefault(pod.pod.uid, None)
+        if len(self._wasted) > WASTED_MAX:
+            self._wasted.popitem(last=False)
 
     def objection(self, pod: PodInfo, now_s: float) -> str:
-        """Why nobody may be evicted for the pod just now; empty if nothing speaks against it."""
+        """Why no pod may be evicted for the pod now; empty if evictions are allowed."""
         uid = pod.pod.uid
-        if uid not in self._in_vain:
+        if uid not in self._wasted:
             return ""
-        until_s = self._in_vain[uid]
+        until_s = self._wasted[uid]
         if until_s is None:
-            until_s = self._in_vain[uid] = now_s + IN_VAIN_S
+            until_s = self._wasted[uid] = now_s + WASTED_S
         if now_s >= until_s:
-            del self._in_vain[uid]
+            del self._wasted[uid]
             return ""
         return "an extender refused the node on which room was made for this pod"
 
@@ -231,25 +235,25 @@ class Chain:
     ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
         """The candidates that are left, by node name. Raises PointError."""
         left = dict(candidates)
-        for one in self._all:
+        for extender in self._all:
             if not left:
                 break
-            if not one.config.preempt_verb or not one.is_interested(pod.pod):
+            if not extender.config.preempt_verb or not extender.is_interested(pod.pod):
                 continue
             try:
-                left = yield from self._preempt_by(one, pod.pod, left)
+                left = yield from self._preempt_by(extender, pod.pod, left)
             except PointError:
-                if not one.config.ignorable:
+                if not extender.config.ignorable:
                     raise
-        for one in self._all:
+        for extender in self._all:
             if not left:
                 break
-            if not one.config.filter_verb or not one.is_interested(pod.pod):
+            if not extender.config.filter_verb or not extender.is_interested(pod.pod):
                 continue
             try:
-                _, refused = yield from self._filter_by(one, pod.pod, tuple(left))
+                _, refused = yield from self._filter_by(extender, pod.pod, tuple(left))
             except PointError:
-                if not one.config.ignorable:
+                if not extender.config.ignorable:
                     raise
                 continue
             never = {n for n, status in refused.items() if status.code is unresolvable().code}
@@ -257,17 +261,17 @@ class Chain:
         return left
 
     def _preempt_by(
-        self, one: Consulted, pod: Pod, candidates: Mapping[str, Candidate]
+        self, extender: Consulted, pod: Pod, candidates: Mapping[str, Candidate]
     ) -> Generator[Effect, Answer, dict[str, Candidate]]:
-        config = one.config
+        config = extender.config
         body = wire.preemption_arguments(pod, candidates, names_only=config.node_cache_capable)
-        value = yield from one.ask(config.preempt_verb, body)
+        value = yield from extender.ask(config.preempt_verb, body)
         try:
             result = wire.preemption_result(value)
         except WireError as error:
             raise PointError(str(error)) from None
         chosen = {
-            name: self._candidate(one, pod, name, victims, candidates)
+            name: self._candidate(extender, pod, name, victims, candidates)
             for name, victims in result.items()
         }
         for name, candidate in list(chosen.items()):
@@ -279,7 +283,7 @@ class Chain:
 
     def _candidate(
         self,
-        one: Consulted,
+        extender: Consulted,
         pod: Pod,
         name: str,
         meta: "wire.MetaVictims",
@@ -289,15 +293,15 @@ class Chain:
         row = self._cluster.nodes.row_of.get(name)
         if row is None:
             raise PointError(f'nodeinfo not found for node name "{name}"')
-        prefix = one.config.url_prefix
+        prefix = extender.config.url_prefix
         if name not in candidates:
             raise PointError(
                 f"extender: {prefix} claims a candidate node: {name}, which was not proposed to it"
             )
-        here = self._cluster.pods_on(row)
+        placed = self._cluster.pods_on(row)
         victims = []
         for uid in meta.uids:
-            info = here.get(uid)
+            info = placed.get(uid)
             if info is None:
                 raise PointError(
                     f"extender: {prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {name},"
@@ -314,9 +318,9 @@ class Chain:
     # --- bind ------------------------------------------------------------------------------------
 
     def binder(self, pod: PodInfo) -> BindPlugin | None:
-        for one in self._all:
-            if one.config.bind_verb and one.is_interested(pod.pod):
-                return binder.ExtenderBinder(one.config, self._cluster)
+        for extender in self._all:
+            if extender.config.bind_verb and extender.is_interested(pod.pod):
+                return binder.ExtenderBinder(extender.config, self._cluster)
         return None
 
     # --- rows and names --------------------------------------------------------------------------
@@ -328,7 +332,7 @@ class Chain:
         return {node.name: row for row in rows if (node := nodes[row]) is not None}
 
     def _mask(self, left: Mapping[str, int], height: int) -> Mask:
-        """The rows of those names, as far as they are still what they were."""
+        """The rows of these names, as far as they still have the same node."""
         mask = np.zeros(height, dtype=np.bool_)
         row_of = self._cluster.nodes.row_of
         mask[[row for name, row in left.items() if row_of.get(name) == row]] = True
@@ -336,9 +340,9 @@ class Chain:
 
 
 def whole_kinds(extenders: Sequence[Extender]) -> frozenset[Kind]:
-    """The kinds of objects of which these extenders want to see more than the name: pods always.
+    """The kinds of objects that these extenders receive whole: pods always.
 
-    Empty if nobody asks anything but to bind.
+    Empty if extenders are only used to bind.
     """
     kinds: set[Kind] = set()
     for config in extenders:
@@ -350,10 +354,10 @@ def whole_kinds(extenders: Sequence[Extender]) -> frozenset[Kind]:
 
 
 def wants_victims(extenders: Sequence[Extender]) -> bool:
-    """Whether some of them want to see the pods that may have to go."""
+    """Whether some extender receives potential victims."""
     return any(c.preempt_verb and not c.node_cache_capable for c in extenders)
 
 
 def _wrapped(total: int) -> int:
-    """As 64 bits hold it."""
+    """Wrap to 64 bits."""
     return (total + 2**63) % 2**64 - 2**63

@@ -1,11 +1,10 @@
-"""Reads fields of JSON values as Go's decoder would: keys in any case, and its words for what is
-wrong.
+"""Read fields of JSON values as Go's decoder does: keys in any case, and the same error messages.
 
-Extenders are written against kube-scheduler. Whoever debugs one knows these messages, and finds
-them in the pod's condition.
+Extenders are written against kube-scheduler. Their authors know these messages, which appear in the
+pod's condition.
 
 Rules   a key is matched exactly or else regardless of its case, unknown keys are ignored, null
-        leaves the zero value; `FieldPlace` says where in the answer a value stands.
+        leaves the zero value; `FieldPlace` is the location of a value in the answer.
 Source  encoding/json of Go 1.25 (UnmarshalTypeError)
 """
 
@@ -17,11 +16,11 @@ INT64_MAX: Final = 2**63 - 1
 
 
 class WireError(ValueError):
-    """A value is not what the protocol has at its place."""
+    """A value of the wrong type or range for its field."""
 
 
 class FieldPlace(NamedTuple):
-    """The struct a value belongs to and the path from the outermost one; both empty outside."""
+    """The struct of a value and the path from the outermost struct; both empty outside."""
 
     struct: str = ""
     path: tuple[str, ...] = ()

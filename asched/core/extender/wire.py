@@ -1,14 +1,15 @@
-"""The extender protocol v1, both ways: what is asked, what is answered, on either side.
+"""The extender protocol v1, as client and as server: requests and answers.
 
-    our question       arguments, preemption_arguments, binding_arguments
-    their answer       filter_result, priorities, preemption_result, binding_error
-    their question     read_arguments, read_preemption_arguments, read_binding_arguments
-    our answer         filter_answer, priorities_answer, preemption_answer, binding_answer
+    requests sent      arguments, preemption_arguments, binding_arguments
+    answers received   filter_result, priorities, preemption_result, binding_error
+    requests received  read_arguments, read_preemption_arguments, read_binding_arguments
+    answers sent       filter_answer, priorities_answer, preemption_answer, binding_answer
 
 Rules   the structs have no JSON tags: keys are Go's field names, absent values are sent as null,
-        and read whatever their case is; Kubernetes objects inside have their usual form. Questions
-        name whole objects as `Whole` and `Wholes`: who sends them puts the bytes there.
-Bounds  none of its own: a question is as large as the cluster.
+                and read regardless of their case; Kubernetes objects inside have their usual form.
+                Requests refer to whole objects as `Whole` and `Wholes`: the sender inserts their
+                bytes.
+Bounds  none of its own: a request is as large as the cluster.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v1/types.go
 """
 
@@ -37,7 +38,7 @@ _ARGS: Final = "ExtenderArgs"
 _PREEMPTION_ARGS: Final = "ExtenderPreemptionArgs"
 _BINDING_ARGS: Final = "ExtenderBindingArgs"
 
-# --- our question --------------------------------------------------------------------------------
+# --- requests sent -------------------------------------------------------------------------------
 
 
 def whole(pod: Pod) -> Whole:
@@ -46,7 +47,7 @@ def whole(pod: Pod) -> Whole:
 
 
 def arguments(pod: Pod, names: Sequence[str], *, names_only: bool) -> dict[str, Any]:
-    """ExtenderArgs of filter and prioritize: names for those that know the nodes themselves."""
+    """ExtenderArgs of filter and prioritize: names for extenders with a cache of nodes."""
     nodes = None if names_only else {"metadata": {}, "items": Wholes(NODE, tuple(names))}
     return {"Pod": whole(pod), "Nodes": nodes, "NodeNames": names if names_only else None}
 
@@ -54,7 +55,7 @@ def arguments(pod: Pod, names: Sequence[str], *, names_only: bool) -> dict[str, 
 def preemption_arguments(
     pod: Pod, candidates: Mapping[str, Candidate], *, names_only: bool
 ) -> dict[str, Any]:
-    """ExtenderPreemptionArgs: victims as uids for those that know the pods themselves."""
+    """ExtenderPreemptionArgs: victims as uids for extenders with a cache of pods."""
     victims = {
         name: {
             "Pods": [
@@ -82,7 +83,7 @@ def binding_arguments(pod: Pod, node: str) -> dict[str, Any]:
     }
 
 
-# --- their answer --------------------------------------------------------------------------------
+# --- answers received ----------------------------------------------------------------------------
 
 
 class FilterResult(NamedTuple):
@@ -128,7 +129,7 @@ def priorities(value: Any) -> list[HostPriority]:
     """Raises WireError."""
     result = []
     for item in items(value, "v1.HostPriorityList", OUTSIDE) or ():
-        if type(item) is dict and len(item) == 2:  # as everybody writes it, thousands of them
+        if type(item) is dict and len(item) == 2:  # the usual form, thousands of them
             host, score = item.get("Host"), item.get("Score")
             if type(host) is str and type(score) is int and INT64_MIN <= score <= INT64_MAX:
                 result.append(HostPriority(host, score))
@@ -148,7 +149,7 @@ def preemption_result(value: Any) -> dict[str, MetaVictims]:
 
 
 def binding_error(value: Any) -> str:
-    """What went wrong, empty if nothing did. Raises WireError."""
+    """The error message, empty if binding succeeded. Raises WireError."""
     found = fields(value, "v1.ExtenderBindingResult", OUTSIDE, ("Error",))
     return text(found.get("Error"), OUTSIDE.field("ExtenderBindingResult", "Error"))
 
@@ -196,11 +197,11 @@ def _meta_victims(value: Any, place: FieldPlace) -> dict[str, MetaVictims]:
     return result
 
 
-# --- their question ------------------------------------------------------------------------------
+# --- requests received ---------------------------------------------------------------------------
 
 
 class Arguments(NamedTuple):
-    """What filter and prioritize are asked. `nodes`: whole, as mappings; None: only names came."""
+    """Request of filter and prioritize. `nodes`: whole, as mappings; None: only names were sent."""
 
     pod: dict[str, Any]
     nodes: list[dict[str, Any]] | None
@@ -238,7 +239,7 @@ def read_arguments(value: Any) -> Arguments:
 
 
 def read_preemption_arguments(value: Any) -> PreemptionArguments:
-    """Victims as uids, in whichever form they came. Raises WireError."""
+    """Victims as uids, in either form. Raises WireError."""
     known = ("Pod", "NodeNameToVictims", "NodeNameToMetaVictims")
     found = fields(value, f"v1.{_PREEMPTION_ARGS}", OUTSIDE, known)
     pod = entries(found.get("Pod"), "v1.Pod", OUTSIDE.field(_PREEMPTION_ARGS, "Pod"))
@@ -272,13 +273,13 @@ def read_binding_arguments(value: Any) -> BindingArguments:
     return BindingArguments(*texts)
 
 
-# --- our answer ----------------------------------------------------------------------------------
+# --- answers sent --------------------------------------------------------------------------------
 
 
 def filter_answer(
     question: Arguments, passed: Iterable[str], failed: dict[str, str], never: dict[str, str]
 ) -> dict[str, Any]:
-    """In the form of the question: names for names, whole nodes for whole nodes."""
+    """In the form of the request: names for names, whole nodes for whole nodes."""
     names = set(passed)
     nodes = None
     if question.nodes is not None:
@@ -312,8 +313,8 @@ def priorities_answer(scores: Mapping[str, int]) -> list[dict[str, Any]]:
 def preemption_answer(victims: Mapping[str, MetaVictims]) -> dict[str, Any]:
     return {
         "NodeNameToMetaVictims": {
-            name: {"Pods": [{"UID": uid} for uid in one.uids], "NumPDBViolations": one.violations}
-            for name, one in victims.items()
+            name: {"Pods": [{"UID": uid} for uid in meta.uids], "NumPDBViolations": meta.violations}
+            for name, meta in victims.items()
         }
     }
 

@@ -52,7 +52,7 @@ def test_a_yes_that_nothing_comes_of_gives_the_place_back() -> None:
     condition = play.condition()
     assert condition["reason"] == "SchedulerError"
     assert condition["message"] == (
-        "extender http://x said that it bound the pod, but it has no node"
+        "extender http://x reported the pod as bound, but the pod has no node"
     )
     assert play.node_of("uid-web") == ""
 

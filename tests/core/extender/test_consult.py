@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.extender.consult import (
-    IN_VAIN_S,
+    WASTED_S,
 )
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, PatchPodStatus, Wholes
 from asched.core.model.kinds import NODE, POD
@@ -397,7 +397,7 @@ def test_after_room_was_made_in_vain_nobody_else_is_evicted_for_a_while() -> Non
     play.see(preemptor().metadata(resourceVersion="9"))  # our own patch wakes it
     play.reply(refusal)
     assert play.notes()[0].endswith(why)
-    play.turn(Seen(NODE, a_node("another").taints("a=b:NoSchedule").build()), after_s=IN_VAIN_S)
+    play.turn(Seen(NODE, a_node("another").taints("a=b:NoSchedule").build()), after_s=WASTED_S)
     play.reply(refusal)
     (other,) = {"n0", "n1"} - {node}
     assert play.question().body["NodeNames"] == (other,)  # may somebody be evicted there?
