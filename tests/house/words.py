@@ -24,7 +24,6 @@ PENDING: tuple[str, ...] = (
     "asched/insight/",
     "asched/core/framework/",
     "asched/batch/",
-    "asched/core/leader/",
     "asched/core/plugins/",
     "asched/core/preemption/",
     "asched/core/queue/",

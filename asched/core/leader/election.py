@@ -1,18 +1,19 @@
-"""Leader election on a Lease, as a state machine: answers and times come in, what to do comes out.
+"""Leader election on a Lease, as a state machine: input are answers and times, output is the next
+action.
 
     acquiring ──try: written──> leading ──a try succeeds every retry period──> leading
         └─held: wait retry x (1 … 1.2), or its end     └─none did for the renew deadline──> LOST
 
-A try of the leader writes at once, guarded by the version it saw last; if that fails, or while
-nobody leads, it reads first. Whether a holder still lives is judged by local time since its record
+A try of the leader writes at once, guarded by the version it saw last; if that fails, or while the
+lease is free, it reads first. Whether a holder is alive is judged by local time since its record
 was last seen to change; times inside the record are never compared with the local clock.
 
-A candidate that does not know the cluster yet (`is_fit`) watches the lease and leaves it alone;
-once it does, it takes what it saw free without reading again.
+A candidate whose cache of the cluster is not complete yet (`is_fit`) watches the lease without
+taking it; once complete, it takes a lease that it saw free without reading again.
 
-A leader may act until `fence_s`, which lies before the moment at which anybody else could take the
-lease over, and moves only when a renewal came through. There is no way back from LOST: the process
-ends, and its successor begins afresh.
+A leader may act until `fence_s`, which lies before the moment at which another candidate could take
+the lease over, and moves only when a renewal succeeded. LOST is final: the process ends, and its
+successor starts from the beginning.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/leaderelection, and recorded
         requests
@@ -27,14 +28,15 @@ from msgspec.structs import replace
 
 from asched.core.model.timestamp import micro_time, microseconds
 
-#: The least that the renew deadline must be of the retry period.
+#: Smallest ratio of the renew deadline to the retry period.
 JITTER_FACTOR: Final = 1.2
-#: A follower waits up to so much of a retry period more than one. Upstream waits up to 1.2 more and
+#: A follower waits between one retry period and this many more. Upstream waits up to 1.2 more and
 #: does not wake when the lease ends, so that a take-over may come a third of a lease late.
 FOLLOWER_JITTER: Final = 0.2
-#: What a leader that goes leaves behind as the lease's duration, in seconds.
+#: Lease duration that a resigning leader writes, in seconds.
 RELEASED_DURATION_S: Final = 1
-#: A leader killed by the first pod it tried did not get older: two renewals of the default rules.
+#: A leader that is killed by the first pod it schedules led for less than this: two renewals of the
+#: default rules.
 YOUNG_S: Final = 5.0
 
 
@@ -48,7 +50,7 @@ class LeaseTimes(msgspec.Struct, frozen=True):
 
     @property
     def duration_s(self) -> int:
-        """The lease as others see it: whole seconds."""
+        """Lease duration as other candidates read it: whole seconds."""
         return max(int(self.lease_s), 1)
 
 
@@ -63,7 +65,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, lease: Mapping[str, Any]) -> "LeaseRecord":
-        """Read a Lease; whatever is missing counts as empty."""
+        """Read a Lease; missing fields count as empty."""
         spec = lease.get("spec") or {}
         return cls(
             holder=spec.get("holderIdentity") or "",
@@ -75,10 +77,10 @@ class LeaseRecord(msgspec.Struct, frozen=True):
 
     @property
     def died_young(self) -> bool:
-        """Whether its holder led for less than YOUNG_S, or was given up by its own process."""
+        """Whether its holder led for less than YOUNG_S, or was stopped by its own process."""
         try:
             led_us = microseconds(self.renew_time) - microseconds(self.acquire_time)
-        except ValueError:  # somebody else's spelling
+        except ValueError:  # another client's spelling
             return False
         return self.duration_s <= RELEASED_DURATION_S or led_us < YOUNG_S * 1e6
 
@@ -133,20 +135,20 @@ class ElectionPhase(Enum):
 
 
 class Election:
-    """One candidate. `draw` gives a number in [0, 1) for the pauses of followers."""
+    """One candidate. `draw` returns a number in [0, 1) for the pauses of followers."""
 
     def __init__(self, rules: LeaseTimes, draw: Callable[[], float]) -> None:
         self.rules = rules
         self.phase = ElectionPhase.ACQUIRING
         #: Renewals that had to read first, so far.
         self.slow_renewals = 0
-        #: How many leaders there had been, if the one before us let the lease run out; else 0.
+        #: Number of leaders before us, if the last one let the lease run out; else 0.
         self.dead_leaders = 0
-        #: Whether that one hardly began, or gave up for want of a sign of life.
+        #: Whether that leader had only just started, or gave up for lack of progress.
         self.died_young = False
-        #: Whether it may take the lease, or only watches who has it.
+        #: Whether it may take the lease, or only watches it.
         self.is_fit = True
-        #: How far the wall clock is ahead of the times handed in; for the record's own times.
+        #: How far the wall clock is ahead of the times passed in; for the record's own times.
         self.wall_ahead_s = 0.0
         self._draw = draw
         self._lease: Mapping[str, Any] | None = None
@@ -157,7 +159,7 @@ class Election:
         self._renewed_s = 0.0  # when the last successful write was sent
         self._deadline_s = 0.0  # of the renewal under way
         self._is_fast = False
-        #: It was found free by one who was not fit.
+        #: The lease was found free while this candidate was not fit.
         self._is_offered = False
 
     @property
@@ -166,7 +168,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease as far as we saw; empty if nobody."""
+        """The holder of the lease as last seen; empty if none."""
         return self._seen.holder
 
     @property
@@ -181,7 +183,9 @@ class Election:
 
     @property
     def ends_s(self) -> float:
-        """When the lease runs out for whoever saw the last write of ours that may have arrived."""
+        """When the lease runs out for a candidate that saw the last write of ours that may have
+        arrived.
+        """
         return self._sent_s + self.rules.duration_s
 
     @property
@@ -224,7 +228,7 @@ class Election:
         return self._take(now_s)
 
     def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
-        """Our record stands."""
+        """Our write succeeded."""
         self._lease = lease
         self._seen, self._seen_s = LeaseRecord.of(lease), now_s
         self._renewed_s = self._tried_s
@@ -237,22 +241,23 @@ class Election:
         return Wait(next_s)
 
     def failed(self, now_s: float) -> Act:
-        """The request under way failed, for whatever reason."""
+        """The request under way failed, for any reason."""
         if self._is_fast:
             self._is_fast = False
             return Read()
         return self._again(now_s)
 
     def resign(self) -> None:
-        """Lead no more, from this moment on."""
+        """Stop leading now."""
         self.phase = ElectionPhase.LOST
 
     def release(
         self, lease: Mapping[str, Any], now_s: float, *, is_dying: bool = False
     ) -> WriteLease | None:
-        """What hands `lease` (as just read) to whoever wants it; None if it is not ours.
+        """The spec that releases `lease` (as just read) to other candidates; None if it is not
+        ours.
 
-        `is_dying`: our name stays in it, as if it had run out.
+        `is_dying`: our name stays in it, as if the lease had run out.
         """
         record = LeaseRecord.of(lease)
         if record.holder != self.rules.identity:
@@ -270,7 +275,7 @@ class Election:
     # --- inside ----------------------------------------------------------------------------------
 
     def _take(self, now_s: float) -> Act:
-        """The lease is nobody's; ours, if we are fit."""
+        """The lease is free: take it, if we are fit."""
         if not self.is_fit:
             self._is_offered = True
             return self._again(now_s)
@@ -309,5 +314,5 @@ class Election:
         )
 
     def _stamp(self, now_s: float) -> str:
-        """To the nearest microsecond: floats know no more of such times."""
+        """Rounded to microseconds: floats have no better resolution for such times."""
         return micro_time(round((now_s + self.wall_ahead_s) * 1e6) * 1000)
