@@ -1,10 +1,10 @@
-"""Disruption budgets: which of the pods that would go are not allowed to.
+"""Disruption budgets: which of the potential victims they protect.
 
-A budget of the pod's namespace whose selector has requirements and matches a pod with labels speaks
-for it, unless the budget lists the pod as disrupted already. Walking over a node's victims-to-be,
-the most important one first, each takes one from every budget that speaks for it; a pod that finds
-one of them used up violates it. Budgets are soft here: they decide who is spared first and which
-node is preferred, nothing else.
+A budget of the pod's namespace whose selector has requirements and matches a pod with labels covers
+the pod, unless the budget lists the pod as disrupted already. Going over a node's potential
+victims, the most important first, each takes one disruption from every budget that covers it; a pod
+for which one of them has none left violates it. Budgets are soft here: they only decide which pods
+are spared first and which node is preferred.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
         (filterPodsWithPDBViolation)
@@ -30,22 +30,22 @@ from asched.core.state.pods import LabelSet, PodInfo
 I64 = npt.NDArray[np.int64]
 
 
-#: Budgets whose selectors are asked for a step of the budget of work, and budgets counted.
+#: Budgets whose selectors are matched in a step of the budget of work, and budgets counted.
 MATCHES_PER_STEP: Final = 5
 COUNTED_PER_STEP: Final = 2000
-#: ... and steps for each pod that may go, however few speak for it.
+#: ... and steps for each potential victim, however few budgets cover it.
 POD_STEPS: Final = 1.0
 #: Requirements that are compiled for a step, where a budget has many.
 REQUIREMENTS_PER_STEP: Final = 5
 #: Steps for a budget that changed, where many did.
 TAKEN_STEPS: Final = 2.0
-#: Of numbers of budgets that are kept for label sets. A guess.
+#: Cached lists of budgets, one for each label set. A guess.
 BYTES_MAX: Final = 64 << 20
 
 
 class DisruptionBudget(NamedTuple):
-    """A budget that speaks for somebody. `disrupted`: names of pods that are counted already;
-    `matcher` is made of the selector, and that of what is `written`.
+    """A budget that covers some pod. `disrupted`: names of pods that are counted already; `matcher`
+    is compiled from the selector, and the selector is parsed from `written`.
     """
 
     key: str
@@ -58,7 +58,7 @@ class DisruptionBudget(NamedTuple):
 
 
 class _Speaker:
-    """A budget's selector, as the index finds it."""
+    """A budget's selector, as an entry of the index."""
 
     __slots__ = ("_matches", "number")
 
@@ -71,28 +71,28 @@ class _Speaker:
 
 
 class Budgets:
-    """The budgets of a cluster. `generation` moves when other pods are spoken for than before, and
-    `log` holds the keys of those whose numbers changed.
+    """The budgets of a cluster. `generation` changes when a budget starts or stops covering pods,
+    and `log` has the keys of budgets whose numbers changed.
 
-    A tenant may write thousands that all speak for the same pods: they are found by namespace and
-    label, and what they leave is counted in one array.
+    A tenant may write thousands of budgets that all cover the same pods: they are found by
+    namespace and label, and their remaining disruptions are counted in one array.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._cursor = -1
-        self._changed: set[str] = set()  # not taken in yet
+        self._changed: set[str] = set()  # not processed yet
         self._budgets: dict[str, DisruptionBudget] = {}
         self._keys: list[str] = []  # by number
         self._allowed: I64 = np.zeros(0, dtype=np.int64)  # by number
         self._disrupted: dict[tuple[str, str], set[int]] = {}  # namespace and pod to numbers
         self._index: SelectorIndex[_Speaker] = SelectorIndex()
         self._of: WeakKeyDictionary[LabelSet, I64] = WeakKeyDictionary()
-        self._arrays: dict[bytes, I64] = {}  # of these, each once
+        self._arrays: dict[bytes, I64] = {}  # shared arrays of budget numbers
         self._bytes = 0
         self.generation = self._indexed = 0
         self._is_counted = False
-        #: about so many speak for one pod at most
+        #: an upper estimate of the number of budgets that cover one pod
         self.depth = 0
         self.log = ObjectLog()
 
@@ -100,8 +100,8 @@ class Budgets:
         return len(self._budgets)
 
     def catch_up(self) -> None:
-        """Take in the budgets that changed. Raises OutOfTurn where their selectors are too much
-        for one turn: then it is to be asked again.
+        """Process the changed budgets. Raises OutOfTurn where their selectors are too much for one
+        turn: call it again.
         """
         log = self._cluster.object_log
         if self._cursor == log.end and not self._changed:
@@ -125,17 +125,21 @@ class Budgets:
             self._count()
 
     def speaking_for(self, info: PodInfo) -> I64:
-        """The numbers of all budgets that match the pod, those included that count it already."""
+        """The numbers of all budgets that match the pod, including those that already count it as
+        disrupted.
+        """
         label_set = info.cls.label_set
         found = self._of.get(label_set)
         if found is None:
             speakers = self._index.candidates(label_set)
-            numbers = [one.number for one in speakers if one.speaks_for(label_set)]
+            numbers = [s.number for s in speakers if s.speaks_for(label_set)]
             found = self._of[label_set] = self._kept_once(sorted(set(numbers)))
         return found
 
     def find(self, pods: Iterable[PodInfo]) -> None:
-        """Know the budgets that speak for these. Raises OutOfTurn, and goes on when asked again."""
+        """Find the budgets that cover these pods. Raises OutOfTurn, and continues when called
+        again.
+        """
         if self._budgets:
             for info in pods:
                 if info.cls.label_set not in self._of:
@@ -143,7 +147,9 @@ class Budgets:
                     self.speaking_for(info)
 
     def _kept_once(self, numbers: list[int]) -> I64:
-        """Thousands of pods that differ are mostly spoken for by the same budgets."""
+        """Share equal arrays: thousands of different pods are mostly covered by the same
+        budgets.
+        """
         made = np.array(numbers, dtype=np.int64)
         key = made.tobytes()
         if key not in self._arrays:
@@ -159,7 +165,7 @@ class Budgets:
         self._bytes = 0
 
     def steps_for(self, pods: Iterable[PodInfo]) -> float:
-        """What it costs to ask about these, in steps of the budget of work."""
+        """Cost of checking these pods, in steps of the budget of work."""
         if not self._budgets:
             return 0.0
         count, unknown = 0, set()
@@ -171,20 +177,22 @@ class Budgets:
         return count * POD_STEPS + self.depth * each
 
     def violations(self, pods: Sequence[PodInfo]) -> list[bool]:
-        """Which of these would violate a budget if all of them went; the first in line first."""
+        """Whether each pod would violate a budget if all were evicted; the most important pod comes
+        first.
+        """
         left = self._allowed.copy()
         return [self._takes_too_much(left, info) for info in pods]
 
     def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
-        """The same for pods that go together: they do as soon as one of them does. Those after it
-        are not counted any more. True of one `generation`.
+        """The same for units: a unit violates as soon as one of its pods does; its remaining pods
+        are not counted. Valid for one `generation`.
         """
         left = self._allowed.copy()
         for pods in units:
             yield any(self._takes_too_much(left, info) for info in pods)
 
     def _takes_too_much(self, left: I64, info: PodInfo) -> bool:
-        """Count one more pod that goes. Whether a budget does not allow it."""
+        """Count one more evicted pod. Whether a budget does not allow it."""
         numbers = self.speaking_for(info)
         if len(numbers) and self._disrupted:
             metadata = info.pod.metadata
@@ -196,7 +204,7 @@ class Budgets:
         return bool((left[numbers] < 0).any())
 
     def keys_for(self, pods: Iterable[PodInfo]) -> set[str]:
-        """The budgets that have a say about any of these."""
+        """Keys of the budgets that cover any of these pods."""
         of_sets = {info.cls.label_set: info for info in pods}.values()
         return {self._keys[n] for info in of_sets for n in self.speaking_for(info).tolist()}
 
@@ -216,7 +224,7 @@ class Budgets:
         self._is_counted = False
 
     def _lay_out(self) -> None:
-        """Number the budgets anew."""
+        """Renumber the budgets."""
         self._indexed = self.generation
         self._keys = list(self._budgets)
         self._index = SelectorIndex()
@@ -227,7 +235,7 @@ class Budgets:
         self._forget_found()
 
     def _count(self) -> None:
-        """Take over what each of them leaves."""
+        """Update the remaining disruptions of each budget."""
         self._is_counted = True
         budgets = [self._budgets[key] for key in self._keys]
         self._allowed = np.array([budget.allowed for budget in budgets], dtype=np.int64)
@@ -239,7 +247,7 @@ class Budgets:
     def _read(
         self, key: str, stored: PodDisruptionBudget, old: DisruptionBudget | None
     ) -> DisruptionBudget | None:
-        """None for one that matches nothing, or has a selector that makes no sense."""
+        """None for a budget that matches nothing, or has an invalid selector."""
         written = stored.spec.selector
         if old is not None and old.written == written:
             selector, matcher = old.selector, old.matcher

@@ -1,17 +1,17 @@
-"""Candidate nodes: where evicting pods would make room, kept between equal preemptors.
+"""Candidate nodes: where evicting pods would make room, cached for equal preemptors.
 
-The prospects of a row (its outcome, and what giving it up would cost) stay as long as nothing
-there changes: pods, nominations, budgets that speak for its pods, the node itself. The next pod of
-the same priority with the same wishes tries the changed rows alone, so that thousands of equal
+The prospects of a row (its outcome, and the cost of evicting there) are valid as long as nothing
+there changes: pods, nominations, budgets that cover its pods, the node itself. The next pod of the
+same priority with the same requirements tries only the changed rows, so that thousands of equal
 preemptors cost one pass over the cluster and a few rows each.
 
-    PlainProspects   the class's filters look at pods by their amounts at most: many rows at a time,
-                     shared by all classes with the same requests and priority
-    TrialProspects   any class: one row at a time, by trial
+PlainProspects   the class's filters consider pods only by their amounts: many rows at a time,
+                 shared by all classes with the same requests and priority
+TrialProspects   any class: one row at a time, by trial
 
-Upstream stops at a tenth of the nodes (at least 100), from a random one on, to save time. Here all
-are tried, unless the arguments were set to something else or each row needs a trial and there are
-more than EXHAUSTIVE_MAX of them.
+Upstream stops at a tenth of the nodes (at least 100), starting at a random one, to save time. Here
+all are tried, unless the arguments were set to something else or each row needs a trial and there
+are more than EXHAUSTIVE_MAX of them.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (DryRunPreemption)
 """
@@ -47,27 +47,27 @@ I64 = npt.NDArray[np.int64]
 
 #: Rows that are tried one by one before upstream's limit applies. A trial takes about 0.5 ms.
 EXHAUSTIVE_MAX: Final = 512
-#: Slots times rows looked at in one go: keeps the arrays of a pass within the cache.
+#: Slots times rows per pass: keeps the arrays of a pass within the cache.
 CELLS_MAX: Final = 1 << 15
-#: For so many slots counts a pod where budgets have to be asked about each: then a thousand pods
-#: are a part, which take some 30 ms.
+#: A pod counts as so many slots where budgets have to be checked for each pod: then a part has a
+#: thousand pods, which take some 30 ms.
 SPOKEN_FOR_CELLS: Final = 32
 
-#: Budgets that may have a say about one row before it follows all of them.
+#: Budgets that may cover pods of one row before the row follows all budgets.
 BUDGETS_PER_ROW_MAX: Final = 64
-#: Steps of the budget of work for a row, for each pod on it, and for each that is taken away and
+#: Steps of the budget of work for a row, for each pod on it, and for each pod that is removed and
 #: put back by trial: some 30 µs with filters of amounts and ports, more with volumes.
 ROW_STEPS: Final = 1
 POD_STEPS: Final = 0.1
 TRIAL_STEPS: Final = 5
-#: Where nobody in the whole cluster is below the pod.
+#: Rows per step where no pod of the whole cluster has lower priority.
 ROWS_A_STEP: Final = 100
 
-#: The dry run of a row without anybody below the pod.
-NOBODY: Final = DryRun((), 0, NO_VICTIMS.status)
+#: The dry run of a row without pods of lower priority.
+NO_LOWER_PODS: Final = DryRun((), 0, NO_VICTIMS.status)
 
-#: What a dry run of a row came to.
-UNKNOWN, OPEN, NOBODY_BELOW, REJECTED, NO_NEED = range(5)
+#: Outcomes of the dry run of a row.
+UNKNOWN, OPEN, NO_POD_BELOW, REJECTED, NO_NEED = range(5)
 
 
 class Prospects(ABC):
@@ -83,17 +83,17 @@ class Prospects(ABC):
         self.budgets = budgets
         self.outcome: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self.costs: I64 = np.zeros((len(Cost._fields), 0), dtype=np.int64)
-        self._rows_of: dict[str, set[int]] = {}  # budget -> rows with pods it speaks for
-        #: rows with so many budgets that every one counts as theirs
+        self._rows_of: dict[str, set[int]] = {}  # budget -> rows with pods it covers
+        #: rows with so many budgets that each budget counts as theirs
         self._crowded: set[int] = set()
         self._apart: int | None = None
         self._layer: Layer | None = None
         self._versions: tuple[tuple[int, int], ...] = ()
         self._generation = -1
-        self._cursor = self._seen = self._told = -1
+        self._cursor = self._seen = self._budgets_seen = -1
 
     def refresh(self, verdicts: Sequence[CachedVerdict], layer: Layer) -> None:
-        """Forget the rows that changed."""
+        """Invalidate the rows that changed."""
         counts = any(verdict.plugin.reads_counts for verdict in verdicts)
         versions = (
             *((id(verdict), verdict.full_version) for verdict in verdicts),
@@ -118,17 +118,19 @@ class Prospects(ABC):
         elif rows:
             self.outcome[list(rows)] = UNKNOWN
         self._cursor, self._seen = self.cluster.nodes.log.end, layer.log.end
-        self._told = self.budgets.log.end
+        self._budgets_seen = self.budgets.log.end
 
     def keep_apart(self, row: int | None) -> None:
-        """What is found on a row, if any, holds for this pod alone: it is nominated there."""
+        """Exclude a row from sharing: this pod is nominated there, and the result is valid for it
+        alone.
+        """
         for mine in (self._apart, row):
             if mine is not None:
                 self.outcome[mine] = UNKNOWN
         self._apart = row
 
     def tried(self, pod: PodInfo, rows: I64, trial: Trial) -> npt.NDArray[np.int8]:
-        """int8[M]: what comes of these rows, those tried of which nothing is known."""
+        """int8[M]: outcomes of these rows; unknown ones are tried."""
         found = self.outcome[rows]
         unknown = rows[found == UNKNOWN]
         if len(unknown):
@@ -138,7 +140,9 @@ class Prospects(ABC):
 
     @abstractmethod
     def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
-        """Try rows and write down what came of it. Raises OutOfTurn: what is known stays known."""
+        """Try rows and record the outcomes. Raises OutOfTurn; outcomes recorded until then are
+        kept.
+        """
 
     @abstractmethod
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:
@@ -146,17 +150,17 @@ class Prospects(ABC):
 
     @abstractmethod
     def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
-        """(why, how many) of rows on which evicting does not help."""
+        """(reason, number of rows) of rows on which evicting does not help."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Nothing is known of any row."""
+        """Invalidate all rows."""
 
     def _changed(self, layer: Layer) -> set[int] | None:
-        """Rows on which anything may be different; None if that is not known any more."""
+        """Rows that may have changed; None if unknown."""
         entries = self.cluster.nodes.log.since(self._cursor)
         nominated = layer.log.since(self._seen)
-        budgets = self.budgets.log.since(self._told)
+        budgets = self.budgets.log.since(self._budgets_seen)
         if entries is None or nominated is None or budgets is None:
             return None
         rows = {row for row, aspects in entries if aspects & self.aspects}
@@ -168,7 +172,7 @@ class Prospects(ABC):
         return rows
 
     def _note_budgets(self, rows: Iterable[int], priority: int) -> None:
-        """Remember which budgets have a say about which rows."""
+        """Record which budgets cover pods on which rows."""
         if not len(self.budgets):
             return
         for row in rows:
@@ -182,9 +186,9 @@ class Prospects(ABC):
 
 
 class PlainProspects(Prospects):
-    """For filters that read only amounts: `verdicts` are those among a class's.
+    """For filters that read only amounts: `verdicts` are those of the class.
 
-    `_victims` says who they are: the slots of each open row.
+    `_victims` has the slots of the victims of each open row.
     """
 
     aspects = ASPECTS | int(Aspect.ALLOCATABLE)
@@ -206,7 +210,7 @@ class PlainProspects(Prospects):
     def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         depth = self.budgets.depth
         weight = SPOKEN_FOR_CELLS if len(self.budgets) else 1
-        if depth > BUDGETS_PER_ROW_MAX:  # then parts of a few pods
+        if depth > BUDGETS_PER_ROW_MAX:  # then the parts are small
             weight = max(weight, 2 * depth)
         for part in _parts(rows, self.pods_by_priority.sizes(rows) * weight):
             steps = len(part) * ROW_STEPS + int(self.pods_by_priority.sizes(part).sum()) * POD_STEPS
@@ -224,17 +228,17 @@ class PlainProspects(Prospects):
         return Candidate(_name(trial, row), row, victims, violations)
 
     def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:
-        nobody = self.outcome[rows] == NOBODY_BELOW
-        if nobody.any():
-            yield NO_VICTIMS.status, int(np.count_nonzero(nobody))
-        for status, members in self.told(pod, rows[~nobody], trial.state.active):
+        has_none = self.outcome[rows] == NO_POD_BELOW
+        if has_none.any():
+            yield NO_VICTIMS.status, int(np.count_nonzero(has_none))
+        for status, members in self.rejecting(pod, rows[~has_none], trial.state.active):
             yield status, len(members)
 
-    def told(
+    def rejecting(
         self, pod: PodInfo, rows: I64, active: Iterable[CachedVerdict]
     ) -> Iterator[tuple[Status, I64]]:
-        """(why, which) of rows that were tried, by the first of these filters that rejects each,
-        with the less important pods gone where it looks at amounts.
+        """(reason, rows) of tried rows, by the first of these filters that rejects each, without
+        the less important pods where the filter considers amounts.
         """
         own = {id(v): codes for v, codes in zip(self.verdicts, self._codes, strict=True)}
         for verdict in active:
@@ -253,11 +257,13 @@ class PlainProspects(Prospects):
             self.cluster,
             self.pods_by_priority,
             self.budgets,
-            self._promise(pod, rows, trial),
+            self._nominated_requests(pod, rows, trial),
         )
 
-    def _promise(self, pod: PodInfo, rows: I64, trial: Trial) -> NominatedRequests | None:
-        """What is promised to others on the rows: the pod's own nomination does not count."""
+    def _nominated_requests(
+        self, pod: PodInfo, rows: I64, trial: Trial
+    ) -> NominatedRequests | None:
+        """Requests of nominated pods on the rows, except those of the pod itself."""
         layer = self._layer
         if layer is None or not layer.total or not layer.count[rows].any():
             return None
@@ -265,10 +271,10 @@ class PlainProspects(Prospects):
         own = trial.nominated_pods.nominated_amounts.row_of(pod)
         if own is not None and own in rows:
             position = int(np.flatnonzero(rows == own)[0])
-            others = trial.nominated_pods.nominated_amounts.on(own, pod)
+            nominated = trial.nominated_pods.nominated_amounts.on(own, pod)
             amounts[:, position] = 0
-            pods[position] = len(others)
-            for index, amount in wanted_by(others, self.cluster.nodes).items():
+            pods[position] = len(nominated)
+            for index, amount in wanted_by(nominated, self.cluster.nodes).items():
                 amounts[index, position] = amount
         return NominatedRequests(amounts, pods)
 
@@ -276,7 +282,7 @@ class PlainProspects(Prospects):
         found = self._suppose(pod, rows, trial)
         for kept, codes in zip(self._codes, found.codes, strict=True):
             kept[rows] = codes
-        outcome = np.where(found.lower == 0, NOBODY_BELOW, REJECTED)
+        outcome = np.where(found.lower == 0, NO_POD_BELOW, REJECTED)
         if len(found.some):
             outcome[found.some] = np.where(found.victims.any(axis=0), OPEN, NO_NEED)
             self._note_victims(rows[found.some], found.victims)
@@ -299,7 +305,7 @@ class PlainProspects(Prospects):
 
 
 class TrialProspects(Prospects):
-    """For any class: every filter is asked, row by row."""
+    """For any class: every filter runs, row by row."""
 
     aspects = ASPECTS | ALL_ASPECTS
 
@@ -312,14 +318,16 @@ class TrialProspects(Prospects):
     def evaluate(self, pod: PodInfo, rows: I64, trial: Trial) -> None:
         if not self.cluster.priorities.are_below(pod.pod.priority):
             self.cluster.budget.charge(len(rows) / ROWS_A_STEP)
-            self.outcome[rows] = NOBODY_BELOW
+            self.outcome[rows] = NO_POD_BELOW
             return
         for row in rows.tolist():
             lower = self.pods_by_priority.below(row, pod.pod.priority)
             self.budgets.find(lower)
             steps = ROW_STEPS + TRIAL_STEPS * len(lower) + self.budgets.steps_for(lower)
             self.cluster.budget.charge(steps)
-            run = self._runs[row] = dry_run(pod, row, trial, self.budgets) if lower else NOBODY
+            run = self._runs[row] = (
+                dry_run(pod, row, trial, self.budgets) if lower else NO_LOWER_PODS
+            )
             if run.status is not None:
                 self.outcome[row] = REJECTED
             elif run.victims:
@@ -330,7 +338,7 @@ class TrialProspects(Prospects):
             self._note_budgets((row,), pod.pod.priority)
 
     def close(self, rows: I64, status: Status) -> None:
-        """It is known why these are no candidates."""
+        """Record why these rows are no candidates."""
         self.outcome[rows] = REJECTED
         self._runs.update(dict.fromkeys(rows.tolist(), DryRun((), 0, status)))
 
@@ -339,11 +347,11 @@ class TrialProspects(Prospects):
         return Candidate(_name(trial, row), row, run.victims, run.violations)
 
     def rejections(self, pod: PodInfo, rows: I64, trial: Trial) -> Iterable[tuple[Status, int]]:  # noqa: ARG002
-        nobody = self.outcome[rows] == NOBODY_BELOW
+        has_none = self.outcome[rows] == NO_POD_BELOW
         counts: dict[Status, int] = {}
-        if nobody.any():
-            counts[NO_VICTIMS.status] = int(np.count_nonzero(nobody))
-        for row in rows[~nobody].tolist():
+        if has_none.any():
+            counts[NO_VICTIMS.status] = int(np.count_nonzero(has_none))
+        for row in rows[~has_none].tolist():
             status = self._runs[row].status
             if status is not None:
                 counts[status] = counts.get(status, 0) + 1
@@ -354,7 +362,9 @@ class TrialProspects(Prospects):
 
 
 def _parts(rows: I64, sizes: I64) -> Iterator[I64]:
-    """The rows in parts of at most CELLS_MAX slots times rows (or one row), alike ones together."""
+    """The rows in parts of at most CELLS_MAX slots times rows (or one row), rows of similar size
+    together.
+    """
     if len(rows) * int(sizes.max(initial=0)) <= CELLS_MAX:
         yield rows
         return

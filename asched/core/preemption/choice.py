@@ -1,13 +1,13 @@
-"""Which of the candidates is given up: the one whose loss hurts least.
+"""Choose the candidate node whose victims cost least.
 
     1  the fewest victims that a disruption budget protects
     2  the least important of the most important victims
     3  the smallest sum of priorities, each shifted by 2^31 so that more victims weigh more
     4  the fewest victims
     5  the latest start among the earliest-started victims of the highest priority
-    6  the seed decides between the rest
+    6  among equals, by the seed
 
-Each rule chooses among those the rule before has left.
+Each rule chooses among the candidates that the rule before has left.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (pickOneNodeForPreemption)
 """
@@ -29,7 +29,7 @@ PRIORITY_SHIFT: Final = 1 << 31
 
 
 class Cost(NamedTuple):
-    """What giving up a node costs; smaller is better in every field, the first one first.
+    """Cost of evicting on a node; smaller is better, and earlier fields take precedence.
 
     `start` is the negated start of the earliest-started victim of the highest priority.
     """
@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(victims: Sequence[PodInfo], violations: int) -> Cost:
-    """The cost of a node; `victims` are not empty and the most important one is first."""
+    """Cost of a node; `victims` are not empty, the most important first."""
     top = victims[0].pod.priority
     earliest = min(start_of(info) for info in victims if info.pod.priority == top)
     total = sum(info.pod.priority + PRIORITY_SHIFT for info in victims)
@@ -50,15 +50,15 @@ def cost_of(victims: Sequence[PodInfo], violations: int) -> Cost:
 
 
 def cheapest(costs: I64, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Those of the rows that share the lowest cost, one at least; `costs` is int64[5, N] in the
-    order of `Cost`.
+    """The rows that share the lowest cost, at least one; `costs` is int64[5, N] in the order of
+    `Cost`.
     """
     left = rows
     for values in costs:
         if len(left) == 1:
             break
-        here = values[left]
-        left = left[here == here.min()]
+        field = values[left]
+        left = left[field == field.min()]
     return left
 
 

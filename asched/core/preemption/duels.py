@@ -1,11 +1,11 @@
-"""Rooms that were made and lost: nobody is evicted again and again for the benefit of others.
+"""Lost rooms: stop evicting for a preemptor whose freed room other schedulers keep taking.
 
 Another scheduler neither sees nor honours the room that we make for a pod. If its pods take it each
-time, evicting goes on for ever: one of the two has to stop. A preemptor that waits although its
-victims are gone, with a stranger's pod on a node that they left, has lost a room.
+time, evicting would never end. A preemptor that still waits although its victims are gone, while a
+pod of another scheduler is on a node that they left, has lost a room.
 
-Rules   after ROOMS_LOST_MAX lost rooms nobody is evicted for it for REST_S. It waits for room like
-        others do, tried again by events and the sweep, and is told why nobody makes way.
+Rules   after ROOMS_LOST_MAX lost rooms no pod is evicted for the preemptor for REST_S. It waits for
+        room like other pods, is retried by events and the sweep, and its condition says why.
 Bounds  PREEMPTORS_MAX; the one that made room longest ago is forgotten first.
 """
 
@@ -21,8 +21,8 @@ PREEMPTORS_MAX: Final = 4_096
 
 
 class _Fought(NamedTuple):
-    """`rooms`: nodes that victims left last, each with how many strangers had come there until
-    then. `rests_until_s` is since 1970.
+    """`rooms`: the nodes that victims left last, each with the number of pods of other schedulers
+    that had come there until then. `rests_until_s` is since 1970.
     """
 
     rooms: tuple[tuple[str, int], ...]
@@ -31,7 +31,7 @@ class _Fought(NamedTuple):
 
 
 class Duels:
-    """By the uid of a preemptor, a pod or a group. For `Cluster.singleton`."""
+    """Lost rooms by the uid of a preemptor, a pod or a group. For `Cluster.singleton`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -41,29 +41,29 @@ class Duels:
         return len(self._fought)
 
     def makes_room(self, uid: str, nodes: Iterable[str]) -> None:
-        """Pods are evicted from these nodes for it."""
+        """Record that pods are evicted from these nodes for a preemptor."""
         known = self._fought.pop(uid, None)
-        strangers = self._cluster.refusals.strangers
-        rooms = tuple((node, strangers(node)) for node in dict.fromkeys(nodes))
+        count_foreign = self._cluster.refusals.strangers
+        rooms = tuple((node, count_foreign(node)) for node in dict.fromkeys(nodes))
         self._fought[uid] = _Fought(rooms, known.lost if known is not None else 0)
         if len(self._fought) > PREEMPTORS_MAX:
             self._fought.popitem(last=False)
 
     def is_resting(self, uid: str) -> bool:
-        """Whether it has lost its rooms already; changes nothing."""
+        """Whether evictions for it are suspended; changes nothing."""
         known = self._fought.get(uid)
         return known is not None and known.rests_until_s > self._cluster.wall_clock_s
 
     def rests(self, uid: str) -> bool:
-        """Of a preemptor that fits nowhere, its victims being gone: whether nobody is to be evicted
-        for it now.
+        """Whether evictions are suspended for a preemptor that fits nowhere although its victims
+        are gone; counts a lost room.
         """
         known = self._fought.get(uid)
         if known is None:
             return False
         now_s = self._cluster.wall_clock_s
-        strangers = self._cluster.refusals.strangers
-        if any(strangers(node) > before for node, before in known.rooms):
+        count_foreign = self._cluster.refusals.strangers
+        if any(count_foreign(node) > before for node, before in known.rooms):
             lost = known.lost + 1
             until_s = now_s + REST_S if lost >= ROOMS_LOST_MAX else 0.0
             known = self._fought[uid] = _Fought((), lost, until_s)

@@ -1,11 +1,11 @@
-"""Evictions: what is written once it is clear who has to go, and for whom.
+"""Evictions: the writes for the victims of a preemptor.
 
 For every victim: a condition that says why, the deletion, an event. A victim that is on its way to
-its node and nothing was written about yet is turned back in memory instead. All but the last go at
-the same time; the last one follows, so that the change that it causes finds the preemptor free to
-try again (`UnderWay`). Nominations of less important pods to a pod's node are taken back first.
+its node, with nothing written yet, is stopped in memory instead. All but the last are evicted
+concurrently; the last one follows, so that its change finds the preemptor free to try again
+(`UnderWay`). Nominations of less important pods to the pod's node are removed first.
 
-Bounds  AT_ONCE of them at the same time; the next ones once these are done.
+Bounds  AT_ONCE of them at the same time; the next follow once these are done.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
 """
 
@@ -36,12 +36,12 @@ from asched.core.state.pods import PodInfo
 
 NOT_FOUND: Final = 404
 ACTION: Final = "Preempting"
-#: As many as bindings that are under way: a turn begins that many, and writes never run dry.
+#: As many as bindings under way: a turn begins that many, so that writes never run out.
 AT_ONCE: Final = 512
 
 
 class Site(Protocol):
-    """Where it happens: a trial of a pod, or of a group."""
+    """The trial of a pod, or of a group, that evicts."""
 
     @property
     def scheduler_name(self) -> str: ...
@@ -73,9 +73,9 @@ class Eviction:
         self._less: list[Pod] = []
 
     def begin(self) -> Late | None:
-        """Hold the preemptor back from now on, and hand out what is to be done.
+        """Hold the preemptor back from now on, and return the effects.
 
-        None if all victims are on their way out already.
+        None if all victims are terminating already.
         """
         if not self._victims:
             return None
@@ -93,7 +93,7 @@ class Eviction:
         return self._steps(self._less)
 
     def withdraw(self) -> None:
-        """Take back what `begin` noted; nothing was written yet."""
+        """Undo `begin`; nothing has been written yet."""
         self._under_way.end(self._preemptor, is_deleted=False)
         for pod in self._less:
             self._site.nominator.add(pod, self._preemptor.node)
@@ -119,11 +119,11 @@ class Eviction:
         finally:
             self._under_way.end(self._preemptor, is_deleted=is_deleted)
         if failed.is_success and status.is_success and has_left:
-            return SKIP  # it left before we were done, and whoever heard of that was held back
+            return SKIP  # it left early, and pods woken by that were held back
         return failed if status.is_success else status
 
     def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
-        """That this fails is no reason to stop: the pod's own next attempt sets it right."""
+        """A failure does not stop the eviction: the pod's own next attempt corrects it."""
         now = self._site.cluster.pods_seen.get(pod.key)
         if now is None or now.uid != pod.uid or not now.status.nominated_node_name:
             return
@@ -152,7 +152,7 @@ class Eviction:
         return SUCCESS
 
     def _patch(self, victim: Pod) -> MarkVictim | None:
-        """The condition that tells controllers why the pod goes; None if it is there already."""
+        """The condition that says why the pod is evicted; None if it is set already."""
         name = self._site.scheduler_name
         wanted = PodCondition(
             type=names.DISRUPTION_TARGET,
@@ -184,7 +184,7 @@ class Eviction:
 
 
 def is_preempted(pod: Pod) -> bool:
-    """Whether a scheduler evicted this pod, and it is still there."""
+    """Whether a scheduler evicted this pod, and it still exists."""
     condition = pod.condition(names.DISRUPTION_TARGET)
     return (
         pod.is_terminating
@@ -199,5 +199,5 @@ def _is_gone(answer: Answer) -> bool:
 
 
 def _failed(victim: Pod, answer: Answer) -> Status:
-    said = answer.message if isinstance(answer, Refused | Unknown) else type(answer).__name__
-    return failure(f"preempting {victim.key}: {said}")
+    message = answer.message if isinstance(answer, Refused | Unknown) else type(answer).__name__
+    return failure(f"preempting {victim.key}: {message}")

@@ -1,11 +1,11 @@
-"""Gangs as budgets: a pod that belongs to one goes only where nobody else could.
+"""Gangs as budgets: a pod of a gang is evicted only where no other pod can be.
 
-A gang that loses a pod often loses all of its work, and whoever keeps it may be another scheduler.
-kube-scheduler does not look at that; GangSparingPreemption does, by the rule for disruption budgets
-that it has already: pods of gangs are put back first, and nodes where none has to go are preferred.
+A gang that loses a pod often loses all of its work, and it may belong to another scheduler.
+kube-scheduler does not consider that; GangSparingPreemption does, by the existing rule for
+disruption budgets: pods of gangs are put back first, and nodes without such victims are preferred.
 
 Gangs     of PodGroups (scheduling.k8s.io and scheduling.x-k8s.io), and what Volcano, KAI, YuniKorn
-          and Koordinator write on the pods of theirs.
+          and Koordinator write on their pods.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from asched.core.preemption.budgets import Budgets
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 
-#: Annotations and labels by which others know their gangs, and whose they are.
+#: Annotations and labels by which schedulers mark their gangs, and which scheduler it is.
 ANNOTATIONS: Final = {
     "scheduling.k8s.io/group-name": "Volcano",
     "pod-group-name": "KAI",
@@ -31,7 +31,7 @@ LABELS: Final = {
 
 
 def is_of_gang(pod: Pod) -> bool:
-    """Whether a pod says that it belongs to a gang, whoever's."""
+    """Whether a pod belongs to a gang, of any scheduler."""
     annotations, labels = pod.metadata.annotations or (), pod.metadata.labels or ()
     return (
         bool(group_key(pod))
@@ -41,14 +41,14 @@ def is_of_gang(pod: Pod) -> bool:
 
 
 class GangBudgets(Budgets):
-    """The budgets of a cluster, and one for each gang that allows nothing."""
+    """The budgets of a cluster, and one budget without disruptions for each gang."""
 
     def __len__(self) -> int:
         return super().__len__() + 1
 
     def violations(self, pods: Sequence[PodInfo]) -> list[bool]:
-        told = super().violations(pods)
-        return [over or is_of_gang(info.pod) for over, info in zip(told, pods, strict=True)]
+        violating = super().violations(pods)
+        return [over or is_of_gang(info.pod) for over, info in zip(violating, pods, strict=True)]
 
     def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
         listed = list(units)

@@ -1,13 +1,13 @@
-"""The pods of every node in order of importance, as columns: what a dry run takes away first.
+"""The pods of every node in order of importance, as columns: a dry run removes the last ones first.
 
-More important is who has the higher priority, and among equals who started earlier; a pod that has
-not started counts as starting now. Slots are filled from the most important pod on, so those below
-any priority are a node's last slots. Of each pod a slot holds its *bulk* (priority and amounts,
-interned) and its start; the pods themselves stand in lists beside the columns.
+The pod with the higher priority is more important, and among equals the one that started earlier; a
+pod that has not started counts as starting now. Slots are filled from the most important pod on, so
+that the pods below any priority are a node's last slots. For each pod a slot holds its *bulk*
+(priority and amounts, interned) and its start; the pods themselves are in lists beside the columns.
 
-The slots of all rows lie in one line, each row's side by side with some to spare, so that one node
-with thousands of pods costs what its pods cost. Rows are lined up anew only where the row log says
-that pods came, went or started.
+The slots of all rows are in one array, those of a row side by side with some spare, so that one
+node with thousands of pods costs only what its pods cost. A row is sorted again only if the row log
+says that pods came, went or started.
 """
 
 from bisect import bisect_left
@@ -29,26 +29,26 @@ I64 = npt.NDArray[np.int64]
 
 #: Start of a pod that has not started: later than all others.
 NOW: Final = np.iinfo(np.int64).max
-#: Priority of an empty slot: nobody is above it.
-NOBODY: Final = np.iinfo(np.int64).max
-#: Aspects that change a row's line.
+#: Priority of an empty slot: above that of any pod.
+NO_POD: Final = np.iinfo(np.int64).max
+#: Aspects that change the order of a row.
 ASPECTS: Final = PODS_MOVED | LIVE_ONLY | START_TIMES
 #: Slots of a row grow by this many at least, and by half.
 SLOTS_STEP: Final = 8
-#: A row with more than this many times the slots it uses gives them back.
+#: A row with more than this many times the slots it uses is shrunk.
 SPARE_MAX: Final = 4
 
-#: Rows lined up between two looks at the budget of work; steps of it for a row, and for a pod.
+#: Rows sorted between two checks of the budget of work; steps of it for a row, and for a pod.
 ROWS_AT_ONCE: Final = 64
 ROW_STEPS, POD_STEPS = 0.5, 0.3
 
-#: Priority, and what the pod asks for.
+#: Priority, and the requests of the pod.
 Bulk = tuple[int, tuple[tuple[str, int], ...]]
 
 
 def start_of(info: PodInfo) -> int:
-    """When the pod started, in microseconds since the epoch; `NOW` if it did not or nobody can
-    tell.
+    """When the pod started, in microseconds since the epoch; `NOW` if it has not, or if it is
+    unknown.
     """
     text = info.pod.status.start_time
     if text is None:
@@ -60,9 +60,7 @@ def start_of(info: PodInfo) -> int:
 
 
 def in_line(infos: Iterable[PodInfo]) -> list[PodInfo]:
-    """The most important pod first; between equals the uid decides, so that runs can be
-    replayed.
-    """
+    """Sort the most important pod first; among equals by uid, so that runs can be replayed."""
     return sorted(infos, key=_importance)
 
 
@@ -71,30 +69,30 @@ def _importance(info: PodInfo) -> tuple[int, int, str]:
 
 
 class PodsByPriority:
-    """`bulks` int32[P] and `starts` int64[P] by place (`places` tells which); `priorities` int64[B]
-    and `amounts` int64[R, B] by bulk. Place 0 is empty; bulk 0 is that of an empty slot.
+    """`bulks` int32[P] and `starts` int64[P] by place (`places` maps slots to places); `priorities`
+    int64[B] and `amounts` int64[R, B] by bulk. Place 0 is empty; bulk 0 is that of an empty slot.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._cursor = -1
-        self._behind: dict[int, None] = {}  # rows to be lined up
+        self._behind: dict[int, None] = {}  # rows to be sorted
         self._pods: list[list[PodInfo]] = []
         self._offsets: I64 = np.zeros(0, dtype=np.int64)
         self._rooms: I64 = np.zeros(0, dtype=np.int64)
         self._sizes: I64 = np.zeros(0, dtype=np.int64)
-        self._end = 1  # of the places given out ...
+        self._end = 1  # of the assigned places ...
         self._given = 0  # ... and how many of them rows have
         self.bulks: I32 = np.zeros(1, dtype=np.int32)
         self.starts: I64 = np.zeros(1, dtype=np.int64)
-        self._known: Vocab[Bulk] = Vocab((NOBODY, ()))
+        self._known: Vocab[Bulk] = Vocab((NO_POD, ()))
         self._seen = self._resources_seen = -1
         self.priorities: I64 = np.zeros(0, dtype=np.int64)
         self.amounts: I64 = np.zeros((0, 0), dtype=np.int64)
 
     def catch_up(self, *, in_one_go: bool = False) -> None:
-        """Line up the rows that changed. Not to be called on trial. Raises OutOfTurn if these are
-        too many for one turn, but not `in_one_go`: for those who cannot begin anew.
+        """Sort the rows that changed. Not to be called on trial. Raises OutOfTurn if these are too
+        many for one turn, unless `in_one_go`, for callers that cannot start again.
         """
         nodes, behind = self._cluster.nodes, self._behind
         if self._cursor != nodes.log.end:
@@ -111,7 +109,7 @@ class PodsByPriority:
         self._write_bulks()
 
     def _line_up_some(self, *, in_one_go: bool) -> None:
-        """As many rows that changed as may be looked at before the budget is asked again."""
+        """Sort as many changed rows as allowed before the next check of the budget."""
         cluster, behind = self._cluster, self._behind
         rows = list(islice(behind, ROWS_AT_ONCE))
         if len(rows) == ROWS_AT_ONCE:
@@ -127,7 +125,7 @@ class PodsByPriority:
         return self._pods[row]
 
     def below(self, row: int, priority: int) -> list[PodInfo]:
-        """Those of lower priority: its last slots."""
+        """The pods of lower priority: its last slots."""
         pods = self._pods[row]
         return pods[bisect_left(pods, True, key=lambda info: info.pod.priority < priority) :]
 
@@ -137,7 +135,9 @@ class PodsByPriority:
         return sizes
 
     def places(self, rows: npt.NDArray[np.integer]) -> I64:
-        """int64[K, M] by slot and row, K the slots of the fullest; 0 where a row has no such."""
+        """int64[K, M] by slot and row, K the slots of the fullest row; 0 where a row has no such
+        slot.
+        """
         sizes = self._sizes[rows]
         slots = np.arange(int(sizes.max(initial=0)))[:, None]
         places: I64 = np.where(slots < sizes, self._offsets[rows] + slots, 0)
@@ -158,7 +158,7 @@ class PodsByPriority:
         self.starts[start : start + size] = [start_of(info) for info in pods]
 
     def _move(self, row: int, size: int) -> int:
-        """Give a row other places, of which nothing is written yet."""
+        """Give a row other places, which are not written yet."""
         room = -(-(size + size // 2) // SLOTS_STEP) * SLOTS_STEP
         self._given += room - int(self._rooms[row])
         self._sizes[row] = self._rooms[row] = self._offsets[row] = 0
@@ -171,7 +171,7 @@ class PodsByPriority:
         return int(self._offsets[row])
 
     def _close_up(self) -> None:
-        """Lay all rows side by side again, with room for half as many places more."""
+        """Place all rows side by side again, with room for half as many places more."""
         rows = np.flatnonzero(self._rooms)
         rooms = self._rooms[rows]
         offsets = 1 + np.cumsum(rooms) - rooms
@@ -187,7 +187,7 @@ class PodsByPriority:
         self._end = end
 
     def _cut_rows(self) -> None:
-        """Follow the node table where it gave rows back."""
+        """Shrink with the node table."""
         nodes = self._cluster.nodes
         for row in range(nodes.height, len(self._pods)):
             self._behind.pop(row, None)
@@ -212,7 +212,7 @@ class PodsByPriority:
             self._offsets = np.pad(self._offsets, (0, more))
 
     def _write_bulks(self) -> None:
-        """Write the bulks that are new; all of them if resources have other places on axis R."""
+        """Write the new bulks; all of them if resources have moved on axis R."""
         nodes, known = self._cluster.nodes, self._known
         resources = nodes.columns.size_of("R")
         if (nodes.resources.end, resources) != (self._resources_seen, len(self.amounts)):

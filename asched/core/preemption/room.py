@@ -1,15 +1,15 @@
-"""Whether pods of a group have room, by amounts alone, as units come and go.
+"""Whether pods of a group have room, by amounts alone, while units are removed and put back.
 
-Whatever else keeps a pod from a node, it has to fit into what is left there. So much less than a
-trial of the group costs, and so a row's room can be followed while thousands of pods are put back
-one after the other, or all rows be looked at at once. Asked are
+Whatever else keeps a pod from a node, it has to fit into what is free there. That is much cheaper
+than a trial of the group, so that a row's room can be followed while thousands of pods are put back
+one after the other, or all rows be computed at once. Checked are
 
-    for a group    a gang that needs M of its pods: each kind of pod must have room for those that
-                   the others cannot make up for; and all M of them together, if every pod took of
-                   everything no more than the most modest one. Where this says no, any trial would
-    for places     the pods of the group that a trial gave a row must go on having room there
+    for a group    a gang that needs M of its pods: each kind of pod must have room for as many as
+                   the other kinds cannot make up for; and all M of them together, if every pod took
+                   of each resource no more than the smallest one. Where this fails, any trial would
+    for places     the pods of the group that a trial placed on a row must still have room there
 
-Bounds  KINDS_MAX kinds of pods of a group are followed, the more demanding ones.
+Bounds  KINDS_MAX kinds of pods of a group are followed, those with the largest requests.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +36,8 @@ ROWS_AT_ONCE: Final = 1_024
 
 
 class Want(NamedTuple):
-    """`required` pods that take so much each (place on axis R, or POD_PLACE, to amount) must have
-    room on these rows, at most `most` of them on one.
+    """`required` pods with these amounts each (place on axis R, or POD_PLACE, to amount) must have
+    room on these rows, at most `most` of them on one row.
     """
 
     takes: Mapping[int, int]
@@ -47,7 +47,7 @@ class Want(NamedTuple):
 
 
 def of_group(likes: Sequence[EqualMembers], needed: int) -> list[Want]:
-    """What a group surely needs, of which `needed` pods must have places."""
+    """What a group needs in any case if `needed` of its pods must be placed."""
     count = sum(len(like.uids) for like in likes)
     spare = count - needed
     largest = sorted(likes, key=lambda like: -len(like.uids))[:KINDS_MAX]
@@ -67,15 +67,15 @@ def of_group(likes: Sequence[EqualMembers], needed: int) -> list[Want]:
 def of_places(
     likes: Sequence[EqualMembers], places: Mapping[str, str], nodes: NodeTable
 ) -> list[Want]:
-    """What pods of the group need where a trial put them; `places` by uid."""
+    """What the placed pods of the group need where a trial put them; `places` by uid."""
     held: dict[int, dict[int, int]] = {}
     for like in likes:
         for uid in like.uids:
             row = nodes.row_of.get(places.get(uid, ""))
             if row is not None:
-                here = held.setdefault(row, {})
+                amounts_of_row = held.setdefault(row, {})
                 for at, amount in like.takes.items():
-                    here[at] = here.get(at, 0) + amount
+                    amounts_of_row[at] = amounts_of_row.get(at, 0) + amount
     return [Want(takes, (row,), 1, 1) for row, takes in held.items()]
 
 
@@ -85,8 +85,8 @@ def _rows(mask: Mask) -> list[int]:
 
 
 class _Kind:
-    """A want, how many of it have room on each of its rows, and on all together: now, and with
-    everybody gone (`empty`).
+    """A want, how many of its pods have room on each of its rows, and on all together: now, and on
+    empty rows (`empty`).
     """
 
     __slots__ = ("empty", "most", "needs", "required", "slots", "total")
@@ -99,7 +99,7 @@ class _Kind:
         self.total = self.empty = 0
 
     def slots_in(self, free: Sequence[int]) -> int:
-        """How many have room in a row with so much left."""
+        """How many have room in a row with so much free."""
         most = self.most
         for k, need in self.needs:
             if free[k] < need * most:
@@ -108,19 +108,19 @@ class _Kind:
 
 
 class EvictionTrial:
-    """Follows the rows while units come and go. At first those are given by `without` that are not
-    there; `count` ends that.
+    """Follows the rows while units are removed and put back. First, `without` gives the units that
+    are removed; `count` ends that.
     """
 
     def __init__(self, cluster: Cluster, wants: Sequence[Want]) -> None:
         self._cluster = cluster
         self._axes = _axes(wants)
         self._kinds = [_Kind(want, self._axes) for want in wants]
-        self._on: dict[int, list[_Kind]] = {}  # the rows that matter
+        self._on: dict[int, list[_Kind]] = {}  # only rows of some want
         for kind in self._kinds:
             for row in kind.slots:
                 self._on.setdefault(row, []).append(kind)
-        for row in cluster.nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
+        for row in cluster.nodes.pod_amounts.rows_beyond:  # the free amounts exceed 64 bits
             self._on.pop(row, None)
         self._amounts: dict[PodClass, tuple[int, ...]] = {}
         self._free: list[list[int]] = _left(cluster, self._axes).T.tolist()
@@ -143,7 +143,7 @@ class EvictionTrial:
         return all(kind.total >= kind.required for kind in self._kinds)
 
     def widen(self) -> bool:
-        """Ask for twice as much from now on, as far as there is so much; whether that is more."""
+        """Double the demand, as far as the rows allow; whether it increased."""
         before = [kind.required for kind in self._kinds]
         for kind in self._kinds:
             kind.required = max(min(2 * kind.required, kind.empty), kind.required)
@@ -166,7 +166,7 @@ class EvictionTrial:
                 kind.slots[row] = slots
 
     def _takes(self, unit: Unit) -> Iterable[tuple[int, tuple[int, ...]]]:
-        """(row, amounts) of the pods of a unit, of those on rows that matter."""
+        """(row, amounts) of the pods of a unit that are on followed rows."""
         for info in unit.pods:
             if info.row in self._on:
                 amounts = self._amounts.get(info.cls)
@@ -180,10 +180,10 @@ class EvictionTrial:
 
 
 def is_hopeless(
-    cluster: Cluster, wants: Sequence[Want], priority: int, others: Iterable[PodInfo]
+    cluster: Cluster, wants: Sequence[Want], priority: int, leaving: Iterable[PodInfo]
 ) -> bool:
-    """Whether there is not enough even without all pods of lower priority, and without `others`.
-    Many rows at a time: this is asked again whenever a group that waits is tried.
+    """Whether there is not enough even without all pods of lower priority, and without `leaving`.
+    Vectorized, because it is called whenever a waiting group is tried.
     """
     by_priority, nodes = cluster.singleton(PodsByPriority), cluster.nodes
     by_priority.catch_up(in_one_go=True)
@@ -198,11 +198,11 @@ def is_hopeless(
         ],
         dtype=np.int64,
     ).reshape(len(axes), len(by_priority.priorities))
-    amounts[:, 0] = 0  # of nobody
+    amounts[:, 0] = 0  # empty slots
     for start in range(0, nodes.height, ROWS_AT_ONCE):
         rows = np.arange(start, min(start + ROWS_AT_ONCE, nodes.height))
         free[:, rows] += amounts[:, by_priority.bulks[by_priority.places(rows)]].sum(axis=1)
-    for info in others:
+    for info in leaving:
         if info.pod.priority >= priority:
             for k, at in enumerate(axes):
                 free[k, info.row] += 1 if at == POD_PLACE else _held(info.cls, at, nodes)
@@ -230,7 +230,7 @@ def _held(cls: PodClass, at: int, nodes: NodeTable) -> int:
 
 
 def _left(cluster: Cluster, axes: Sequence[int]) -> I64:
-    """int64[K, N]: what is left of each place now; less than nothing where it is overdrawn."""
+    """int64[K, N]: free amounts of each place now; negative where it is overcommitted."""
     view = NodeView(cluster.nodes)
     rows = [
         view.allowed_pods - view.pod_count

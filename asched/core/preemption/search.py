@@ -1,6 +1,6 @@
-"""The search for the node to make room on: kept prospects, the choice, or why there is none.
+"""Search for the node to make room on: cached prospects, the choice, or why there is none.
 
-Bounds  BYTES_MAX of kept prospects; those unused for longest go.
+Bounds  BYTES_MAX of cached prospects; the least recently used are dropped.
 """
 
 from collections import OrderedDict
@@ -27,20 +27,20 @@ from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 
-#: What all of them take at most, as far as it grows with the cluster ...
+#: Limit for all of them, as far as they grow with the cluster ...
 BYTES_MAX: Final = 64 << 20
-#: ... at so much for a row (outcome, costs, codes), and for a pod that may be a victim.
+#: ... bytes for a row (outcome, costs, codes), and for a potential victim.
 ROW_BYTES, POD_BYTES = 56, 16
-#: ... and, for a row and a resource, for promised room: each holds the layer it last saw, which may
-#: be nobody else's any more ...
+#: ... and, for a row and a resource, for nominated requests: each refers to the layer it last saw,
+#: which may have no other user any more ...
 LAYER_BYTES: Final = 8
-#: ... and for whatever there is besides ...
+#: ... and for everything else ...
 OWN_BYTES: Final = 64 << 10
 #: ... but never fewer prospects than this.
 PROSPECTS_MIN: Final = 4
-#: Rows tried before looking whether they are enough, if there is a limit.
+#: Rows tried before checking whether they are enough, if there is a limit.
 BLOCK: Final = 64
-#: What upstream adds to the histogram for nodes that are no candidates.
+#: Upstream's reason for nodes that are no candidates.
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
@@ -59,12 +59,12 @@ class Findings(NamedTuple):
 
     prospects: "candidates.Prospects"
     open: I64
-    #: every row that was worth a try
+    #: every row that was tried
     tried: I64
 
 
 class VictimSearch:
-    """One per plugin. `limit` None: upstream's own, which is about cost only."""
+    """One per plugin. `limit` None: upstream's own, which only bounds cost."""
 
     def __init__(
         self, cluster: Cluster, limit: Limit, budgets: Budgets, *, is_restricted: bool
@@ -77,7 +77,7 @@ class VictimSearch:
         self._cached: OrderedDict[Hashable, candidates.Prospects] = OrderedDict()
 
     def find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
-        """Try the rows that were rejected in a way that evicting pods may cure."""
+        """Try the rows that were rejected for a reason that evicting pods may resolve."""
         rows = rejection.candidates
         is_fresh = rejection.pre_filter is None
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
@@ -93,8 +93,9 @@ class VictimSearch:
         return Findings(prospects, rows[is_open], rows)
 
     def is_hopeless(self, pod: PodInfo, trial: Trial) -> bool:
-        """Whether amounts tell already that evicting pods helps on no row, whatever other filters
-        say. What is known of a row holds for all who ask for as much, until something moves there.
+        """Whether amounts alone show that evicting pods helps on no row, whatever other filters
+        say. The result for a row is shared by all pods with the same requests, until the row
+        changes.
         """
         if trial.state.outcome.rejection is not None or self._is_restricted:
             return False
@@ -104,7 +105,7 @@ class VictimSearch:
         return not ((outcome == candidates.OPEN) | (outcome == candidates.NO_NEED)).any()
 
     def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
-        """The candidate whose loss hurts least; there is one."""
+        """The candidate with the lowest cost; there is one."""
         tied = choice.cheapest(findings.prospects.costs, findings.open)
         row = int(tied[draw(trial.seed, len(tied))])
         return findings.prospects.candidate(pod, row, trial)
@@ -115,15 +116,15 @@ class VictimSearch:
         return {candidate.node: candidate for candidate in found}
 
     def some(self, pod: PodInfo, findings: Findings, trial: Trial) -> dict[str, Candidate]:
-        """As many candidates as upstream would show to an extender."""
+        """As many candidates as upstream would pass to an extender."""
         count = self._limit.of(len(findings.tried))
         start = draw(trial.seed, max(len(findings.open), 1))
         rows = np.roll(findings.open, -start)[:count]
         return self.all(pod, findings._replace(open=rows), trial)
 
     def errors(self, pod: PodInfo, findings: Findings, trial: Trial) -> list[str]:
-        """What went wrong: filters that failed, and rows on which nobody would have to go, since
-        somebody else had kept the pod off.
+        """Errors: filters that failed, and rows without victims, which another plugin had
+        rejected.
         """
         rejections = findings.prospects.rejections(pod, findings.tried, trial)
         failed = [
@@ -138,7 +139,7 @@ class VictimSearch:
         return failed + [f'expected at least one victim pod on node "{name}"' for name in names]
 
     def reasons(self, pod: PodInfo, findings: Findings, trial: Trial) -> dict[str, int]:
-        """Reason to number of nodes, of those that were worth a try."""
+        """Reason -> number of nodes, for the nodes that were tried."""
         counts: dict[str, int] = {}
         for status, number in findings.prospects.rejections(pod, findings.tried, trial):
             for reason in status.reasons:
@@ -148,7 +149,7 @@ class VictimSearch:
     # --- inside ----------------------------------------------------------------------------------
 
     def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> "candidates.Prospects":
-        """What is known of preemptors like this one, brought up to date."""
+        """Cached prospects of preemptors like this one, brought up to date."""
         state = trial.state
         if is_fresh and is_plain(pod, state):
             return self._of_amounts(pod, trial)
@@ -161,7 +162,9 @@ class VictimSearch:
         return prospects
 
     def _of_amounts(self, pod: PodInfo, trial: Trial) -> "candidates.PlainProspects":
-        """What filters that read only amounts say of all who ask the same of them."""
+        """Prospects by filters that read only amounts, shared by all pods with the same
+        requests.
+        """
         verdicts = [v for v in trial.state.active if v.plugin.reads_only_amounts]
         key = (pod.pod.priority, *map(id, verdicts))
         prospects = self._cached.get(key)
@@ -200,8 +203,8 @@ class VictimSearch:
     def _close_by_amounts(
         self, pod: PodInfo, rows: I64, prospects: "candidates.TrialProspects", trial: Trial
     ) -> None:
-        """Spare those rows a trial on which amounts tell that it would be in vain. They do if none
-        that looks at pods in another way has a say before.
+        """Skip the trial of rows that fail by amounts even without victims, provided that no
+        earlier filter considers pods in another way.
         """
         active = trial.state.active
         before = list(takewhile(lambda v: not v.plugin.reads_only_amounts, active))
@@ -212,13 +215,15 @@ class VictimSearch:
             return
         plain = self._of_amounts(pod, trial)
         closed = unknown[plain.tried(pod, unknown, trial) == candidates.REJECTED]
-        for status, members in plain.told(pod, closed, active[: len(before) + 1]):
+        for status, members in plain.rejecting(pod, closed, active[: len(before) + 1]):
             prospects.close(members, status)
 
     def _blocked(
         self, pod: PodInfo, prospects: "candidates.Prospects", rows: I64, trial: Trial
     ) -> npt.NDArray[np.bool_]:
-        """Rows which a filter that ignores pods rejects too, after the one that was heard."""
+        """Rows that a filter which ignores pods rejects too, after the filter that rejected them
+        first.
+        """
         blocked = np.zeros(len(rows), dtype=np.bool_)
         if isinstance(prospects, candidates.PlainProspects):
             after = False
@@ -244,7 +249,7 @@ class VictimSearch:
         prospects: "candidates.Prospects",
         trial: Trial,
     ) -> None:
-        """Try rows from one that the seed chooses until there are enough candidates."""
+        """Try rows, from one chosen by the seed on, until there are enough candidates."""
         wanted = self._limit.of(len(rows))
         start = draw(trial.seed, max(len(rows), 1))
         turned = np.roll(rows, -start)
@@ -266,7 +271,9 @@ class VictimSearch:
 def _large_enough(
     pod: PodInfo, verdicts: Sequence[CachedVerdict], nodes: NodeTable
 ) -> npt.NDArray[np.bool_]:
-    """bool[N]: the rows on which the pod would fit if they were empty, as far as these tell."""
+    """bool[N]: the rows on which the pod would fit if they were empty, as far as these
+    filters say.
+    """
     fits: npt.NDArray[np.bool_] = nodes.columns.read("live")[: nodes.height]
     offered = nodes.columns.read("allocatable")
     for at, amount in takes_of([verdict.plugin for verdict in verdicts], pod).items():

@@ -1,30 +1,31 @@
-"""Who has to go so that a pod group fits, and who may stay.
+"""Which pods have to be evicted so that a pod group fits, and which may stay.
 
-    all less important units gone ─> the group fits? ─no─> nobody goes, it would not help
+    all less important units removed ─> the group fits? ─no─> no unit is evicted
     put back one by one, those first that a budget protects, then the more important ones
         the group still fits  ─> the unit stays
-        it does not           ─> it goes
+        it does not           ─> it is a victim
 
-That is the rule; a trial of the whole group for each pod of the cluster would be its price. So
+That is the rule; it would cost a trial of the whole group for each pod of the cluster. Instead
 
-    proposed    the rows' room (`room.py`) says who goes by amounts, and one trial confirms it. Who
-                is proposed could not stay by amounts: it comes to what the rule comes to
-    searched    where other rules object, up to LINE_MAX units: the first that has to go is found by
-                doubling and halving how many of the last in line are gone; those ahead of it stay,
-                and the room proposes again for those behind. It comes to the rule, too
-    by places   with more of them: room is made for twice as much, then for four times, until the
-                group fits somewhere. There it is to stay: who is not in its way there, by amounts,
-                need not go. If others object, those on its nodes are searched. Everybody who goes
-                is in its way, though maybe elsewhere others would have been less important
+    proposed    the rows' room (`room.py`) proposes victims by amounts, and one trial confirms them.
+                A proposed unit could not stay by amounts: the result is that of the rule
+    searched    where other filters reject, up to LINE_MAX units: the first victim is found by
+                doubling and halving how many of the last in line are removed; those ahead of it
+                stay, and the room proposes again for those behind. The result is that of the rule
+    by places   with more units: room is made for twice as much, then for four times, until the
+                group fits somewhere, and these places are used. Units that are not in the way
+                there, by amounts, stay. If other filters reject, the units on its nodes are
+                searched. Every victim is in the way, though elsewhere less important units might
+                have sufficed
 
-The first two rely on it that one pod less never keeps a group from its places. Where that does not
-hold (affinity to those who go), the trial has the last word all the same: nobody goes in vain.
+The first two assume that removing a pod never makes the group unschedulable. Where that is wrong
+(affinity to a victim), a trial still decides: no unit is evicted without effect.
 
-Less important pods that are on their way out already are taken to be gone.
+Less important pods that are terminating already count as gone.
 
 Bounds  STEPS_MAX of the budget for the search, and some 2 log2(units) trials beyond that. What is
-        undecided then is decided by places, or nobody goes. A trial costs what its pods cost, and
-        those who are supposed gone.
+        undecided then is decided by places, or no unit is evicted. A trial costs what its pods
+        cost, and the removed pods.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/podgrouppreemption.go
         (selectVictimsOnDomain)
 """
@@ -48,12 +49,12 @@ from asched.core.state.pods import PodInfo
 STEPS_MAX: Final = 300_000
 #: Units that are searched. With 256 of them a trial moves pods for some 6 ms.
 LINE_MAX: Final = 256
-#: Pods that are supposed gone at most to see where a group fits: for a quarter of a second.
+#: Pods removed at most to find where a group fits: for a quarter of a second.
 GONE_MAX: Final = 10_000
-#: Steps for a unit that is put back by amounts, and for each of its pods; the budget is asked once
-#: it comes to so many.
+#: Steps for a unit that is put back by amounts, and for each of its pods; the budget is charged
+#: once so many have accumulated.
 UNIT_STEPS, POD_STEPS, STEPS_AT_ONCE = 0.3, 0.1, 25
-#: Steps to name the pods of a unit or to give it up, and for how many between two looks at it.
+#: Steps to list the pods of a unit or to remove it, and the units between two checks.
 NAME_STEPS, UNITS_AT_ONCE = 0.05, 500
 #: Rows whose room is summed up in a step.
 ROWS_A_STEP: Final = 100
@@ -66,7 +67,7 @@ Steps = Generator[Effect, Answer, Probe]
 
 
 class Sparing:
-    """`line`: units in the order in which they are put back; `leaving` are none of them. `victims`
+    """`line`: units in the order in which they are put back, without the `leaving` ones. `victims`
     is known once `run` has found places.
     """
 
@@ -81,17 +82,17 @@ class Sparing:
         self._likes = likes
         self._line = line
         self._leaving = leaving
-        self._next = 0  # of the line: those before it are decided about
+        self._next = 0  # of the line: units before it are decided
         self._wants = of_group(likes, trial.needed)
         self.victims: list[Unit] = []
-        #: the last trial that found places: the victims, and all that are undecided, were gone
+        #: the last trial that found places: the victims, and all undecided units, were removed
         self._found: Probe | None = None
         self._hints = NO_HINTS
         self._moves = 0
         self._spent = self._owed = 0.0
 
     def run(self) -> Steps:
-        """Places of the group once `victims` have gone, or why there are none."""
+        """Places of the group without `victims`, or why there are none."""
         self._room: EvictionTrial = yield from self._room_for(self._wants)
         if not self._room.is_enough:
             return Probe(unschedulable(self._trial.refusal))
@@ -122,12 +123,12 @@ class Sparing:
         return len(self._line) - self._next
 
     def _decide(self, go: Iterable[int]) -> None:
-        """Of the undecided, these go, and the others stay."""
+        """Of the undecided units, `go` become victims, the rest stays."""
         self.victims += [self._line[at] for at in go]
         self._next = len(self._line)
 
     def _try(self, gone: Iterable[int]) -> Steps:
-        """Try the group without the victims, those at `gone`, and whoever leaves anyway."""
+        """Try the group without the victims, the units at `gone`, and the leaving ones."""
         pods: list[PodInfo] = []
         going = chain(self._leaving, self.victims, (self._line[at] for at in gone))
         for number, unit in enumerate(going, 1):
@@ -142,7 +143,7 @@ class Sparing:
         return probe
 
     def _confirmed(self) -> Steps:
-        """What was found, if it holds although others had their turn meanwhile."""
+        """The result, if it is still valid although other tasks have run meanwhile."""
         assert self._found is not None
         if self._moves == self._trial.moves:
             return self._found
@@ -152,7 +153,7 @@ class Sparing:
     # --- proposed --------------------------------------------------------------------------------
 
     def _room_for(self, wants: Sequence[Want]) -> Generator[Effect, Answer, EvictionTrial]:
-        """Without those that are undecided, who leaves anyway, and the victims."""
+        """The room without the undecided units, the leaving ones, and the victims."""
         room = EvictionTrial(self._trial.cluster, wants)
         undecided = islice(self._line, self._next, None)
         for unit in chain(self._leaving, self.victims, undecided):
@@ -163,7 +164,7 @@ class Sparing:
         return room
 
     def _propose(self, room: EvictionTrial) -> Generator[Effect, Answer, list[int]]:
-        """Who of the undecided cannot be put back by amounts, by place in line."""
+        """Positions of the undecided units that cannot be put back by amounts."""
         found = []
         for at in range(self._next, len(self._line)):
             unit = self._line[at]
@@ -178,7 +179,7 @@ class Sparing:
     def _take_away_again(
         self, start: int, proposed: Sequence[int]
     ) -> Generator[Effect, Answer, None]:
-        """The room as it is with everybody gone from a place in line on."""
+        """The room without all units from a position in the line on."""
         gone = set(proposed)
         for at in range(start, len(self._line)):
             if at not in gone:
@@ -187,7 +188,7 @@ class Sparing:
                     yield from self._pay()
 
     def _owes(self, unit: Unit) -> bool:
-        """Whether the budget is to be asked, with this unit put back or taken away."""
+        """Whether the budget must be charged once this unit is put back or removed."""
         self._owed += UNIT_STEPS + POD_STEPS * len(unit.pods)
         return self._owed >= STEPS_AT_ONCE
 
@@ -198,8 +199,8 @@ class Sparing:
     # --- searched --------------------------------------------------------------------------------
 
     def _search(self, refuted: Sequence[int]) -> Steps:
-        """Decide about one unit after the other, as long as the budget lasts. `refuted`: who was
-        proposed, the first in line first, and is not enough.
+        """Decide one unit after the other, as long as the budget lasts. `refuted`: the proposed
+        victims, in the order of the line, which are not enough.
         """
         while True:
             start = yield from self._first_victim(refuted)
@@ -216,14 +217,14 @@ class Sparing:
                 return self._found
 
     def _first_victim(self, refuted: Sequence[int]) -> Generator[Effect, Answer, Probe | int]:
-        """Decide about the undecided up to the first that has to go, and return its place in line.
-        A probe: the group does not fit even without all of them.
+        """Decide the undecided units up to the first victim, and return its position. A probe: the
+        group does not fit even without all of them.
         """
         size, end = self._undecided, len(self._line)
-        low = 0  # so many gone from the end of the line are too few
+        low = 0  # removing so many from the end of the line is too few
         if refuted:
             low = end - refuted[0]
-            low -= low > len(refuted)  # with more than were proposed gone it may fit
+            low -= low > len(refuted)  # it may fit without more than the proposed units
         high = low + 1
         while high < size or self._found is None:
             high = min(high, size)
@@ -247,7 +248,7 @@ class Sparing:
     # --- by places -------------------------------------------------------------------------------
 
     def _widen(self, proposed: Sequence[int]) -> Steps:
-        """Make more room, until the group fits somewhere; who is not in question then stays."""
+        """Make more room, until the group fits somewhere; units out of its way then stay."""
         while self._room.widen():
             yield from self._take_away_again(0, proposed)
             proposed = yield from self._propose(self._room)
@@ -262,8 +263,9 @@ class Sparing:
         return (yield from self._try(range(len(self._line))))
 
     def _by_places(self) -> Generator[Effect, Answer, bool]:
-        """Of the undecided, those go who are, by amounts, in the way of the places that were found.
-        False: that is not enough, and nothing is decided. These places are tried first from now on.
+        """Of the undecided units, those that are, by amounts, in the way of the places found become
+        victims. False: that is not enough, and nothing is decided. Later trials try these places
+        first.
         """
         assert self._found is not None
         self._hints = self._found.places
@@ -276,8 +278,8 @@ class Sparing:
         return fits
 
     def _narrow(self) -> Generator[Effect, Answer, bool]:
-        """Who is not on the nodes that were found stays. False: somebody elsewhere is in the way,
-        and nothing is decided.
+        """Units that are not on the nodes found stay. False: a unit elsewhere is in the way, and
+        nothing is decided.
         """
         rows = {self._trial.cluster.nodes.row_of.get(node) for node in self._hints.values()}
         there = [
@@ -294,8 +296,8 @@ class Sparing:
 def victims_for(
     trial: GroupTrial, budgets: Budgets
 ) -> Generator[Effect, Answer, tuple[Probe, list[PodInfo]]]:
-    """Places for the group, and who has to go for that, the most important one first. Pods that
-    leave anyway are not among them.
+    """Places for the group and its victims, the most important first. Pods that leave anyway are
+    not among them.
     """
     below = Below(trial)
     if not below.has_any():
@@ -328,8 +330,8 @@ def victims_for(
 def _given_up(
     trial: GroupTrial, units: list[Unit], gone: AbstractSet[int]
 ) -> Generator[Effect, Answer, list[PodInfo]]:
-    """The pods of those that are `gone` (by id). All are given up: a hundred thousand in one go
-    would take a turn.
+    """The pods of the units in `gone` (by id), in slices: a hundred thousand at once would take a
+    whole turn.
     """
     found: list[PodInfo] = []
     units.reverse()
@@ -343,7 +345,7 @@ def _given_up(
 
 
 def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer, None]:
-    """Know all budgets, over as many slices as their selectors take."""
+    """Catch up with all budgets, in as many slices as their selectors take."""
     while True:
         try:
             return budgets.catch_up()
@@ -354,7 +356,7 @@ def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer,
 def _in_line(
     trial: GroupTrial, units: Sequence[Unit], budgets: Budgets
 ) -> Generator[Effect, Answer, list[Unit]]:
-    """The order in which they are put back; `units` come with the most important one first."""
+    """The order in which units are put back; `units` come with the most important one first."""
     if not len(budgets):
         return list(units)
     over: list[bool] = []
@@ -364,7 +366,7 @@ def _in_line(
             over.append(is_over)
             yield from trial.charge(budgets.steps_for(unit.pods))
             if budgets.generation != generation:
-                over = []  # others asked meanwhile, and numbered them anew
+                over = []  # the budgets were renumbered meanwhile
                 break
     order = sorted(range(len(units)), key=lambda at: not over[at])
     return [units[at] for at in order]

@@ -1,4 +1,4 @@
-"""Preemptions under way: for whom pods are being evicted, and who is held back meanwhile.
+"""Preemptions under way: their preemptors, and the pods that are held back meanwhile.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
         (IsPodRunningPreemption, IsPodGroupRunningPreemption)
@@ -15,17 +15,17 @@ from asched.core.model.workload import PodGroup
 from asched.core.state.cluster import Cluster
 from asched.core.state.pod_groups import group_key
 
-#: Preemptions under way before those are looked for whose last victim went unnoticed.
+#: Preemptions under way before a sweep for those whose last victim has gone unnoticed.
 SWEEP_MIN: Final = 256
-#: Where a group makes room, in the words of messages.
+#: Where a group makes room, for messages.
 CLUSTER: Final = "cluster"
 _OF_GROUP: Final = "podgroup/"
 
 
 class Preemptor(NamedTuple):
-    """For whom pods are evicted. `kind` and `place` are words of messages; `node` is the one on
-    which room is made, None for a group. `held`: keys and uids of all that wait meanwhile, those of
-    a group's pods, and one for pods that join it.
+    """The pod or group for which pods are evicted. `kind` and `place` are words of messages; `node`
+    is where room is made, None for a group. `held`: keys and uids of all pods that wait meanwhile:
+    those of a group, and an entry for pods that join it.
     """
 
     kind: str
@@ -50,15 +50,15 @@ class Preemptor(NamedTuple):
 
 
 class UnderWay:
-    """Preemptors whose victims are being evicted, and then leave. The last victim is known once its
-    turn came; what is known of a preemptor goes with that pod.
+    """Preemptors whose victims are being evicted or terminate. The last victim is known once it is
+    evicted; the entry of a preemptor is dropped with its pod.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._busy: dict[str, str] = {}  # preemptor's key -> uid
         self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
-        self._expecting = Expecting()  # preemptors whose last victim is not gone yet, and where
+        self._expecting = Expecting()  # preemptors whose last victim still exists, and its node
         self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
         self._sweep_at = SWEEP_MIN
 
@@ -70,7 +70,7 @@ class UnderWay:
                 self._expecting.put(key, preemptor.node)
 
     def last(self, preemptor: Preemptor, victim: Pod) -> None:
-        """Only this victim is left."""
+        """Record that only this victim is left."""
         for key, uid in preemptor.held:
             if self._busy.get(key) == uid:
                 del self._busy[key]
@@ -80,8 +80,8 @@ class UnderWay:
             self._sweep()
 
     def end(self, preemptor: Preemptor, *, is_deleted: bool) -> None:
-        """Nothing more is written. If the last victim was deleted, that counts once it is seen: an
-        attempt before would evict it again.
+        """Record that all writes are done. If the last victim was deleted, wait until the watch
+        shows it: an earlier attempt would evict it again.
         """
         for key, uid in preemptor.held:
             if self._busy.get(key) == uid:
@@ -91,13 +91,13 @@ class UnderWay:
                 self._forget(key)
 
     def holds_back(self, pod: Pod) -> bool:
-        """Whether an attempt at a pod would come too early, if it is one for itself."""
+        """Whether an attempt at a pod that is scheduled by itself would come too early."""
         if not (self._busy or self._last):
             return False
         return self._holds(pod.key, pod.uid)
 
     def holds_group_back(self, pod: Pod) -> bool:
-        """The same for a pod that is tried with its group."""
+        """The same for a pod that is scheduled with its group."""
         if pod.spec.scheduling_group is None or not (self._busy or self._last):
             return False
         key = group_key(pod)
@@ -114,11 +114,11 @@ class UnderWay:
         return now is not None and not now.is_terminating
 
     def holding(self) -> Collection[str]:
-        """Keys of pods that are surely held back (or were, before they were made anew)."""
+        """Keys of pods that are held back (or were, before they were deleted and created again)."""
         return self._busy
 
     def expecting(self, departed: Pod) -> Expecting:
-        """Preemptors whose last victim is not gone yet, and the nodes that their victims leave."""
+        """Preemptors whose last victim still exists, and the nodes that their victims leave."""
         for key in tuple(self._for.get(departed.uid, ())):
             self._forget(key)
         return self._expecting
@@ -127,25 +127,25 @@ class UnderWay:
         _, victim = self._last.pop(key, ("", None))
         self._expecting.drop(key)
         if victim is not None:
-            others = self._for[victim.uid]
-            others.discard(key)
-            if not others:
+            preemptors = self._for[victim.uid]
+            preemptors.discard(key)
+            if not preemptors:
                 del self._for[victim.uid]
 
     def _sweep(self) -> None:
-        """Victims may have gone while nobody was waiting."""
+        """Drop entries whose last victim is gone."""
         for key in [key for key, (_, victim) in self._last.items() if self._now(victim) is None]:
             self._forget(key)
         self._sweep_at = max(SWEEP_MIN, 2 * len(self._last))
 
     def _now(self, victim: Pod) -> Pod | None:
-        """The victim as it was last seen; None if it is gone, or waits for a node again."""
+        """The newest version of the victim; None if it is gone, or waits for a node again."""
         return standing(victim, self._cluster)
 
 
 def standing(victim: Pod, cluster: Cluster) -> Pod | None:
-    """A victim as it was last seen, if it is still there and has a node: one whose binding failed
-    meanwhile takes no room any more, and nobody has to end it for that.
+    """The newest version of a victim that still exists and has a node: a victim whose binding
+    failed meanwhile uses no room and need not be evicted.
     """
     now = cluster.pods_seen.get(victim.key)
     if now is None or now.uid != victim.uid:

@@ -1,13 +1,13 @@
-"""What is evicted together: one pod, or all placed pods of a group that goes whole.
+"""Units of eviction: one pod, or all placed pods of a group that is evicted as a whole.
 
 A unit of one pod has the pod's priority; a group whose disruptionMode is PodGroup has its own,
-whatever its pods have. Less important than the preemptor are units of lower priority; pods of the
-preemptor's own group are none of them. More important than another is
+whatever its pods have. Less important than the preemptor are units of lower priority, except pods
+of the preemptor's own group. The order of importance:
 
-    1  who has the higher priority
-    2  whoever belongs to a group, before those that do not
+    1  the higher priority
+    2  units of a group before single pods
     3  the group with more pods
-    4  whose first pod started earlier; one that has not started counts as starting now
+    4  the earlier start of the first pod; a pod that has not started counts as starting now
     5  the smaller uid, so that runs can be replayed
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption
@@ -28,15 +28,15 @@ from asched.core.state.facts import Answer
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 
-#: Steps of the budget for looking at a row, and at each pod there.
+#: Steps of the budget for a row, and for each pod there.
 ROW_STEPS: Final = 0.1
 POD_STEPS: Final = 0.3
-#: So many are sorted in one go.
+#: So many are sorted at once.
 PART: Final = 2_000
 
 
 class Unit(NamedTuple):
-    """`pods` in the order in which budgets are asked about them. `start` in microseconds."""
+    """`pods` in the order in which budgets are checked for them. `start` in microseconds."""
 
     pods: tuple[PodInfo, ...]
     priority: int
@@ -45,7 +45,7 @@ class Unit(NamedTuple):
 
     @property
     def is_leaving(self) -> bool:
-        """Whether all of it is on its way out anyway."""
+        """Whether all of its pods are terminating anyway."""
         return all(info.pod.is_terminating for info in self.pods)
 
 
@@ -53,7 +53,7 @@ Whole = tuple[PodGroup, list[PodInfo]]
 
 
 class Below:
-    """Who is less important than a trial's group."""
+    """The units that are less important than a trial's group."""
 
     def __init__(self, trial: GroupTrial) -> None:
         self._trial = trial
@@ -63,27 +63,27 @@ class Below:
         self._groups: dict[str, PodGroup | None] = {}
 
     def whole(self) -> Generator[Effect, Answer, list[Whole]]:
-        """Groups that go whole, with their placed pods."""
+        """Groups that are evicted as a whole, with their placed pods."""
         found: list[Whole] = []
         groups = self._cluster.all(POD_GROUP)
         for key in list(groups):
             pods = len(self._cluster.pod_groups.get(key).placed)
             yield from self._trial.charge(ROW_STEPS + POD_STEPS * pods)
-            group = groups.get(key)  # it may have gone meanwhile
+            group = groups.get(key)  # it may be deleted meanwhile
             infos = [] if group is None else self._pods_of(key, group)
             if group is not None and infos:
                 found.append((group, infos))
         return found
 
     def _pods_of(self, key: str, group: PodGroup) -> list[PodInfo]:
-        """The placed pods of a group that goes whole; nobody of others."""
+        """The placed pods of a group that is evicted as a whole; none for other groups."""
         if not group.goes_whole or group.priority >= self._limit:
             return []
         placed = map(self._cluster.placed.__getitem__, self._cluster.pod_groups.get(key).placed)
         return sorted((i for i in placed if i.row >= 0), key=lambda i: (i.row, i.pod.uid))
 
     def single(self) -> Generator[Effect, Answer, list[Unit]]:
-        """Those of one pod."""
+        """Units of one pod."""
         found: list[Unit] = []
         for row in count():
             if row >= self._cluster.nodes.height:
@@ -96,7 +96,7 @@ class Below:
         return found
 
     def has_any(self) -> bool:
-        """Whether there is anybody at all."""
+        """Whether there is any such unit."""
         groups = self._cluster.all(POD_GROUP).items()
         if any(self._pods_of(key, group) for key, group in groups):
             return True
@@ -122,8 +122,8 @@ class Below:
 def units_of(
     below: Below, trial: GroupTrial
 ) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
-    """All units less important than the trial's group, the most important one first: those that
-    stay, and those that leave anyway.
+    """All units less important than the trial's group, the most important first: those that would
+    stay, and those that are terminating anyway.
     """
     found = yield from below.single()
     whole = yield from below.whole()
@@ -140,7 +140,7 @@ def _single(info: PodInfo) -> Unit:
 def _sorted(
     trial: GroupTrial, units: list[Unit]
 ) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
-    """By importance, in parts, since others want their turn."""
+    """Sort by importance, in slices, so that other tasks can run."""
     parts = []
     for start in range(0, len(units), PART):
         yield from trial.charge(POD_STEPS * PART)

@@ -1,12 +1,12 @@
-"""Dry runs: which pods would have to go from a node so that another one fits.
+"""Dry runs: which pods must be evicted from a node so that a pod fits.
 
-All pods of lower priority are taken away; if the pod does not fit then, nothing helps. Otherwise
-they are put back one after the other as long as it still fits, those that a disruption budget
-protects first, then the rest, each time the most important one first. Who cannot be put back is a
-victim.
+All pods of lower priority are removed; if the pod does not fit then, evicting cannot help.
+Otherwise they are put back one after the other as long as the pod still fits, those that a
+disruption budget protects first, then the rest, each time the most important first. A pod that
+cannot be put back is a victim.
 
 `dry_run` does that to one node by trial, with every filter. `suppose` does it to many rows at once,
-slot by slot, for classes to which pods matter by their amounts alone; both agree (tests).
+slot by slot, for classes whose filters consider only amounts; tests compare both.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
         (SelectVictimsOnNode)
@@ -39,7 +39,7 @@ NO_VICTIMS: Final = Reason("No preemption victims found for incoming pod", resol
 
 
 class DryRun(NamedTuple):
-    """One node: its victims, the most important one first, or why it is no candidate."""
+    """Result for one node: its victims, the most important first, or why it is no candidate."""
 
     victims: tuple[PodInfo, ...]
     violations: int
@@ -72,12 +72,13 @@ def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
 
 
 class VictimTrial(NamedTuple):
-    """Many rows at once; M rows, K slots, and S rows on which the pod fits without those below it.
+    """Many rows at once; M rows, K slots, and S rows on which the pod fits without the less
+    important pods.
 
-    `lower` int64[M]: pods of lower priority there. `codes`: for each filter what it says without
-    them, int32[M]. `some` int[S]: positions of the rows on which it fits then; of these `victims`
-    bool[K, S] by slot, and `costs` int64[5, S] in the order of `choice.Cost`, which hold anything
-    for rows without victims.
+    `lower` int64[M]: pods of lower priority there. `codes`: the code of each filter without them,
+    int32[M]. `some` int[S]: positions of the rows on which it fits then; of these `victims` bool[K,
+    S] by slot, and `costs` int64[5, S] in the order of `choice.Cost`, undefined for rows without
+    victims.
     """
 
     lower: I64
@@ -88,7 +89,7 @@ class VictimTrial(NamedTuple):
 
 
 class NominatedRequests(NamedTuple):
-    """What nominated pods ask for on the rows: amounts int64[R, M] and pods int64[M]."""
+    """Requests of nominated pods on the rows: amounts int64[R, M] and pods int64[M]."""
 
     amounts: I64
     pods: I64
@@ -103,7 +104,7 @@ def suppose(
     budgets: Budgets,
     promise: NominatedRequests | None,
 ) -> VictimTrial:
-    """Try rows with the filters that read only amounts, nominated pods counted on top."""
+    """Try rows with the filters that read only amounts; nominated pods are counted, too."""
     places = pods_by_priority.places(rows)
     bulks = pods_by_priority.bulks[places]
     priorities = pods_by_priority.priorities[bulks]
@@ -125,7 +126,7 @@ def suppose(
     for found in codes:
         fits &= found == 0
     some = fits.nonzero()[0]
-    if not len(some):  # mostly, where few rows are tried again
+    if not len(some):  # the usual case where few rows are tried again
         return VictimTrial(lower, codes, some, NO_VICTIM, NO_COSTS)
     order, violating = _order(rows[some], is_lower[:, some], pods_by_priority, budgets)
     victims = _reprieve(
@@ -145,7 +146,7 @@ def suppose(
 
 
 def _beyond(rows: I64, cluster: Cluster) -> npt.NDArray[np.object_] | None:
-    """[R, M]: what rows hold above what 64 bits show; None if all sums fit in."""
+    """[R, M]: amounts of rows beyond 64 bits; None if all sums fit."""
     held = cluster.nodes.pod_amounts.rows_beyond
     if not held or not any(row in held for row in rows.tolist()):
         return None
@@ -189,7 +190,9 @@ def _reprieve(
     more: I64,
     more_pods: I64,
 ) -> Mask:
-    """bool[K, M]: who cannot be put back. `more` and `more_pods` are with all of them gone."""
+    """bool[K, M]: the pods that cannot be put back. `more` and `more_pods` are the state without
+    all of them.
+    """
     victims: Mask = np.zeros(order.shape, dtype=np.bool_)
     across = np.arange(len(rows))
     for step in range(int(lower.max())):
