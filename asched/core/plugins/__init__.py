@@ -1,10 +1,10 @@
-"""The plugins, one file each. `PLUGINS` names them all: the one line to add when one is added.
+"""The in-tree plugins, one file each. To add a plugin, add its line to `PLUGINS`.
 
-A plugin declares itself in its class: its name, its points (the bases it inherits), what it reads,
-what it registers for. Its constructor is handed what it names: `args` (a record of
-`config/args.py`, or None), `cluster` (which it may read), `gates` (feature gates and their state).
+A plugin class declares its name, its extension points (its base classes), what it reads and what it
+registers for. Its constructor gets the parameters that it names: `args` (a record of
+`config/args.py`, or None), `cluster` (read-only), `gates` (feature gates and their state).
 
-A file is imported when a configuration names its plugin first: nobody has all of them.
+A file is imported when a configuration first names its plugin: no configuration uses all of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]
 
-#: Name, which its class has, too -> the module in this package.
+#: Name (the same as the `name` of the class) -> module in this package.
 PLUGINS: Final[dict[str, str]] = {
     "PrioritySort": "priority_sort",
     "SchedulingGates": "scheduling_gates",
@@ -56,7 +56,7 @@ PLUGINS: Final[dict[str, str]] = {
 
 @cache
 def class_of(name: str) -> type[Plugin]:
-    """The class of a plugin in the table."""
+    """The class of an in-tree plugin."""
     found: type[Plugin] = getattr(import_module(f"{__name__}.{PLUGINS[name]}"), name)
     assert found.name == name
     return found
@@ -88,7 +88,7 @@ IN_TREE_POINTS: Final[KnownPlugins] = _PointsByName()
 
 
 def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:
-    """Name -> what makes one under these gates; a gate that is not mentioned keeps its default."""
+    """Name -> factory under these gates; a gate that is not listed has its default."""
     state = {**DEFAULT_GATES, **gates}
     return {name: partial(_make, name, state) for name in PLUGINS}
 
@@ -97,7 +97,7 @@ def _make(name: str, gates: Mapping[str, bool], args: Any, cluster: Cluster) -> 
     cls = class_of(name)
     offered: dict[str, Any] = {"args": args, "cluster": cluster, "gates": gates}
     begin: Any = cls.__init__
-    # That of `object` takes nothing; what `inspect` needs to see that costs milliseconds.
+    # `object.__init__` takes no parameters; `inspect` takes milliseconds to find that out.
     code = begin.__code__ if isinstance(begin, FunctionType) else None
     asked = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code else ()
     return cls(**{word: offered[word] for word in asked})

@@ -1,10 +1,10 @@
-"""Backfill: who waits is promised a start, and nobody who comes later moves it back.
+"""Backfill: a waiting pod gets a reserved start time, which pods that arrive later do not delay.
 
 A gang, or a pod, that fits nowhere gets the earliest start that known ends of pods allow
-(`batch/backfill/times.py`). Until then its nodes may be used by those who will have ended by
-that time, or leave it enough.
+(`batch/backfill/times.py`). Until then its nodes may be used by pods that end by that time, or
+that leave enough room for it.
 
-Rejects   nodes on which room is promised to a pod or gang that waits, from a time on at which this
+Rejects   nodes with a reservation of a waiting pod or gang, from a time on at which this
           pod would still run, if it does not leave that room; evicting pods cannot help.
 Retry     a reservation ends or moves, a pod leaves a node, a node appears or changes, a Job gets
           another deadline.
@@ -30,7 +30,7 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.reservations import Reservations
 from asched.core.state.view import NodeView
 
-RESERVED: Final = Reason("node(s) had room that is promised to others who wait", resolvable=False)
+RESERVED: Final = Reason("node(s) had room that is reserved for waiting pods", resolvable=False)
 
 
 class Backfill(OrderFree, FilterPlugin):
@@ -58,7 +58,9 @@ class Backfill(OrderFree, FilterPlugin):
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         binding = self._reservations.binding(pod)
-        return self._reservations.version if binding else 0, tuple([one.owner for one in binding])
+        return self._reservations.version if binding else 0, tuple(
+            [reservation.owner for reservation in binding]
+        )
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         return self._reservations.codes(pod, nodes)

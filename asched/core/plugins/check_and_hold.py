@@ -1,13 +1,13 @@
-"""CheckAndHold: serves a ProvisioningClass, whose requests are room that is held for pods to come.
+"""CheckAndHold: serves a ProvisioningClass, which reserves room for pods that come later.
 
 A ProvisioningRequest of the class is accepted only if all of its pods fit now, by the profile that
-their templates name; their places are held from then on (`batch/provisioning/cycle.py`). A pod that
-says that it consumes a request gets one of its places.
+their templates name; from then on their places are reserved (`batch/provisioning/cycle.py`). A pod
+that consumes a request gets one of its places.
 
-Rejects   a pod before it enters the queue, while the request that it consumes is ours and has no
-          answer yet: it would take the place that is being looked for.
-Retry     the request is answered, or goes.
-Cost      one look-up.
+Rejects   a pod before it enters the queue, while the request that it consumes is of our class and
+          not yet decided: the pod would take the place that the request needs.
+Retry     the request is decided or deleted.
+Cost      one lookup.
 Source    our own; the object, its conditions and annotations are those of cluster-autoscaler
           (kubernetes/autoscaler cluster-autoscaler/provisioningrequest), which Kueue waits for
 """

@@ -7,7 +7,8 @@ and minResources what has to be free for the whole group before the first of the
 Rejects   a pod before it enters the queue, while its PodGroup or minMember of its pods are missing
           (gated and terminating ones do not count); a group while minResources are not free.
 Orders    as PrioritySort: by priority, then by the time since which a pod, or its whole group,
-          waits, then by age. Other pods of a group come along with one (`batch/groups/attempt.py`).
+          waits, then by age. One pod of a group brings the other pods of the group along
+          (`batch/groups/attempt.py`).
 Waits     a pod that has its place, within the cycle of its group, until minMember have theirs.
 Retry     a pod of the same group appears, or the group appears or changes; for minResources, a pod
           goes or a node comes, if the free amounts then suffice.

@@ -1,7 +1,7 @@
 """DefaultBinder: the pod is bound by a POST to its binding subresource.
 
 Binds     with the pod's uid as precondition; a refusal is an error and the pod is tried again.
-Retry     nothing: it rejects nobody. An answer that got lost is settled before it comes here.
+Retry     nothing: it rejects no pod. A lost answer is resolved before this plugin sees it.
 Cost      one effect.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultbinder
 """

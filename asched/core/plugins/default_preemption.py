@@ -1,13 +1,13 @@
-"""DefaultPreemption: a pod that fits nowhere takes the place of less important ones.
+"""DefaultPreemption: a pod that fits nowhere evicts pods of lower priority.
 
 Makes room on a node that fits once pods of lower priority are gone, at the least cost; the pod
           then waits for its victims to go, nominated to that node.
-Refuses   a pod with preemptionPolicy Never, one whose victims are still on their way out, and one
-          of a group that is tried in several placements, or makes room as one.
-Groups    make room as one, anywhere in the cluster, if their gate is on (`preemption/sparing.py`).
-Stops     after pods of other schedulers took the room twice (`preemption/duels.py`).
+Refuses   a pod with preemptionPolicy Never, a pod whose victims are still terminating, and a pod
+          of a group that is tried in several placements, or preempts as a group.
+Groups    preempt as a unit, anywhere in the cluster, if their gate is on (`preemption/sparing.py`).
+Stops     after pods of other schedulers took the freed room twice (`preemption/duels.py`).
 Waits     while the victims are being evicted (PreEnqueue).
-Retry     nothing by itself: the pods that go wake whoever the filters rejected.
+Retry     nothing by itself: deleted pods wake the pods that filters rejected.
 Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
 """
@@ -78,17 +78,17 @@ VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated
 WAITING: Final = "waiting for the preemption for this pod to be finished"
 GROUP_WAITING: Final = "waiting for the preemption for this pod group to be finished"
 ROOM_LOST: Final = (
-    "not eligible: pods of other schedulers took the room that was made for it twice, so nobody is"
+    "not eligible: pods of other schedulers took the room that was made for it twice, so no pod is"
     " evicted for it for an hour"
 )
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
-#: Steps of the budget to get ready for the eviction of one of many victims, and how many are made
-#: ready between two looks at it.
+#: Steps of the budget to prepare the eviction of one of many victims, and how many are prepared
+#: between two checks of the budget.
 VICTIM_STEPS, VICTIMS_AT_ONCE = 0.1, 500
 
-#: Kinds whose changes may open another node to a pod that waits for its victims. Those of pods it
-#: hears of anyway.
+#: Kinds whose changes may open another node to a pod that waits for its victims. Changes of pods
+#: reach it anyway.
 ELSEWHERE: Final = (
     NODE,
     PERSISTENT_VOLUME,
@@ -109,7 +109,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     preempts = True
     treats_equals_alike = True
     spares_equals = True
-    #: What decides whose loss hurts more.
+    #: The key that orders pods by importance; the least important is evicted first.
     budgets: type[Budgets] = Budgets
 
     def __init__(self, args: DefaultPreemptionArgs | None, cluster: Cluster) -> None:
@@ -126,7 +126,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
 
     def extra_events(self) -> Sequence[Registration]:
-        """Room elsewhere, once nothing holds the pod back but that nobody asked again."""
+        """Room on other nodes, once the pod is only waiting to be tried again."""
         return tuple(
             Registration(Trigger(kind.resource, Action.ALL), self._is_free) for kind in ELSEWHERE
         )
@@ -153,10 +153,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return _said(failure(f'pod "{pod.pod.metadata.name}" not found'))
         obstacle = self._obstacle(now, rejection, trial)
         if obstacle is not None:
-            is_over = obstacle is ROOM_LOST  # what was promised to it means nothing any more
+            is_over = obstacle is ROOM_LOST  # its nomination is void
             return _said(unschedulable(obstacle), Nomination("") if is_over else Nomination())
-        if self._is_least(pod):  # mostly; then no node need be looked at
-            return _in_vain(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
+        if self._is_least(pod):  # the usual case; no node has to be checked
+            return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._search.find(pod, rejection, trial)
         if not len(findings.open):
             return self._nothing(pod, findings, rejection, trial)
@@ -200,13 +200,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         return not self._cluster.priorities.are_below(pod.pod.priority)
 
     def candidates(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> dict[str, Candidate]:
-        """Every node on which preemption would work, by name: for those who ask what if."""
+        """Every node on which preemption would work, by name: for explanations (`what if`)."""
         if self._obstacle(pod.pod, rejection, trial) is not None:
             return {}
         return self._search.all(pod, self._search.find(pod, rejection, trial), trial)
 
     def _obstacle(self, pod: Pod, rejection: Rejection, trial: Trial) -> str | None:
-        """Why the pod may not preempt, if it may not. A nomination counts before it is written."""
+        """Why the pod may not preempt, or None. A nomination counts before it is written."""
         if trial.in_placements:
             group: PodGroup | None = self._cluster.get(POD_GROUP, group_key(pod))
             if group is None:
@@ -221,7 +221,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         row = self._cluster.nodes.row_of.get(nominated) if nominated else None
         status = rejection.status_at(row) if row is not None else None
         if row is None or status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            # its node, if any, is of no use any more
+            # its nominated node, if any, is of no use any more
             return ROOM_LOST if self._duels.rests(pod.uid) else None
         for info in self._cluster.pods_on(row).values():
             if info.pod.priority < pod.priority and eviction.is_preempted(info.pod):
@@ -234,7 +234,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         errors = list(dict.fromkeys(self._search.errors(pod, findings, trial)))
         if errors:
             return _said(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
-        return _in_vain(rejection, self._search.reasons(pod, findings, trial))
+        return _cannot_help(rejection, self._search.reasons(pod, findings, trial))
 
     def _with_extenders(
         self, now: Pod, pod: PodInfo, findings: Findings, trial: Trial
@@ -266,21 +266,21 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         )
 
 
-def _in_vain(rejection: Rejection, reasons: dict[str, int]) -> PostFilterResult:
-    """`reasons`: those of the nodes that evicting pods might have helped, with their numbers."""
+def _cannot_help(rejection: Rejection, reasons: dict[str, int]) -> PostFilterResult:
+    """`reasons`: of the nodes on which evictions could have helped, with their counts."""
     count = rejection.node_count
-    others = count - len(rejection.candidates)
-    if others:
-        reasons = {**reasons, NOT_HELPFUL: reasons.get(NOT_HELPFUL, 0) + others}
+    unhelpful = count - len(rejection.candidates)
+    if unhelpful:
+        reasons = {**reasons, NOT_HELPFUL: reasons.get(NOT_HELPFUL, 0) + unhelpful}
     return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
 
 
 def _said(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
-    """What this plugin says carries its mark."""
-    told = Status(status.code, (f"preemption: {status.message}",))
-    return PostFilterResult(told, nomination)
+    """Prefix a message of this plugin with its name."""
+    prefixed = Status(status.code, (f"preemption: {status.message}",))
+    return PostFilterResult(prefixed, nomination)
 
 
 def _pod_gone(_pod: Pod, _old: Pod | None, _new: Pod | None) -> Hint:
-    """The filters that rejected the pod hear of it themselves."""
+    """The filters that rejected the pod register for deleted pods themselves."""
     return Hint.SKIP

@@ -1,9 +1,9 @@
-"""What the rules of gangs have in common, whichever object makes the gang.
+"""What the gang plugins have in common, whichever object defines the gang.
 
-A pod stays outside the queue until its PodGroup and enough pods of it are there. One that has its
-place is let go as soon as enough of its gang have theirs: the cycle of a group tries all of them at
-once, so that this is settled within one cycle, and nobody holds a place while others look for
-theirs.
+A pod stays outside the queue until its PodGroup and enough pods of it exist. A placed pod is
+permitted as soon as enough pods of its gang are placed: one group cycle tries all of them, so that
+this is settled within the cycle, and no pod keeps a place while the rest of its gang is still being
+scheduled.
 """
 
 from abc import abstractmethod
@@ -20,7 +20,7 @@ from asched.core.state.pods import PodInfo
 
 class GangRule(PreEnqueuePlugin, PermitPlugin):
     awaits_pods = True
-    #: Whether groups told by the label are this rule's business, or the others.
+    #: Whether this plugin serves groups named by the label, or those of `schedulingGroup`.
     is_coscheduled: ClassVar[bool]
     too_few_pods: ClassVar[Status]
     too_few_places: ClassVar[Status]
@@ -31,26 +31,26 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
 
     @abstractmethod
     def unknown_group(self, name: str) -> str:
-        """What is told of a pod whose PodGroup nobody knows."""
+        """Message for a pod whose PodGroup does not exist."""
 
     @abstractmethod
     def not_found(self, name: str) -> str:
-        """The same once the pod has a place: the error of whoever looks the object up."""
+        """The same once the pod has a place: the error of the lookup."""
 
     @abstractmethod
     def ready(self, pods: GroupPods) -> int:
-        """How many pods count towards the gang."""
+        """Number of pods that count towards the gang."""
 
     @abstractmethod
     def placed(self, pods: GroupPods) -> int:
-        """How many of them have their places."""
+        """Number of them that are placed."""
 
     @abstractmethod
     def patience_s(self, gang: Gang) -> float:
-        """How long a pod with a place waits for the others."""
+        """How long a placed pod waits for the rest of its gang."""
 
     def key_of(self, pod: Pod) -> str:
-        """Of the pod's group; empty if that is none of ours."""
+        """Key of the pod's group; empty if another plugin serves the group."""
         is_ours = (pod.spec.scheduling_group is None) is self.is_coscheduled
         return group_key(pod) if is_ours else ""
 
@@ -91,16 +91,16 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         return gang is None or self.ready(self._cluster.pod_groups.get(key)) >= gang.min_count
 
     def of_pods(self) -> Concerns:
-        """Of `pod_appeared`."""
+        """Which changes of pods concern which waiting pods, for `pod_appeared`."""
         return Concerns(self._sought, self._offered_by_pod, is_of_gang=True)
 
     def of_objects(self) -> Concerns:
-        """Of what happens to a group's object."""
+        """The same for changes of a group's object."""
         return Concerns(self._sought, self._offered_by_object, is_of_gang=True)
 
     @abstractmethod
     def _offered_by_object(self, old: Any, new: Any) -> tuple[str, ...]:
-        """The key of the group whose object it is."""
+        """The key of the group that the object defines."""
 
     def _sought(self, pod: Pod) -> tuple[str, ...]:
         key = self.key_of(pod)
@@ -108,14 +108,14 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
 
     def _offered_by_pod(self, _old: Any, new: Pod) -> tuple[str, ...]:
         key = self.key_of(new)
-        if not key:  # asked of each pod that comes
+        if not key:  # called for each pod that appears
             return ()
         gangs = self._cluster.pod_groups.gangs
         return (key,) if key in gangs and self._is_complete(key, gangs[key]) else ()
 
     def pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:
-        """Worth a try if it is of the same group, and the group is complete: a pod of a group that
-        is not would be stopped at the gate at once.
+        """Queue if the new pod completes the group: an incomplete group would be stopped at
+        PreEnqueue.
         """
         key = self.key_of(pod)
         if key != group_key(new) or key not in self._cluster.pod_groups.gangs:

@@ -1,13 +1,14 @@
 """GangScheduling: pods of a gang start together, or not at all.
 
 A pod belongs to the PodGroup that it names; the group's gang policy says how many of its pods
-(minCount) have to start together. A group without that policy is none of our business.
+(minCount) have to start together. A group without that policy is not handled here.
 
 Rejects   a pod before it enters the queue, while its PodGroup or minCount of its pods are missing.
-Waits     a pod that has its place, until minCount pods of the gang have theirs; whoever completes
-          the gang lets the others go. After PERMIT_TIMEOUT_S it gives its place back.
+Waits     a pod that has its place, until minCount pods of the gang have theirs; the pod that
+          completes the gang allows the waiting ones. After PERMIT_TIMEOUT_S it gives its place
+          back.
 Retry     a pod of the same group appears, or the group does; its minCount goes down (since 1.37).
-Cost      two look-ups; one step for each pod of a gang that waits.
+Cost      two lookups; one step for each pod of a gang that waits.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/gangscheduling
 """
 
@@ -70,7 +71,7 @@ class GangScheduling(GangRule):
         return Hint.QUEUE if self.key_of(pod) == new.metadata.key else Hint.SKIP
 
     def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup) -> Hint:
-        """Worth a try if fewer pods have to start together than before, and so many are there."""
+        """Queue if minCount went down and enough pods exist."""
         before, now = old.spec.scheduling_policy.gang, new.spec.scheduling_policy.gang
         if self.key_of(pod) != new.metadata.key or before is None or now is None:
             return Hint.SKIP

@@ -1,11 +1,11 @@
-"""GangSparingPreemption: DefaultPreemption that takes no pod of a gang where it has a choice.
+"""GangSparingPreemption: DefaultPreemption that avoids evicting pods of gangs where it can.
 
-Makes room as DefaultPreemption does, in whose place it is enabled; a pod of a gang, whoever
-          schedules it, counts like one that a disruption budget protects.
-Evicts    whom DefaultPreemption would, but for gangs; kube-scheduler does not look at them.
+Makes room as DefaultPreemption does, in whose place it is enabled; a pod of a gang, of whichever
+          scheduler, counts like a pod that a disruption budget protects.
+Evicts    the victims of DefaultPreemption, pods of gangs last; kube-scheduler ignores gangs.
 Retry     as DefaultPreemption.
-Cost      as DefaultPreemption, and a look at the marks of each pod that might go.
-Source    none: kube-scheduler does not look at gangs of others.
+Cost      as DefaultPreemption, and one check of the labels of each potential victim.
+Source    none: kube-scheduler does not consider gangs of other schedulers.
 """
 
 from asched import names

@@ -1,8 +1,8 @@
-"""ImageLocality: nodes that have a pod's images need not pull them.
+"""ImageLocality: prefer nodes that already have a pod's images.
 
-Prefers   nodes by the bytes of wanted images they hold, each image weighed by how widely it is
+Prefers   nodes by the bytes of the pod's images they have, each image weighed by how widely it is
           spread, so that one node with a rare big image does not draw every pod.
-Retry     nothing: it rejects nobody.
+Retry     nothing: it rejects no pod.
 Cost      one pass over the rows that have each wanted image; nothing if no node has any.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/imagelocality
 """
@@ -21,14 +21,14 @@ from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 
 MIB: Final = 1 << 20
-#: Fewer bytes than this are worth nothing.
+#: Fewer bytes than this score 0.
 BYTES_MIN: Final = 23 * MIB
-#: More bytes for each container than this are worth no more.
+#: More bytes per container than this add nothing to the score.
 CONTAINER_BYTES_MAX: Final = 1000 * MIB
 
 
 class Images(NamedTuple):
-    """Names as the nodes write them, with repetitions, and the number of containers."""
+    """Image names as nodes list them, with repetitions, and the number of containers."""
 
     names: tuple[str, ...]
     container_count: int
@@ -49,7 +49,7 @@ class ImageLocality(ScorePlugin):
         return self._images(pod.cls)
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        """How many nodes there are, and how many of them have each image: it weighs every row."""
+        """The number of nodes, and of nodes with each image: both affect the score of every row."""
         known = self._cluster.nodes.images
         if not known:
             return 0
@@ -61,18 +61,18 @@ class ImageLocality(ScorePlugin):
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         images = self._images(pod.cls)
-        bytes_here = np.zeros(nodes.size, dtype=np.int64)
+        node_bytes = np.zeros(nodes.size, dtype=np.int64)
         known = nodes.table.images
         for name in images.names:
             state = known.get(name)
             if state is not None:
                 # The division comes before the multiplication, in floating point, as upstream.
                 worth = int(float(state.size_bytes) * (len(state.rows) / nodes.total))
-                bytes_here[nodes.positions(state.rows)] += worth
+                node_bytes[nodes.positions(state.rows)] += worth
         bytes_max = CONTAINER_BYTES_MAX * images.container_count
-        if bytes_max <= BYTES_MIN:  # no container at all
+        if bytes_max <= BYTES_MIN:  # no containers
             return np.zeros(nodes.size, dtype=np.int64)
-        clamped = np.clip(bytes_here, BYTES_MIN, bytes_max)
+        clamped = np.clip(node_bytes, BYTES_MIN, bytes_max)
         return 100 * (clamped - BYTES_MIN) // (bytes_max - BYTES_MIN)
 
 
@@ -85,5 +85,7 @@ def _images_of(cls: PodClass) -> Images:
 
 
 def _with_tag(image: str) -> str:
-    """The name with `:latest` unless it has a tag or a digest; a registry's port is neither."""
+    """The name with `:latest` if it has neither tag nor digest; the colon of a registry's port is
+    no tag.
+    """
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

@@ -1,7 +1,7 @@
-"""What selectors seek among the labels of other pods, and what labels offer to selectors, as keys.
+"""Keys of the labels that selectors seek, and of the labels that pods offer to selectors.
 
-A selector can match only where one of the values is that its first `In` requirement names: so many
-keys it seeks. A pod offers one for each of its labels, in its namespace and in whichever.
+A selector can match only pods with one of the values of its first `In` requirement: it seeks one
+key per value. A pod offers two keys for each label: for its namespace, and for any namespace.
 """
 
 from collections.abc import Collection, Iterator
@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterator
 from asched.core.model.pod import Pod
 from asched.core.model.selector import Selector
 
-#: Namespace or None for whichever, label, value.
+#: Namespace (None: any), label, value.
 LabelKey = tuple[str | None, str, str]
 
 
 def sought_labels(
     namespaces: Collection[str] | None, selector: Selector | None
 ) -> Collection[LabelKey] | None:
-    """Of pods that match the selector in these namespaces (None: in any), each offers at least one
-    of these; None if that cannot be said.
+    """Pods that match the selector in these namespaces (None: in any) offer at least one of these
+    keys; None if there is no such set.
     """
     if selector is None:
         return ()

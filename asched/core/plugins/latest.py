@@ -1,7 +1,7 @@
-"""The latest answer about a pod, so that the points of one attempt need not look things up again.
+"""Cache of the latest answer about a pod, for the extension points of one attempt.
 
-An answer holds while neither the pod nor any object beside pods and nodes has changed. It is kept
-for the pod asked about last only: attempts run one after the other.
+An answer is valid while neither the pod nor any object beside pods and nodes has changed. Only one
+pod is cached, because attempts run one after the other.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""From counts that moved to the rows about which a rule says something else now.
+"""From changed counts to the rows about which a rule has a new verdict.
 
-A rule that counts pods of a domain is judged by domain. One pod more moves the counts of one domain
-for each topology key, and only the rows of a domain of which the judgement has turned are told on.
+A rule that counts pods of a domain gives a verdict per domain. One more pod changes the counts of
+one domain for each topology key, and only rows of domains whose verdict changed are logged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ NO_ROWS: Final[tuple[int, ...]] = ()
 
 
 class CountsSeen:
-    """Where some tallies stood when they were looked at last."""
+    """The versions of some tallies when they were last read."""
 
     __slots__ = ("_ends", "_tallies", "_versions")
 
@@ -31,8 +31,8 @@ class CountsSeen:
         self._ends: list[int] = []
 
     def rows(self, tallies: Sequence[Tally]) -> Iterable[int] | None:
-        """Rows on which counts moved since the last look; None if nobody knows, or these are others
-        than then.
+        """Rows whose counts changed since the last call; None if unknown, or if the tallies are not
+        those of the last call.
         """
         versions = [tally.version for tally in tallies]
         if versions == self._versions:
@@ -52,12 +52,12 @@ class CountsSeen:
         return found
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
+def _is(first: object, second: object) -> bool:
+    return first is second
 
 
 class MovedRows:
-    """The log for `PreFilterResult.moved`."""
+    """Log for `PreFilterResult.moved`."""
 
     __slots__ = ("_nodes", "log")
 
@@ -66,7 +66,7 @@ class MovedRows:
         self.log = RowLog(TURNED_KEPT)
 
     def turn(self, column: LabelColumn, ids: Iterable[int]) -> None:
-        """The judgement of these values of a label has turned."""
+        """Record a changed verdict for these values of a label."""
         shown = column.ids[: self._nodes.height]
         for id_ in ids:
             if not id_ or column.values.held(id_) > TURNED_MAX:
@@ -76,24 +76,24 @@ class MovedRows:
                 self.log.add(row, ALL_ASPECTS)
 
     def turn_row(self, row: int, column: LabelColumn, id_: int) -> None:
-        """The same for the value that a row shows; mostly it is the only one."""
+        """The same for the value of a row, usually the only row with that value."""
         if id_ and column.values.held(id_) == 1:
             self.log.add(row, ALL_ASPECTS)
         else:
             self.turn(column, (id_,))
 
     def turn_alone(self, row: int) -> None:
-        """Something about the row itself that no other row shares."""
+        """Record a change that concerns only this row."""
         self.log.add(row, ALL_ASPECTS)
 
     def turn_all(self) -> None:
-        """Nobody knows which."""
+        """Record that the changed rows are unknown."""
         self.log.forget()
 
 
 def difference(before: npt.NDArray[A], after: npt.NDArray[A]) -> npt.NDArray[np.intp]:
-    """Ids by which two arrays differ; beyond the end of one there is nothing. Whoever shows an id
-    that was born since has got another label: that row is known anyway.
+    """Ids at which two arrays differ; missing entries are zero. Rows with an id newer than `before`
+    had their label changed, and are known from that.
     """
     common = min(len(before), len(after))
     turned = (before[:common] != after[:common]).nonzero()[0]

@@ -1,4 +1,4 @@
-"""NodeAffinity: a pod goes where its node selector and node affinity say.
+"""NodeAffinity: place a pod by its node selector and node affinity.
 
 Rejects   nodes outside the operator's addedAffinity, or outside the pod's nodeSelector and
           required terms; evicting pods cannot help.
@@ -76,8 +76,8 @@ Preferred = tuple[tuple[int, NodeTerm], ...]
 
 
 class NodeRequirements:
-    """What pods ask of their node that write the same. None: no such restriction, or no such list.
-    It is their share key as well.
+    """Node requirements of all pods that write the same ones. None: no such restriction, or no such
+    list. Also their share key.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class NodeRequirements:
         required = affinity.required if affinity else None
         preferred = affinity.preferred if affinity else None
         self.labels = None if selector is None else tuple(sorted(selector.items()))
-        #: the only names that the required terms leave, as far as their fields tell
+        #: the only node names that the required terms allow, as far as their fields say
         self.node_names = _node_names(affinity) if affinity else None
         self._required: Gradual[NodeSelectorTerm, NodeTerm] | None = None
         if required is not None:
@@ -110,7 +110,7 @@ class NodeRequirements:
         self._budget = cls.budget
 
     def _compiled(self, term: NodeSelectorTerm) -> NodeTerm:
-        """What is to be done with a wide term waits for the next turn."""
+        """Compiling a wide term waits for the next turn."""
         self._budget.note(len(term.match_expressions or ()) / COMPILED_PER_STEP)
         return compile_term(term)
 
@@ -119,7 +119,7 @@ class NodeRequirements:
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is asked for."""
+        """Whether the pod has no node requirements."""
         return self.labels is None and not self.restricts and not self.prefers
 
     @property
@@ -151,7 +151,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
     def __init__(
         self, args: NodeAffinityArgs | None = None, cluster: Cluster | None = None
     ) -> None:
-        """Without a cluster nobody's budget is asked."""
+        """Without a cluster, no budget applies."""
         budget = Budget() if cluster is None else cluster.budget
         steps_of = steps_in(None if cluster is None else cluster.nodes)
         self._masks: Stepwise[NodeTerm, Mask] = Stepwise(budget, steps_of)
@@ -163,7 +163,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         self._added_preferred = _useful(map(_weighed, (added.preferred if added else None) or ()))
         self._has_added_preferred = bool(added and added.preferred)
         self._adds = self._enforced is not None or self._has_added_preferred
-        self._wish = PerKey(_what_matters, NodeRequirements)
+        self._requirements_of = PerKey(_what_matters, NodeRequirements)
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)
@@ -177,25 +177,25 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         )
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        wish = self._wish(pod.cls)
-        return IDLE if wish.is_none and not self._adds else wish
+        needs = self._requirements_of(pod.cls)
+        return IDLE if needs.is_none and not self._adds else needs
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
-        wish = self._wish(pod.cls)
-        if wish.labels is None and not wish.restricts and self._enforced is None:
+        needs = self._requirements_of(pod.cls)
+        if needs.labels is None and not needs.restricts and self._enforced is None:
             return PreFilterResult(SKIP)
-        if wish.node_names is None:
+        if needs.node_names is None:
             return PreFilterResult()
-        if not wish.node_names:
+        if not needs.node_names:
             return PreFilterResult(unresolvable(CONFLICT))
-        return PreFilterResult(node_names=wish.node_names)
+        return PreFilterResult(node_names=needs.node_names)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
-        wish = self._wish(pod.cls)
+        needs = self._requirements_of(pod.cls)
         codes = np.zeros(nodes.size, dtype=np.int32)
-        if wish.labels:
-            codes[~match_labels(nodes, wish.labels)] = 2
-        required = wish.required()
+        if needs.labels:
+            codes[~match_labels(nodes, needs.labels)] = 2
+        required = needs.required()
         if required is not None:
             codes[~self._match_any(pod.cls, nodes, required)] = 2
         if self._enforced is not None:
@@ -203,11 +203,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         return codes
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
-        is_idle = not self._wish(pod.cls).prefers and not self._has_added_preferred
+        is_idle = not self._requirements_of(pod.cls).prefers and not self._has_added_preferred
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        terms = (*self._added_preferred, *self._wish(pod.cls).preferred())
+        terms = (*self._added_preferred, *self._requirements_of(pod.cls).preferred())
         return self._sums.sum(
             _key_of(pod.cls, nodes),
             lambda: nodes.table.labels_moved,
@@ -217,7 +217,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         )
 
     def _match_any(self, cls: PodClass, nodes: NodeView, terms: Sequence[NodeTerm]) -> Mask:
-        """bool[M]: rows that some term selects. A pod may have thousands."""
+        """bool[M]: rows that some term selects. A pod may have thousands of terms."""
         return self._masks.sum(
             _key_of(cls, nodes),
             lambda: nodes.table.labels_moved,
@@ -229,14 +229,14 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         if self._enforced is not None and not _matches_any(self._enforced, new):
             return Hint.SKIP
-        if _written(pod) > FEW:  # a look at the nodes tells sooner
+        if _written(pod) > FEW:  # checking the nodes is cheaper
             return Hint.QUEUE
         if not _selects(pod, new):
             return Hint.SKIP
         return Hint.QUEUE if old is None or not _selects(pod, old) else Hint.SKIP
 
     def _comes_to_match(self, pod: Pod, old: Node, new: Node) -> Hint:  # noqa: ARG002
-        """The hint compares the pod's own part alone."""
+        """The hint compares only the pod's own requirements."""
         enforced = self._enforced or ()
         comes = _matches_any(enforced, new) and not _matches_any(enforced, old)
         return Hint.QUEUE if comes else Hint.SKIP
@@ -247,7 +247,7 @@ def _key_of(cls: PodClass, nodes: NodeView) -> Hashable:
 
 
 def _what_matters(cls: PodClass) -> Hashable:
-    """What is written."""
+    """Node selector and node affinity as written."""
     spec = cls.example.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     if affinity is None and spec.node_selector is None:
@@ -256,7 +256,7 @@ def _what_matters(cls: PodClass) -> Hashable:
 
 
 def _written(pod: Pod) -> int:
-    """How many requirements the required terms have, and terms."""
+    """Number of requirements in the required terms, plus the number of terms."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     terms = affinity.required.node_selector_terms if affinity and affinity.required else None
     if terms is None or len(terms) > FEW:
@@ -265,7 +265,7 @@ def _written(pod: Pod) -> int:
 
 
 def _node_names(affinity: Affinity) -> frozenset[str] | None:
-    """The union over the required terms of the names each allows; None if one allows any."""
+    """Union over the required terms of the names each allows; None if a term allows any."""
     terms = affinity.required.node_selector_terms if affinity.required else None
     if not terms:
         return None
@@ -287,7 +287,7 @@ def _weighed(term: PreferredSchedulingTerm) -> tuple[int, NodeTerm]:
 
 
 def _useful(terms: Iterable[tuple[int, NodeTerm]]) -> Preferred:
-    """Terms without weight, without requirements or with a senseless one never count."""
+    """Terms without weight, without requirements or with an invalid requirement never count."""
     return tuple((w, term) for w, term in terms if w and not term.is_empty and not term.broken)
 
 
@@ -298,7 +298,7 @@ def _matches_any(terms: Terms, node: Node) -> bool:
 def _selects(pod: Pod, node: Node) -> bool:
     """Whether the pod's own rule selects the node.
 
-    Raises ValueError if no term does and one of them makes no sense, as upstream's hint does.
+    Raises ValueError if no term does and one is invalid, as upstream's hint does.
     """
     spec = pod.spec
     labels = node.labels
@@ -309,5 +309,5 @@ def _selects(pod: Pod, node: Node) -> bool:
     if terms is None or _matches_any(terms, node):
         return True
     if any(term.broken for term in terms):
-        raise ValueError(f"pod {pod.key} has a node affinity term that makes no sense")
+        raise ValueError(f"pod {pod.key} has an invalid node affinity term")
     return False

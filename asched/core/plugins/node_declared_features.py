@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes where it is declared.
+"""NodeDeclaredFeatures: place pods on nodes whose kubelet declares the required features.
 
 Rejects   nodes whose `status.declaredFeatures` lack a feature that the pod's spec implies;
           evicting pods cannot help.
@@ -43,7 +43,7 @@ Features = frozenset[str]
 
 
 class FeatureNeed:
-    """What a pod needs, and which distinct sets of declared features lack it, by their id."""
+    """What a pod needs, and which distinct sets of declared features lack it, by id."""
 
     __slots__ = ("_seen", "features", "lacking")
 
@@ -102,7 +102,7 @@ def required_features(pod: Pod) -> Features:
 
 
 def _node_changed(_pod: Pod, old: Node | None, new: Node) -> Hint:
-    """Any difference wakes the pod, even one that cannot help it, as upstream's does."""
+    """Any difference wakes the pod, even one that cannot help it, as upstream does."""
     if old is None:
         return Hint.QUEUE
     before, after = old.status.declared_features, new.status.declared_features

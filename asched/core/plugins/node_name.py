@@ -2,7 +2,7 @@
 
 Rejects   every node but the named one; evicting pods cannot help.
 Retry     a node appears.
-Cost      one look-up. Pods with a node are not queued at all, so it hardly ever speaks.
+Cost      one lookup. Pods with a node are not queued, so that it rarely runs.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodename
 """
 

@@ -34,7 +34,7 @@ from asched.core.state.pods import HostPort, PodInfo
 from asched.core.state.view import NodeView
 
 TAKEN: Final = Reason("node(s) didn't have free ports for the requested pod ports", resolvable=True)
-#: An ordinary `::` is not this: only the IPv4 wildcard stands for every address.
+#: Not `::`: only the IPv4 wildcard stands for every address.
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104
 
 
@@ -53,8 +53,10 @@ class NodePorts(OrderFree, PreFilterPlugin, FilterPlugin):
         return (Registration(pod, self._pod_gone, same), Registration(NODE_ADD))
 
     def _ports(self, pod: Pod) -> Collection[Hashable]:
-        """Those of a pod, by whichever address."""
-        return [(one.protocol, one.port) for one in self._cluster.classes.class_of(pod).host_ports]
+        """(protocol, port) of a pod's host ports, for any address."""
+        return [
+            (port.protocol, port.port) for port in self._cluster.classes.class_of(pod).host_ports
+        ]
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.cls.host_ports or IDLE
@@ -80,8 +82,8 @@ class NodePorts(OrderFree, PreFilterPlugin, FilterPlugin):
         classes = self._cluster.classes
         freed, wanted = classes.class_of(old).host_ports, classes.class_of(pod).host_ports
         by_port: dict[tuple[str, int], set[str]] = {}
-        for one in freed:
-            by_port.setdefault((one.protocol, one.port), set()).add(one.ip)
+        for port in freed:
+            by_port.setdefault((port.protocol, port.port), set()).add(port.ip)
         helps = any(_conflict(w, by_port.get((w.protocol, w.port), ())) for w in wanted)
         return Hint.QUEUE if helps else Hint.SKIP
 
@@ -89,7 +91,7 @@ class NodePorts(OrderFree, PreFilterPlugin, FilterPlugin):
 def _rows_where_taken(
     ip: str, by_row: Mapping[int, Mapping[str, int]], shown: list[int] | None
 ) -> Iterable[int]:
-    """Of the rows shown (None: all), those where an address in conflict with `ip` is used."""
+    """Of the rows given (None: all), those where an address in conflict with `ip` is used."""
     users = by_row if shown is None else [row for row in shown if row in by_row]
     if ip == ANY_ADDRESS:
         return users
@@ -97,5 +99,5 @@ def _rows_where_taken(
 
 
 def _conflict(wanted: HostPort, used: Collection[str]) -> bool:
-    """`used`: the addresses on which the same port is."""
+    """`used`: the addresses on which the same port is used."""
     return wanted.ip in used or ANY_ADDRESS in used or (wanted.ip == ANY_ADDRESS and bool(used))

@@ -1,6 +1,6 @@
 """NodeUnschedulable: a cordoned node takes no pod that does not tolerate the cordon.
 
-Rejects   nodes with `spec.unschedulable`, unless the pod tolerates the taint that goes with it;
+Rejects   nodes with `spec.unschedulable`, unless the pod tolerates the unschedulable taint;
           the taint itself is TaintToleration's to judge.
 Retry     a node appears or is uncordoned; the pod itself gains the toleration.
 Cost      one copy of bool[N].
@@ -31,7 +31,7 @@ CORDON: Final = Taint(key=names.TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 
 class NodeUnschedulable(FilterPlugin):
-    """Under TaintTolerationComparisonOperators Lt and Gt count."""
+    """Under TaintTolerationComparisonOperators, Lt and Gt count."""
 
     name = names.NODE_UNSCHEDULABLE
     reasons = (CORDONED,)

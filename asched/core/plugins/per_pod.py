@@ -1,9 +1,9 @@
-"""What a hint derives from one waiting pod, made once and kept while that version of it waits.
+"""Cache of what a hint derives from a waiting pod, one entry per version of the pod.
 
 Hints are asked about every unschedulable pod for every change, so compiling a pod's selectors each
 time would be most of the cost.
 
-Bounds   twice the pods that are there, or PODS_MIN: then those that went are forgotten.
+Bounds   twice the existing pods, or PODS_MIN: then entries of deleted pods are dropped.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from asched.core.state.cluster import Cluster
 
 T = TypeVar("T")
 
-#: Fewer pods than this are not worth a look at who went.
+#: Below this number, entries of deleted pods are not searched for.
 PODS_MIN: Final = 1_024
 
 

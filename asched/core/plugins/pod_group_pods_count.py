@@ -1,9 +1,9 @@
-"""PodGroupPodsCount: the more pods of a group a placement takes, the better.
+"""PodGroupPodsCount: prefer placements that take more pods of a group.
 
 Prefers   the placement that takes the most; pods that have places already count everywhere alike,
           so that differences shrink as a group fills.
-Retry     nothing: it rejects nobody.
-Cost      one look-up per placement.
+Retry     nothing: it rejects no pod.
+Cost      one lookup per placement.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podgrouppodscount
 """
 
@@ -21,7 +21,9 @@ from asched.core.framework.points import Registration
 from asched.core.framework.status import Status, failure
 from asched.core.state.cluster import Cluster
 
-NOBODY: Final = failure("no pods from pod group are assigned to any of the candidate placements")
+NO_PODS_ASSIGNED: Final = failure(
+    "no pods from pod group are assigned to any of the candidate placements"
+)
 
 
 class PodGroupPodsCount(PlacementScorePlugin):
@@ -41,9 +43,9 @@ class PodGroupPodsCount(PlacementScorePlugin):
         placed = len(self._cluster.pod_groups.get(group).placed)
         if isinstance(candidates, RepeatedPlacements):
             return [placed + len(candidates.pods)] * len(candidates)
-        return [placed + len(one.pods) for one in candidates]
+        return [placed + len(assignments.pods) for assignments in candidates]
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
-        """Shares of the largest count, rounded down."""
+        """Scale to the largest count, rounded down."""
         most = max(scores)
-        return [score * MAX_SCORE // most for score in scores] if most else NOBODY
+        return [score * MAX_SCORE // most for score in scores] if most else NO_PODS_ASSIGNED

@@ -1,7 +1,7 @@
-"""PrioritySort: the more important pod goes first, and of two equals the one that waits longer.
+"""PrioritySort: order the queue by priority, then by waiting time.
 
 Orders    by priority, highest first, then by the time the pod (re-)entered the queue.
-Retry     nothing: it rejects nobody.
+Retry     nothing: it rejects no pod.
 Cost      two attribute reads for each comparison key.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/queuesort
 """

@@ -1,7 +1,7 @@
 """SchedulingGates: a pod waits outside until every one of its scheduling gates is removed.
 
 Rejects   a pod with gates, before it enters the queue; no attempt and no backoff follow.
-Retry     the last gate of this very pod is removed.
+Retry     the last gate of the pod is removed.
 Cost      one attribute read.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/schedulinggates
 """

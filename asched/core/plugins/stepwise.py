@@ -1,12 +1,12 @@
-"""A sum over the many parts of one object that goes on where the budget of work stopped it.
+"""A sum over the many parts of one object that is interrupted and resumed by the budget of work.
 
-Parts are added in chunks, each of which asks the budget first; what was added so far is kept for
-whoever asks next with equal stamps. A few parts are added in one go and cost nobody a look.
+Parts are added in chunks, each of which checks the budget first; the partial sum is kept for the
+next call with equal stamps. A few parts are added at once, without a check.
 
-Who needs several sums for one answer lets them be kept when they are whole (`keeps_whole`): else
-the attempt would begin with the first of them again and never get past the last.
+A caller that needs several sums for one answer has finished sums kept as well (`keeps_whole`):
+else each attempt would begin with the first of them again and never get past the last.
 
-Bounds  OPEN_MAX sums that were stopped or are kept; the one unused for longest goes.
+Bounds  OPEN_MAX sums that are interrupted or kept; the least recently used is dropped.
 """
 
 from collections import OrderedDict
@@ -18,17 +18,17 @@ from asched.core.state.budget import SLICE_STEPS, Budget
 P = TypeVar("P")
 S = TypeVar("S")
 
-#: So many parts are added without asking, unless they are long.
+#: So many parts are added without a check of the budget, unless they are long.
 PARTS_FEW: Final = 64
-#: Parts added between two looks at the budget, or as many as cost so many steps.
+#: Parts added between two checks of the budget, or as many as cost so many steps.
 CHUNK, CHUNK_STEPS = 16, 200.0
 #: A guess: attempts that pause in the middle of such a sum are rare.
 OPEN_MAX: Final = 64
 
 
 class Stepwise(Generic[P, S]):
-    """`steps_of` a part are what it costs to add it, in steps of the budget. With `keeps_whole`
-    a sum is given to several, who must not change it.
+    """`steps_of` gives the cost of adding a part, in steps of the budget. With `keeps_whole`
+    several callers get the same sum, which they must not change.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Stepwise(Generic[P, S]):
         begin: S,
         add: Callable[[S, P], S],
     ) -> S:
-        """`begin` with all parts added. Raises OutOfTurn. `key` tells one sum from another; equal
-        stamps say that a part still adds the same.
+        """Return `begin` with all parts added. Raises OutOfTurn. `key` names the sum; equal stamps
+        mean that each part still adds the same.
         """
         if len(parts) <= PARTS_FEW and sum(map(self._steps_of, parts)) <= SLICE_STEPS:
             for part in parts:

@@ -1,4 +1,4 @@
-"""TaintToleration: a pod stays off nodes whose hard taints it does not tolerate.
+"""TaintToleration: reject nodes whose hard taints a pod does not tolerate.
 
 Rejects   a NoSchedule or NoExecute taint outside the tolerations; evicting pods cannot help.
 Prefers   nodes with the fewest untolerated PreferNoSchedule taints.
@@ -52,7 +52,7 @@ Taints = tuple[Taint, ...]
 
 
 class Judgement:
-    """What one set of tolerations makes of every distinct set of taints, by its id."""
+    """Verdict of one set of tolerations on every distinct set of taints, by id."""
 
     __slots__ = ("_seen", "blocked", "disliked", "soft", "tolerations")
 
@@ -78,7 +78,7 @@ class Judgement:
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
-    """Under TaintTolerationComparisonOperators Lt and Gt count."""
+    """Under TaintTolerationComparisonOperators, Lt and Gt count."""
 
     name = names.TAINT_TOLERATION
     without_pre_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'

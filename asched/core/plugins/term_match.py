@@ -20,12 +20,12 @@ Mask = npt.NDArray[np.bool_]
 
 #: Steps of the budget for a term of a pod, and for each of its requirements, over all nodes ...
 TERM_STEPS: Final = 2
-#: ... for a term to compile, and rows of a label that nobody has asked for yet for one step.
+#: ... for a term to compile, and rows per step to build the column of a new label.
 COMPILE_STEPS, ROWS_PER_STEP = 1.0, 20
 
 
 def steps_in(nodes: NodeTable | None) -> Callable[[NodeTerm], float]:
-    """What it costs to judge a term on all nodes, in steps of the budget."""
+    """Cost of matching a term on all nodes, in steps of the budget."""
 
     def steps_of(term: NodeTerm) -> float:
         new = 0 if nodes is None else sum(not nodes.has_column(r.key) for r in term.expressions)
@@ -74,7 +74,7 @@ def match_labels(nodes: NodeView, labels: Iterable[tuple[str, str]]) -> Mask:
 
 
 def _verdicts(requirement: Requirement, column: LabelColumn) -> Mask:
-    """bool[V]: what the requirement says of each value of the label, 0 being no label."""
+    """bool[V]: verdict of the requirement on each value of the label; 0 is no label."""
     values = column.values
     if requirement.operator in ("In", "NotIn"):
         named = np.zeros(len(values), dtype=np.bool_)

@@ -3,10 +3,10 @@
 Offers    one placement for each value that the constraint's label has among the nodes; all nodes
           for a group without such a constraint. Once pods of the group have places, only theirs.
 Rejects   a group whose pods are in several domains already, or on a node without the label.
-Retry     nothing by itself: pods of a group come back by backoff alone.
+Retry     nothing by itself: pods of a group are retried after backoff.
 Cost      one pass over the label's column; where no node changed its labels since the last group
           with this constraint, nothing.
-Bounds    BYTES_MAX of placements are kept, those asked for last.
+Bounds    BYTES_MAX of placements are cached, the most recently used.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/topologyaware
 """
 
@@ -78,7 +78,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         return found
 
     def _domain_of_placed(self, group: str, key: str) -> str | Status | None:
-        """Where the group's pods are already; None if none of them has a place."""
+        """The domain of the group's placed pods; None if none is placed."""
         domain: str | None = None
         for uid, pod in self._cluster.pod_groups.get(group).placed.items():
             node = self._cluster.node_of(name := self._cluster.placed[uid].node_name)

@@ -1,18 +1,19 @@
-"""CapacityScheduling: namespaces are guaranteed a minimum, and lend what of it they do not use.
+"""CapacityScheduling: namespaces are guaranteed a minimum, and lend the unused part of it.
 
-A namespace with an ElasticQuota may use up to `max`, and all of them together what is guaranteed
-to them in sum. Who is within his minimum takes back what others borrowed.
+A namespace with an ElasticQuota may use up to `max`, and all of them together the sum of their
+`min`. A namespace within its `min` takes back what other namespaces borrowed.
 
 Rejects   a pod of a namespace with a quota whose use would exceed its max, or all uses the sum of
-          all min; nominated pods of the namespace count that are as important, and those of others
-          that are within their min. What namespaces use is what their placed pods ask for.
+          all min; nominated pods of the namespace count that are as important, and those of other
+          namespaces that are within their min. What namespaces use is what their placed pods ask
+          for.
 Makes room  on one node. Within its min, a pod takes the place of pods whose namespaces borrow,
           whatever their priority; beyond it, of less important pods of its own namespace. A pod
           without a quota takes the place of less important pods without one.
 Leaves    namespaces with a LocalQueue of Kueue alone: their quota is Kueue's.
 Retry     a pod goes, or a quota changes.
-Cost      a look at the nominated pods in each attempt of such a namespace; making
-          room a trial for each node with pods that might go.
+Cost      one pass over the nominated pods in each attempt of such a namespace; making
+          room: one trial for each node with pods that may be evicted.
 Source    kubernetes-sigs/scheduler-plugins pkg/capacityscheduling
 """
 
@@ -59,9 +60,10 @@ from asched.core.state.facts import Answer
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
-#: Steps of the budget for a pod that may have to go.
+#: Steps of the budget for one potential victim.
 POD_STEPS: Final = 5
-#: Attempts that pause while they look for victims; the oldest begins anew.
+#: Attempts that paused during the search for victims and are kept; the oldest is dropped and
+#: starts again.
 TRIED_MAX: Final = 64
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
@@ -90,7 +92,7 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         )
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods of namespaces without a quota are let pass, until there is one."""
+        """Pods of namespaces without a quota pass, until their namespace gets one."""
         has_quota = self._quotas.of(pod.pod.metadata.namespace) is not None
         return pod.cls.number if has_quota else IDLE
 
@@ -102,21 +104,23 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         if quota is None:
             return PreFilterResult()
         used = self._cluster.usage.kept().of(namespace)
-        ours, everybodys = self.wanted(pod)
-        who = f"Pod {pod.pod.key} is rejected in PreFilter because"
+        ours, in_all = self.wanted(pod)
+        prefix = f"Pod {pod.pod.key} is rejected in PreFilter because"
         if exceeds_max(used, ours, quota.max):
             return PreFilterResult(
-                unschedulable(f"{who} ElasticQuota {namespace} is more than Max")
+                unschedulable(f"{prefix} ElasticQuota {namespace} is more than Max")
             )
         if self.args.guarantees_min and not exceeds(used, ours, quota.min):
             return PreFilterResult()
-        if exceeds({}, total((self._quotas.used(), everybodys)), self._quotas.guaranteed):
-            return PreFilterResult(unschedulable(f"{who} total ElasticQuota used is more than min"))
+        if exceeds({}, total((self._quotas.used(), in_all)), self._quotas.guaranteed):
+            return PreFilterResult(
+                unschedulable(f"{prefix} total ElasticQuota used is more than min")
+            )
         return PreFilterResult()
 
     def wanted(self, pod: PodInfo) -> tuple[Amounts, Amounts]:
-        """What the pod asks for with nominated pods: of its namespace, and of all."""
-        ours, everybodys = dict(pod.cls.accounted), dict(pod.cls.accounted)
+        """Requests of the pod and of nominated pods: in its namespace, and in all namespaces."""
+        ours, in_all = dict(pod.cls.accounted), dict(pod.cls.accounted)
         usage, namespace = self._cluster.usage.kept(), pod.pod.metadata.namespace
         for pods in self._nominator.nodes().values():
             for uid, other in pods.items():
@@ -128,10 +132,10 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
                 if theirs == namespace:
                     if other.priority >= pod.pod.priority:
                         _add(ours, asked)
-                        _add(everybodys, asked)
+                        _add(in_all, asked)
                 elif not is_borrowing(quota, usage.of(theirs)):
-                    _add(everybodys, asked)
-        return ours, everybodys
+                    _add(in_all, asked)
+        return ours, in_all
 
     # --- making room -----------------------------------------------------------------------------
 
@@ -141,8 +145,8 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         now = self._cluster.pods_seen.get(pod.pod.key)
         if now is None or now.spec.preemption_policy == "Never":
             return _said(unschedulable(NEVER))
-        ours, everybodys = self.wanted(pod)
-        victims = Victims(self._cluster, self._quotas, self._budgets, pod, ours, everybodys)
+        ours, in_all = self.wanted(pod)
+        victims = Victims(self._cluster, self._quotas, self._budgets, pod, ours, in_all)
         victims.guarantees_min = self.args.guarantees_min
         nominated = trial.nominator.node_of(pod.pod.uid) or now.status.nominated_node_name
         if victims.are_leaving(nominated):
@@ -151,7 +155,7 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         chosen = _still(found, victims, trial)
         if chosen is None:
             count = rejection.node_count
-            reasons = dict(found.told) or {NO_VICTIMS.status.message: count}
+            reasons = dict(found.reasons) or {NO_VICTIMS.status.message: count}
             return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
         preemptor = Preemptor.of_pod(now, chosen.node)
         eviction = Eviction(self.name, preemptor, chosen.victims, trial, self._under_way)
@@ -166,7 +170,9 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
     def _found(
         self, pod: PodInfo, rejection: Rejection, trial: Trial, victims: Victims
     ) -> "_Tried":
-        """What trials of all rows came to. Raises OutOfTurn: then those made are kept."""
+        """Results of the trials of all rows. Raises OutOfTurn; the trials made until then
+        are kept.
+        """
         self._budgets.catch_up()
         tried = self._tried.setdefault(pod.pod.uid, _Tried())
         self._tried.move_to_end(pod.pod.uid)
@@ -182,20 +188,22 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
             if isinstance(found, Candidate):
                 tried.candidates[row] = found
             else:
-                tried.told.update(found.reasons)
+                tried.reasons.update(found.reasons)
         return self._tried.pop(pod.pod.uid)
 
 
 class _Tried(msgspec.Struct):
-    """Of an attempt that may pause: rows that were tried, and what came of it."""
+    """State of an attempt that may pause: the rows that were tried, and the results."""
 
     rows: set[int] = msgspec.field(default_factory=set)
     candidates: dict[int, Candidate] = msgspec.field(default_factory=dict)
-    told: Counter[str] = msgspec.field(default_factory=Counter)
+    reasons: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 def _still(tried: _Tried, victims: Victims, trial: Trial) -> Candidate | None:
-    """The best candidate that is one as things are now: others may have had their turn."""
+    """The best candidate that is still valid: other pods may have been scheduled since its
+    trial.
+    """
     while tried.candidates:
         tied = best_of(list(tried.candidates.values()))
         chosen = tied[draw(trial.seed, len(tied))]

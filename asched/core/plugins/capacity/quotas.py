@@ -1,8 +1,8 @@
 """ElasticQuotas as numbers: what a namespace may use, is guaranteed, and uses.
 
-A namespace has one quota, by name the first; none if it has a LocalQueue of Kueue, which keeps its
-own. In a list that is given, a native resource that is missing is 0; an extended one is unlimited
-in `max`, and 0 in `min`. A `min` that is not given is 0, a `max` unlimited.
+A namespace has one quota, the first by name; none if it has a LocalQueue of Kueue, which has its
+own quota. In a list that is given, a native resource that is missing is 0; an extended one is
+unlimited in `max`, and 0 in `min`. A `min` that is not given is 0, a `max` unlimited.
 
 Source  kubernetes-sigs/scheduler-plugins pkg/capacityscheduling/elasticquota.go
 """
@@ -17,7 +17,7 @@ from asched.core.model.quota import ElasticQuota, LocalQueue
 from asched.core.model.requests import nano, to_units
 from asched.core.state.cluster import Cluster
 
-#: Resources that every list speaks of; of the others only those that a pod asks for matter.
+#: Resources that every list covers; other resources count only if a pod requests them.
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 
 Amounts = Mapping[str, int]
@@ -32,15 +32,15 @@ class Quota(NamedTuple):
 
 
 def exceeds(used: Amounts, more: Amounts, limit: Amounts) -> bool:
-    """Whether both together are more than is guaranteed, in what is native or asked for as `more`:
-    what the limit does not name is 0.
+    """Whether both together exceed the guarantee, in native resources or those in `more`; a
+    resource that the limit does not name is 0.
     """
     asked = (*NATIVE, *more)
     return any(used.get(r, 0) + more.get(r, 0) > limit.get(r, 0) for r in asked)
 
 
 def exceeds_max(used: Amounts, more: Amounts, limit: Amounts | None) -> bool:
-    """The same for the most there may be: extended resources that it does not name are free."""
+    """The same for the maximum: extended resources that it does not name are unlimited."""
     if limit is None:
         return False
     asked = (*NATIVE, *(r for r in more if r in limit))
@@ -61,8 +61,8 @@ def total(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 class Quotas:
-    """Those in force, by namespace: for `Cluster.singleton`. What they guarantee and use together
-    follows each of them: with ten thousand namespaces nobody sums them for every pod.
+    """Quotas in force, by namespace, for `Cluster.singleton`. The sums of guarantees and uses are
+    updated with each change: with ten thousand namespaces, a sum for each pod would take too long.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -70,8 +70,8 @@ class Quotas:
         self._usage = cluster.usage
         self._epochs = (-1, -1)
         self._seen_log = -1
-        #: namespace -> key of the object -> what it says; and the keys of its queues
-        self._told: dict[str, dict[str, Quota]] = {}
+        #: namespace -> key of the object -> its quota; and the keys of its queues
+        self._declared: dict[str, dict[str, Quota]] = {}
         self._queues: dict[str, set[str]] = {}
         self._quotas: dict[str, Quota] = {}
         self._guaranteed: dict[str, int] = {}
@@ -86,12 +86,12 @@ class Quotas:
 
     @property
     def guaranteed(self) -> Amounts:
-        """The sum of all that is guaranteed; not to be kept."""
+        """Sum of all guarantees. A live object: do not store it."""
         self._catch_up()
         return self._guaranteed
 
     def used(self) -> Amounts:
-        """What namespaces with a quota use together; not to be kept."""
+        """Use of all namespaces with a quota. A live object: do not store it."""
         self._catch_up()
         return self._usage.kept().together
 
@@ -105,12 +105,12 @@ class Quotas:
         entries = log.since(self._seen_log)
         self._seen_log = log.end
         for kind, take, known in (
-            (ELASTIC_QUOTA, self._take_quota, self._told),
+            (ELASTIC_QUOTA, self._take_quota, self._declared),
             (LOCAL_QUEUE, self._take_queue, self._queues),
         ):
             stored = cluster.all(kind)
             if entries is None:
-                keys = stored.keys() | {key for one in known.values() for key in one}
+                keys = stored.keys() | {key for keys in known.values() for key in keys}
             else:
                 keys = {key for resource, key in entries if resource == kind.resource}
             for key in keys:
@@ -119,14 +119,14 @@ class Quotas:
                 self._settle(namespace)
 
     def _take_quota(self, namespace: str, key: str, known: ElasticQuota | None) -> None:
-        told = self._told.setdefault(namespace, {})
-        told.pop(key, None)
+        declared = self._declared.setdefault(namespace, {})
+        declared.pop(key, None)
         if known is not None:
             spec = known.spec
             most = None if spec.max is None else _amounts(spec.max)
-            told[key] = Quota(namespace, _amounts(spec.min or {}), most)
-        if not told:
-            del self._told[namespace]
+            declared[key] = Quota(namespace, _amounts(spec.min or {}), most)
+        if not declared:
+            del self._declared[namespace]
 
     def _take_queue(self, namespace: str, key: str, known: LocalQueue | None) -> None:
         queues = self._queues.setdefault(namespace, set())
@@ -137,9 +137,9 @@ class Quotas:
             del self._queues[namespace]
 
     def _settle(self, namespace: str) -> None:
-        """Which of its quotas is in force, if any is."""
-        told, before = self._told.get(namespace), self._quotas.get(namespace)
-        now = told[min(told)] if told and namespace not in self._queues else None
+        """Choose which of its quotas is in force, if any."""
+        declared, before = self._declared.get(namespace), self._quotas.get(namespace)
+        now = declared[min(declared)] if declared and namespace not in self._queues else None
         if now == before:
             return
         for quota, sign in ((before, -1), (now, 1)):
@@ -155,7 +155,9 @@ class Quotas:
 
 
 def _amounts(resources: ResourceList) -> dict[str, int]:
-    """In the units of the columns, zeros too; what cannot be read is 0, as if it was forbidden."""
+    """Amounts in the units of the columns, zeros included; a value that cannot be parsed is 0,
+    which forbids the resource.
+    """
     exact = {}
     for name, quantity in resources.items():
         try:

@@ -1,4 +1,4 @@
-"""Who would have to go from a node so that a pod fits there, and within the quotas.
+"""Which pods must be evicted from a node so that a pod fits there, and within the quotas.
 
 Source  kubernetes-sigs/scheduler-plugins pkg/capacityscheduling (SelectVictimsOnNode)
 """
@@ -25,8 +25,8 @@ OVER: Final = Reason("global quota max exceeded", resolvable=True)
 
 
 class Victims:
-    """For one preemptor. `ours` and `everybodys`: what it asks for with nominated pods, of its
-    namespace and of all.
+    """For one preemptor. `ours` and `in_all`: requests with nominated pods, of its namespace and of
+    all.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Victims:
         budgets: Budgets,
         pod: PodInfo,
         ours: Amounts,
-        everybodys: Amounts,
+        in_all: Amounts,
     ) -> None:
         self._cluster = cluster
         self._quotas = quotas
@@ -44,17 +44,17 @@ class Victims:
         self._pod = pod
         self._namespace = pod.pod.metadata.namespace
         self._quota = quotas.of(self._namespace)
-        self._ours, self._everybodys = ours, everybodys
+        self._ours, self._in_all = ours, in_all
         self.guarantees_min = False
         self._usage = cluster.usage.kept()
         used = self._usage.of(self._namespace)
         self._borrows = self._quota is None or exceeds(used, ours, self._quota.min)
-        #: namespace -> what is used there without the pods that were taken away
+        #: namespace -> use there, without the pods that were removed in the trial
         self._left: dict[str, dict[str, int]] = {}
         self._all: Amounts = dict(quotas.used()) if self._quota is not None else {}
 
     def are_leaving(self, node: str) -> bool:
-        """Whether pods on the nominated node are on their way out that make room for the pod."""
+        """Whether terminating pods on the nominated node will make room for the pod."""
         row = self._cluster.nodes.row_of.get(node) if node else None
         if row is None:
             return False
@@ -92,7 +92,7 @@ class Victims:
                 suppose.there((info,), row)
                 self._move(info, 1)
                 fits = trial.status_of(self._pod, row) is None
-                if not fits or self._is_over(self._ours, self._everybodys):
+                if not fits or self._is_over(self._ours, self._in_all):
                     suppose.back()
                     self._move(info, -1)
                     victims.append(info)
@@ -128,8 +128,8 @@ class Victims:
         for name, amount in info.cls.accounted.items():
             left[name] = left.get(name, 0) + sign * amount
 
-    def _is_over(self, ours: Amounts, everybodys: Amounts) -> bool:
-        """Whether the quotas forbid it, those that were taken away being gone."""
+    def _is_over(self, ours: Amounts, in_all: Amounts) -> bool:
+        """Whether the quotas forbid the pod, once the removed pods are gone."""
         quota = self._quota
         if quota is None:
             return False
@@ -143,4 +143,4 @@ class Victims:
             before = self._usage.of(namespace)
             for name in before.keys() | left.keys():
                 together[name] = together.get(name, 0) + left.get(name, 0) - before.get(name, 0)
-        return exceeds({}, total((together, everybodys)), self._quotas.guaranteed)
+        return exceeds({}, total((together, in_all)), self._quotas.guaranteed)

@@ -1,1 +1,1 @@
-"""Dynamic resources: the plugin, and what it does at each of its points."""
+"""DynamicResources: the plugin, and its work at each of its extension points."""

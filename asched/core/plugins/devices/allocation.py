@@ -1,4 +1,4 @@
-"""What Reserve gives to a pod: devices for those of its claims that have none yet."""
+"""What Reserve allocates to a pod: devices for those of its claims that have none yet."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from asched.core.plugins.devices.binding import Reserved
 
 
 class ClaimDemand(NamedTuple):
-    """What PreFilter found: all claims of the pod, the one for extended resources last."""
+    """Result of PreFilter: all claims of the pod, the one for extended resources last."""
 
     claims: tuple[ResourceClaim, ...]
     demand: "demand.DeviceDemand"
@@ -20,7 +20,7 @@ class ClaimDemand(NamedTuple):
 def allocated(
     ledger: DeviceLedger, book: "answers.AnswerBook", prepared: ClaimDemand, node: Node, number: int
 ) -> Reserved | Status:
-    """Of several solutions the one of this `number`; or why there is none."""
+    """Solution number `number` of several; or why there is none."""
     wanted = prepared.demand
     try:
         plans, solution = book.solve(wanted, node, number)

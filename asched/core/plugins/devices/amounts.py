@@ -1,8 +1,8 @@
 """Extended resources served by devices, as the resource scorers count them.
 
 Where a node does not offer a resource that a device class stands for, it offers as many as it sees
-devices that the class selects, and as many are taken as some claim holds, alone or shared, be its
-allocation still in flight. Unlike the allocator, the count knows nothing of incomplete pools,
+devices that the class selects. As many are taken as claims hold, alone or shared, allocations in
+flight included. Unlike the allocator, the count knows nothing of incomplete pools,
 taints or shared counters.
 
 Cost    one walk over the slices after each change of slices, classes or nodes, the devices of a
@@ -45,14 +45,14 @@ class OfferedDevices(NamedTuple):
 
 
 class TakenDevices:
-    """How many of what is offered are taken, int64 by row."""
+    """How many of the offered devices are taken, int64 by row."""
 
     __slots__ = ("_devices", "amounts", "served")
 
     def __init__(self, served: OfferedDevices) -> None:
         self.served = served
         self.amounts = np.zeros_like(served.offered)
-        self._devices: set[DeviceId] = set()  # those that count
+        self._devices: set[DeviceId] = set()  # the devices that count
 
     def note(self, device: "DeviceId", *, is_used: bool) -> None:
         rows = self.served.rows_of.get(device)
@@ -74,13 +74,13 @@ class DeviceTally:
         self._slices: dict[str, ReadySlice] = {}
         self._remembered = SelectorAnswers()
         self._served: dict[str, tuple[Hashable, OfferedDevices]] = {}
-        #: what is taken of that, as long as it is offered
+        #: devices taken of each resource, as long as the resource is offered
         self._taken: dict[str, TakenDevices] = {}
         self._ledger = cluster.singleton(DeviceLedger)
         self._changes = Reader(self._ledger.taken.log)
 
     def stamp(self, names: Iterable[str]) -> Hashable:
-        """Moves whenever the amounts of one of these resources may have."""
+        """Changes whenever the amounts of one of these resources may have changed."""
         if not any(name in self._delegation.classes for name in names):
             return 0
         self._ledger.catch_up_with_claims()
@@ -125,7 +125,7 @@ class DeviceTally:
         return known.amounts
 
     def _follow(self) -> None:
-        """Count what claims, those in flight among them, have taken or given back."""
+        """Count what claims, those in flight included, have taken or given back."""
         self._ledger.catch_up_with_claims()
         entries = self._changes.news()
         if entries is None:
@@ -137,7 +137,7 @@ class DeviceTally:
                 taken.note(device, is_used=is_used)
 
     def _devices(self) -> "Iterator[tuple[ReadyDevice, DevicePlace]]":
-        """Every published device with the place that decides who sees it."""
+        """Every published device with the place that decides which nodes see it."""
         records = self._cluster.all(RESOURCE_SLICE)
         known, self._slices = self._slices, {}
         for name, ready in known.items():

@@ -1,9 +1,9 @@
 """PreBind of DynamicResources: allocations and reservations are written, then devices are awaited.
 
 For each claim of the pod that is not reserved for it yet: the finalizer, then allocation and
-reservation together. A claim for extended resources is created first, and the pod's status told of
-it. A write that meets a newer version of the claim is tried again with it; so is one whose outcome
-is unknown, since the newer version tells whether it was carried out.
+reservation together. A claim for extended resources is created first, and recorded in the pod's
+status. A write that meets a newer version of the claim is repeated with that version; so is a write
+whose outcome is unknown, since the newer version shows whether it was carried out.
 
 While it is unknown whether an allocation was written its devices are not free: such a binding does
 not end before a newer version, or a second write, shows it, or LANDS_WITHIN_S after the last write
@@ -54,33 +54,35 @@ from asched.core.state.facts import Answer, Done, Refused, TimedOut, Unknown
 #: Upstream retries a conflict as often (client-go's DefaultRetry).
 ATTEMPTS_MAX: Final = 5
 #: How long a newer version of a claim is awaited after a conflict. The watch delivers within
-#: milliseconds; a guess with room for a busy API server.
+#: milliseconds; the rest allows for a busy API server (a guess).
 REFRESH_S_MAX: Final = 5.0
 CONFLICT: Final = 409
 TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
 class Failed(NamedTuple):
-    """Why a claim could not be written, and its last version that we know of."""
+    """Why a claim could not be written, and its last known version."""
 
     message: str
     claim: ResourceClaim
 
 
-#: Writes one thing after the other: yields effects, is sent their answers, returns the claim as
-#: stored or why it could not be written.
+#: Sequential writes: yields effects, is sent their answers, returns the claim as stored or why
+#: it could not be written.
 Writing = Generator[Effect, Answer, ResourceClaim | Failed]
 
 
 class Reserved(NamedTuple):
-    """What Reserve left to be written: all claims of the pod, and the allocations in flight."""
+    """What Reserve left for PreBind to write: all claims of the pod, and the allocations in
+    flight.
+    """
 
     claims: tuple[ResourceClaim, ...]
     allocations: tuple[tuple[ResourceClaim, AllocationResult], ...]
     extended: ResourceClaim | None
-    #: the requests of the claim to be created for extended resources, if devices serve any
+    #: requests of the claim to be created for extended resources, if devices serve any
     requests: ExtendedRequests | None
-    #: what was chosen for the first of the allocations; others of its group chose the rest
+    #: devices chosen for the first of the allocations; another pod of the group chose the rest
     chosen: "tuple[tuple[allocator.ChosenDevice, ...], ...]" = ()
 
     def allocation_of(self, claim: ResourceClaim) -> AllocationResult | None:
@@ -134,11 +136,11 @@ class ClaimBinding:
     def _write(
         self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> Writing:
-        """Finalizer, allocation and reservation, tried again as long as that makes sense."""
+        """Write finalizer, allocation and reservation, with retries where they can succeed."""
         key = claim.metadata.key
         claim = self._current(key, claim.uid) or claim
         attempts, problem = 0, ""
-        doubt_s = 0.0  # so long may a write without an answer still be carried out
+        doubt_s = 0.0  # how long a write without an answer may still be carried out
         while attempts < ATTEMPTS_MAX:
             attempts += 1
             if claim.metadata.deletion_timestamp is not None:
@@ -159,7 +161,7 @@ class ClaimBinding:
             protected = yield from self._protect(claim, wanted)
             if isinstance(protected, ResourceClaim):
                 claim = protected
-                # Whoever may have to delete it must know of the finalizer.
+                # A controller that deletes the claim must see the finalizer.
                 self._cluster.assume_object(RESOURCE_CLAIM, claim)
                 step = "add allocation and reservation" if allocation else "add reservation"
                 outcome = yield from self._try(pod, claim, wanted)
@@ -185,7 +187,7 @@ class ClaimBinding:
     def _protect(
         self, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
-        """A claim to be allocated gets the finalizer first."""
+        """Add the finalizer to a claim before it is allocated."""
         finalizers = claim.metadata.finalizers or ()
         if allocation is None or FINALIZER in finalizers:
             return claim
@@ -218,8 +220,8 @@ class ClaimBinding:
         return status
 
     def _newer(self, claim: ResourceClaim) -> Generator[Effect, Answer, ResourceClaim | None]:
-        """The next version of a claim that the watch delivers; None if none does in time, or if
-        the claim is gone.
+        """Next version of a claim from the watch; None if none arrives in time, or if the claim is
+        gone.
         """
         key, uid, version = claim.metadata.key, claim.uid, claim.metadata.resource_version
 
@@ -235,14 +237,12 @@ class ClaimBinding:
         return self._current(key, uid)
 
     def _current(self, key: str, uid: str) -> ResourceClaim | None:
-        """The newest version of this very claim, as far as the watch has told, or an answer."""
+        """Newest version of the claim with this uid, from the watch or from an answer."""
         known = self._cluster.get(RESOURCE_CLAIM, key)
         return known if isinstance(known, ResourceClaim) and known.uid == uid else None
 
     def _settle(self, claim: ResourceClaim) -> ResourceClaim:
-        """The API has the claim: it speaks for itself from now on. Pods that share it may wait for
-        that.
-        """
+        """Record that the API has the claim, and notify pods that share it and wait for that."""
         self._cluster.answered(RESOURCE_CLAIM, claim)
         self._ledger.catch_up_with_claims()
         self._ledger.release(claim.uid, claim.metadata.key)
@@ -268,13 +268,13 @@ class ClaimBinding:
         created = decode(ResourceClaim, answer.obj)
         self._ledger.reserve(created.uid, allocation)
         self._ledger.release(claim.uid)
-        # Nobody takes it for gone as long as the watch has not shown it.
+        # Keeps the claim from counting as deleted until the watch has delivered it.
         self._cluster.assume_object(RESOURCE_CLAIM, created)
         outcome = yield from self._write(pod, created, allocation)
         if isinstance(outcome, ResourceClaim):
-            told = yield from self._tell_pod(pod, outcome, requests)
-            if told:
-                outcome = Failed(told, outcome)
+            problem = yield from self._tell_pod(pod, outcome, requests)
+            if problem:
+                outcome = Failed(problem, outcome)
         if isinstance(outcome, Failed):
             self._ledger.release(created.uid, created.metadata.key)
         return outcome
@@ -282,19 +282,21 @@ class ClaimBinding:
     def _tell_pod(
         self, pod: Pod, claim: ResourceClaim, requests: ExtendedRequests
     ) -> Generator[Effect, Answer, str]:
-        """Which claim and which requests serve the pod's containers. Returns why that failed."""
+        """Write to the pod's status which claim and requests serve its containers; return the
+        error.
+        """
         mappings = [
             {"containerName": m.container, "resourceName": m.resource, "requestName": m.request}
             for m in requests.mappings
         ]
-        told = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
+        claim_status = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
         answer = yield Patch(
             kind=POD,
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             body={
                 "metadata": {"uid": pod.uid},
-                "status": {"extendedResourceClaimStatus": told},
+                "status": {"extendedResourceClaimStatus": claim_status},
             },
             subresource="status",
         )
@@ -330,7 +332,7 @@ class ClaimBinding:
         return verdict.status
 
     def _verdict(self, claims: list[ResourceClaim]) -> WaitVerdict | None:
-        """BOUND once all devices are bound, a failure once one will not be, None until then."""
+        """BOUND once all devices are bound, a failure once a device cannot be bound, else None."""
         for claim in claims:
             known = self._current(claim.metadata.key, claim.uid)
             if known is None:
@@ -344,16 +346,18 @@ class ClaimBinding:
         return BOUND
 
     def _report(self, pod: Pod, claims: list[ResourceClaim], label: str, waited_s: float) -> None:
-        """Tell of all devices of the pod: upstream has those without conditions wait, too."""
+        """Count all devices of the pod; upstream counts those without binding conditions, too."""
         observer, profile = self._reports.observer, pod.spec.scheduler_name
-        for result in (one for claim in claims for one in _results(claim)):
+        for result in (result for claim in claims for result in _results(claim)):
             observer.device_awaited(profile, result.driver, label, waited_s)
             if result.binding_conditions:
                 observer.device_bound(profile, result.driver, label)
 
 
 def extended_claim_body(pod: Pod, requests: ExtendedRequests) -> dict[str, Any]:
-    """The claim the scheduler makes for a pod's extended resources, owned by the pod."""
+    """Body of the claim that the scheduler creates for a pod's extended resources, owned by the
+    pod.
+    """
     owner = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -384,8 +388,8 @@ def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
 
 
 def _is_newer(version: str, other: str) -> bool:
-    """Whether a resource version comes after another one. They count upwards; one that is no
-    number can only be told from another.
+    """Whether a resource version is newer than another. Versions that are not numbers can only be
+    compared for equality.
     """
     if version.isdecimal() and other.isdecimal():
         return int(version) > int(other)
@@ -393,8 +397,8 @@ def _is_newer(version: str, other: str) -> bool:
 
 
 def _is_final(outcome: Refused | Unknown, *, in_doubt: bool) -> bool:
-    """Whether an answer ends the attempts to write. While a write before is in doubt, only one that
-    speaks for that, too.
+    """Whether an answer ends the attempts to write. While an earlier write is in doubt, only an
+    answer that settles that write does, too.
     """
     if not isinstance(outcome, Refused) or outcome.code == CONFLICT:
         return False
@@ -402,7 +406,7 @@ def _is_final(outcome: Refused | Unknown, *, in_doubt: bool) -> bool:
 
 
 def _no(answer: Answer) -> Refused | Unknown:
-    """An answer that is not a yes."""
+    """The answer as a refusal."""
     if isinstance(answer, (Refused, Unknown)):
         return answer
     return Unknown(answer.effect_id, f"unexpected answer {type(answer).__name__}")

@@ -1,7 +1,7 @@
-"""The claims of a pod: found by name, and fit to be used.
+"""The claims of a pod: found by name, and checked.
 
-A claim is named by the pod, or made for it from a template; the pod's status tells the name then. A
-pod waits while one of its claims is missing, is being deleted or belongs to somebody else.
+A claim is named by the pod, or created from a template; the pod's status then has its name. A pod
+waits while one of its claims is missing, is being deleted or is owned by another object.
 """
 
 from msgspec import structs
@@ -18,7 +18,7 @@ class ClaimError(Exception):
 
 
 def claim_of(pod: Pod, reference: PodResourceClaim, cluster: Cluster) -> ResourceClaim | None:
-    """One claim; None if none was generated for the reference, which is in order.
+    """One claim; None if none was generated for the reference, which is valid.
 
     Raises ClaimError.
     """
@@ -41,7 +41,9 @@ def claim_of(pod: Pod, reference: PodResourceClaim, cluster: Cluster) -> Resourc
 
 
 def claims_of(pod: Pod, cluster: Cluster) -> tuple[ResourceClaim, ...]:
-    """All claims of a pod, in its order; one that it names twice counts once. Raises ClaimError."""
+    """All claims of a pod, in its order; a claim that it names twice counts once. Raises
+    ClaimError.
+    """
     if not pod.spec.resource_claims:
         return ()
     found = (claim_of(pod, r, cluster) for r in pod.spec.resource_claims)
@@ -49,7 +51,9 @@ def claims_of(pod: Pod, cluster: Cluster) -> tuple[ResourceClaim, ...]:
 
 
 def as_handed_on(pod: Pod, claim: ResourceClaim, ledger: DeviceLedger) -> ResourceClaim:
-    """With the allocation that others of the pod's group have reserved for it, if they have."""
+    """The claim with the allocation that another pod of the group reserved for it, if there
+    is one.
+    """
     if claim.status.allocation is not None:
         return claim
     allocation = ledger.handed_on(claim, pod)

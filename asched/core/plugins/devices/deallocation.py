@@ -1,4 +1,4 @@
-"""Giving claims up so that a pod may be placed elsewhere: what PostFilter and Unreserve ask of the
+"""Deallocation, so that a pod may be placed elsewhere: what PostFilter and Unreserve ask of the
 API.
 """
 
@@ -15,7 +15,7 @@ NOT_FOUND = 404
 
 
 def deallocate(claim: ResourceClaim) -> Late:
-    """Clear allocation and reservation, if the claim is still as we know it."""
+    """Clear allocation and reservation, if the stored claim is still the version in the cache."""
     answer = yield patch(
         claim, {"allocation": None, "reservedFor": None, "devices": None}, subresource="status"
     )
@@ -25,7 +25,7 @@ def deallocate(claim: ResourceClaim) -> Late:
 
 
 def cancel_reservation(claim: ResourceClaim, pod_uid: str) -> Patch:
-    """Take one pod out of `reservedFor`, whatever else has become of the claim meanwhile."""
+    """Remove one pod from `reservedFor`, whatever else has changed in the claim meanwhile."""
     return Patch(
         kind=RESOURCE_CLAIM,
         namespace=claim.metadata.namespace,
@@ -57,7 +57,7 @@ def delete_extended(claim: ResourceClaim) -> Late:
 
 
 def patch(claim: ResourceClaim, changes: dict[str, Any], subresource: str = "") -> Patch:
-    """A patch of the metadata, or of the status, that fails if the claim has moved on since."""
+    """A patch of the metadata, or of the status, that fails if the claim has a newer version."""
     known = {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}
     if subresource:
         body: dict[str, Any] = {"metadata": known, "status": changes}

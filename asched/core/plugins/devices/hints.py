@@ -1,9 +1,9 @@
 """When a pod that DynamicResources rejected is worth another attempt.
 
-A claim that lost its allocation frees devices for everybody; beyond that only the pod's own claims
-matter, and only once all of them can be used. New nodes, slices and classes always count. What
-upstream does not listen to is `overlooked`: claims that are removed without being deallocated,
-slices and classes that go, promises to pods whose binding failed.
+A claim that lost its allocation frees devices for all pods; beyond that only the pod's own claims
+matter, and only once all of them can be used. New nodes, slices and classes always count. Events
+that upstream does not register for are `overlooked`: claims that are deleted without being
+deallocated, deleted slices and classes, devices reserved for pods whose binding failed.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
@@ -29,39 +29,39 @@ from asched.core.state.cluster import Cluster
 
 
 def _names_devices(pod: Pod) -> bool:
-    """Whether it names claims, or resources that a device class could stand for."""
+    """Whether the pod names claims, or requests a resource that a device class could stand for."""
     spec = pod.spec
     if spec.resource_claims:
         return True
     for container in (*(spec.containers or ()), *(spec.init_containers or ())):
-        for name in container.resources.requests or ():  # asked of each pod that goes
+        for name in container.resources.requests or ():  # called for each deleted pod
             if is_delegable(name):
                 return True
     return False
 
 
 _ANY: Final = ("any",)
-#: A pod that asked for no devices has none to leave to anybody.
+#: A deleted pod that requested no devices frees none.
 OF_DEVICES: Final = Concerns(lambda _: _ANY, lambda old, _: _ANY if _names_devices(old) else ())
 
 
 def _claims_sought(pod: Pod) -> list[tuple[str, str]]:
-    """The claims that it names, and itself, if one is made for it: whoever makes that names it as
-    the owner, which is asked of such a claim before it can be used.
+    """Keys of the claims that the pod names, and its uid for a claim generated for it: the
+    controller sets the pod as owner, which is checked before the claim is used.
     """
     namespace = pod.metadata.namespace
     return [
-        ("claim", f"{namespace}/{one.resource_claim_name}")
-        if one.resource_claim_name is not None
+        ("claim", f"{namespace}/{reference.resource_claim_name}")
+        if reference.resource_claim_name is not None
         else ("owner", pod.uid)
-        for one in pod.spec.resource_claims or ()
+        for reference in pod.spec.resource_claims or ()
     ]
 
 
 def _claims_offered(
     old: ResourceClaim | None, new: ResourceClaim
 ) -> tuple[tuple[str, str], ...] | None:
-    if _is_deallocated(old, new):  # its devices are there for everybody
+    if _is_deallocated(old, new):  # any pod may use its devices
         return None
     owner = new.metadata.controller
     own = (("owner", owner.uid),) if owner is not None else ()
@@ -73,15 +73,17 @@ def _is_deallocated(old: ResourceClaim | None, new: ResourceClaim) -> bool:
     return was_allocated and new.status.allocation is None
 
 
-#: Thousands of pods may wait for claims that are made for them, one after the other.
+#: Thousands of pods may wait for their generated claims, which appear one by one.
 OF_CLAIMS: Final = Concerns(_claims_sought, _claims_offered)
 
 
 class ClaimHints:
-    """The hint functions; they read the cluster as it is after the change."""
+    """Hint functions; they read the cluster as it is after the change."""
 
     def __init__(self, cluster: Cluster, *, heeds_rules: bool = False) -> None:
-        """`heeds_rules`: of taints (DRADeviceTaintRules), which move devices as slices do."""
+        """`heeds_rules`: register for DRADeviceTaintRules, whose taints affect devices as slices
+        do.
+        """
         self._cluster = cluster
         self._heeds_rules = heeds_rules
 
@@ -111,16 +113,16 @@ class ClaimHints:
         )
 
     def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:  # noqa: ARG002
-        """Its devices are free, if it held any; the pod may have another one made, if it was left
-        from an attempt of its own.
+        """Its devices are free, if it held any; the pod may get a new claim, if this one was left
+        from its earlier attempt.
         """
         owner = old.metadata.controller
         is_own = owner is not None and owner.uid == pod.uid
         return Hint.QUEUE if is_own or old.status.allocation is not None else Hint.SKIP
 
     def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG002
-        """Devices that a pod on its way was promised; one that ran leaves them to its claims, and
-        one that asked for none has none to leave.
+        """Devices reserved for a pod that was not bound; those of a pod that ran stay with its
+        claims, and a pod that requested none frees none.
         """
         known = self._cluster.pods_seen.get(old.key)
         if known is None or known.uid != old.uid:

@@ -1,8 +1,8 @@
-"""Where allocated claims are good: the nodes their allocation names, unless binding has failed.
+"""On which nodes allocated claims are usable: those their allocation names, unless binding failed.
 
 Devices may have to be bound before a pod can use them: their driver sets the binding conditions
-that the allocation lists. A claim whose binding failed, or took longer than the binding timeout,
-is good nowhere, so that PostFilter can deallocate it.
+that the allocation lists. A claim whose binding failed, or took longer than the binding timeout, is
+usable nowhere, so that PostFilter can deallocate it.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ from asched.core.model.claim import (
 from asched.core.model.selector import NodeSelector, compile_node_selector
 from asched.core.state.cluster import Cluster
 
-#: What the kept rows of node selectors of allocations take, a byte a row ...
+#: Memory for cached rows of the allocations' node selectors, a byte a row ...
 BYTES_MAX: Final = 16 << 20
 #: ... but never fewer selectors than this.
 SELECTORS_MIN: Final = 16
@@ -82,7 +82,9 @@ class DevicePlaces:
             return True
 
     def _is_late(self, claim: ResourceClaim) -> bool:
-        """Whether the binding timeout has passed since the allocation of one that is not ready."""
+        """Whether the binding timeout has passed since the allocation of a claim that is
+        not ready.
+        """
         allocation = claim.status.allocation
         if allocation is None or allocation.allocation_timestamp is None:
             return False
@@ -91,7 +93,7 @@ class DevicePlaces:
 
 
 def only_name(selector: NodeSelector) -> str | None:
-    """The one node a selector names, if that is all it says."""
+    """The only node a selector names, if it has no other condition."""
     terms = selector.node_selector_terms or ()
     if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields or ()) != 1:
         return None
@@ -112,11 +114,13 @@ def is_ready(claim: ResourceClaim) -> bool:
         status = _status_of(claim, result)
         if status is None:
             return False
-        told = {condition.type: condition for condition in status.conditions or ()}
+        conditions = {condition.type: condition for condition in status.conditions or ()}
         for name in result.binding_failure_conditions or ():
-            if (failed := told.get(name)) is not None and failed.status == TRUE:
+            if (failed := conditions.get(name)) is not None and failed.status == TRUE:
                 raise BindingFailed(_failure(claim, failed))
-        if any(n not in told or told[n].status != TRUE for n in result.binding_conditions):
+        if any(
+            n not in conditions or conditions[n].status != TRUE for n in result.binding_conditions
+        ):
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 Waits     while a claim is missing, being deleted, in use by too many or in flight for another pod.
 Rejects   nodes on which the unallocated claims cannot all be allocated, and nodes outside the place
-          of an allocated one; evicting pods cannot help, deallocating a claim nobody else uses can.
+          of an allocated one; evicting pods cannot help, deallocating an unused claim can.
 Prefers   nodes on which earlier alternatives of a request are available.
 Retry     a claim loses its allocation; the pod's own claims change; nodes, slices, classes appear.
 Cost      one search per distinct view of the pools; after an allocation only the nodes concerned.
@@ -54,17 +54,16 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
-#: Devices a search may look at, for each second of `filterTimeout`: a clock is not ours to read.
-#: One takes about 2 us on the machine of the design notes; this stays well below the configured
-#: time.
+#: Devices a search may visit, for each second of `filterTimeout`: the core reads no clock. A
+#: device takes about 2 us; this stays well below the configured time.
 STEPS_PER_SECOND: Final = 100_000
-#: Pods whose preparation is remembered between PreFilter and Reserve, in case the same attempt is
-#: made again. A guess: more pods with claims hardly wait for the same change.
+#: Pods whose PreFilter result is kept for Reserve, in case the same attempt is repeated. A
+#: guess: rarely more pods with claims wait for the same change.
 PREPARED_MAX: Final = 1024
 #: Where no timeout is configured because its gates are off: devices that bind under conditions are
 #: waited for all the same (docs/parity.md).
 BINDING_TIMEOUT_S: Final = 600.0
-#: What upstream says where PreFilter left nothing for the points that follow.
+#: Upstream's message where PreFilter left nothing for the points that follow.
 NOT_FOUND: Final = "not found"
 NO_CLAIMS: Final = "no new claims to deallocate"
 UNWRITABLE: Final = (
@@ -82,7 +81,7 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
 ):
-    """Under DRAPrioritizedList requests may have alternatives."""
+    """Under DRAPrioritizedList, requests may have alternatives."""
 
     name = names.DYNAMIC_RESOURCES
     spares_equals = True
@@ -136,7 +135,9 @@ class DynamicResources(
         return pod.cls.number if _may_need_devices(pod) else IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        """Claims belong to pods, and devices go with every Reserve: always asked anew."""
+        """Claims belong to pods, and devices are taken with every Reserve: the answer is never
+        reused.
+        """
         return object() if _may_need_devices(pod) else 0
 
     # --- PreFilter -------------------------------------------------------------------------------
@@ -167,7 +168,9 @@ class DynamicResources(
         return PreFilterResult(data=prepared)
 
     def _extended_claim(self, pod: PodInfo) -> ResourceClaim | None:
-        """The claim for extended resources that device classes stand for, made or to be made."""
+        """The claim for extended resources that device classes stand for, existing or to be
+        created.
+        """
         served = self._ledger.by_resource
         if not any(a and is_delegable(n) and n in served for n, a in pod.cls.requests.items()):
             return None
@@ -240,7 +243,7 @@ class DynamicResources(
         return failure(self._error_of(pod, code))
 
     def _error_of(self, pod: PodInfo, code: int) -> str:
-        """The words of an error, which names the pod's own claims: the first such row tells it."""
+        """Message of an error, which names the pod's own claims: that of the first such row."""
         prepared = self._prepared.get(pod.pod.uid)
         if prepared is None:
             return NOT_FOUND
@@ -273,10 +276,10 @@ class DynamicResources(
             return False
         if prepared.demand.extended is not None and prepared.demand.is_stale:
             return True
-        return any(self._is_told_allocated(claim) for claim in prepared.claims)
+        return any(self._is_stored_allocated(claim) for claim in prepared.claims)
 
     def may_evict(self, pod: PodInfo, trial: Trial) -> bool:  # noqa: ARG002
-        """It gives claims back, and nobody has to leave for that."""
+        """It deallocates claims and evicts no pod."""
         return False
 
     def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:  # noqa: ARG002
@@ -303,21 +306,23 @@ class DynamicResources(
     def _unavailable(
         self, prepared: "allocation.ClaimDemand", rejection: Rejection
     ) -> Iterable[ResourceClaim]:
-        """Allocated claims that kept the pod off a node on which nothing else stood against it."""
+        """Allocated claims that ruled out a node which no other plugin rejected."""
         if rejection.pre_filter is not None:
             return
         positions = [i for i, p in enumerate(rejection.plugins) if p is self]
         if not positions:
             return
-        told = (rejection.judge == positions[0] + 1) & (rejection.codes == answer_codes.UNAVAILABLE)
-        rows = np.flatnonzero(told & rejection.live)
+        is_outside = (rejection.judge == positions[0] + 1) & (
+            rejection.codes == answer_codes.UNAVAILABLE
+        )
+        rows = np.flatnonzero(is_outside & rejection.live)
         for claim in prepared.claims:
-            if not self._is_told_allocated(claim) or claim is prepared.demand.extended:
+            if not self._is_stored_allocated(claim) or claim is prepared.demand.extended:
                 continue
             if self._places.outside(claim)[rows].any():
                 yield claim
 
-    def _is_told_allocated(self, claim: ResourceClaim) -> bool:
+    def _is_stored_allocated(self, claim: ResourceClaim) -> bool:
         """Whether the API has its allocation."""
         is_allocated = claim.status.allocation is not None
         return is_allocated and not self._ledger.is_in_flight(claim.uid)
@@ -385,7 +390,7 @@ class DynamicResources(
 
 
 def _may_need_devices(pod: PodInfo) -> bool:
-    """Whether a pod names claims, or requests what a device class could stand for."""
+    """Whether a pod names claims, or requests a resource that a device class could stand for."""
     if pod.pod.spec.resource_claims:
         return True
     return any(amount and is_delegable(name) for name, amount in pod.cls.requests.items())

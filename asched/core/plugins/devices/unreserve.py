@@ -1,8 +1,8 @@
-"""Unreserve of DynamicResources: a pod that is not bound after all leaves no reservation behind.
+"""Unreserve of DynamicResources: remove the reservations of a pod that was not bound.
 
 Its claims stay allocated, so that the next attempt, or another pod, may use the devices; a claim
-that was made for its extended resources is deleted. What cannot be undone now is found again, and
-undone or used, by the next attempt.
+that was created for its extended resources is deleted. What cannot be undone now is found again,
+and undone or used, by the next attempt.
 
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources (Unreserve)
 """
@@ -21,9 +21,9 @@ from asched.core.state.facts import Done, Refused, Unknown
 
 
 def unreserve(cluster: Cluster, ledger: DeviceLedger, pod: Pod) -> Late | None:
-    """Take back what the API knows of a pod's reservations; None if it knows nothing.
+    """Effects that undo a pod's reservations in the API; None if the API has none.
 
-    A pod that somebody else has placed meanwhile keeps them.
+    A pod that another scheduler has placed meanwhile keeps them.
     """
     seen = cluster.pods_seen.get(pod.key)
     if seen is not None and seen.uid == pod.uid and seen.spec.node_name:
@@ -55,7 +55,7 @@ def _undo(
     for claim in reserved:
         answer = yield cancel_reservation(claim, pod.uid)
         if isinstance(answer, Done) and answer.obj is not None:
-            # Before the watch tells: the next attempt must not take it for reserved.
+            # Done before the watch event: the next attempt must not treat the claim as reserved.
             cluster.answered(RESOURCE_CLAIM, decode(ResourceClaim, answer.obj))
         elif isinstance(answer, Refused | Unknown):
             problems.append(f"unreserve claim {claim.metadata.key}: {answer.message}")

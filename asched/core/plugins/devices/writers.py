@@ -1,7 +1,7 @@
-"""Who writes a claim that pods of one group share: one pod after the other, since each write is
-tied to the version before it, and all but one at a time would be in vain.
+"""Serialize writes of a claim that pods of one group share: each write names the version before it,
+so that all but one of several concurrent writes would be refused.
 
-Bounds  one entry per claim that is being written; nobody waits longer than TURN_S_MAX.
+Bounds  one entry per claim that is being written; no pod waits longer than TURN_S_MAX.
 """
 
 from collections.abc import Generator
@@ -13,18 +13,19 @@ from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Answer, TimedOut
 
-#: A write takes milliseconds. Who waited so long writes all the same, and meets a conflict.
+#: A write takes milliseconds. A pod that has waited so long writes all the same, and gets a
+#: conflict.
 TURN_S_MAX: Final = 5.0
 
 
 class Writers:
-    """By uid of the claim, the uid of the pod."""
+    """Uid of the claim -> uid of the pod that writes it."""
 
     def __init__(self) -> None:
         self._writing: dict[str, str] = {}
 
     def begin(self, claim: ResourceClaim, pod: Pod) -> Generator[Effect, Answer, None]:
-        """Wait for the turn of a pod."""
+        """Wait until no other pod writes the claim."""
         while claim.uid in self._writing:
             answer = yield WaitFor(
                 ready=lambda: claim.uid not in self._writing,

@@ -1,11 +1,11 @@
-"""The score half: domains draw a pod, or put it off, by the pods that are in them.
+"""The score half: domains attract or repel a pod by the pods that are in them.
 
 Rule    raw = the sum over topology keys of what the node's domain has: the weight of each preferred
         term of the pod for each pod it matches (less for anti-affinity); the weight of each
         preferred term of placed pods that matches the pod; hardPodAffinityWeight for each required
         affinity term of placed pods that does. Points are 100 * ((raw - min) / (max - min)).
 Rounding  divided first, multiplied then, cut last (float64); all 0 if max equals min.
-Edges   where nothing draws or puts off, the plugin takes no part.
+Edges   where nothing attracts or repels, the plugin is skipped.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/scoring.go
 """
 
@@ -35,9 +35,10 @@ NOTHING: Final[I64] = np.zeros(1, dtype=np.int64)
 
 
 class Attraction:
-    """All that draws a class of pods, with each domain's sum for the newest counts.
+    """All terms that attract or repel a class of pods, with the sum of each domain for the newest
+    counts.
 
-    Holds for one version of the namespaces. Raises ValueError if a term makes no sense.
+    Valid for one version of the namespaces. Raises ValueError for an invalid term.
     """
 
     __slots__ = (
@@ -73,20 +74,20 @@ class Attraction:
             ByKey(namespaces, terms.preferred_affinity, weights),
             ByKey(namespaces, terms.preferred_anti_affinity, weights, -1),
         )
-        #: whether the arguments keep pods without preferred terms out of this
+        #: whether the arguments exclude pods without preferred terms
         self.is_barred = args.ignore_preferred_terms_of_existing_pods and not (
             terms.preferred_affinity or terms.preferred_anti_affinity
         )
         self._generation = -1
-        #: those of `_own` whose keys nodes have, and their counters as far as they are made
+        #: the terms of `_own` whose keys nodes have, and their counters as far as they exist
         self._counted: list[CountedTerm] = []
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
         self._drawing: tuple[tuple[Spoken, int], ...] = ()
-        #: (counts, topology key, weight) of all that may add something
+        #: (counts, topology key, weight) of all terms that may add something
         self._parts: list[tuple[Tally, str, int]] = []
         self._sums: dict[str, I64] = {}
-        #: a generation of nodes, and which parts count
+        #: a generation of nodes, and which parts counted then
         self._summed_for: tuple[int, list[bool]] = (-1, [])
         self._seen = CountsSeen()
         self._is_drawn = False
@@ -94,18 +95,18 @@ class Attraction:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no domain has anything to add."""
+        """Whether no domain adds anything."""
         self._sum_anew()
         return not self._is_drawn
 
     @property
     def is_untouched(self) -> bool:
-        """Whether no term is involved at all, wherever pods may be: a stricter `is_idle`."""
+        """Whether no term is involved, wherever pods may be: a stricter `is_idle`."""
         self._renew()
         return self.is_barred or not (any(self._own) or self._drawing)
 
     def stamp(self) -> Hashable:
-        """Whether it is idle. In which rows' domains other sums are, `moved` knows then."""
+        """Whether it is idle. `moved` has the rows in domains with changed sums."""
         self.keep()
         return self.is_idle
 
@@ -125,7 +126,7 @@ class Attraction:
         return sum([sums.item(label(key).ids.item(row)) for key, sums in self._sums.items()])
 
     def keep(self) -> None:
-        """Say that the counters are still of use; make them before any trial begins."""
+        """Mark the counters as used; create them before any trial begins."""
         self._renew()
         for counter in self._counters:
             self._cluster.topology.keep(counter)
@@ -155,7 +156,7 @@ class Attraction:
             ]
 
     def _weight_of(self, term: Spoken) -> int:
-        """What one carrier of the term adds to its domain."""
+        """What one pod with the term adds to its domain."""
         match term.kind:
             case TermKind.REQUIRED_AFFINITY:
                 return self._hard_weight * term.number
@@ -167,8 +168,8 @@ class Attraction:
                 return 0
 
     def _sum_anew(self) -> None:
-        """Sum up the domains again in which counts have moved; or all of them, if nobody knows
-        which these are, or something else has a say.
+        """Recompute the sums of domains whose counts have changed; of all domains if these are
+        unknown, or if the parts have changed.
         """
         self._renew()
         rows = None if self.is_barred else self._seen.rows([tally for tally, _, _ in self._parts])
@@ -192,9 +193,9 @@ class Attraction:
         total, is_drawn = 0, False
         for tally, topology_key, weight in self._parts:
             if topology_key == key:
-                here = tally.domain(key).item(id_)
-                total += here * weight
-                is_drawn |= here != 0
+                count = tally.domain(key).item(id_)
+                total += count * weight
+                is_drawn |= count != 0
         if total != sums.item(id_):
             sums[id_] = total
             self.moved.turn_row(row, column, id_)
@@ -225,8 +226,8 @@ class Attraction:
 
 
 def between(raw: I64, least: int, largest: int) -> I64:
-    """Raw scores of any sign to 0..100, where those of feasible rows lie between these; all 0 if
-    they are equal.
+    """Scale raw scores of any sign to 0..100, where `least` and `largest` are those of the feasible
+    rows; all 0 if they are equal.
     """
     span = largest - least
     if not span:
@@ -235,7 +236,7 @@ def between(raw: I64, least: int, largest: int) -> I64:
 
 
 def one_between(score: int, least: int, largest: int) -> int | None:
-    """The same of one raw score; None if it does not lie between these."""
+    """The same for one raw score; None if it lies outside."""
     if not least <= score <= largest:
         return None
     span = largest - least

@@ -1,9 +1,9 @@
-"""Changes that may let a pod in and that the hints, which follow upstream, say nothing of.
+"""Changes that may make a pod schedulable and that upstream's hints overlook.
 
-Rule    of pods: terms are judged as the filter judges them, namespaces included; of several
-        anti-affinity terms each counts by itself; the last member of a group that goes lets a pod
-        that matches its own terms begin the group anew elsewhere.
-        Of nodes: whatever comes, goes or is relabelled moves the pods it carries between domains.
+Rule    of pods: terms are evaluated as the filter does, namespaces included; of several
+        anti-affinity terms each counts by itself; when the last member of a group goes, a pod
+        that matches its own terms may start the group anew elsewhere.
+        Of nodes: a new, deleted or relabelled node moves its pods between domains.
         Of namespaces: labels that selectors of terms read.
 """
 
@@ -15,7 +15,7 @@ from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
 
 
 def is_plain(terms: AffinityTerms) -> bool:
-    """Whether hints overlook nothing: one anti-affinity term at most, in namespaces by name."""
+    """Whether hints overlook no change: one anti-affinity term at most, in namespaces by name."""
     unwanted = terms.required_anti_affinity
     return not terms.required_affinity and (
         not unwanted or (len(unwanted) == 1 and unwanted[0].namespace_selector is None)
@@ -23,7 +23,7 @@ def is_plain(terms: AffinityTerms) -> bool:
 
 
 def names_namespaces(terms: AffinityTerms) -> bool:
-    """Whether hints overlook no pod that comes: affinity terms in namespaces by name."""
+    """Whether hints overlook no new pod: affinity terms in namespaces by name."""
     return all(term.namespace_selector is None for term in terms.required_affinity)
 
 
@@ -35,7 +35,7 @@ def pod_may_help(
     old: Pod | None,
     new: Pod | None,
 ) -> bool:
-    """`terms` are those of the waiting `pod`, `gone_terms` those of an `old` one that goes."""
+    """`terms` are those of the waiting `pod`, `gone_terms` those of an `old` pod that goes."""
     if any(other is not None and not _has_place(other) for other in (old, new)):
         return False
     wanted, unwanted = terms.required_affinity, terms.required_anti_affinity
@@ -61,13 +61,13 @@ def pod_may_help(
 def namespace_may_help(
     terms: AffinityTerms, pod: Pod, old: Namespace | None, new: Namespace | None
 ) -> bool:
-    """Whether the pod's terms select the namespace and did not, or no longer do, or whether terms
-    that speak of the pod read other labels of its own namespace.
+    """Whether the pod's terms start or stop selecting the namespace, or whether terms that match
+    the pod read other labels of its own namespace.
     """
-    one = new or old
-    if one is None:
+    namespace = new or old
+    if namespace is None:
         return False
-    if one.metadata.name == pod.metadata.namespace and _labels(old) != _labels(new):
+    if namespace.metadata.name == pod.metadata.namespace and _labels(old) != _labels(new):
         return True
     own = (*terms.required_affinity, *terms.required_anti_affinity)
     return any(_selects(term, old) is not _selects(term, new) for term in own)
@@ -91,7 +91,7 @@ def _matches(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
 
 
 def _speaks_of(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
-    """Whether a term of another pod matches the waiting one."""
+    """Whether a term of another pod matches the waiting pod."""
     namespace = pod.metadata.namespace
     inside = term.looks_into(namespace, namespaces.labels_of(namespace))
     return inside and term.selector is not None and term.selector.matches(pod.labels)

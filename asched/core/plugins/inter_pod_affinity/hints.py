@@ -1,4 +1,4 @@
-"""Which changes may let a pod in that affinity kept out.
+"""Which changes may make a pod schedulable that affinity rejected.
 
 Rule    of pods: the pod itself; a placed (or nominated) one that comes and matches all affinity
         terms, or goes and matches all anti-affinity terms, or has anti-affinity terms that all
@@ -21,14 +21,14 @@ from asched.core.plugins.label_keys import LabelKey, offered_labels, sought_labe
 from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
 
 Terms = tuple[AffinityTerm, ...]
-#: Goes before keys of labels of the waiting pod, which terms of one that goes seek.
+#: Prefix of the keys of the waiting pod's labels, which terms of a deleted pod select.
 _SPEAKS: Final = "speaks of"
 
 
 def hint_of_pod(
     terms: AffinityTerms, gone_terms: AffinityTerms, pod: Pod, old: Pod | None, new: Pod | None
 ) -> Hint:
-    """`terms` are those of the waiting `pod`, `gone_terms` those of the `old` one."""
+    """`terms` are those of the waiting `pod`, `gone_terms` those of the `old` pod."""
     if hint_of_itself(pod, old, new) is Hint.QUEUE:
         return Hint.QUEUE
     for other in (old, new):
@@ -47,7 +47,7 @@ def hint_of_pod(
 
 
 def hint_of_itself(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-    """Whether it is the waiting pod that changed."""
+    """Whether the waiting pod itself changed."""
     is_own = any(other is not None and other.uid == pod.uid for other in (old, new))
     return Hint.QUEUE if is_own else Hint.SKIP
 
@@ -55,8 +55,8 @@ def hint_of_itself(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
 def hint_of_node(terms: AffinityTerms, old: Node | None, new: Node) -> Hint:
     """`terms` are those of the waiting pod."""
     for term in terms.required_affinity:
-        here = new.labels.get(term.topology_key)
-        if here is not None and (old is None or old.labels.get(term.topology_key) != here):
+        value = new.labels.get(term.topology_key)
+        if value is not None and (old is None or old.labels.get(term.topology_key) != value):
             return Hint.QUEUE
     for term in terms.required_anti_affinity:
         if old is None:
@@ -72,23 +72,23 @@ def _has_place(pod: Pod) -> bool:
 
 
 def _match_all(terms: Terms, pod: Pod) -> bool:
-    """No term at all matches nothing."""
+    """False without terms."""
     return bool(terms) and all(
         term_matches(term, pod.metadata.namespace, pod.labels) for term in terms
     )
 
 
 def sought_of_pods(terms: AffinityTerms, pod: Pod) -> Collection[Hashable] | None:
-    """What a waiting `pod` with these terms seeks of pods that change: labels that its terms match,
-    of those for company the ones of any single term; and terms that match its own labels.
+    """Keys of the pod changes that concern a waiting `pod` with these terms: labels that its terms
+    match (of affinity, those of a single term suffice), and terms that match its own labels.
     """
     keys: list[Hashable] = [(_SPEAKS, key) for key in offered_labels(pod)]
     wanted = [_sought(term) for term in terms.required_affinity]
     if wanted:
-        one = next((sought for sought in wanted if sought is not None), None)
-        if one is None:
+        affinity_keys = next((sought for sought in wanted if sought is not None), None)
+        if affinity_keys is None:
             return None
-        keys += one
+        keys += affinity_keys
     for term in terms.required_anti_affinity:
         unwanted = _sought(term)
         if unwanted is None:
@@ -100,7 +100,7 @@ def sought_of_pods(terms: AffinityTerms, pod: Pod) -> Collection[Hashable] | Non
 def offered_by_pods(
     gone_terms: AffinityTerms, old: Pod | None, new: Pod | None
 ) -> Collection[Hashable] | None:
-    """What a pod that comes, goes or changes offers to such waiting ones."""
+    """Keys that a new, deleted or changed pod offers to waiting pods."""
     keys: list[Hashable] = []
     for other in (old, new):
         if other is not None:

@@ -1,9 +1,10 @@
 """The filter half: required affinity and anti-affinity, the pod's own and that of placed pods.
 
 Rule    affinity: the node has every term's key, and each of those domains holds a pod that matches
-        all terms; the first of a group, that matches its own terms, may go anywhere with the keys
-        while no domain holds such a pod. Anti-affinity: no domain of the node holds a pod that one
-        of the pod's terms matches; nor one with a term that matches the pod. Asked in this order.
+                all terms; the first pod of a group, which matches its own terms, may go anywhere
+                with the keys while no domain holds such a pod. Anti-affinity: no domain of the node
+                holds a pod that one of the pod's terms matches; nor a pod with a term that matches
+                this pod. Checked in this order.
 Cost    each domain is judged once, then one gather over the rows for each key.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/filtering.go
 """
@@ -39,12 +40,12 @@ CODE_NOT_NEAR: Final = 1
 CODE_TOO_NEAR: Final = 2
 CODE_UNWANTED: Final = 3
 
-NOBODY_REFUSED: Final[Mask] = np.zeros(1, dtype=np.bool_)
+NONE_REFUSED: Final[Mask] = np.zeros(1, dtype=np.bool_)
 
 
 class Judged(NamedTuple):
-    """What one rule says of the domains of a topology key: bool[D] of those it refuses, by the
-    counts in which a pod there is a reason to.
+    """Verdict of one rule on the domains of a topology key: bool[D] of those it refuses. `tallies`
+    are the counts that decide.
     """
 
     code: int
@@ -53,7 +54,7 @@ class Judged(NamedTuple):
     tallies: tuple[Tally, ...]
 
     def refuses(self, id_: int) -> bool:
-        """By the newest counts."""
+        """Whether a domain is refused by the newest counts."""
         key = self.key
         if self.code == CODE_NOT_NEAR:
             return all(tally.domain(key).item(id_) <= 0 for tally in self.tallies)
@@ -61,10 +62,10 @@ class Judged(NamedTuple):
 
 
 class Nearness:
-    """The required terms that concern a class of pods, with each domain judged for the newest
-    counts. `moved` logs the rows of domains of which the judgement turned.
+    """The required terms that concern a class of pods, with a verdict on each domain for the newest
+    counts. `moved` logs the rows of domains whose verdict changed.
 
-    Holds for one version of the namespaces. Raises ValueError if a term makes no sense.
+    Valid for one version of the namespaces. Raises ValueError for an invalid term.
     """
 
     __slots__ = (
@@ -98,38 +99,40 @@ class Nearness:
         self._anti = ByKey(namespaces, terms.required_anti_affinity, Counting.ANY)
         self._label_set = cls.label_set
         self._generation = -1
-        #: a key of affinity that no node has: then none will do
+        #: a key of affinity that no node has: then no node fits
         self._missing: str | None = None
-        #: `_affinity` (if it can match at all) and those of `_anti` whose keys nodes have ...
+        #: `_affinity` (if it can match at all) and the terms of `_anti` whose keys nodes have ...
         self._counted: list[CountedTerm] = []
-        #: ... and their counters, as far as there was time to make them
+        #: ... and their counters, as far as the budget sufficed to create them
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
-        #: of the terms that speak of it: those that keep it out where they are carried
+        #: terms of placed pods that match this class: anti-affinity, where the pods have the key
         self._unwanted: tuple[Spoken, ...] = ()
-        #: the weakest rule first; and what they were made for
+        #: verdicts, the weakest rule first; and what they were made for
         self._judged: list[Judged] = []
-        #: a generation of nodes, and which terms of others count
+        #: a generation of nodes, and which terms of other pods counted then
         self._judged_for: tuple[int, list[bool]] = (-1, [])
         self._seen = CountsSeen()
         self._refused_count = 0
-        self._is_first = False  # of its group: there is nobody to be near to
+        self._is_first = False  # the first pod of its group: no pod to be near to exists
         self.moved = MovedRows(cluster.nodes)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no node can be refused: no own term, and nobody's anti-affinity speaks of it."""
+        """Whether no node can be refused: no own term, and no pod's anti-affinity matches this
+        class.
+        """
         self._judge_anew()
         return not self.has_terms and not self._refused_count
 
     @property
     def is_untouched(self) -> bool:
-        """Whether no term is involved at all, wherever pods may be: a stricter `is_idle`."""
+        """Whether no term is involved, wherever pods may be: a stricter `is_idle`."""
         self._renew()
         return not self.has_terms and not self._unwanted
 
     def stamp(self) -> Hashable:
-        """Whether it is idle. Which rows are judged otherwise than before, `moved` knows then."""
+        """Whether it is idle. `moved` has the rows with changed verdicts."""
         self.keep()
         return self.is_idle
 
@@ -137,7 +140,7 @@ class Nearness:
         """int32[M]: 0 fits, else the code of the first rule that refuses the row."""
         self._judge_anew()
         codes = np.zeros(nodes.size, dtype=np.int32)
-        for judged in self._judged:  # the first rule last, so that it has its way
+        for judged in self._judged:  # the first rule last: it overwrites the other codes
             codes[judged.refused[nodes.label(judged.key)[0]]] = judged.code
         return codes
 
@@ -151,7 +154,7 @@ class Nearness:
         return code
 
     def keep(self) -> None:
-        """Say that the counters are still of use; make them before any trial begins."""
+        """Mark the counters as used; create them before any trial begins."""
         self._renew()
         for counter in self._counters:
             self._cluster.topology.keep(counter)
@@ -172,7 +175,7 @@ class Nearness:
             self._counters.append(self._cluster.counter(counted.counter_key))
 
     def _choose(self) -> None:
-        """Leave out what no node can be refused by: a pod may have thousands of terms."""
+        """Leave out terms that can refuse no node: a pod may have thousands of terms."""
         is_carried = self._cluster.nodes.is_carried
         self._missing = next((k for k in self._affinity_keys if not is_carried(k)), None)
         self._counters, self._counted = [], []
@@ -181,8 +184,8 @@ class Nearness:
             self._counted = near + self._anti.carried()
 
     def _judge_anew(self) -> None:
-        """Judge the domains again in which counts have moved; or all of them, if nobody knows which
-        these are, or other terms have a say.
+        """Judge the domains again whose counts have changed; or all domains if these are unknown,
+        or if other terms count.
         """
         self._renew()
         carriers = [term.tally for term in self._unwanted]
@@ -198,7 +201,7 @@ class Nearness:
             self._judge_all()
 
     def _judge_row(self, row: int) -> bool:
-        """Judge its domains. False if all of them have to be."""
+        """Judge the domains of a row again. False if all domains have to be."""
         for judged in self._judged:
             column = self._cluster.nodes.label_column(judged.key)
             id_ = column.ids.item(row)
@@ -208,21 +211,21 @@ class Nearness:
             if now == judged.refused.item(id_):
                 continue
             if now and judged.code == CODE_NOT_NEAR:
-                return False  # it was the last of its group, maybe
+                return False  # perhaps the last pod of its group
             judged.refused[id_] = now
             self._refused_count += 1 if now else -1
             self.moved.turn_row(row, column, id_)
         return True
 
     def _judge_all(self) -> None:
-        old = {(one.code, one.key): one.refused for one in self._judged}
+        old = {(rule.code, rule.key): rule.refused for rule in self._judged}
         self._judged = self._judge()
-        self._refused_count = sum(int(np.count_nonzero(one.refused)) for one in self._judged)
-        now = {(one.code, one.key): one.refused for one in self._judged}
+        self._refused_count = sum(int(np.count_nonzero(rule.refused)) for rule in self._judged)
+        now = {(rule.code, rule.key): rule.refused for rule in self._judged}
         for rule in old.keys() | now.keys():
-            before, after = old.get(rule, NOBODY_REFUSED), now.get(rule, NOBODY_REFUSED)
+            before, after = old.get(rule, NONE_REFUSED), now.get(rule, NONE_REFUSED)
             code, key = rule
-            if code == CODE_NOT_NEAR and (before is NOBODY_REFUSED or after is NOBODY_REFUSED):
+            if code == CODE_NOT_NEAR and (before is NONE_REFUSED or after is NONE_REFUSED):
                 self.moved.turn_all()
                 return
             turned = difference(before, after)
@@ -230,7 +233,7 @@ class Nearness:
                 self.moved.turn(self._cluster.nodes.label_column(key), turned.tolist())
 
     def _judge(self) -> list[Judged]:
-        """The weakest rule first."""
+        """Verdicts, the weakest rule first."""
         self._is_first = False
         if self._missing is not None:
             return [Judged(CODE_NOT_NEAR, self._missing, np.ones(1, dtype=np.bool_), ())]
@@ -244,13 +247,13 @@ class Nearness:
         own = zip(self._counted[first:], self._counters[first:], strict=True)
         for counted, counter in own:
             too_near.setdefault(counted.topology_key, []).append(counter)
-        judged = [_forbidden(CODE_UNWANTED, *one) for one in unwanted.items()]
-        judged += [_forbidden(CODE_TOO_NEAR, *one) for one in too_near.items()]
+        judged = [_forbidden(CODE_UNWANTED, *rule) for rule in unwanted.items()]
+        judged += [_forbidden(CODE_TOO_NEAR, *rule) for rule in too_near.items()]
         return judged + self._judge_affinity()
 
     def _judge_affinity(self) -> list[Judged]:
         label = self._cluster.nodes.label_column
-        if self._affinity is None:  # no terms, or such that no pod can match
+        if self._affinity is None:  # no terms, or terms that no pod can match
             return [
                 Judged(CODE_NOT_NEAR, key, np.ones(len(label(key).values), dtype=np.bool_), ())
                 for key in self._affinity_keys
@@ -259,7 +262,7 @@ class Nearness:
         refused = {key: counter.domain(key) <= 0 for key in self._affinity_keys}
         if counter.matches(self._label_set) and all(mask.all() for mask in refused.values()):
             self._is_first = True
-            for mask in refused.values():  # the first of its group needs the keys alone
+            for mask in refused.values():  # the first pod of its group needs only the keys
                 mask[1:] = False
         return [Judged(CODE_NOT_NEAR, key, mask, (counter,)) for key, mask in refused.items()]
 

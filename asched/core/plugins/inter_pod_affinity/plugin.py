@@ -1,4 +1,4 @@
-"""The plugin itself: what concerns a class of pods, and the extension points."""
+"""The plugin itself: the terms that concern a class of pods, and the extension points."""
 
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Final
@@ -48,15 +48,15 @@ NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
 
 
 class _Affinity:
-    """Both halves, for one version of the namespaces, of all pods with these labels and terms: it
-    is their share key as well.
+    """Both halves, for one version of the namespaces, of all pods with these labels and terms. Also
+    their share key.
     """
 
     __slots__ = ("__weakref__", "attraction", "epoch", "nearness")
 
     def __init__(self) -> None:
         self.epoch = -1
-        self.nearness: Nearness | str = ""  # a text: why there can be none
+        self.nearness: Nearness | str = ""  # a text: the error of an invalid term
         self.attraction: attraction.Attraction | str = ""
 
 
@@ -81,7 +81,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
     # --- the scheduling cycle --------------------------------------------------------------------
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods without terms, of which nobody's terms speak, are all alike here."""
+        """Pods without terms, which no pod's terms match, share their answer."""
         own = pod.cls.example.spec.affinity
         speaks = own is not None and (own.pod_affinity or own.pod_anti_affinity)
         if not speaks and not self._cluster.topology.may_speak_of(pod.cls.label_set):
@@ -112,20 +112,20 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return nearness.code_of(row)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
-        wishes = self._affinity_of(pod.cls).attraction
-        if isinstance(wishes, str):
-            return PreFilterResult(failure(f"failed to parse pod: {wishes}"))
-        wishes.keep()
-        status = SKIP if wishes.is_idle else SUCCESS
-        return PreFilterResult(status, None, wishes, wishes.moved.log)
+        attracted = self._affinity_of(pod.cls).attraction
+        if isinstance(attracted, str):
+            return PreFilterResult(failure(f"failed to parse pod: {attracted}"))
+        attracted.keep()
+        status = SKIP if attracted.is_idle else SUCCESS
+        return PreFilterResult(status, None, attracted, attracted.moved.log)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        wishes: attraction.Attraction = data
-        return wishes.raw(nodes)
+        attracted: attraction.Attraction = data
+        return attracted.raw(nodes)
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
-        wishes: attraction.Attraction = data
-        return wishes.raw_of(row)
+        attracted: attraction.Attraction = data
+        return attracted.raw_of(row)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         return int(raw.min()), int(raw.max())
@@ -137,8 +137,8 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return attraction.one_between(score, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
-        """Pods may be apart in any order, unless namespaces are selected: that is read in two ways,
-        by the pod that comes and by the one that is there.
+        """Pods with anti-affinity may be placed in any order, unless namespaces are selected: the
+        incoming and the placed pod evaluate such selectors differently.
         """
         terms = pod.cls.terms
         return not terms.required_affinity and all(
@@ -156,10 +156,10 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         gone = old if new is None else None
-        own, others = self._terms(pod), self._terms(gone)
-        if own is None or others is None:
+        own, gone_terms = self._terms(pod), self._terms(gone)
+        if own is None or gone_terms is None:
             return hints.hint_of_itself(pod, old, new)
-        return hints.hint_of_pod(own, others, pod, old, new)
+        return hints.hint_of_pod(own, gone_terms, pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         terms = self._terms(pod)
@@ -202,8 +202,8 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _terms(self, pod: Pod | None) -> AffinityTerms | None:
-        """None if there are so many that a look at the nodes tells sooner than they do what a
-        change is worth. Raises ValueError if a term makes no sense.
+        """None if there are so many terms that checking the nodes is cheaper than evaluating a
+        change. Raises ValueError for an invalid term.
         """
         if pod is None or pod.spec.affinity is None:
             return NO_TERMS
@@ -225,12 +225,12 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
 
 
 def few_terms(cls: PodClass) -> AffinityTerms | None:
-    """None if there are many. Raises ValueError if a term makes no sense."""
+    """None if there are many. Raises ValueError for an invalid term."""
     return None if cls.terms_of.count > FEW else cls.terms
 
 
 def _what_matters(cls: PodClass) -> Hashable:
-    """Labels and terms; as they are written, if there are many."""
+    """Labels and terms; unparsed, if there are many."""
     if cls.terms_of.count > FEW:
         return cls.label_set, cls.terms_of.key
     try:

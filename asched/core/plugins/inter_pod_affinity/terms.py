@@ -1,7 +1,7 @@
-"""What the terms of an incoming pod count, and which terms of placed pods speak of it.
+"""What the terms of an incoming pod count, and which terms of placed pods match it.
 
-Rules   a term of the incoming pod looks into the namespaces it names and those its selector selects
-        now; an empty selector selects every namespace, whether it exists or not. Terms of placed
+Rules   a term of the incoming pod covers the namespaces it names and those that its selector
+        selects now; an empty selector selects every namespace, existing or not. Terms of placed
         pods have their selector judged on the labels of the incoming pod's namespace. Terminating
         pods count.
 Differs kube-scheduler takes a selector that also holds for no labels (NotIn or DoesNotExist alone)
@@ -24,14 +24,14 @@ from asched.core.state.many_terms import Counting, ManyTerms
 from asched.core.state.pods import LabelSet, PodClass
 
 NO_LABELS: dict[str, str] = {}
-#: Namespaces that a selector is asked about for a step of the budget.
+#: Namespaces that a selector is matched against for a step of the budget.
 NAMESPACES_PER_STEP: Final = 20
 
 Terms = tuple[AffinityTerm, ...]
 
 
 class Namespaces:
-    """Resolves namespace selectors, and remembers what they came to."""
+    """Resolves namespace selectors and caches the results."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -39,11 +39,11 @@ class Namespaces:
         self._selected: dict[Selector, frozenset[str]] = {}
 
     def epoch(self) -> int:
-        """Moves with every change of a namespace."""
+        """Changes with every change of a namespace."""
         return self.cluster.epoch_of(NAMESPACE)
 
     def labels_of(self, name: str) -> dict[str, str]:
-        """The labels of a namespace; none if nobody knows it."""
+        """The labels of a namespace; none if it is unknown."""
         namespace = self.cluster.get(NAMESPACE, name)
         return NO_LABELS if namespace is None else namespace.metadata.labels or NO_LABELS
 
@@ -63,7 +63,7 @@ class Namespaces:
         return names
 
     def predicate(self, term: AffinityTerm) -> PodPredicate | None:
-        """The pods a term of an incoming pod matches; None if it can match none."""
+        """The pods that a term of an incoming pod matches; None if it can match none."""
         if term.selector is None:
             return None
         wanted = term.namespace_selector
@@ -96,8 +96,8 @@ def all_matching(namespaces: Namespaces, terms: Terms) -> AnyCounterKey | None:
 
 
 class ByKey:
-    """Terms that each count for themselves, by topology key. What they count is found out when a
-    node has the key: a pod may have thousands of terms.
+    """Terms that each count for themselves, by topology key. Their counters are created when a node
+    has the key: a pod may have thousands of terms.
     """
 
     __slots__ = ("_counting", "_found", "_namespaces", "_sign", "_terms")
@@ -109,7 +109,7 @@ class ByKey:
         counting: Counting,
         sign: int = 1,
     ) -> None:
-        """`counting`: what is asked of many terms of one key."""
+        """`counting`: how many terms of one key are combined."""
         self._namespaces = namespaces
         self._counting = counting
         self._sign = sign
@@ -124,7 +124,7 @@ class ByKey:
     def carried(self) -> list[CountedTerm]:
         """For the keys that nodes have: the pods that the terms match."""
         is_carried = self._namespaces.cluster.nodes.is_carried
-        return [one for key in self._terms if is_carried(key) for one in self._counted(key)]
+        return [term for key in self._terms if is_carried(key) for term in self._counted(key)]
 
     def _counted(self, key: str) -> list[CountedTerm]:
         found = self._found.get(key)
@@ -137,10 +137,10 @@ class ByKey:
                 predicates = [(term, self._namespaces.predicate(term)) for term in terms]
                 found = [
                     CountedTerm(
-                        CounterKey((one,), counts_terminating=True), key, sign * term.weight
+                        CounterKey((predicate,), counts_terminating=True), key, sign * term.weight
                     )
-                    for term, one in predicates
-                    if one is not None
+                    for term, predicate in predicates
+                    if predicate is not None
                 ]
             self._found[key] = found
         return found
@@ -149,7 +149,7 @@ class ByKey:
 def many_terms(
     namespaces: Namespaces, terms: Sequence[AffinityTerm], counting: Counting
 ) -> ManyTerms:
-    """What so many terms count together."""
+    """Combine many terms into one counted term."""
     cluster = namespaces.cluster
     steps = len(cluster.all(NAMESPACE)) / NAMESPACES_PER_STEP
     selects = any(term.namespace_selector is not None for term in terms)
@@ -176,7 +176,7 @@ class Speakers:
         self.terms: tuple[Spoken, ...] = ()
 
     def renew(self) -> bool:
-        """Look again if there may be others. True if there are. Raises OutOfTurn."""
+        """Collect the terms again if they may have changed. True if they have. Raises OutOfTurn."""
         topology, epoch = self._cluster.topology, self._namespaces.epoch()
         if self._generation == topology.terms_generation and self._namespaces_epoch == epoch:
             return False
@@ -190,6 +190,8 @@ class Speakers:
 
 
 def term_matches(term: AffinityTerm, namespace: str, labels: Labels) -> bool:
-    """Whether a term matches a pod, with its namespace selector judged on no labels (hints do)."""
+    """Whether a term matches a pod, with its namespace selector evaluated on no labels, as hints
+    do.
+    """
     inside = term.looks_into(namespace, NO_LABELS)
     return inside and term.selector is not None and term.selector.matches(labels)

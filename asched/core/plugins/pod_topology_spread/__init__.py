@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods that count as one kind are spread over zones, hosts or other domains.
+"""PodTopologySpread: spread matching pods over zones, hosts or other domains.
 
 Rejects   a node that lacks a topology key of a hard constraint (evicting pods cannot help), or
           whose domain would then hold over maxSkew pods more than the emptiest (it can).

@@ -1,4 +1,4 @@
-"""The score half: nodes in domains with few of the pod's kind are better.
+"""The score half: prefer nodes in domains with few matching pods.
 
 Rule    raw = the rounded sum, over the constraints whose key the node has, of
         pods in its domain * ln(domains among the feasible nodes + 2) + maxSkew - 1.
@@ -34,7 +34,7 @@ SCORE_MAX: Final = 100
 
 
 class Weighted(NamedTuple):
-    """What PreScore found out: the weight of each soft constraint for this set of nodes."""
+    """Result of PreScore: the weight of each soft constraint for this set of nodes."""
 
     side: "SoftSide"
     weights: tuple[float, ...]
@@ -62,7 +62,7 @@ class SoftSide(Side):
         self._weighted = Weighted(self, ())
 
     def stamp(self) -> Hashable:
-        """Which nodes there are. Of whose domains counts moved, `moved` knows then."""
+        """The set of nodes. `moved` has the rows in domains with changed counts."""
         layout, rows = self._memory.layout(), self.moved_rows()
         if rows is None:
             self.moved.turn_all()
@@ -78,7 +78,7 @@ class SoftSide(Side):
         return layout
 
     def find_reach(self) -> int:
-        """None, if no node has all keys that are asked for: then every one is ignored."""
+        """0 if no node has all required keys: then every node is ignored."""
         if self.is_strict and not self._memory.complete(self._keys).any():
             return 0
         return len(self.constraints)
@@ -93,10 +93,10 @@ class SoftSide(Side):
         )
         if weights != self._weighted.weights:
             self._weighted = Weighted(self, weights)
-        return self._weighted  # the same one, while it holds
+        return self._weighted  # the same object, while it is valid
 
     def raw(self, nodes: NodeView, weights: tuple[float, ...]) -> I64:
-        """int64[M] raw scores, `IGNORED` for rows that take no part."""
+        """int64[M] raw scores, `IGNORED` for ignored rows."""
         self._memory.layout()
         total: F64 | None = None
         for index, weight in enumerate(weights):
@@ -129,7 +129,7 @@ class SoftSide(Side):
         return math.floor(total + 0.5)
 
     def _size(self, nodes: NodeView, key: str, scored: Mask) -> int:
-        """How many domains the nodes to be scored are in."""
+        """Number of domains among the nodes to be scored."""
         if key == names.LABEL_HOSTNAME:
             return int(np.count_nonzero(scored))
         ids, column = nodes.label(key)
@@ -154,7 +154,7 @@ class SoftSide(Side):
         return by_value.take(ids)
 
     def _is_everywhere(self, key: str) -> bool:
-        """Whether the rows that lack the key need no care: they are ignored anyway."""
+        """Whether rows that lack the key may be skipped: they are ignored anyway."""
         return self.is_strict and key in self._keys
 
 
@@ -168,7 +168,7 @@ def extremes(raw: I64) -> tuple[int, int]:
 
 
 def scaled(raw: I64, least: int, largest: int) -> I64:
-    """Raw scores to 0..100; ignored ones to 0, all others to 100 if none is above 0."""
+    """Scale raw scores to 0..100; ignored ones to 0, all others to 100 if none is above 0."""
     if largest > 0:
         points = SCORE_MAX * (largest + least - raw) // largest
     else:
@@ -178,7 +178,7 @@ def scaled(raw: I64, least: int, largest: int) -> I64:
 
 
 def scaled_one(score: int, least: int, largest: int) -> int | None:
-    """The same of one raw score; None if it does not lie between these."""
+    """The same for one raw score; None if it lies outside."""
     if not least <= score <= largest:
         return None
     return SCORE_MAX * (largest + least - score) // largest if largest > 0 else SCORE_MAX

@@ -31,7 +31,7 @@ SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HONOR: Final = "Honor"
 IGNORE: Final = "Ignore"
 
-#: What defaultingType System stands for.
+#: Constraints of defaultingType System.
 SYSTEM_DEFAULTS: Final = (
     DefaultSpreadConstraint(
         max_skew=3, topology_key=names.LABEL_HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY
@@ -43,7 +43,7 @@ SYSTEM_DEFAULTS: Final = (
 
 
 class ConstraintFields(Protocol):
-    """What a pod's own constraint and a default one have in common."""
+    """Common fields of a pod's own constraint and a default one."""
 
     @property
     def max_skew(self) -> int: ...
@@ -61,7 +61,7 @@ class ConstraintFields(Protocol):
 
 #: Steps of the budget for a constraint to compile.
 COMPILE_STEPS: Final = 1.0
-#: ... and keys of a pod's labels that it names, where there are many, for a step.
+#: ... and the number of `matchLabelKeys` per step, where there are many.
 KEYS_PER_STEP: Final = 10
 
 
@@ -78,7 +78,7 @@ class SpreadConstraint(NamedTuple):
     compares_taints: bool = False
 
     def counter_key(self, namespace: str) -> CounterKey | None:
-        """What is counted; None if nothing ever is."""
+        """Key of the counter; None if nothing ever counts."""
         if self.selector is None:
             return None
         predicate = PodPredicate(frozenset((namespace,)), self.selector)
@@ -96,14 +96,14 @@ Constraints = tuple[SpreadConstraint, ...]
 def own_constraints(
     pod: Pod, action: str, gates: Mapping[str, bool] = DEFAULT_GATES
 ) -> Constraints:
-    """The pod's own constraints with that action. Raises ValueError for a senseless selector."""
+    """The pod's own constraints with that action. Raises ValueError for an invalid selector."""
     return tuple(compiling(pod, action, gates, Budget()).all())
 
 
 def compiling(
     pod: Pod, action: str, gates: Mapping[str, bool], budget: Budget
 ) -> Gradual[TopologySpreadConstraint, SpreadConstraint]:
-    """The same, as far as the budget goes: a pod may have thousands."""
+    """The same, compiled in slices of the budget: a pod may have thousands of constraints."""
     has_keys = gates["MatchLabelKeysInPodTopologySpread"]
 
     def compiled(written: TopologySpreadConstraint) -> SpreadConstraint:

@@ -1,4 +1,4 @@
-"""Which nodes a constraint counts, and which domains there are: sums per domain from kept counts.
+"""Which nodes a constraint counts, and which domains there are: sums per domain from stored counts.
 
 Rules   a constraint counts nodes that carry the topology keys asked for and that its policies
         include: those the pod's node selector and affinity admit (nodeAffinityPolicy Honor), those
@@ -45,15 +45,15 @@ I32 = npt.NDArray[np.int32]
 LAYOUT: Final = Aspect.LABELS | Aspect.TAINTS | Aspect.LIVE
 _LAYOUT: Final = int(LAYOUT)
 
-#: What the sets of counted nodes take, of each kind; a full memory is emptied ...
+#: Memory for the sets of counted nodes, of each kind; a full cache is emptied ...
 BYTES_MAX: Final = 32 << 20
-#: ... at so much a row for domains, and for a mask ...
+#: ... bytes per row for domains, and for a mask ...
 DOMAINS_BYTES, MASK_BYTES = 5, 1
-#: ... and so much for each, however few rows there are.
+#: ... and the minimum for each, however few rows there are.
 OWN_BYTES: Final = 8 << 10
 
 
-#: Steps of the budget for a label key that all nodes are asked for.
+#: Steps of the budget to find the nodes with a label key.
 KEY_STEPS: Final = 1
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -61,7 +61,7 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 class Admission:
     """What of a pod decides which nodes are counted. None: no such restriction.
 
-    It may be as long as the pod, and is a part of keys: so it is hashed once.
+    It may be as large as the pod and is part of keys, so that its hash is cached.
     """
 
     __slots__ = ("_hash", "_written", "labels", "terms", "tolerations")
@@ -128,7 +128,7 @@ class Domains:
         seen[0] = False
         #: how many domains there are
         self.count = int(np.count_nonzero(seen))
-        # Domains side by side are a slice, which is quicker to read than a list of them.
+        # Domains with adjacent ids are a slice, which is faster to read than a list of ids.
         present: Any = np.flatnonzero(seen)
         if self.count and int(present[-1]) - int(present[0]) + 1 == self.count:
             present = slice(int(present[0]), int(present[-1]) + 1)
@@ -137,7 +137,7 @@ class Domains:
     def counts(self, counter: PodCounter | None) -> I64:
         """int64[D] pods on counted nodes for each value id; index 0 has no meaning.
 
-        Only to be read, and not kept: it may move in place.
+        A live array: do not change or store it.
         """
         if counter is None:
             return np.zeros(self.size, dtype=np.int64)
@@ -161,12 +161,12 @@ class DomainsMemory:
         self._known: dict[DomainsKey, Domains] = {}
         self._complete: dict[frozenset[str], Mask] = {}
         self._admitted: dict[Admission, Mask] = {}
-        #: masks under way: of many terms, and of many keys
+        #: masks being computed: of many terms, and of many keys
         self._selected: Stepwise[NodeTerm, Mask] = Stepwise(cluster.budget, steps_in(cluster.nodes))
         self._carrying: Stepwise[str, Mask] = Stepwise(cluster.budget, weakly(self._steps_of_key))
 
     def layout(self) -> int:
-        """A number that moves when labels or taints of a node change, or a node comes or goes."""
+        """A number that changes when labels or taints of a node change, or a node comes or goes."""
         log = self._cluster.nodes.log
         if self._cursor != log.end:
             entries = log.since(self._cursor)
@@ -179,20 +179,20 @@ class DomainsMemory:
         return self._layout
 
     def get(self, key: DomainsKey) -> Domains:
-        """The domains as they are now; `layout` has been asked in this attempt."""
+        """The current domains; `layout` has been read in this attempt."""
         domains = self._known.get(key)
         if domains is None:
             nodes = self._cluster.nodes
             if not nodes.has_column(key.topology_key):
                 self._cluster.budget.charge(nodes.height / ROWS_PER_STEP)
-                nodes.label_column(key.topology_key)  # at once: else it is charged for again
+                nodes.label_column(key.topology_key)  # created now: later it would be charged again
             self._make_room(self._known, DOMAINS_BYTES)
             counted = self._admits(key.admission) & self.complete(key.required)
             domains = self._known[key] = Domains(self._cluster.view(), key, counted)
         return domains
 
     def _admits(self, admission: Admission) -> Mask:
-        """bool[H]: rows to which the pod may go, as far as its policies ask."""
+        """bool[H]: rows to which the pod may go, as far as its policies consider."""
         mask = self._admitted.get(admission)
         if mask is None:
             self._make_room(self._admitted, MASK_BYTES)
@@ -220,7 +220,9 @@ class DomainsMemory:
         return mask
 
     def _admitted_now(self, admission: Admission) -> Mask:
-        """bool[H] of rows to which the pod may go, as far as the policies ask. Raises OutOfTurn."""
+        """bool[H]: rows to which the pod may go, as far as its policies consider. Raises
+        OutOfTurn.
+        """
         nodes = self._cluster.view()
         admitted = nodes.live.copy()
         if admission.labels is not None:
@@ -254,7 +256,7 @@ class DomainsMemory:
 def admission_of(
     cls: PodClass, *, honors_affinity: bool, honors_taints: bool, compares_taints: bool = False
 ) -> Admission:
-    """What a constraint with these policies asks of the nodes it counts."""
+    """What a constraint with these policies requires of the nodes it counts."""
     spec = cls.example.spec
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     tolerations = spec.tolerations or ()

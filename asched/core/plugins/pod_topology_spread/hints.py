@@ -1,4 +1,4 @@
-"""Which changes may let a pod in that its spread constraints kept out.
+"""Which changes may make a pod schedulable that its spread constraints rejected.
 
 Rule    of pods: one that is placed (or nominated) in the pod's namespace and comes or goes with
         labels that a hard constraint counts, or whose labels change from counted to not counted or
@@ -23,8 +23,8 @@ def hint_of_pod(constraints: Constraints, pod: Pod, old: Pod | None, new: Pod | 
         return Hint.SKIP
     if old is not None and new is not None:
         return _hint_of_update(constraints, pod, old, new)
-    one = old or new
-    counts = one is not None and any(c.matches(one.labels) for c in constraints)
+    changed = old or new
+    counts = changed is not None and any(c.matches(changed.labels) for c in constraints)
     return Hint.QUEUE if counts else Hint.SKIP
 
 
@@ -43,8 +43,8 @@ def hint_of_node(constraints: Constraints, old: Node | None, new: Node | None) -
 
 
 def pod_may_help(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> bool:
-    """What the hint overlooks: a counted pod that starts to terminate counts no more; without the
-    labels that services selected, the waiting pod itself has no constraints any longer.
+    """A change that the hint overlooks: a counted pod that starts to terminate no longer counts;
+    without the labels that services selected, the waiting pod has no constraints any more.
     """
     if new.uid == pod.uid:
         return not constraints
@@ -54,8 +54,8 @@ def pod_may_help(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> bool
 
 
 def node_may_help(constraints: Constraints, old: Node, new: Node) -> bool:
-    """What the hint overlooks: a node with all keys that the pod's own node affinity may find
-    eligible now, or no longer.
+    """A change that the hint overlooks: a node with all keys that the pod's own node affinity
+    starts or stops selecting.
     """
     if not any(constraint.honors_affinity for constraint in constraints):
         return False
@@ -64,8 +64,8 @@ def node_may_help(constraints: Constraints, old: Node, new: Node) -> bool:
 
 
 def sought_of_pods(constraints: Constraints, pod: Pod) -> Collection[Hashable] | None:
-    """What the waiting `pod` with these hard constraints seeks of pods that change: what any of
-    them counts.
+    """Keys of the pod changes that concern the waiting `pod` with these hard constraints: labels
+    that any of them counts.
     """
     near = (pod.metadata.namespace,)
     keys: list[Hashable] = []
@@ -78,8 +78,8 @@ def sought_of_pods(constraints: Constraints, pod: Pod) -> Collection[Hashable] |
 
 
 def offered_by_pods(old: Pod | None, new: Pod | None) -> Collection[Hashable]:
-    """What a pod that comes, goes or changes offers to such waiting ones: nothing, if it comes
-    without a place.
+    """Keys that a new, deleted or changed pod offers to waiting pods: none for a new pod without a
+    node.
     """
     if old is None and new is not None and not _has_place(new):
         return ()

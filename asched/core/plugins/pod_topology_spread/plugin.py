@@ -1,4 +1,4 @@
-"""The plugin itself: which constraints a class of pods has, and the extension points."""
+"""The plugin itself: the constraints of a class of pods, and the extension points."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Final
@@ -59,8 +59,8 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class _SpreadClass:
-    """The two sides of pods alike in what matters: it is their share key as well. A text in place
-    of a side says why there can be none.
+    """The two sides of pods with the same constraints. Also their share key. A text in place of a
+    side is the error that prevents it.
     """
 
     __slots__ = (
@@ -80,7 +80,8 @@ class _SpreadClass:
         self.own: dict[str, Gradual[TopologySpreadConstraint, SpreadConstraint]] = {}
         self.hard: HardSide | str | None = None
         self.soft: balance.SoftSide | str | None = None
-        #: another one whenever a side is another, never given twice: a class may go and come back
+        #: a new number whenever a side is replaced; never reused, since a class may go and come
+        #: back
         self.number = 0
         self.epoch = self.cluster_epoch = -1
 
@@ -116,7 +117,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     # --- the scheduling cycle --------------------------------------------------------------------
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods without constraints of their own or by default are all alike here."""
+        """Pods without own or default constraints share their answer."""
         example = pod.cls.example
         if not example.spec.topology_spread_constraints and not (
             self._defaults and self._selectors.may_select(example)
@@ -225,13 +226,13 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         )
 
     def _source_may_help(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """What default constraints get their selector from."""
+        """A service or owner, from which default constraints take their selector, has changed."""
         has_own = bool(pod.spec.topology_spread_constraints)
         near = (new or old).metadata.namespace == pod.metadata.namespace
         return Hint.QUEUE if near and not has_own else Hint.SKIP
 
     def _sought(self, pod: Pod) -> Collection[Hashable] | None:
-        """Of constraints by default its namespace is all that can be told of the pod alone."""
+        """Default constraints depend on the namespace alone."""
         if _has_many(pod):
             return None
         if not pod.spec.topology_spread_constraints:
@@ -246,7 +247,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     # --- constraints -----------------------------------------------------------------------------
 
     def _default_constraints(self, pod: Pod, action: str) -> Constraints:
-        """Those of the cluster, for a pod that writes none itself."""
+        """Default constraints, for a pod without its own."""
         defaults = [d for d in self._defaults if d.when_unsatisfiable == action]
         selector = self._selectors.selector_of(pod) if defaults else None
         if selector is None:
@@ -254,15 +255,15 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return default_constraints(defaults, selector, action, self._gates)
 
     def _compiled(self, cls: PodClass, spread: _SpreadClass, action: str) -> Constraints:
-        """Those that the pods of a class write, else the cluster's. Raises ValueError for a
-        senseless selector, OutOfTurn before all are compiled.
+        """Constraints that the pods of a class write, else the default ones. Raises ValueError for
+        an invalid selector, OutOfTurn before all are compiled.
         """
         if not spread.has_defaults:
             return tuple(spread.own[action].all())
         return self._default_constraints(cls.example, action)
 
     def _spread_of(self, cls: PodClass) -> _SpreadClass:
-        """The sides of a class; those made of defaults follow services and owners."""
+        """The sides of a class; those of default constraints follow services and owners."""
         spread = self._spreads(cls)
         if spread.cluster_epoch == self._cluster.epoch or (
             spread.number and not spread.has_defaults
@@ -315,7 +316,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
 
 def _has_many(pod: Pod) -> bool:
-    """Whether a look at the nodes tells sooner than its constraints what a change is worth."""
+    """Whether checking the nodes is cheaper than evaluating its constraints for a change."""
     return len(pod.spec.topology_spread_constraints or ()) > FEW
 
 
@@ -324,8 +325,8 @@ def _new_spread(cls: PodClass) -> _SpreadClass:
 
 
 def _what_matters(cls: PodClass) -> Hashable:
-    """What constraints are made of, and which nodes they count. Those of the cluster depend on who
-    selects and owns the pod, too: then a class stands for itself.
+    """What constraints are made of, and which nodes they count. Default constraints depend on
+    services and owners of the pod, too: then each class has its own key.
     """
     spec = cls.example.spec
     if not spec.topology_spread_constraints:

@@ -28,7 +28,7 @@ SOURCES: Final = (SERVICE, REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
 
 
 class DefaultSelectors:
-    """Deduces the selector of a pod's default constraints."""
+    """Derives the selector of a pod's default constraints."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -36,11 +36,11 @@ class DefaultSelectors:
         self._services: dict[str, list[tuple[dict[str, str], Selector]]] = {}
 
     def epoch(self) -> int:
-        """Moves with every change of an object that a selector may come from."""
+        """Changes with every change of an object that a selector may come from."""
         return sum(map(self._cluster.epoch_of, SOURCES))
 
     def may_select(self, pod: Pod) -> bool:
-        """Whether there is anything that a selector of this pod could come from."""
+        """Whether any object exists that a selector of this pod could come from."""
         return pod.metadata.controller is not None or bool(
             self._services_in(pod.metadata.namespace)
         )
@@ -61,7 +61,7 @@ class DefaultSelectors:
             elif found is not None:
                 try:
                     added = compile_selector(found.spec.selector)
-                except ValueError:  # a selector that makes no sense adds nothing
+                except ValueError:  # an invalid selector adds nothing
                     added = None
         selector = equality_selector(labels)
         if added is not None:

@@ -1,4 +1,4 @@
-"""What the hard and the soft constraints of a class have in common: their counters and domains."""
+"""Common part of the hard and the soft constraints of a class: their counters and domains."""
 
 from collections.abc import Iterable
 
@@ -18,8 +18,8 @@ from asched.core.state.pods import PodClass
 class Side:
     """Constraints of one action, for one class of pods. Nodes without `required` do not count.
 
-    Only the first `reach` constraints are looked at: a pod may have thousands, but once it is clear
-    what becomes of every node, the others have no say.
+    Only the first `reach` constraints are evaluated: a pod may have thousands, and those after them
+    cannot change the result.
     """
 
     __slots__ = (
@@ -50,13 +50,11 @@ class Side:
         self.constraints = constraints
         self._reach, self._reached_at = 0, -1
         self._seen = CountsSeen()
-        #: for rows about which something else is to be said, since counts moved
+        #: rows with a changed verdict or score, since counts changed
         self.moved = MovedRows(cluster.nodes)
         self._namespace = cls.label_set.namespace
         self._counters: list[PodCounter | None] = [None] * len(constraints)
-        policies = {
-            (one.honors_affinity, one.honors_taints, one.compares_taints) for one in constraints
-        }
+        policies = {(c.honors_affinity, c.honors_taints, c.compares_taints) for c in constraints}
         self._admissions = {
             (affinity, taints, compares): admission_of(
                 cls,
@@ -70,7 +68,7 @@ class Side:
         self._domain_keys: dict[int, DomainsKey] = {}
 
     def find_reach(self) -> int:
-        """How many constraints count on the nodes as they are."""
+        """How many constraints matter on the current nodes."""
         return len(self.constraints)
 
     @property
@@ -91,20 +89,24 @@ class Side:
     def domains(self, index: int) -> Domains:
         key = self._domain_keys.get(index)
         if key is None:
-            one = self.constraints[index]
-            policies = (one.honors_affinity, one.honors_taints, one.compares_taints)
-            key = DomainsKey(one.topology_key, self._required, self._admissions[policies])
+            constraint = self.constraints[index]
+            policies = (
+                constraint.honors_affinity,
+                constraint.honors_taints,
+                constraint.compares_taints,
+            )
+            key = DomainsKey(constraint.topology_key, self._required, self._admissions[policies])
             self._domain_keys[index] = key
         return self._memory.get(key)
 
     def moved_rows(self) -> Iterable[int] | None:
-        """Rows on which counts moved since this was asked last; None if nobody knows. The counters
-        are kept.
+        """Rows whose counts changed since the last call; None if unknown. Marks the counters as
+        used.
         """
         return self._seen.rows(self.keep())
 
     def keep(self) -> list[PodCounter]:
-        """Say that the counters are still of use; make them before any trial begins."""
+        """Mark the counters as used; create them before any trial begins."""
         kept, keep = list[PodCounter](), self._cluster.topology.keep
         for index in range(self.reach):
             counter = self.counter(index)

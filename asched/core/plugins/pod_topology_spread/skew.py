@@ -1,11 +1,12 @@
-"""The filter half: how far a pod would tip the balance between domains.
+"""The filter half: reject nodes where a pod would exceed maxSkew.
 
 Rule    in each constraint, skew = pods in the node's domain + 1 if the pod itself would count
         - the smallest number in any domain; it must not exceed maxSkew. With fewer domains than
         minDomains the smallest number is 0. A node that is not counted has a domain of 0 pods,
-        unless counted nodes share it. Constraints are asked in order, the first refusal tells.
-Cost    each domain is judged once. A single constraint with few domains says no more than that;
-        else follows one gather over the rows.
+        unless counted nodes share it. Constraints are checked in order; the first that fails
+        decides.
+Cost    each domain is judged once, then one gather over the rows; a single constraint with few
+        domains needs no gather.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/filtering.go
 """
 
@@ -36,7 +37,9 @@ CODE_SKEWED: Final = 2
 
 
 class HardSide(Side):
-    """The hard constraints of a class of pods, with each domain judged for the newest counts."""
+    """The hard constraints of a class of pods, with a verdict on each domain for the newest
+    counts.
+    """
 
     __slots__ = (
         "_judged",
@@ -56,14 +59,14 @@ class HardSide(Side):
         self._labels = cls.label_set.labels
         self._self_matches: dict[int, int] = {}
         self._judged: list[Codes] = []
-        #: of each constraint: the smallest number it was judged with
+        #: of each constraint: the smallest number of its last verdicts
         self._least: list[int] = []
         self._judged_at = -1  # a layout of the nodes
         self._judged_version = -1  # of its only counter, where there are few domains
         self.by_domain = DomainCodes()
 
     def find_reach(self) -> int:
-        """Up to the first key that no node has: none gets past that."""
+        """Up to the first key that no node has: no node passes that constraint."""
         is_carried = self._cluster.nodes.is_carried
         for index, constraint in enumerate(self.constraints):
             if not is_carried(constraint.topology_key):
@@ -71,7 +74,7 @@ class HardSide(Side):
         return len(self.constraints)
 
     def stamp(self) -> Hashable:
-        """None: `moved` knows then of which rows' domains the verdict has turned."""
+        """None: `moved` has the rows in domains with changed verdicts."""
         self.keep()
         self._judge_anew()
         return None
@@ -82,8 +85,8 @@ class HardSide(Side):
         codes: Codes | None = None
         reached = self.constraints[: self.reach]
         for constraint, judged in zip(reached, self._judged, strict=True):
-            told = judged.take(nodes.label(constraint.topology_key)[0])
-            codes = told if codes is None else np.where(codes, codes, told)
+            row_codes = judged.take(nodes.label(constraint.topology_key)[0])
+            codes = row_codes if codes is None else np.where(codes, codes, row_codes)
         assert codes is not None, "a filter without hard constraints is skipped"
         return codes
 
@@ -98,8 +101,8 @@ class HardSide(Side):
         return 0
 
     def _judge_anew(self) -> None:
-        """Judge the domains again in which counts have moved; or all of them, if nobody knows which
-        these are, if the smallest number is another, or other nodes count.
+        """Judge the domains again whose counts have changed; or all domains if these are unknown,
+        if the smallest number changed, or if other nodes count.
         """
         layout = self._memory.layout()
         if layout == self._judged_at and self.by_domain.column is not None:
@@ -109,12 +112,12 @@ class HardSide(Side):
         if layout == self._judged_at and rows is not None and all(map(self._judge_row, rows)):
             return
         for index in range(self.reach):
-            self.domains(index)  # which may end the turn
+            self.domains(index)  # may raise OutOfTurn
         old, self._judged, self._least = self._judged, [], []
         for index in range(self.reach):
             self._judge(index)
         self._judged_at = layout
-        if self._tell_domains():
+        if self._publish_domains():
             return
         if len(old) != len(self._judged):
             self.moved.turn_all()
@@ -126,7 +129,7 @@ class HardSide(Side):
                 self.moved.turn(column, turned.tolist())
 
     def _judge_few(self) -> None:
-        """A single constraint with few domains: all of them, if any count moved."""
+        """A single constraint with few domains: judge all of them, if any count changed."""
         version = self._version()
         if version == self._judged_version:
             return
@@ -144,7 +147,7 @@ class HardSide(Side):
         return 0 if counter is None else counter.version
 
     def _judge_row(self, row: int) -> bool:
-        """Judge its domains. False if others have to be, too."""
+        """Judge the domains of a row again. False if all domains have to be."""
         for index, judged in enumerate(self._judged):
             column = self._cluster.nodes.label_column(self.constraints[index].topology_key)
             id_ = column.ids.item(row)
@@ -157,14 +160,14 @@ class HardSide(Side):
                 self.moved.turn_row(row, column, id_)
         return True
 
-    def _tell_domains(self) -> bool:
-        """Of a single constraint: its domains, if they are few."""
-        told = self.by_domain
+    def _publish_domains(self) -> bool:
+        """Publish the verdicts of a single constraint with few domains."""
+        by_domain = self.by_domain
         if len(self._judged) == 1 and len(self._judged[0]) <= 1 + DOMAINS_MAX:
             key, self._judged_version = self.constraints[0].topology_key, self._version()
-            told.tell(self._cluster.nodes.label_column(key), self._judged[0])
+            by_domain.tell(self._cluster.nodes.label_column(key), self._judged[0])
             return True
-        told.column = None
+        by_domain.column = None
         return False
 
     def _judge(self, index: int) -> None:
@@ -176,7 +179,7 @@ class HardSide(Side):
         self._least.append(least)
 
     def _counts(self, index: int) -> tuple[I64, int]:
-        """int64[D] pods by domain, and what their number is compared with."""
+        """int64[D] pods by domain, and the number they are compared with."""
         domains: Domains = self.domains(index)
         counts = domains.counts(self.counter(index))
         is_enough = domains.count >= max(self.constraints[index].min_domains, 1)

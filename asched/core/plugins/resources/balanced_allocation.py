@@ -1,7 +1,7 @@
-"""NodeResourcesBalancedAllocation: no resource of a node should run out long before the others.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources are used evenly.
 
 Prefers   nodes whose resources are used more evenly with the pod than without it.
-Retry     nothing: it rejects nobody.
+Retry     nothing: it rejects no pod.
 Cost      a few passes in floating point over the amounts of the configured resources.
 Source    kubernetes/kubernetes v1.36 plugins/noderesources/balanced_allocation.go
 """
@@ -64,7 +64,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return self._devices.stamp(self._scored(pod.cls).names)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
-        """A pod that asks for none of the resources moves no balance."""
+        """Skip a pod that requests none of the resources."""
         is_idle = not any(self._scored(pod.cls).plain)
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 

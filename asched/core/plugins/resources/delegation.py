@@ -1,6 +1,6 @@
-"""Extended resources that device classes stand for, kept while no class changes.
+"""Extended resources that device classes stand for, cached while no class changes.
 
-Where a node does not offer such a resource itself, NodeResourcesFit leaves the judgement to
+Where a node does not offer such a resource itself, NodeResourcesFit leaves the decision to
 DynamicResources.
 """
 
@@ -19,7 +19,7 @@ def names_of(device_class: DeviceClass) -> set[str]:
 
 
 class Delegation:
-    """Resource name to class, gathered anew when some class has changed."""
+    """Resource name -> class, rebuilt when a class has changed."""
 
     __slots__ = ("_classes", "_cluster", "_epoch")
 
@@ -30,7 +30,7 @@ class Delegation:
 
     @property
     def epoch(self) -> int:
-        """Moves whenever `classes` may have."""
+        """Changes whenever `classes` may have changed."""
         return self._cluster.epoch_of(DEVICE_CLASS)
 
     @property

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: a pod goes where what it requests is left over.
+"""NodeResourcesFit: place a pod where the requested resources are free.
 
 Rejects   nodes without room for one more pod, or with too little of a resource left; evicting
           pods helps unless the request exceeds all that the node can allocate.
@@ -54,24 +54,24 @@ from asched.core.state.weakly import weakly
 TOO_MANY_PODS: Final = Reason("Too many pods", resolvable=True)
 INSUFFICIENT: Final = "Insufficient "
 
-#: A code is a set of bits: one for each reason, in the order in which they are told ...
+#: A code is a set of bits: one for each reason, in the order of the message ...
 PODS_BIT: Final = 1
-#: ... and one that says that evicting pods cannot help.
+#: ... and a bit that says that evicting pods cannot help.
 HOPELESS_BIT: Final = 1 << 30
-#: Resources beyond this number share the last bit and are told together.
+#: Resources beyond this number share the last bit and are reported together.
 RESOURCES_MAX: Final = 29
 
-#: (row of axis R, bit, name) of the fixed resources, and what their bits say.
+#: (row of axis R, bit, name) of the fixed resources, and the names of their bits.
 _FIXED: Final = tuple((at, 1 << (at + 1), name) for at, name in enumerate(FIXED_RESOURCES))
-_TOLD: Final = tuple((bit, name) for _, bit, name in _FIXED)
+_FIXED_NAMES: Final = tuple((bit, name) for _, bit, name in _FIXED)
 
-#: The same kernels for one node in plain integers, where they exist.
+#: The same kernels for a single node in plain integers, where they exist.
 KERNELS_ONE: Final[Mapping[str, Callable[[Sequence[int], Sequence[int], Sequence[int]], int]]] = {
     config.LEAST_ALLOCATED: least_allocated_one,
     config.MOST_ALLOCATED: most_allocated_one,
 }
 
-#: The share that counts, hundredfold, of (requested, allocatable), and what a pod's amount adds.
+#: The share that counts, times 100, of (requested, allocatable), and the pod's amount to add.
 SHARES: Final[Mapping[str, tuple[Callable[[Any, Any], Any], float]]] = {
     config.LEAST_ALLOCATED: (lambda held, offered: (offered - held) * 100.0, -100.0),
     config.MOST_ALLOCATED: (lambda held, _: held * 100.0, 100.0),
@@ -84,12 +84,12 @@ Kernel = Callable[[I64, I64, I64], I64]
 class ResourceDemand(NamedTuple):
     """What a class of pods requests, as the filter compares it."""
 
-    #: (resource, amount, bit) of the others, by name
+    #: (resource, amount, bit) of the other resources, by name
     scalars: tuple[tuple[str, int, int], ...]
     #: (row of axis R, amount, bit) of the fixed resources that are asked for
     plain: tuple[tuple[int, int, int], ...]
-    #: what each bit says: the names of the resources
-    told: tuple[tuple[int, str], ...]
+    #: the resource names of each bit
+    bit_names: tuple[tuple[int, str], ...]
 
 
 class NodeResourcesFit(
@@ -172,9 +172,9 @@ class NodeResourcesFit(
         for row in rows:
             code = PODS_BIT if pods(row) >= allowed(row) else 0
             for at, amount, bit in demand.plain:
-                here = offered(at, row)
-                if here - held(at, row) < amount:
-                    code |= bit | (HOPELESS_BIT if amount > here else 0)
+                allocatable = offered(at, row)
+                if allocatable - held(at, row) < amount:
+                    code |= bit | (HOPELESS_BIT if amount > allocatable else 0)
             codes.append(code)
         return codes
 
@@ -193,9 +193,11 @@ class NodeResourcesFit(
         return found
 
     def explain(self, pod: PodInfo, code: int) -> Status:
-        told = [TOO_MANY_PODS.text] if code & PODS_BIT else []
-        told += [INSUFFICIENT + name for bit, name in self._demand(pod.cls).told if code & bit]
-        return (unresolvable if code & HOPELESS_BIT else unschedulable)(*told)
+        reasons = [TOO_MANY_PODS.text] if code & PODS_BIT else []
+        reasons += [
+            INSUFFICIENT + name for bit, name in self._demand(pod.cls).bit_names if code & bit
+        ]
+        return (unresolvable if code & HOPELESS_BIT else unschedulable)(*reasons)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
         return PreFilterResult()
@@ -248,7 +250,7 @@ class NodeResourcesFit(
         return found if found is not None else super().score_placements(group, candidates)
 
     def _shortage(self, nodes: NodeView, resource: str, amount: int, bit: int) -> Codes:
-        """int32[M] of the bits that one resource adds."""
+        """int32[M] of the bits that one resource sets."""
         row = nodes.table.find_resource(resource)
         is_delegated = resource in self._delegation.classes
         if row is None:
@@ -272,7 +274,7 @@ class NodeResourcesFit(
         )
         plain = tuple([(at, wanted[name], bit) for at, bit, name in _FIXED if name in wanted])
         if not scalars:
-            return ResourceDemand((), plain, _TOLD)
+            return ResourceDemand((), plain, _FIXED_NAMES)
         bits = {
             name: 1 << min(at, RESOURCES_MAX)
             for at, (name, _) in enumerate(scalars, start=1 + len(_FIXED))
@@ -280,7 +282,7 @@ class NodeResourcesFit(
         return ResourceDemand(
             tuple((name, amount, bits[name]) for name, amount in scalars),
             plain,
-            (*_TOLD, *((bit, name) for name, bit in bits.items())),
+            (*_FIXED_NAMES, *((bit, name) for name, bit in bits.items())),
         )
 
     def _is_ignored(self, name: str) -> bool:
@@ -293,7 +295,7 @@ class NodeResourcesFit(
 
 
 def _amounts_of(cls: PodClass) -> dict[str, int]:
-    """What such a pod asks for as far as scores are concerned."""
+    """Requests of such a pod as far as scores consider them."""
     cpu, memory = cls.scoring_nonzero
     plain = cls.requests if cls.is_simple else container_requests(cls.example)
     return {**plain, CPU: cpu, MEMORY: memory}

@@ -1,10 +1,10 @@
 """Which changes may help a pod that NodeResourcesFit rejected.
 
-A pod that goes always may; one that shrinks if it gives back something the waiting pod wants. A
-node may if the pod would fit it were it empty, and it is new or has grown in what the pod wants.
-Ignored resources are not ignored here, as upstream has it; `overlooked` makes up for that.
-Of thousands of waiting pods, a node concerns those that ask for no more CPU and memory than it has,
-told by the size of both (`_sizes_sought`).
+A deleted pod always may; a pod that shrinks, if it releases something that the waiting pod needs. A
+node may if the pod would fit it were it empty, and it is new or has grown in what the pod needs.
+Ignored resources are not ignored here, as in upstream; `overlooked` corrects that.
+Of thousands of waiting pods, a node concerns those that request no more CPU and memory than it has,
+found by the size of both (`_sizes_sought`).
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
@@ -29,14 +29,14 @@ Amounts = Mapping[str, int]
 #: Powers of two of milli-CPU, and of four of bytes.
 Size = tuple[int, int]
 
-#: Pods whose requests are remembered: some 500 bytes each.
+#: Pods whose requests are cached: some 500 bytes each.
 KNOWN_MAX: Final = 8192
-#: What pods seek that request something ignored.
+#: Key of pods that request an ignored resource.
 _IGNORED: Final = ("ignored",)
 
 
 class FitHints:
-    """The hint functions, with the classes of pods that remember their requests."""
+    """The hint functions, with the classes of pods whose requests are cached."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class FitHints:
         self._classes = classes
         self._delegation = delegation
         self._is_ignored = is_ignored
-        #: by uid and version of the pod: to make it a class takes longer than all else about a hint
+        #: by uid and version of the pod: computing its class is the largest part of a hint
         self._known: dict[tuple[str, str], Amounts] = {}
 
     def registrations(self) -> Sequence[Registration]:
@@ -67,7 +67,7 @@ class FitHints:
         return (Registration(node, self._wants_ignored, of_ignored),)
 
     def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:  # noqa: ARG002
-        """The node lacks something that does not count."""
+        """The node lacks only resources that are ignored."""
         wants = any(map(self._is_ignored, self._requests_of(pod)))
         return Hint.QUEUE if wants else Hint.SKIP
 
@@ -79,7 +79,7 @@ class FitHints:
         return (_size(wanted.get(CPU, 0), wanted.get(MEMORY, 0)),)
 
     def _sizes_offered(self, old: Node | None, new: Node) -> Collection[Size]:
-        """Sizes up to the node's own; none of a node that has not grown."""
+        """Sizes up to the node's own; none for a node that has not grown."""
         offered = new.status.allocatable or {}
         if old is not None and not self._delegation.classes:
             before = old.status.allocatable or {}
@@ -120,7 +120,7 @@ class FitHints:
         return Hint.QUEUE if gained & self._requests_of(pod).keys() else Hint.SKIP
 
     def _requests_of(self, pod: Pod) -> Amounts:
-        """What a waiting pod requests, without zeroes and names that nobody counts."""
+        """Requests of a waiting pod, without zeroes and ignored names."""
         version = (pod.metadata.uid, pod.metadata.resource_version)
         known = self._known.get(version)
         if known is not None:
@@ -138,7 +138,7 @@ class FitHints:
 
 
 def _size(milli_cpu: int, memory_bytes: int) -> Size:
-    """Never larger in anything for a smaller amount of it."""
+    """Monotonic in both amounts."""
     return milli_cpu.bit_length(), memory_bytes.bit_length() // 2
 
 

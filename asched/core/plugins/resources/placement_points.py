@@ -1,10 +1,10 @@
-"""How full placements would be: what `NodeResourcesFit` says of parts of the cluster.
+"""How full placements would be: the placement score of `NodeResourcesFit`.
 
-Of parts that share no nodes, what is held and offered there is followed row by row, and the points
-of a part hold until one of its rows moves: a gang fills a rack, and the next one is told anew of
-that rack alone.
+For parts that share no nodes, requested and allocatable amounts are updated row by row, and the
+points of a part are valid until one of its rows changes: after a gang fills a rack, only that rack
+is recomputed for the next gang.
 
-Bounds  POINTS_MAX kinds of gangs, the one unused for longest given up; sums as in `part_sums.py`.
+Bounds  POINTS_MAX kinds of gangs, the least recently used is dropped; sums as in `part_sums.py`.
 Source  kubernetes/kubernetes v1.36 plugins/noderesources/resource_allocation.go (scorePlacement)
 """
 
@@ -32,7 +32,7 @@ I64 = npt.NDArray[np.int64]
 
 #: A hundred times twice as much are 64 bits.
 AMOUNT_MAX: Final = INT64_MAX // 200
-#: A guess: jobs that wait at a time are of fewer sizes.
+#: A guess: jobs that wait at the same time have fewer sizes.
 POINTS_MAX: Final = 16
 READS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
 
@@ -47,7 +47,7 @@ class _Points(Struct):
 
 
 class PlacementPoints:
-    """`amounts_of`: what a pod of a class asks for as far as scores are concerned."""
+    """`amounts_of`: requests of a pod of a class as far as scores consider them."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class PlacementPoints:
         self._points: OrderedDict[Scored, _Points] = OrderedDict()
 
     def of(self, assignments: Assignments) -> int:
-        """The share of all its nodes together that would be in use, by the configured resources.
+        """The share of all nodes of a placement that would be in use, by the configured resources.
         Devices do not count.
         """
         wanted = self._wanted(assignments.pods)
@@ -71,17 +71,17 @@ class PlacementPoints:
         view = NodeView(self._nodes, rows)
         requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
         held = _sums(np.where(allocatable > 0, requested, 0))
-        return _one(held, _sums(allocatable), wanted)
+        return _share(held, _sums(allocatable), wanted)
 
     def of_parts(self, candidates: Sequence[Assignments]) -> Sequence[int] | None:
-        """The same of parts that share no nodes, for the same pods; None if they are not that, or
-        their sums are beyond 64 bits.
+        """The same for parts that share no nodes, for the same pods; None if the parts overlap, or
+        if their sums exceed 64 bits.
         """
         if not isinstance(candidates, RepeatedPlacements):
             pods = candidates[0].pods
-            if any(one.pods is not pods for one in candidates):
+            if any(candidate.pods is not pods for candidate in candidates):
                 return None
-            candidates = RepeatedPlacements([one.placement for one in candidates], pods)
+            candidates = RepeatedPlacements([candidate.placement for candidate in candidates], pods)
         parts = self._divisions.of(candidates.placements)
         if parts is None:
             return None
@@ -106,13 +106,13 @@ class PlacementPoints:
                 self._points.popitem(last=False)
         for part in moved or ():
             both = sums[:, part].tolist()
-            known.points[part] = _one(both[: len(names)], both[len(names) :], wanted)
+            known.points[part] = _share(both[: len(names)], both[len(names) :], wanted)
         known.seen = kept.turned.end
         self._points.move_to_end(wanted)
         return known.points
 
     def _wanted(self, pods: Sequence[tuple[PodInfo, str]]) -> Scored:
-        """What all pods of a trial ask for together."""
+        """Total requests of all pods of a trial."""
         asked: dict[str, int] = {}
         of_class: dict[PodClass, int] = {}
         for pod, _ in pods:
@@ -130,22 +130,22 @@ def _of_all(sums: I64, wanted: Scored) -> list[int]:
         found: list[int] = points.tolist()
         return found
     both = zip(held.T.tolist(), offered.T.tolist(), strict=True)
-    return [_one(one, most, wanted) for one, most in both]
+    return [_share(held, offered, wanted) for held, offered in both]
 
 
-def _one(held: Sequence[int], offered: Sequence[int], wanted: Scored) -> int:
+def _share(held: Sequence[int], offered: Sequence[int], wanted: Scored) -> int:
     with_pods = [have + amount for have, amount in zip(held, wanted.plain, strict=True)]
     return most_allocated_one(with_pods, offered, wanted.plain_weights)
 
 
 def _held_and_offered(names: Sequence[str], nodes: NodeView) -> I64:
-    """int64[2R, M]: what is taken of each resource where it is offered, then what is offered."""
+    """int64[2R, M]: what is used of each resource where it is offered, then what is offered."""
     requested, allocatable = node_amounts(nodes, names, _no_devices, nonzero=True)
     return np.concatenate((np.where(allocatable > 0, requested, 0), allocatable))
 
 
 def _of_rows(nodes: NodeTable, places: Sequence[int | None]) -> OfRow:
-    """The same of one row at a time; `places` of the resources."""
+    """The same for one row at a time; `places` of the resources."""
     read = nodes.columns.read
     allocatable = read("allocatable").item
     requested, nonzero = read("requested").item, read("nonzero").item

@@ -1,7 +1,7 @@
-"""What the resource scorers compare: amounts by resource and row, and those of the pod.
+"""Amounts that the resource scorers compare: by resource and row, and those of the pod.
 
-Of the configured resources, cpu, memory and ephemeral storage are always looked at, others only
-where the pod asks for them. Resources lie on the first axis, in the order of the configuration.
+Of the configured resources, cpu, memory and ephemeral storage always count, others only if the pod
+requests them. Resources are on the first axis, in the order of the configuration.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ DeviceAmounts = Callable[[str, NodeView], tuple[I64, I64]]
 
 
 class Scored(NamedTuple):
-    """The resources that take part for a pod, with its amounts and the weights in plain numbers."""
+    """The resources that count for a pod, with its amounts and the weights in plain numbers."""
 
     names: tuple[str, ...]
     plain: tuple[int, ...]
@@ -41,7 +41,7 @@ class Scored(NamedTuple):
 
 
 def scored(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Scored:
-    """Choose from the configured resources those that count for a pod with these requests."""
+    """Choose the configured resources that count for a pod with these requests."""
     kept = [
         spec
         for spec in resources
@@ -58,8 +58,8 @@ def node_amounts(
 ) -> tuple[I64, I64]:
     """(requested, allocatable), int64[R, M] each.
 
-    `nonzero`: cpu and memory with the defaults for containers that ask for nothing. A resource
-    that a node does not offer itself may be served by devices there.
+    `nonzero`: cpu and memory with the defaults for containers without requests. A resource that a
+    node does not offer itself may be served by devices.
     """
     requested = np.zeros((len(names), nodes.size), dtype=np.int64)
     allocatable = np.zeros((len(names), nodes.size), dtype=np.int64)
@@ -78,6 +78,6 @@ def node_amounts(
 
 
 def default_amounts(nodes: NodeView, *, nonzero: bool) -> tuple[I64, I64]:
-    """`node_amounts` for cpu and memory, without copying where all rows are looked at."""
+    """`node_amounts` for cpu and memory, without a copy if all rows are read."""
     both = slice(0, 2)
     return (nodes.nonzero(both) if nonzero else nodes.requested(both)), nodes.allocatable(both)

@@ -1,10 +1,9 @@
-"""Cpu and memory of every node as floats, and how evenly they are used: kept for all pods that ask.
+"""Cpu and memory of every node as floats, and how evenly they are used, cached for all pods.
 
-Most pods are scored by these two resources, and where every node offers both, in amounts that
-floats hold without loss, all that is left to be done for one more pod is to add its amounts and to
-divide: nothing has to be looked for that 64 bits or an empty node would spoil. What does not
-depend on the pod is kept per row, and made anew where pods came or went, or the node's amounts
-changed.
+Most pods are scored by these two resources. Where every node offers both, in amounts that floats
+represent exactly, scoring one more pod is an addition and a division, without checks for overflow
+or empty nodes. What does not depend on the pod is cached per row, and recomputed for rows where
+pods came or went, or the node's amounts changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,35 +25,38 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 ASPECTS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
-#: The hundredfold of this, twice, is a float without loss.
+#: Twice a hundred times this is an exact float.
 AMOUNT_MAX: Final = EXACT_MAX // 200
 
 
 class AsFloats(ByRow[None]):
-    """`parts` float64[2, N] is what `part_of` makes of (requested, allocatable), each in floats."""
+    """`parts` float64[2, N] is the result of `part_of` for (requested, allocatable), both as
+    floats.
+    """
 
     __slots__ = ("_nonzero", "_part_of", "is_plain", "offered", "parts")
 
     def __init__(
         self, cluster: Cluster, part_of: Callable[[Any, Any], Any], *, nonzero: bool
     ) -> None:
-        """`nonzero`: requested with the defaults for containers that ask for nothing."""
+        """`nonzero`: requested with the defaults for containers without requests."""
         super().__init__(cluster.nodes, ASPECTS)
         self._part_of = part_of
         self._nonzero = nonzero
         self.parts: F64 = np.zeros((2, 0))
         #: float64[2, N]; 1 for a row without a node
         self.offered: F64 = np.zeros((2, 0))
-        #: whether every node offers both, in amounts up to AMOUNT_MAX; else the rest is not made
+        #: whether every node offers both, in amounts up to AMOUNT_MAX; else the rest is not
+        #: computed
         self.is_plain = False
 
     def serves(self, amounts: Sequence[int]) -> bool:
-        """Whether a pod of such amounts can be scored by this, which is then up to date."""
+        """Bring this up to date; whether a pod of such amounts can be scored by it."""
         self.update(None)
         return self.is_plain and max(amounts) <= AMOUNT_MAX
 
     def of(self, nodes: NodeView) -> tuple[F64, F64]:
-        """(parts, offered) of the rows of a view."""
+        """(parts, offered) for the rows of a view."""
         rows = slice(None) if nodes.rows is None else nodes.rows
         return self.parts[:, rows], self.offered[:, rows]
 
@@ -85,8 +87,8 @@ class AsFloats(ByRow[None]):
 
 
 class Evenness(AsFloats):
-    """Half of the balanced-allocation score has nothing to do with the pod: the balance of the node
-    without it. `parts` are what is requested.
+    """The half of the balanced-allocation score that does not depend on the pod: the balance of the
+    node without it. `parts` are the requested amounts.
     """
 
     __slots__ = ("values",)

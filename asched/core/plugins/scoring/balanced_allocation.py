@@ -12,7 +12,7 @@ F64 = npt.NDArray[np.float64]
 
 
 def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
-    """Score nodes by what a pod does to the balance between their resources.
+    """Score nodes by how a pod changes the balance between their resources.
 
     Shapes    requested and allocatable int64[R, M], amounts int64[R, 1] of the pod; returns
               int64[M] in 50..100, 75 where the balance stays as it is.
@@ -29,7 +29,7 @@ def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
 
 def gain_in_balance(with_pod: I64, without_pod: I64) -> I64:
     """int64[M] in 50..100 from the balance of both states."""
-    # The bracket is never negative, so that halving by a shift truncates toward zero.
+    # The sum is never negative, so that halving by a shift truncates toward zero.
     points = with_pod - without_pod
     points += 50
     points >>= 1
@@ -62,8 +62,8 @@ def balanced_allocation_one(
 
 
 def balance_of_two(requested: F64, allocatable: F64, more: Sequence[float]) -> I64:
-    """`balance` with so much more of each of two resources, where all nodes offer both and floats
-    lose nothing: float64[2, M] each.
+    """`balance` with these amounts added, where all nodes offer both resources and floats are
+    exact: float64[2, M] each.
     """
     first, second = requested[0] + more[0], requested[1] + more[1]
     for fraction, offered in ((first, allocatable[0]), (second, allocatable[1])):
@@ -94,19 +94,19 @@ def _balance_of(first: float, second: float) -> int:
 def _deviation(fractions: F64, offered: npt.NDArray[np.bool_]) -> F64:
     """float64[M]: the population's standard deviation over the resources each node offers.
 
-    Sums run one resource after the other: a different order may round differently.
+    The order of summation is fixed: a different order may round differently.
     """
     total, gap, squares = np.zeros((3, fractions.shape[1]))
     counts = np.zeros(fractions.shape[1], dtype=np.int64)
-    for position, here in enumerate(offered):
-        kept = np.where(here, fractions[position], 0.0)
+    for position, is_offered in enumerate(offered):
+        kept = np.where(is_offered, fractions[position], 0.0)
         total += kept
         gap += np.where(counts == 1, -kept, kept)  # first minus second, where there are just two
-        counts += here
+        counts += is_offered
     divisor = np.maximum(counts, 1)
     mean = total / divisor
-    for position, here in enumerate(offered):
+    for position, is_offered in enumerate(offered):
         off = fractions[position] - mean
-        squares += np.where(here, off * off, 0.0)
+        squares += np.where(is_offered, off * off, 0.0)
     spread = np.sqrt(squares / divisor)
     return np.where(counts == 2, np.abs(gap) / 2, np.where(counts > 2, spread, 0.0))

@@ -1,4 +1,4 @@
-"""Large tables are scored block by block.
+"""Score large tables block by block.
 
 Temporary arrays of a moderate size stay in the processor's cache and are reused by the allocator;
 larger ones are handed back to the operating system and faulted in again at each step, which costs
@@ -20,7 +20,7 @@ VALUES_MAX: Final = 12_288
 
 
 def by_blocks(kernel: Callable[[Any, Any], I64], requested: Amounts, allocatable: Amounts) -> I64:
-    """`kernel(requested, allocatable)` for [R, M] each, where rows do not depend on others."""
+    """`kernel(requested, allocatable)` for [R, M] each, where rows are independent."""
     resources, size = requested.shape
     rows = max(VALUES_MAX // max(resources, 1), 1)
     if size <= rows:

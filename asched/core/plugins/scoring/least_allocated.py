@@ -1,4 +1,4 @@
-"""LeastAllocated: the emptier a node is, the better."""
+"""LeastAllocated: prefer emptier nodes."""
 
 from collections.abc import Sequence
 

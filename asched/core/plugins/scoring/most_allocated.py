@@ -1,4 +1,4 @@
-"""MostAllocated: the fuller a node is, the better, so that others can be emptied."""
+"""MostAllocated: prefer fuller nodes, so that other nodes can be emptied."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""RequestedToCapacityRatio: points by a curve over utilization that the operator draws."""
+"""RequestedToCapacityRatio: points by a configured curve over utilization."""
 
 from collections.abc import Sequence
 from typing import Final

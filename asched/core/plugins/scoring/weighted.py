@@ -31,7 +31,7 @@ def mean_share(parts: I64, allocatable: I64, weights: I64) -> I64:
 def mean_of_two(
     hundredfold: F64, offered: F64, more: Sequence[float], weights: Sequence[int]
 ) -> I64:
-    """The same of two resources that all nodes offer, where floats lose nothing.
+    """The same for two resources that all nodes offer, where floats are exact.
 
     Shapes    hundredfold parts and what nodes offer float64[2, M]; of each resource so much more
               of parts (hundredfold), and its weight; returns int64[M].

@@ -1,1 +1,1 @@
-"""Volumes: the plugins that speak of claims, volumes and their limits."""
+"""Volumes: the plugins for claims, volumes and their limits."""

@@ -1,8 +1,9 @@
-"""Other volumes for a pod's claims than the smallest, for gangs to which they matter.
+"""Alternatives to the smallest volumes for a pod's claims, for gangs whose placement depends on
+them.
 
-Claims are served in the order of `matching.py`, each by every volume that no earlier one has; one
-that finds none left has one made. Volumes that serve alike leave others the same: of these only one
-is tried at a time.
+Claims are served in the order of `matching.py`, each by every volume that no earlier claim has; a
+claim without a free volume has one provisioned. Of volumes that are equal to all rules only one is
+tried at a time.
 
 Bounds  VOLUMES_MAX volumes tried, in one go.
 """
@@ -31,8 +32,8 @@ TRY_STEPS: Final = 2
 def alternatives(
     cluster: Cluster, first: VolumeChoice, node: NodeView, most: int
 ) -> tuple[list[VolumeChoice], bool]:
-    """Up to `most` choices for a view of one row that takes the pod, whose `first` is given; and
-    whether there are no more. It is noted in the budget.
+    """Up to `most` choices for a view of one row that takes the pod, whose `first` choice is given;
+    and whether these are all. The work is charged to the budget.
     """
     trying = _Trying(cluster, first, node)
     found = list(islice(trying.after((), ()), most)) or [first]
@@ -51,7 +52,7 @@ class _Trying:
         self.left = VOLUMES_MAX
 
     def after(self, matches: tuple[Match, ...], made: tuple[Making, ...]) -> Iterator[VolumeChoice]:
-        """What may come of it once the first claims are served so."""
+        """Choices that follow once the first claims are served in this way."""
         if len(matches) == len(self._first.matches):
             yield VolumeChoice(self._first.codes, matches, (*self._selected, *made))
             return
@@ -74,22 +75,22 @@ class _Trying:
                 yield from self.after((*matches, nothing), (*made, making))
 
     def _ranks(self, candidates: VolumeCandidates, matches: tuple[Match, ...]) -> Iterator[int]:
-        """Of free volumes that the row can reach, one of each look."""
+        """Ranks of free volumes that the row can reach, one of each equivalent group."""
         taken = {v.metadata.name for match in matches if (v := match.volume_at(0)) is not None}
-        looks: set[Hashable] = set()
+        seen: set[Hashable] = set()
         ranks = candidates.first(self._node, self._store.reach)
         while ranks[0] != NONE and self.left >= 0:
             self.left -= 1
             volume = candidates.volumes[ranks[0]]
-            look = _look(volume)
-            if volume.metadata.name not in taken and look not in looks:
-                looks.add(look)
+            group = _equivalence_key(volume)
+            if volume.metadata.name not in taken and group not in seen:
+                seen.add(group)
                 yield int(ranks[0])
             ranks = candidates.first_after(self._node, ranks, self._store.reach)
 
 
-def _look(volume: PersistentVolume) -> Hashable:
-    """Whatever rules read of a volume that nobody uses, but for its name."""
+def _equivalence_key(volume: PersistentVolume) -> Hashable:
+    """Everything that rules read of an unused volume, except its name."""
     spec, labels = volume.spec, volume.metadata.labels or {}
     modes = frozenset(spec.access_modes or ()), spec.volume_mode, spec.volume_attributes_class_name
     where = spec.node_affinity.required if spec.node_affinity is not None else None

@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod goes where its volumes are, or where they can be bound or made.
+"""VolumeBinding: place a pod where its volumes are, or can be bound or provisioned.
 
 Rejects   nodes from which a bound volume cannot be reached, or on which a claim that waits for its
           first consumer neither finds a volume nor can have one made; pods with claims that should
@@ -7,7 +7,7 @@ Prefers   with the gate StorageCapacityScoring (its sign is a shape in the argum
           full their storage would be.
 Binds     volumes to claims and claims to nodes before the pod is bound, and waits for both.
 Retry     anything about claims, volumes, classes, nodes' labels, drivers or capacities that helps.
-Cost      bound claims: a look-up each, nothing per node unless a volume is tied to nodes; claims
+Cost      bound claims: a lookup each, nothing per node unless a volume is tied to nodes; claims
           that wait: a search per class of pods and change of the volumes.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding
 """
@@ -80,9 +80,11 @@ REASONS: Final = {
     ),
 }
 
-OTHERS_GONE: Final = "the volumes that were chosen for the pods of its gang are not free any more"
+ALTERNATIVE_GONE: Final = (
+    "the volumes that were chosen for the pods of its gang are not free any more"
+)
 
-#: What the search for volumes reads beside the claims themselves.
+#: What the search for volumes reads beside the claims.
 SEARCHED: Final = (PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY)
 
 
@@ -113,7 +115,7 @@ class VolumeBinding(
     # --- what pods share -------------------------------------------------------------------------
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods without claims share their answer; others have claims of their own, mostly."""
+        """Pods without claims share their answer; most other pods have claims of their own."""
         return pod.cls.number if pod.cls.storage.claims else IDLE
 
     def verdict_key(self, pod: PodInfo) -> Hashable:
@@ -148,8 +150,8 @@ class VolumeBinding(
     # --- filter ----------------------------------------------------------------------------------
 
     def is_blind_for(self, pod: PodInfo) -> bool:
-        """Volumes that are bound stay where they are; others are chosen anew, maybe from those
-        that somebody who leaves gives back.
+        """Bound volumes stay where they are; for other claims, volumes that a victim gives back may
+        be chosen.
         """
         claims = self._claims(pod)
         return isinstance(claims, Status) or not claims.delayed
@@ -197,10 +199,12 @@ class VolumeBinding(
         choice = choose(self._cluster, claims, view)
         number = self._cluster.singleton(choices.Choices).number(pod.pod.uid, node, self.name)
         if number and not choice.codes[0]:
-            others, _ = volume_alternatives.alternatives(self._cluster, choice, view, number + 1)
-            if number >= len(others):
-                return failure(OTHERS_GONE)
-            choice = others[number]
+            alternatives, _ = volume_alternatives.alternatives(
+                self._cluster, choice, view, number + 1
+            )
+            if number >= len(alternatives):
+                return failure(ALTERNATIVE_GONE)
+            choice = alternatives[number]
         if not choice.codes[0]:
             chosen = volume_reservation.reserve(self._cluster, choice, node)
             self._reserved[pod.pod.uid] = chosen

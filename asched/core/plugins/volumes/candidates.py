@@ -1,4 +1,4 @@
-"""A candidates: the free volumes that could serve claims of one kind, smallest first.
+"""Free PersistentVolumes for one kind of claim, smallest first.
 
 A volume's place among the candidates is its rank. For each row the smallest rank is looked up among
 those the row can reach:
@@ -31,7 +31,7 @@ from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]
 
-#: No volume on this row, or not on this candidates.
+#: No volume on this row, or not among these candidates.
 NONE: Final = -1
 
 AVAILABLE: Final = "Available"
@@ -39,7 +39,7 @@ FILESYSTEM: Final = "Filesystem"
 
 
 class Needs(NamedTuple):
-    """What claims of one kind ask of a volume, wherever it is."""
+    """What claims of one kind require of a volume, on any node."""
 
     storage_class: str
     request: Fraction
@@ -49,7 +49,9 @@ class Needs(NamedTuple):
     selector: Selector | None
 
     def may_take(self, volume: PersistentVolume) -> bool:
-        """Of the same class, mode and attributes, large enough, and here to stay."""
+        """Whether class, mode and attributes match, it is large enough, and it is not being
+        deleted.
+        """
         spec = volume.spec
         return (
             volume.metadata.deletion_timestamp is None
@@ -60,7 +62,7 @@ class Needs(NamedTuple):
         )
 
     def is_free(self, volume: PersistentVolume) -> bool:
-        """Up for grabs, and as the claims want it."""
+        """Whether it is unclaimed and meets the needs."""
         return (
             volume.spec.claim_ref is None
             and volume.status.phase == AVAILABLE
@@ -70,7 +72,7 @@ class Needs(NamedTuple):
 
 
 def needs_of(claim: PersistentVolumeClaim) -> Needs:
-    """Raises ValueError if the claim's selector makes no sense."""
+    """Raises ValueError for an invalid selector of the claim."""
     spec = claim.spec
     return Needs(
         claim_class(claim),
@@ -87,7 +89,7 @@ def size_of(volume: PersistentVolume) -> Fraction:
 
 
 class VolumeCandidates:
-    """`volumes` by rank; those that have been taken since keep their rank, but are on no list."""
+    """`volumes` by rank; volumes that were taken since keep their rank, but are on no list."""
 
     def __init__(self, needs: Needs, volumes: Iterable[PersistentVolume]) -> None:
         self.needs = needs
@@ -100,7 +102,7 @@ class VolumeCandidates:
         self._ranks = {volume.metadata.name: rank for rank, volume in enumerate(fitting)}
         self._by_label: dict[str, _Labelled] = {}
         everywhere: list[int] = []
-        others: dict[NodeSelector, list[int]] = {}
+        by_affinity: dict[NodeSelector, list[int]] = {}
         for rank, volume in enumerate(fitting):
             required = _required(volume)
             terms = () if is_wide(required) else compiled(required)
@@ -111,9 +113,9 @@ class VolumeCandidates:
                 labelled = self._by_label.setdefault(only.key, _Labelled(self._size))
                 labelled.entries.extend((value, rank) for value in only.values)
             else:
-                others.setdefault(required, []).append(rank)
+                by_affinity.setdefault(required, []).append(rank)
         self._everywhere: I64 = np.array(everywhere, dtype=np.int64)
-        self._others = {k: np.array(ranks, dtype=np.int64) for k, ranks in others.items()}
+        self._by_affinity = {k: np.array(ranks, dtype=np.int64) for k, ranks in by_affinity.items()}
 
     def rank_of(self, name: str) -> int:
         return self._ranks.get(name, NONE)
@@ -145,7 +147,7 @@ class VolumeCandidates:
         for key, labelled in self._by_label.items():
             ids, column = nodes.label(key)
             np.minimum(best, labelled.firsts(column)[ids], out=best)
-        for required, ranks in self._others.items():
+        for required, ranks in self._by_affinity.items():
             if len(ranks):
                 mask = reach.of(nodes, required)
                 best[mask] = np.minimum(best[mask], ranks[0])
@@ -161,7 +163,7 @@ class VolumeCandidates:
         for key, labelled in self._by_label.items():
             ids, column = nodes.label(key)
             self._lower(best, labelled.keys(column), ids.astype(np.int64), after)
-        for required, ranks in self._others.items():
+        for required, ranks in self._by_affinity.items():
             groups = np.where(reach.of(nodes, required), 0, 1)
             self._lower(best, ranks, groups, after)
         best[best == self._size] = NONE
@@ -182,12 +184,12 @@ class VolumeCandidates:
         self._everywhere = self._everywhere[self._everywhere != rank]
         for labelled in self._by_label.values():
             labelled.drop(rank)
-        for required, ranks in self._others.items():
-            self._others[required] = ranks[ranks != rank]
+        for required, ranks in self._by_affinity.items():
+            self._by_affinity[required] = ranks[ranks != rank]
 
 
 class _Labelled:
-    """Volumes tied to values of one label. New values of the label make the lists anew."""
+    """Volumes tied to values of one label. New values of the label rebuild the lists."""
 
     __slots__ = ("_dropped", "_firsts", "_keys", "_known_at", "_size", "entries")
 

@@ -1,4 +1,4 @@
-"""What each node would do for the claims of a pod: volumes to bind, volumes to make, or why not.
+"""How each node serves the claims of a pod: volumes to bind or provision, or why it cannot.
 
 The verdict of a row is a set of bits, because one node can have several reasons. Claims are judged
 in order, and the first that a row cannot serve decides its reason; a claim whose node was selected
@@ -26,11 +26,11 @@ from asched.core.state.view import NodeView
 
 
 class Reject(IntFlag):
-    """The bits of a code; their order is that of the reasons told."""
+    """The bits of a code, in the order of the reasons in the message."""
 
     UNREACHABLE = 1  # a bound volume is elsewhere
     UNBINDABLE = 2  # a claim finds no volume, and none can be made
-    NO_ROOM = 4  # one could be made, were there room
+    NO_ROOM = 4  # one could be made, if there were room
     NO_VOLUME = 8  # a claim is bound to a volume that does not exist
 
 
@@ -43,7 +43,7 @@ class Making(NamedTuple):
 
 
 class VolumeChoice(NamedTuple):
-    """The verdict, and what would be done where it is 0."""
+    """The verdict, and the volumes to bind or make where it is 0."""
 
     codes: Codes
     matches: tuple[Match, ...] = ()
@@ -55,19 +55,19 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> VolumeChoice
     codes = _judge_bound(cluster, claims.bound, nodes)
     if not claims.delayed:
         return VolumeChoice(codes)
-    here, selected, unselected = _selected(claims.delayed, nodes)
-    codes[~here] |= Reject.UNBINDABLE
+    possible, selected, unselected = _selected(claims.delayed, nodes)
+    codes[~possible] |= Reject.UNBINDABLE
     matches: list[Match] = []
     if unselected:
         matches = match_claims(unselected, cluster.singleton(VolumeStore), nodes)
     for match in matches:
         if _is_being_bound(cluster, match):
-            codes[here & ~match.found] |= Reject.UNBINDABLE
-            here &= match.found
-    wanted = [(claim, here) for claim in selected]
-    wanted += [(match.claim, here & ~match.found) for match in matches]
+            codes[possible & ~match.found] |= Reject.UNBINDABLE
+            possible &= match.found
+    wanted = [(claim, possible) for claim in selected]
+    wanted += [(match.claim, possible & ~match.found) for match in matches]
     makings = []
-    left = here.copy()
+    left = possible.copy()
     for claim, needed in wanted:
         if not (needed & left).any():
             continue
@@ -83,14 +83,14 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> VolumeChoice
 
 
 def _is_being_bound(cluster: Cluster, match: Match) -> bool:
-    """Whether another pod that uses the claim has a volume for it, which is not written yet: none
-    is to be made elsewhere.
+    """Whether another pod that uses the claim has a volume for it, which is not written yet: then
+    no other volume may be made for it.
     """
     if len(match.volumes) != 1:
         return False
     (volume,) = match.volumes
-    told = cluster.told(PERSISTENT_VOLUME, volume.metadata.name)
-    return told is not volume and is_made_for(volume, match.claim)
+    stored = cluster.told(PERSISTENT_VOLUME, volume.metadata.name)
+    return stored is not volume and is_made_for(volume, match.claim)
 
 
 def _judge_bound(cluster: Cluster, bound: tuple[VolumeAffinity, ...], nodes: NodeView) -> Codes:
@@ -106,18 +106,18 @@ def _judge_bound(cluster: Cluster, bound: tuple[VolumeAffinity, ...], nodes: Nod
 def _selected(
     claims: tuple[PersistentVolumeClaim, ...], nodes: NodeView
 ) -> tuple[Mask, list[PersistentVolumeClaim], list[PersistentVolumeClaim]]:
-    """(rows no claim rules out, claims whose node was selected before, the others)."""
-    here: Mask = np.ones(nodes.size, dtype=np.bool_)
-    selected, others = [], []
+    """(rows that no claim rules out, claims whose node was selected before, other claims)."""
+    possible: Mask = np.ones(nodes.size, dtype=np.bool_)
+    selected, unselected = [], []
     for claim in claims:
         node = (claim.metadata.annotations or {}).get(SELECTED_NODE)
         if node is None:
-            others.append(claim)
+            unselected.append(claim)
             continue
         selected.append(claim)
         position = nodes.position_of(node)
         only: Mask = np.zeros(nodes.size, dtype=np.bool_)
         if position is not None:
             only[position] = True
-        here &= only
-    return here, selected, others
+        possible &= only
+    return possible, selected, unselected

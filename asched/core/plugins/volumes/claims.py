@@ -1,4 +1,4 @@
-"""The claims of a pod, sorted by what the volume binder has to do about them.
+"""The claims of a pod, sorted by what the volume binder has to do for them.
 
     bound      nothing: their volumes must be reachable from the node
     delayed    their class waits for the first consumer: a volume is found or made for the node
@@ -34,10 +34,10 @@ UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class VolumeAffinity(NamedTuple):
-    """From where a bound claim's volume can be reached."""
+    """Nodes from which a bound claim's volume can be reached."""
 
     required: NodeSelector | None
-    #: the in-tree plugin that may have moved to CSI on a node, and the affinity that holds there
+    #: the in-tree plugin that may have moved to CSI on a node, and the affinity that applies there
     plugin: str = ""
     moved: NodeSelector | None = None
     is_missing: bool = False  # there is no such volume
@@ -50,7 +50,7 @@ class VolumeAffinity(NamedTuple):
 class PodClaims(NamedTuple):
     """Claims in the order of the pod's volumes."""
 
-    bound: tuple[VolumeAffinity, ...] = ()  # those that restrict anything, each once
+    bound: tuple[VolumeAffinity, ...] = ()  # only those with a restriction, without duplicates
     delayed: tuple[PersistentVolumeClaim, ...] = ()
 
 
@@ -72,7 +72,7 @@ def affinity_of(volume: PersistentVolume | None) -> VolumeAffinity:
 
 
 def accepts(affinity: VolumeAffinity, nodes: NodeView, cluster: Cluster) -> Mask:
-    """bool[M]: rows from which the volume can be reached; it exists. Raises OutOfTurn."""
+    """bool[M]: rows from which the volume, which exists, can be reached. Raises OutOfTurn."""
     reach = cluster.singleton(topology.Reach)
     mask = reach.of(nodes, affinity.required)
     if affinity.plugin:

@@ -20,7 +20,7 @@ from asched.core.plugins.volumes.provisioning import volume_limit_bytes
 
 
 def after_class_changed(pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:  # noqa: ARG001
-    """New classes, and new places where volumes may be made."""
+    """New classes, and new topologies in which volumes may be provisioned."""
     moved = old is None or (old.allowed_topologies or ()) != (new.allowed_topologies or ())
     return Hint.QUEUE if moved else Hint.SKIP
 
@@ -40,7 +40,7 @@ def after_csi_node_changed(pod: Pod, old: CsiNode | None, new: CsiNode) -> Hint:
 
 
 def after_csi_driver_changed(pod: Pod, old: CsiDriver, new: CsiDriver) -> Hint:
-    """Capacity is no longer asked for; upstream looks at drivers of inline volumes alone."""
+    """Capacity is no longer checked; upstream only considers drivers of inline volumes."""
     lifted = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
     inline = any(
         volume.csi is not None and volume.csi.driver == new.metadata.name
@@ -59,12 +59,12 @@ def after_capacity_changed(
 
 
 def volumes_are_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
-    """A pod with claims goes, or its binding failed: volumes promised to it are free again."""
+    """A pod with claims is deleted, or its binding failed: its reserved volumes are free again."""
     return Hint.QUEUE if storage_of(old).claims else Hint.SKIP
 
 
 _ANY: Final = ("any",)
-#: The same, told of a change without any pod that waits.
+#: The same as keys, independent of a waiting pod.
 OF_CLAIMS: Final = Concerns(lambda _: _ANY, lambda old, _: _ANY if storage_of(old).claims else ())
 
 
@@ -74,7 +74,7 @@ def _claims_sought(pod: Pod) -> list[str]:
     return [use.key for use in uses if use is not None]
 
 
-#: A claim is of use to those that name it: thousands may wait for one each.
+#: A claim concerns the pods that name it: thousands of pods may each wait for their own.
 OF_OWN_CLAIMS: Final = Concerns(_claims_sought, lambda _, new: (new.metadata.key,))
 
 

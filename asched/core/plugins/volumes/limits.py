@@ -70,7 +70,7 @@ _BROKEN: Final = 1 << 20
 
 
 class WantedVolumes(NamedTuple):
-    """The distinct volumes of a pod by driver, or what kept us from counting them."""
+    """The distinct volumes of a pod by driver, or the error that prevented counting them."""
 
     volumes: tuple[tuple[str, tuple[CsiVolume, ...]], ...] = ()
     problem: Status | None = None
@@ -81,7 +81,7 @@ class WantedVolumes(NamedTuple):
 
 
 class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
-    """Under VolumeLimitScaling a driver may insist on being installed."""
+    """Under VolumeLimitScaling a driver may require to be installed on the node."""
 
     name = names.NODE_VOLUME_LIMITS
     reasons = (TOO_MANY,)
@@ -91,16 +91,16 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
     def __init__(self, cluster: Cluster, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
         self._cluster = cluster
         self._scaling = gates["VolumeLimitScaling"]
-        self._wanted = Latest(cluster, weakly(self._look_up))
+        self._wanted = Latest(cluster, weakly(self._collect))
         if self._scaling:
             self.kinds = (CSI_DRIVER, CSI_NODE)  # type: ignore[misc]
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods without volumes share their answer; others have claims of their own, mostly."""
+        """Pods without volumes share their answer; most other pods have claims of their own."""
         return pod.cls.number if _counts(pod) else IDLE
 
     def verdict_key(self, pod: PodInfo) -> Hashable:
-        """Volumes that nobody uses yet count by their number."""
+        """Unused volumes count by their number alone."""
         if not _counts(pod):
             return IDLE
         wanted, index = self._wanted(pod), self._cluster.volumes
@@ -113,7 +113,7 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
         return self._wanted(pod) if _counts(pod) else None
 
     def is_blind_for(self, pod: PodInfo) -> bool:
-        """Nobody is counted where no node says how many volumes of its drivers it takes."""
+        """Nothing is counted where no node states a limit for the pod's drivers."""
         index = self._cluster.volumes
         return all(index.limits(driver) is None for driver in self._wanted(pod).drivers())
 
@@ -157,14 +157,14 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
         return wanted.problem or failure("the pod's volumes changed meanwhile")
 
     def _insist(self, wanted: WantedVolumes, nodes: NodeView, codes: Codes) -> None:
-        """Rows without a driver that wants no pods where it is missing."""
+        """Reject rows without a driver that requires to be installed."""
         for position, driver in enumerate(wanted.drivers()):
             found = self._cluster.told(CSI_DRIVER, driver)
             if found is not None and found.spec.prevent_pod_scheduling_if_missing:
                 installed = nodes.gather(self._cluster.volumes.has_driver(driver))
                 codes[~installed & ((codes == 0) | (codes == _TOO_MANY))] = _NO_DRIVER + position
 
-    def _look_up(self, pod: PodInfo) -> WantedVolumes:
+    def _collect(self, pod: PodInfo) -> WantedVolumes:
         storage = pod.cls.storage
         found = dict.fromkeys(storage.migrated)
         problem = failure(storage.broken) if storage.broken else None
@@ -218,7 +218,9 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
         return found
 
     def _is_named(self, kind: Kind, pod: Pod, old: Any, new: Any) -> Hint:
-        """The object decides what a claim counts as: one of the pod's, or of a placed pod's."""
+        """Queue if the object decides how one of the pod's claims is counted, or one of a placed
+        pod.
+        """
         key = (new or old).metadata.key
         mine = any(
             (kind.resource, key) in self._cluster.volumes.names_of(use)
@@ -241,14 +243,14 @@ def _limits(csi_node: CsiNode) -> dict[str, int]:
 
 
 def after_csi_node_updated(pod: Pod, old: CsiNode, new: CsiNode) -> Hint:  # noqa: ARG001
-    """Some driver may attach more; a limit that is gone reads as 0."""
+    """A driver allows more volumes; a removed limit reads as 0."""
     before = _limits(old)
     grew = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
     return Hint.QUEUE if grew else Hint.SKIP
 
 
 def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
-    """A pod that was on its way to a node, and had volumes that may have been attached."""
+    """The pod was assumed or bound, and its volumes may have been attached."""
     if not old.spec.node_name and not old.status.nominated_node_name:
         return Hint.SKIP
     storage = storage_of(old)
@@ -260,12 +262,12 @@ def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint: 
 
 
 def detached(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001
-    """Claims made for the pod hope as well."""
+    """Also for claims generated for the pod."""
     return Hint.QUEUE if has_claims(pod) else Hint.SKIP
 
 
 def after_attachment_deleted(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001
-    """Any direct claim hopes; an inline disk only where its own driver let go."""
+    """Any direct claim suffices; for an inline disk, only an attachment of its driver."""
     helps = has_direct_claims(pod) or any(
         volume.driver == old.spec.attacher for volume in storage_of(pod).migrated
     )

@@ -1,6 +1,6 @@
-"""Static binding: which existing volume would a claim take on each node?
+"""Static binding: which existing volume a claim takes on each node.
 
-A claim takes the volume that was made for it, if there is one; else the smallest that fits, those
+A claim takes the volume that names it, if there is one; else the smallest that fits, those
 excluded that smaller claims of the same pod take there.
 
 Source  kubernetes/kubernetes v1.36 component-helpers/storage/volume/pv_helpers.go
@@ -83,25 +83,25 @@ def _choose(
     ranks = candidates.first(nodes, reach)
     if not candidates.count:
         return ranks
-    taken = [_ranks_here(candidates, match) for match in earlier]
+    taken = [_ranks_among(candidates, match) for match in earlier]
     for _ in taken:  # each earlier claim can push a row on by one volume
         clash: Mask = np.zeros(nodes.size, dtype=np.bool_)
-        for others in taken:
-            clash |= (ranks == others) & (ranks != NONE)
+        for taken_ranks in taken:
+            clash |= (ranks == taken_ranks) & (ranks != NONE)
         if not clash.any():
             break
         ranks = np.where(clash, candidates.first_after(nodes, ranks, reach), ranks).astype(np.int32)
     return ranks
 
 
-def _ranks_here(candidates: VolumeCandidates, match: Match) -> I32:
-    """int32[M]: what another claim takes, as ranks of this candidates; NONE if it is not on it."""
+def _ranks_among(candidates: VolumeCandidates, match: Match) -> I32:
+    """int32[M]: what another claim takes, as ranks of these candidates; NONE if not among them."""
     if match.volumes is candidates.volumes:
         return match.ranks
     present, inverse = np.unique(match.ranks, return_inverse=True)
-    here = [
+    by_volume = [
         NONE if rank == NONE else candidates.rank_of(match.volumes[rank].metadata.name)
         for rank in present.tolist()
     ]
-    ranks: I32 = np.array(here, dtype=np.int32)[inverse]
+    ranks: I32 = np.array(by_volume, dtype=np.int32)[inverse]
     return ranks

@@ -1,4 +1,5 @@
-"""Dynamic provisioning: can a volume be made for a claim on a node, and is there room for it?
+"""Dynamic provisioning: whether a volume can be made for a claim on a node, and whether there is
+room.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/binder.go
         (checkVolumeProvisions, hasEnoughCapacity)
@@ -19,15 +20,15 @@ from asched.core.state.view import NodeView
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
-#: No capacity is known where the volume would be made.
+#: The capacity where the volume would be made is unknown.
 UNTOLD: Final = -1
 
 
 class Provision(NamedTuple):
-    """What making a volume for one claim comes to on each row."""
+    """Whether a volume can be made for one claim, by row."""
 
     possible: Mask  # bool[M]: the class makes volumes there
-    roomy: Mask  # bool[M]: ... and there is room, as far as anybody tells
+    roomy: Mask  # bool[M]: ... and there is room, as far as is known
     capacity_bytes: I64 | None  # int64[M] of what was found, UNTOLD elsewhere; None if not asked
 
 
@@ -57,11 +58,13 @@ def provision(cluster: Cluster, claim: PersistentVolumeClaim, nodes: NodeView) -
 
 
 def volume_limit_bytes(capacity: CsiStorageCapacity) -> int:
-    """The largest volume that can be made: as told, else all there is; -1 if nothing is told."""
-    told = capacity.maximum_volume_size
-    if told is None:
-        told = capacity.capacity
-    return -1 if told is None else whole(told)
+    """Size of the largest volume that can be made: maximumVolumeSize, else the capacity; -1 if
+    neither is set.
+    """
+    stated = capacity.maximum_volume_size
+    if stated is None:
+        stated = capacity.capacity
+    return -1 if stated is None else whole(stated)
 
 
 def storage_request(claim: PersistentVolumeClaim) -> Quantity | None:

@@ -1,6 +1,6 @@
-"""From a choice to bound volumes: assume it, write it down, wait until everybody agrees.
+"""From a choice to bound volumes: assume it, write it, wait until the controllers agree.
 
-    reserve   the volume names the claim, the claim names the node: assumed, nobody knows yet
+    reserve   the volume names the claim, the claim names the node: assumed, not written
     bind      the same is written; a volume controller or provisioner takes it from there
     wait      until each claim is bound and says so, or something has gone wrong, or time is up
 
@@ -38,8 +38,8 @@ DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 
 
 class VolumeWrite(msgspec.Struct):
-    """One object to be changed. `version` is what the server made of it. `body` None: it says so
-    already, or will once another pod of the group, which shares the claim, has written it.
+    """A write of one object. `version` is the resource version after the write. `body` None: no
+    write is needed, or another pod of the group, which shares the claim, does it.
     """
 
     kind: Kind
@@ -67,7 +67,7 @@ class VolumeReservation(msgspec.Struct, frozen=True):
 
 
 def reserve(cluster: Cluster, choice: VolumeChoice, node: str) -> VolumeReservation:
-    """Assume what a choice for a single row says."""
+    """Assume a choice for a single row."""
     bindings = []
     for match in choice.matches:
         volume = match.volume_at(0)
@@ -81,7 +81,7 @@ def reserve(cluster: Cluster, choice: VolumeChoice, node: str) -> VolumeReservat
     for making in choice.makings:
         if making.needed[0]:
             placed, write = select_node(making.claim, node)
-            if _is_told(cluster, write):
+            if _is_unchanged(cluster, write):
                 cluster.assume_object(PERSISTENT_VOLUME_CLAIM, placed)
             else:
                 write.body = None
@@ -90,21 +90,21 @@ def reserve(cluster: Cluster, choice: VolumeChoice, node: str) -> VolumeReservat
 
 
 def take_back(cluster: Cluster, writes: tuple[VolumeWrite, ...]) -> None:
-    """Go back to what the API told of these objects, but for what others assumed."""
+    """Restore the stored versions of these objects, except where another pod assumed something."""
     for write in writes:
         if write.body is not None:
             cluster.restore_object(write.kind, write.key)
 
 
-def _is_told(cluster: Cluster, write: VolumeWrite) -> bool:
-    """Whether nobody has assumed anything else of an object than the API tells."""
+def _is_unchanged(cluster: Cluster, write: VolumeWrite) -> bool:
+    """Whether nothing is assumed of an object beyond its stored version."""
     return cluster.get(write.kind, write.key) is cluster.told(write.kind, write.key)
 
 
 def bind_volume(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> tuple[PersistentVolume, VolumeWrite]:
-    """The volume as it names the claim, and how to write that."""
+    """The volume with a reference to the claim, and its write."""
     metadata, ref = volume.metadata, volume.spec.claim_ref
     spec: dict[str, Any] = {}
     annotations: dict[str, str] = {}
@@ -131,7 +131,7 @@ def bind_volume(
 def select_node(
     claim: PersistentVolumeClaim, node: str
 ) -> tuple[PersistentVolumeClaim, VolumeWrite]:
-    """The claim as it names the node, and how to write that."""
+    """The claim with the node selected, and its write."""
     metadata = claim.metadata
     annotations = {SELECTED_NODE: node}
     body = {"metadata": {"annotations": annotations, "resourceVersion": metadata.resource_version}}
@@ -171,23 +171,23 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: VolumeReservation, timeout
 
 
 class BindingCheck:
-    """Is everything bound yet? It looks at what the API told, never at what is assumed."""
+    """Whether everything is bound, judged by stored versions, never by assumed ones."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, reservation: VolumeReservation) -> None:
         self._cluster = cluster
         self._pod = pod
         self._reservation = reservation
-        #: what makes waiting longer pointless
+        #: the problem that ends the wait early
         self.problem = ""
         self._followed: tuple[Topic, ...] = ()
 
     def follow(self) -> tuple[Topic, ...]:
-        """What it looks at; more when a claim is told which volume was made for it."""
+        """Topics to wait for; one more when a claim gets the name of the volume made for it."""
         self._followed = self._topics()
         return self._followed
 
     def has_news(self) -> bool:
-        """Whether it is settled, or there is more to follow."""
+        """Whether the binding is settled, or there are more topics to follow."""
         return self.is_settled() or self._topics() != self._followed
 
     def _topics(self) -> tuple[Topic, ...]:
@@ -233,7 +233,7 @@ class BindingCheck:
             if self._is_left_to_others(write):
                 return False
             return self._fail(f'ClaimRef got reset for pv "{write.name}"')
-        if claim.spec.volume_name not in ("", write.name):  # upstream would wait for that one
+        if claim.spec.volume_name not in ("", write.name):  # upstream would wait for that volume
             return self._fail(f'pvc "{claim_key}" was bound to pv "{claim.spec.volume_name}"')
         return is_fully_bound(claim)
 
@@ -260,7 +260,7 @@ class BindingCheck:
 
     def _is_left_to_others(self, write: VolumeWrite) -> bool:
         """Whether another pod of the group is about to write it."""
-        return write.body is None and not _is_told(self._cluster, write)
+        return write.body is None and not _is_unchanged(self._cluster, write)
 
     def _is_reachable(self, volume: PersistentVolume, node: Node) -> bool:
         row = self._cluster.nodes.row_of[node.name]

@@ -1,9 +1,9 @@
-"""VolumeRestrictions: pods that may not share a volume stay apart.
+"""VolumeRestrictions: reject nodes where a pod would share a volume that it may not share.
 
 Rejects   a node where a pod holds the same inline disk, unless both only read (EBS: never shared);
           every node while another pod uses a ReadWriteOncePod claim. Evicting the user may help.
 Retry     a pod that held a disk or claim goes; a claim appears; a node appears.
-Cost      one look-up per claim and disk; only rows that hold the disk are touched.
+Cost      one lookup per claim and disk; only rows that hold the disk are touched.
 Quirk     on trial, pods of other namespaces with a claim of the same name count as users too.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions
 """
@@ -56,20 +56,20 @@ CLAIM_IN_USE: Final = Reason(
 
 
 def _volumes(pod: Pod) -> Collection[Hashable]:
-    """What tells the disks and direct claims of a pod: who has none of them in common with another
-    has nothing to wait for.
+    """Keys of the disks and direct claims of a pod: only pods with a key in common affect each
+    other.
     """
     storage = storage_of(pod)
     keys: list[Hashable] = [use.key for use in storage.claims if not use.owner]
     return keys + [identity for disk in storage.disks for identity in disk.identities]
 
 
-#: The waiting pod, and one that goes.
+#: The keys of the waiting pod, and those of a deleted pod.
 OF_VOLUMES: Final = Concerns(_volumes, lambda old, _: _volumes(old))
 
 
 class Exclusive(NamedTuple):
-    """The direct claims of a pod that one pod alone may use."""
+    """The direct claims of a pod that only one pod may use."""
 
     missing: str = ""  # the first claim that does not exist, whatever its modes
     names: frozenset[str] = frozenset()
@@ -87,10 +87,10 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._exclusive = Latest(cluster, weakly(self._look_up))
+        self._exclusive = Latest(cluster, weakly(self._collect))
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods without volumes share their answer; others have claims of their own, mostly."""
+        """Pods without volumes share their answer; most other pods have claims of their own."""
         return pod.cls.number if pod.cls.storage is not NO_STORAGE else IDLE
 
     def verdict_key(self, pod: PodInfo) -> Hashable:
@@ -112,7 +112,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
         return PreFilterResult(data=in_use)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
-        """`data`: exclusive claims in use as PreFilter saw it; a trial adds what it moves."""
+        """`data`: exclusive claims in use at PreFilter; a trial adds the pods that it moves."""
         in_use = data
         moved = self._cluster.volumes.on_trial
         if moved:
@@ -140,7 +140,7 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
         used, namespace = self._cluster.occupancy.claims, pod.pod.metadata.namespace
         return sum(f"{namespace}/{name}" in used for name in names)
 
-    def _look_up(self, pod: PodInfo) -> Exclusive:
+    def _collect(self, pod: PodInfo) -> Exclusive:
         found: set[str] = set()
         for use in pod.cls.storage.claims:
             if use.owner:
@@ -171,12 +171,12 @@ class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
 
 
 def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
-    """A pod of the same namespace let go of a disk or a claim."""
+    """A pod of the same namespace released a disk or a claim."""
     if pod.metadata.namespace != old.metadata.namespace:
         return Hint.SKIP
     freed = storage_of(old)
     if not (freed.disks or freed.claims):
-        return Hint.SKIP  # most pods; one that waits may name thousands of volumes
+        return Hint.SKIP  # most pods; a waiting pod may name thousands of volumes
     mine = storage_of(pod)
     helps = any_conflict(mine.disks, freed.disks)
     helps = helps or not set(mine.direct).isdisjoint(freed.direct)
@@ -184,14 +184,14 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
 
 
 def disk_is_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
-    """A pod of whatever namespace let go of a disk."""
+    """A pod of any namespace released a disk."""
     freed = storage_of(old).disks
     helps = bool(freed) and any_conflict(storage_of(pod).disks, freed)
     return Hint.QUEUE if helps else Hint.SKIP
 
 
 def claim_is_free(pod: Pod, old: Node, new: None) -> Hint:  # noqa: ARG001
-    """Claims that only pods of a lost node use count as unused."""
+    """Claims that only pods of a deleted node use count as unused."""
     return Hint.QUEUE if has_direct_claims(pod) else Hint.SKIP
 
 

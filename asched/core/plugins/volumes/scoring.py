@@ -1,4 +1,5 @@
-"""Storage capacity scoring: how full would a node's volumes be? (gate StorageCapacityScoring)
+"""Storage capacity scoring: score nodes by how full their storage would be (gate
+StorageCapacityScoring)
 
 Where existing volumes are bound, their requested share of their size counts; where volumes are
 made, the requested share of the storage that is left. Claims of one class are added up, each
@@ -82,12 +83,12 @@ def _add_match(classes: dict[str, _Class], match: Match) -> None:
 
 
 def _add(amounts: I64, rows: Mask, more: I64 | np.int64) -> None:
-    """What 64 bits cannot sum stays at the largest amount."""
+    """Add, saturating at the largest 64-bit amount."""
     amounts[rows] = with_more(amounts[rows], more)
 
 
 def _percent(entry: _Class) -> I64:
-    """int64[M]: utilization, capped at 100; without capacity it is full."""
+    """int64[M]: utilization in percent, capped at 100; 100 without capacity."""
     capacity = np.maximum(entry.capacity_bytes, 1)
     fits = (entry.requested_bytes <= entry.capacity_bytes) & (entry.capacity_bytes > 0)
     requested = np.where(fits, entry.requested_bytes, 0)

@@ -1,9 +1,9 @@
-"""The volumes of a cluster as claims look for them: by kind of claim, and by the claim they name.
+"""Index of the cluster's volumes: by kind of claim, and by the claim they name.
 
 It follows the log of changed objects, so that a decision costs the volumes that changed since the
-last one. Shelves are shared by all claims that need the same.
+last one. Candidates are shared by all claims with the same needs.
 
-Bounds  SHELVES_MAX shelves; the one unused for longest goes.
+Bounds  CANDIDATES_MAX of them; the least recently used is dropped.
 """
 
 from collections import OrderedDict, defaultdict
@@ -18,14 +18,13 @@ from asched.core.plugins.volumes.topology import Reach
 from asched.core.state.change_log import Reader
 from asched.core.state.cluster import Cluster
 
-#: Kinds of claims whose shelves are kept. A guess: few classes, sizes and modes wait at one time.
-SHELVES_MAX: Final = 64
+#: Kinds of claims whose candidates are cached. A guess: few classes, sizes and modes wait at the
+#: same time.
+CANDIDATES_MAX: Final = 64
 
 
 class VolumeStore:
-    """One per cluster (`Cluster.singleton`): assumed volumes count as what they are assumed to
-    be.
-    """
+    """One per cluster (`Cluster.singleton`); assumed volumes count in their assumed version."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -34,18 +33,18 @@ class VolumeStore:
         self._by_class: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         self._named: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)
         self._places: dict[str, tuple[str, tuple[str, str] | None]] = {}
-        self._shelves: OrderedDict[Needs, VolumeCandidates] = OrderedDict()
+        self._candidates: OrderedDict[Needs, VolumeCandidates] = OrderedDict()
 
     def candidates(self, needs: Needs) -> VolumeCandidates:
         """The free volumes that could serve such claims."""
         self._follow()
-        candidates = self._shelves.get(needs)
+        candidates = self._candidates.get(needs)
         if candidates is None or candidates.is_stale:
             volumes = self._by_class.get(needs.storage_class, {})
-            candidates = self._shelves[needs] = VolumeCandidates(needs, volumes.values())
-            if len(self._shelves) > SHELVES_MAX:
-                self._shelves.popitem(last=False)
-        self._shelves.move_to_end(needs)
+            candidates = self._candidates[needs] = VolumeCandidates(needs, volumes.values())
+            if len(self._candidates) > CANDIDATES_MAX:
+                self._candidates.popitem(last=False)
+        self._candidates.move_to_end(needs)
         return candidates
 
     def made_for(self, claim: PersistentVolumeClaim) -> Iterable[PersistentVolume]:
@@ -60,7 +59,7 @@ class VolumeStore:
             self._by_class.clear()
             self._named.clear()
             self._places.clear()
-            self._shelves.clear()
+            self._candidates.clear()
             for name, volume in self._cluster.all(PERSISTENT_VOLUME).items():
                 self._put(name, volume)
             return
@@ -70,7 +69,7 @@ class VolumeStore:
             self._remove(name)
             if volume is not None:
                 self._put(name, volume)
-            for candidates in self._shelves.values():
+            for candidates in self._candidates.values():
                 candidates.update(name, volume)
 
     def _put(self, name: str, volume: PersistentVolume) -> None:

@@ -1,4 +1,4 @@
-"""Where volumes can be reached from: masks over node rows for the selectors of storage objects.
+"""Nodes from which volumes can be reached: masks over rows for the selectors of storage objects.
 
     node affinity of a volume      node selector terms, judged by labels alone: names are not known
     allowedTopologies of a class   terms of `label In values`, any of which may hold
@@ -35,15 +35,16 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.gradual import FEW, Gradual
 from asched.core.state.view import NodeView
 
-#: Node selectors compiled lately. A guess: local volumes have one each, and thousands of them.
+#: Cache of compiled node selectors. A guess: each local volume has its own, and there are thousands
+#: of local volumes.
 SELECTORS_MAX: Final = 16_384
-#: Such volumes are rare, and each selector may have a megabyte.
+#: Such volumes are rare, and each selector may be a megabyte.
 WIDE_MAX: Final = 16
 
 
 class Reach:
-    """One per cluster (`Cluster.singleton`). A volume may have ten thousand terms: these are
-    compiled and judged as far as the budget of each turn goes.
+    """One per cluster (`Cluster.singleton`). A volume may have ten thousand terms, which are
+    compiled and matched in slices of the budget.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -53,8 +54,8 @@ class Reach:
         self._masks: Stepwise[NodeTerm, Mask] = Stepwise(cluster.budget, steps_of, keeps_whole=True)
 
     def of(self, nodes: NodeView, required: NodeSelector | None) -> Mask:
-        """`reachable`, whose answer is not to be changed. Raises OutOfTurn where there are many
-        terms and rows.
+        """The same as `reachable`; do not change the array. Raises OutOfTurn for many terms and
+        rows.
         """
         if not is_wide(required):
             return reachable(nodes, required)
@@ -84,7 +85,7 @@ class Reach:
 
 
 class _Wide:
-    """A selector, which is kept so that nobody else gets its id; `terms` None: not all yet."""
+    """A selector, referenced so that its id is not reused; `terms` None: not all compiled yet."""
 
     __slots__ = ("compiled", "required", "terms")
 
@@ -97,7 +98,7 @@ class _Wide:
 
 
 def is_wide(required: NodeSelector | None) -> bool:
-    """Whether it has more terms than are looked at without asking the budget."""
+    """Whether it has more terms than are compiled without a check of the budget."""
     return required is not None and len(required.node_selector_terms or ()) > FEW
 
 
@@ -117,7 +118,7 @@ def _reached(nodes: NodeView, term: NodeTerm) -> Mask | np.bool_:
 
 
 def _only_row(nodes: NodeView) -> int | None:
-    """The row of a view of one; None of others."""
+    """The row of a view of one row; else None."""
     return int(nodes.rows[0]) if nodes.rows is not None and nodes.size == 1 else None
 
 
@@ -125,8 +126,8 @@ def _only_row(nodes: NodeView) -> int | None:
 def compiled(required: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
     """Terms without fields that can match at all; None is no restriction.
 
-    A volume is compared with a node without a name, of which no field is looked at. A term that
-    has fields alone therefore matches every node.
+    Upstream compares a volume with a node without a name and ignores fields. A term that has only
+    fields therefore matches every node.
     """
     terms = compile_node_selector(required)
     return None if terms is None else tuple(_meaningful(terms))
@@ -153,7 +154,7 @@ def allowed(nodes: NodeView, terms: tuple[TopologyTerm, ...] | None) -> Mask:
 
 
 def selected(nodes: NodeView, selector: LabelSelector | None) -> Mask:
-    """bool[M]: rows a label selector selects; None, or one that makes no sense, selects none."""
+    """bool[M]: rows a label selector selects; None, or an invalid selector, selects none."""
     try:
         found = compile_selector(selector)
     except ValueError:

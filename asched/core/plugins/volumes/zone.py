@@ -1,11 +1,11 @@
-"""VolumeZone: a pod goes where the zone and region labels of its volumes say.
+"""VolumeZone: place a pod by the zone and region labels of its volumes.
 
 Rejects   a node with any zone or region label that lacks, or differs from, one a volume carries
           (a value may list several zones, joined by `__`); claims that are not bound and do not
           wait for a node. Evicting pods cannot help.
 Retry     a node appears or is relabelled; a claim of the pod appears or changes; a volume appears
           or its zones change; a class that waits for the first consumer appears.
-Cost      one look-up per claim; one gather for each distinct (label, zones).
+Cost      one lookup per claim; one gather for each distinct (label, zones).
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumezone
 """
 
@@ -52,7 +52,7 @@ from asched.core.state.weakly import weakly
 
 WRONG_ZONE: Final = Reason("node(s) had no available volume zone", resolvable=False)
 
-#: The labels that count, and where a node may tell a beta one by its newer name.
+#: The labels that count, and the newer name under which a node may have a beta one.
 LABELS: Final[dict[str, str]] = {
     names.LABEL_BETA_ZONE: names.LABEL_ZONE,
     names.LABEL_BETA_REGION: names.LABEL_REGION,
@@ -62,7 +62,7 @@ LABELS: Final[dict[str, str]] = {
 _PROBLEM: Final = 2
 ZONE_DELIMITER: Final = "__"
 
-#: (label, allowed values), each once
+#: (label, allowed values), without duplicates
 Zones = tuple[tuple[str, frozenset[str]], ...]
 
 
@@ -73,10 +73,10 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._wanted = Latest(cluster, weakly(self._look_up))
+        self._wanted = Latest(cluster, weakly(self._collect))
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods without claims share their answer; others have claims of their own, mostly."""
+        """Pods without claims share their answer; most other pods have claims of their own."""
         return pod.cls.number if pod.cls.storage.claims else IDLE
 
     def verdict_key(self, pod: PodInfo) -> Hashable:
@@ -101,7 +101,7 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
                 return np.full(nodes.size, _PROBLEM, dtype=np.int32)
         wrong: Mask = np.zeros(nodes.size, dtype=np.bool_)
         for label, values in data:
-            wrong |= ~_told(nodes, label, values)
+            wrong |= ~_matching_rows(nodes, label, values)
         labelled: Mask = np.zeros(nodes.size, dtype=np.bool_)
         for label in LABELS:
             labelled |= nodes.label(label)[0] > 0
@@ -113,7 +113,7 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
             return wanted
         return WRONG_ZONE.status
 
-    def _look_up(self, pod: PodInfo) -> Zones | Status:
+    def _collect(self, pod: PodInfo) -> Zones | Status:
         """The zones of the bound direct claims, or why the pod cannot be placed at all."""
         found: dict[tuple[str, frozenset[str]], None] = {}
         for use in pod.cls.storage.claims:
@@ -137,7 +137,9 @@ class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
         return tuple(found)
 
     def _problem(self, claim: PersistentVolumeClaim) -> str:
-        """Why a claim without a volume stops the pod; "" if it only waits for its node."""
+        """Why a claim without a volume stops the pod; "" if it only waits for its node to be
+        selected.
+        """
         name = claim_class(claim)
         if not name:
             return "PersistentVolumeClaim had no pv name and storageClass name"
@@ -177,7 +179,7 @@ def zones_of(metadata: ObjectMeta) -> Zones:
     return tuple(found)
 
 
-def _told(nodes: NodeView, label: str, values: frozenset[str]) -> Mask:
+def _matching_rows(nodes: NodeView, label: str, values: frozenset[str]) -> Mask:
     """bool[M]: rows whose label, or its newer name if they lack it, has one of the values."""
     ids, column = nodes.label(label)
     fits = np.isin(ids, [i for i in map(column.values.find, values) if i])
