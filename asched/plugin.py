@@ -1,18 +1,18 @@
-"""What a plugin author imports, and nothing else: the stable public face.
+"""The public interface for plugin authors. It is stable, and all that a plugin needs to import.
 
 A plain class with methods named like Kubernetes' extension points needs nothing from here; see
-`docs/plugins.md`. This module offers, for those who want more:
+`docs/plugins.md`. For everything beyond that, this module has:
 
     answers    Status and its makers, Nomination
     views      Node and Pod, for type hints
-    waking     Registration, Trigger, Action, Hint, Concerns: which changes may help a rejected pod
+    waking     Registration, Trigger, Action, Hint, Concerns: which changes wake a rejected pod
     effects    what a late point may yield: Patch, Create, Delete, DeletePod, Bind, EmitEvent,
                WaitFor
-    columns    the bases for plugins that judge all nodes at once, with NumPy; what they answer with
-               (I64, Codes, IDLE); PerClass for what they derive from pods, ByRow for what they keep
-               of nodes, RowLog for what else they follow; group_key and GroupPods
-    args       qualified_name_faults: what is wrong with the name of a resource or a label
-    logger     lines that come out in the scheduler's log
+    columns    the bases for plugins that evaluate all nodes at once, with NumPy; their results
+               (I64, Codes, IDLE); PerClass for values derived from pods, ByRow for values cached
+               by node, RowLog for other logs they follow; group_key and GroupPods
+    args       qualified_name_faults: errors in the name of a resource or a label
+    logger     log lines in the scheduler's log
 """
 
 import logging
@@ -90,14 +90,16 @@ from asched.core.state.view import NodeView
 
 
 class ScorePlugin(_points.ScorePlugin):
-    """A scorer over columns whose final scores are checked: outside 0..100 the attempt fails."""
+    """A scorer over columns whose final scores are checked: a score outside 0..100 fails the
+    attempt.
+    """
 
     is_checked = True
 
 
 def logger(name: str) -> logging.Logger:
-    """A logger whose lines appear among the scheduler's own, as text or JSON; `extra={"v": 4}`
-    shows a line from `-v4` on.
+    """A logger whose lines appear in the scheduler's log, as text or JSON; `extra={"v": 4}` hides a
+    line below `-v4`.
     """
     return logging.getLogger(f"asched.plugins.{name}")
 

@@ -1,4 +1,4 @@
-"""Tests for plugins: a small cluster in memory, the real scheduling machine, a clock that obeys.
+"""Test plugins with a small cluster in memory, the real scheduling machine and a simulated clock.
 
     from asched.testing import given, node, pod
 
@@ -52,12 +52,12 @@ from asched.host.plugin_calls import answer_now
 from asched.host.user_plugins.catalogue import Catalogue, of_class
 
 Json = dict[str, Any]
-#: A quantity as people write it: 4, 0.5, "500m", "8Gi".
+#: A quantity as written in manifests: 4, 0.5, "500m", "8Gi".
 Amount = str | int | float
 
 #: The clock of a new world, seconds since 1970.
 START_S: Final = 1_800_000_000.0
-#: Turns until a world that never comes to rest is given up.
+#: Turns until a world that does not settle fails.
 TURNS_MAX: Final = 10_000
 
 
@@ -130,7 +130,7 @@ def pod(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a pod: its node, or why it has none."""
+    """Outcome for a pod: its node, or why it has none."""
 
     node: str
     #: of the PodScheduled condition, e.g. `0/2 nodes are available: 2 too hot.`
@@ -141,8 +141,8 @@ class Outcome:
 
 @dataclass
 class World(SilentObserver):
-    """A cluster under test. `effects` and `events` are everything asked of the API so far;
-    `raised` holds (plugin, point, exception) of plugins that failed.
+    """A cluster under test. `effects` and `events` are all requests to the API so far; `raised` has
+    (plugin, point, exception) of plugins that failed.
     """
 
     now_s: float = START_S
@@ -160,16 +160,16 @@ class World(SilentObserver):
     # --- for tests -------------------------------------------------------------------------------
 
     def schedule(self, manifest: Json) -> Outcome:
-        """Create a pod and let the scheduler work until nothing moves any more."""
+        """Create a pod and run the scheduler until nothing changes any more."""
         self.add(manifest)
         return self.outcome(manifest["metadata"]["name"], manifest["metadata"]["namespace"])
 
     def outcome(self, name: str, namespace: str = "default") -> Outcome:
-        """What became of a pod by now."""
+        """Outcome for a pod so far."""
         stored = self._pods[f"{namespace}/{name}"]
         where = stored["spec"].get("nodeName", "")
-        told = [] if where else stored["status"].get("conditions", [])
-        condition: Json = next((c for c in told if c.get("type") == names.POD_SCHEDULED), {})
+        conditions = [] if where else stored["status"].get("conditions", [])
+        condition: Json = next((c for c in conditions if c.get("type") == names.POD_SCHEDULED), {})
         return Outcome(where, condition.get("message", ""), condition.get("reason", ""))
 
     def add(self, *manifests: Json) -> None:
@@ -194,7 +194,7 @@ class World(SilentObserver):
         self._settle([Gone(POD, decode(Pod, stored))])
 
     def wait(self, seconds: float) -> None:
-        """Let time pass: backoffs end, pods are tried again."""
+        """Let time pass: backoffs end, pods are retried."""
         until_s = self.now_s + seconds
         for _ in range(TURNS_MAX):
             next_s = self._machine.next_deadline_s()
@@ -218,7 +218,7 @@ class World(SilentObserver):
     # --- inside ----------------------------------------------------------------------------------
 
     def start(self, configuration: Any, plugins: Catalogue, seed: int) -> None:
-        """Build the machine; `given` calls this."""
+        """Create the machine; `given` calls this."""
         runners = build_runners(
             configuration, self._parts, factories=plugins.factories, known=plugins.known
         )
@@ -241,7 +241,7 @@ class World(SilentObserver):
         raise AssertionError(f"the world did not come to rest within {TURNS_MAX} turns")
 
     def _performed(self, effect: Effect) -> list[Fact]:
-        """What the API server and the event loop would make of an effect."""
+        """What the API server and the event loop would answer to an effect."""
         self.effects.append(effect)
         match effect:
             case EmitEvent():
@@ -265,12 +265,12 @@ class World(SilentObserver):
                 return [*_done(effect), *gone]
             case CallPlugin():
                 return [answer_now(effect, effect.timeout_s)]
-            case CancelCall():  # it has ended before anything else could happen
+            case CancelCall():  # calls have ended already
                 return []
         return _done(effect, dict(getattr(effect, "body", {})))
 
     def _written(self, stored: Json) -> Fact:
-        """What the watch says of a new version."""
+        """The watch event of a new version."""
         self._version += 1
         stored["metadata"]["resourceVersion"] = str(self._version)
         if stored["kind"] == "Node":
@@ -330,7 +330,7 @@ def given(
     """A cluster with these nodes and pods, scheduled with these plugins.
 
     `args` by plugin name, as in pluginConfig. `profile` is the `plugins` part of a profile; without
-    it the plugins run at all their points after the default ones. `seed` decides between equals.
+    it the plugins run at all their points after the default ones. `seed` decides among equals.
     """
     catalogue = Catalogue([of_class(cls, cls.__module__) for cls in plugins])
     enabled = [{"name": name} for name in catalogue.plugins]

@@ -18,8 +18,6 @@ QUOTED: set[tuple[str, str]] = set()
 
 #: Packages that are still to be rewritten. Entries go, none comes.
 PENDING: tuple[str, ...] = (
-    "asched/plugin.py",
-    "asched/testing.py",
     "asched/core/cycle/",
     "asched/insight/",
     "asched/core/framework/",
