@@ -1,6 +1,6 @@
-"""Plugins for machines that cost more than a CPU: written as users write theirs, and found as
-theirs are, by entry points of this distribution. None runs unless a profile names it.
+"""Plugins for accelerators, NUMA, load and network. They are installed like user plugins, by entry
+points of this distribution. A plugin runs only if a profile names it.
 
-Rules   nobody imports this room, but for `lab/trace`, which plays the rules of `gpu/`; it imports
-        `asched.plugin` and the objects of the API (`core/model`), as users' plugins may.
+Rules   no package imports this one, except `lab/trace`, which applies the rules of `gpu/`; it
+        imports `asched.plugin` and the API objects (`core/model`), as user plugins may.
 """

@@ -1,4 +1,4 @@
-"""What the args of plugins have in common that upstream's users know from scheduler-plugins."""
+"""Common part of the args of plugins that scheduler-plugins has, too."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,13 +8,13 @@ API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class UpstreamArgs:
-    """They may say of what kind they are. Raises ValueError if it is another."""
+    """Optional apiVersion and kind, as in upstream's files. Raises ValueError if they are wrong."""
 
     api_version: str = ""
     kind: str = ""
 
     def __post_init__(self) -> None:
-        mine = type(self).__name__
-        if self.kind not in {"", mine} or self.api_version not in {"", API_VERSION}:
-            given = f"{self.api_version or API_VERSION} {self.kind or mine}"
-            raise ValueError(f"these are args of {given}, not of {API_VERSION} {mine}")
+        own_kind = type(self).__name__
+        if self.kind not in {"", own_kind} or self.api_version not in {"", API_VERSION}:
+            given = f"{self.api_version or API_VERSION} {self.kind or own_kind}"
+            raise ValueError(f"these are args of {given}, not of {API_VERSION} {own_kind}")

@@ -1,5 +1,5 @@
-"""Rows about whose objects something was told: what plugins derive from objects of one kind that
-are called like nodes, brought up to date like anything else that is kept by row.
+"""A row log of changed objects: for values that plugins derive from objects of one kind with names
+of nodes, so that they are updated like other values by row.
 """
 
 from asched.core.model.kinds import Kind
@@ -7,7 +7,7 @@ from asched.plugin import Cluster, RowLog
 
 
 class ToldRows(RowLog):
-    """A log for `ByRow`; `follow` it before each update."""
+    """A log for `ByRow`; call `follow` before each update."""
 
     __slots__ = ("_cluster", "_kind", "_seen")
 
@@ -18,17 +18,17 @@ class ToldRows(RowLog):
         self._seen = cluster.object_log.end
 
     def follow(self) -> None:
-        """Take in what was told since."""
+        """Process the changes since the last call."""
         log = self._cluster.object_log
         if log.end == self._seen:
             return
-        told = log.since(self._seen)
+        changes = log.since(self._seen)
         self._seen = log.end
-        if told is None:
+        if changes is None:
             self.forget()
             return
-        row_of, mine = self._cluster.nodes.row_of, self._kind.resource
-        for resource, name in told:
-            row = row_of.get(name) if resource == mine else None
+        row_of, own_resource = self._cluster.nodes.row_of, self._kind.resource
+        for resource, name in changes:
+            row = row_of.get(name) if resource == own_resource else None
             if row is not None:
                 self.add(row, 1)

@@ -1,1 +1,1 @@
-"""GPUs in parts: what is left of devices in, points out; and the plugin GpuSharing around that."""
+"""Shared GPUs: scores from the free parts of devices; and the plugin GpuSharing."""

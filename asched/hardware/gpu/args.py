@@ -1,4 +1,4 @@
-"""The args of GpuSharing: its strategies, the names it goes by, and the pods to be expected."""
+"""The args of GpuSharing: its strategies, names of resources and labels, and the expected pods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ BEST_FIT: Final = "BestFit"
 DOT_PRODUCT: Final = "DotProduct"
 PACKING: Final = "Packing"
 CLUSTERING: Final = "Clustering"
-#: Strategies that expect certain pods.
+#: Strategies that use expected pods.
 EXPECTING: Final = (FRAGMENTATION_GRADIENT_DESCENT, CUTTING_STOCK)
 STRATEGIES: Final = (*EXPECTING, BEST_FIT, DOT_PRODUCT, PACKING, CLUSTERING)
-#: Nodes with more devices count as having so many.
+#: Nodes with more devices count as having this many.
 DEVICES_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPod:
     """A shape of pods, and how many are expected; `milli_device` thousandths of each device, whole
-    ones if nothing is said. Raises ValueError.
+    devices by default. Raises ValueError.
     """
 
     milli_cpu: int = field(default=0, metadata={"name": "milliCPU"})
@@ -65,8 +65,8 @@ class ExpectedPod:
 @dataclass(frozen=True, slots=True)
 class GpuSharingArgs(UpstreamArgs):
     """`resource` counts devices, `share_resource` is the percentage a pod takes of its one device.
-    Labels of nodes: how many devices there are (without it: as many as are allocatable), and their
-    model. No `workload`: learnt from the pods on the nodes. Raises ValueError.
+    Labels of nodes: the number of devices (without it: the allocatable number), and their model. No
+    `workload`: derived from the pods on the nodes. Raises ValueError.
     """
 
     strategy: str = FRAGMENTATION_GRADIENT_DESCENT

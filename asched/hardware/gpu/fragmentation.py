@@ -1,4 +1,4 @@
-"""Fragmentation: how much of what is left on a node the pods to be expected cannot use.
+"""Fragmentation: how much of a node's free devices the expected pods cannot use.
 
 For a node with CPU c and device shares g left, S their sum, and one expected pod: all of S if the
 pod asks for no device, may not use this model, or does not fit by CPU or devices; otherwise what
@@ -25,13 +25,13 @@ from asched.hardware.gpu.shares import (
     placements,
 )
 
-#: Of all pods seen, those of the most frequent shapes are expected, until this share is covered.
+#: Of all pods seen, the most frequent shapes are expected, until they cover this share.
 COVERED: Final = 0.95
 MAX_SCORE: Final = 100.0
 
 
 def expected(counts: Sequence[tuple[GpuDemand, int]]) -> list[tuple[GpuDemand, float]]:
-    """The shapes to be expected with their frequencies, the most frequent first."""
+    """The expected shapes with their frequencies, the most frequent first."""
     ordered = sorted(counts, key=lambda entry: (entry[1], *entry[0][:3], "|".join(entry[0].models)))
     total = float(sum(count for _, count in counts))
     kept: list[tuple[GpuDemand, int]] = []
@@ -45,7 +45,7 @@ def expected(counts: Sequence[tuple[GpuDemand, int]]) -> list[tuple[GpuDemand, f
 
 
 class Fragmentation:
-    """A workload to be expected, and what it could not use."""
+    """An expected workload, and the device shares that it could not use."""
 
     def __init__(self, workload: Sequence[tuple[GpuDemand, float]]) -> None:
         """Pods with their frequencies, which sum up to 1."""
@@ -63,8 +63,8 @@ class Fragmentation:
     def of(self, shares: GpuShares) -> F64:
         """float64[M], thousandths of a device.
 
-        Sums run in the order of the workload, kept apart by what is lacking and added at the end:
-        where scores are cut to whole points, another order may give another one.
+        The order of summation is fixed: by workload, separately for each kind of shortage. Scores
+        are cut to whole points, so that another order may change them.
         """
         left = shares.left
         total = left.sum(axis=1)
@@ -99,8 +99,8 @@ class Fragmentation:
         return self._access
 
     def gradient(self, shares: GpuShares, demand: GpuDemand) -> tuple[Placements, F64]:
-        """The ways to place a pod on nodes where it fits, and by how much each lessens what is
-        fragmented, float64[X].
+        """The ways to place a pod on nodes where it fits, and by how much each reduces
+        fragmentation, float64[X].
         """
         ways = placements(shares, demand)
         return ways, self.of(shares)[ways.position] - self.of(ways.after)

@@ -1,8 +1,8 @@
-"""Which devices of which node are in use, as far as requests tell.
+"""Which devices of which node are in use, derived from requests.
 
-Nobody but the device plugin on a node knows which device a pod got. It is supposed that each node
-holds its pods as tightly as it can: those with most first, whole devices from the free ones, a
-fraction on the device with least left. What does not fit so is taken from what is left.
+Only the device plugin on a node knows which device a pod got. The ledger assumes that each node
+packs its pods as tightly as possible: those with most first, whole devices from the free ones, a
+fraction on the device with least left. A pod that does not fit in this way takes what is left.
 
 Bounds  DEVICES_MAX: nodes with more devices count as having so many.
 """
@@ -24,7 +24,7 @@ _PER_PERCENT: Final = WHOLE // 100
 
 
 class GpuLedger(ByRow[None]):
-    """The devices of all rows, brought up to date for the rows that changed."""
+    """The devices of all rows, updated for the rows that changed."""
 
     def __init__(self, cluster: Cluster, args: GpuSharingArgs) -> None:
         super().__init__(cluster.nodes, int(ASPECTS))
@@ -35,11 +35,11 @@ class GpuLedger(ByRow[None]):
         self._kinds: Mask = np.zeros((0, 2), dtype=np.bool_)
         self._asked: list[Counter[GpuDemand]] = []
         self.demand = PerClass(partial(_demand_of, args))
-        #: What pods on all rows ask for.
+        #: Requests of the pods on all rows.
         self.asked: Counter[GpuDemand] = Counter()
 
     def refresh(self) -> None:
-        """Read the rows that changed; not in a trial, of which nothing may be kept."""
+        """Update the rows that changed. Not in a trial, whose changes must not be stored."""
         if not self._cluster.topology.on_trial:
             self.update(None)
 
@@ -59,24 +59,24 @@ class GpuLedger(ByRow[None]):
         return True
 
     def shares(self, view: NodeView) -> GpuShares:
-        """The rows of a view, as they are now; in a trial, as they would be."""
+        """The current rows of a view; in a trial, with its changes."""
         model, column = view.label(self._args.model_label)
-        here = view.row_numbers()
+        rows = view.row_numbers()
         if self._cluster.topology.on_trial:
-            held = [held_by(self._using(row), self._number_of(row)) for row in here.tolist()]
+            held = [held_by(self._using(row), self._number_of(row)) for row in rows.tolist()]
             devices = np.array([len(left) for left in held], dtype=np.int64)
             left = np.zeros((len(held), int(devices.max(initial=1))), dtype=np.int64)
-            for at, one in enumerate(held):
-                left[at, : len(one)] = one
+            for at, device_left in enumerate(held):
+                left[at, : len(device_left)] = device_left
         else:
             self.refresh()
-            left, devices = self._left[here], self._devices[here]
+            left, devices = self._left[rows], self._devices[rows]
         cpu = view.allocatable(0) - view.requested(0)
         names = tuple(name or "" for name in column.values.values)
         return GpuShares(cpu, left, devices, model, names)
 
     def kinds(self, view: NodeView, demand: GpuDemand) -> tuple[Mask, I64]:
-        """Whether pods of this kind are on each row, and how many kinds are."""
+        """Whether pods of this kind are on each row, and the number of kinds there."""
         held = self._kinds[view.row_numbers()]
         same = held[:, demand.kind] if demand.kind < held.shape[1] else np.zeros(len(held), bool)
         return same, held.sum(axis=1)
@@ -87,9 +87,9 @@ class GpuLedger(ByRow[None]):
             more = number + 1 - self._left.shape[1]
             self._left = np.pad(self._left, ((0, 0), (0, more)))
             self._kinds = np.pad(self._kinds, ((0, 0), (0, more)))
-        there = Counter(self.demand(info.cls) for info in self._cluster.pods_on(row).values())
-        self._count(self._asked[row], there)
-        self._asked[row] = there
+        demands = Counter(self.demand(info.cls) for info in self._cluster.pods_on(row).values())
+        self._count(self._asked[row], demands)
+        self._asked[row] = demands
         using = self._using(row)
         self._devices[row] = number
         self._left[row] = 0
@@ -99,12 +99,12 @@ class GpuLedger(ByRow[None]):
             self._kinds[row, min(demand.kind, self._kinds.shape[1] - 1)] = True
 
     def _using(self, row: int) -> list[GpuDemand]:
-        """Demands on a row for devices."""
+        """Demands of the pods on a row for devices."""
         pods = self._cluster.pods_on(row).values()
         return [demand for info in pods if (demand := self.demand(info.cls)).number]
 
     def _count(self, before: Counter[GpuDemand], now: Counter[GpuDemand]) -> None:
-        """One row holds other pods; what nobody asks for any more is forgotten."""
+        """The pods of one row changed; demands without pods are dropped."""
         self.asked.update(now)
         for demand, count in before.items():
             self.asked[demand] -= count
@@ -125,7 +125,7 @@ class GpuLedger(ByRow[None]):
 
 
 def _demand_of(args: GpuSharingArgs, cls: PodClass) -> GpuDemand:
-    """A share of several devices counts as these devices whole."""
+    """The demand of a class; a share of several devices counts as whole devices."""
     asked = cls.requests
     cpu, number = asked.get(CPU, 0), min(asked.get(args.resource, 0), DEVICES_MAX)
     if not number:
@@ -138,9 +138,9 @@ def _demand_of(args: GpuSharingArgs, cls: PodClass) -> GpuDemand:
 
 
 def held_by(using: Iterable[GpuDemand], number: int) -> list[int]:
-    """What is left of a node's devices with these pods on it, as tightly as can be."""
+    """Free shares of a node's devices with these pods packed as tightly as possible."""
     left = [WHOLE] * number
-    for demand in sorted(using, key=lambda one: -one.total):
+    for demand in sorted(using, key=lambda demand: -demand.total):
         for _ in range(demand.number):
             fitting = [at for at, share in enumerate(left) if share >= demand.milli]
             if fitting:

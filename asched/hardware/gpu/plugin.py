@@ -1,15 +1,15 @@
-"""GpuSharing: nodes where a pod's GPUs, or its part of one, leave the rest most useful.
+"""GpuSharing: prefer nodes where a pod's GPUs, or its part of a GPU, leave the rest most useful.
 
-Rejects   nodes where fewer devices than the pod asks for have so much left, even if all pods there
-          were held as tightly as can be; evicting some helps.
-Prefers   what the strategy of its args prefers. Among equals the first node wins, not a drawn one:
+Rejects   nodes where fewer devices than the pod requests have enough left, even if all pods there
+          were packed as tightly as possible; evicting some helps.
+Prefers   by the strategy of its args. Among equals the first node wins, not a random one:
           scores are whole points, and on fresh nodes nearly everything ties.
-Retry     a pod with devices goes; a node appears, or offers or is labelled otherwise.
-Cost      for each changed node and pod class the ways to place the pod there; fragmentation looks
-          at each expected pod for each way (a node: 0.2 ms), the others at none. All nodes are
-          scored again when half as many pods more, or fewer, are placed than were learnt from.
+Retry     a pod with devices goes; a node appears, or changes its allocatable amounts or labels.
+Cost      for each changed node and pod class the ways to place the pod there; fragmentation checks
+          each expected pod for each way (a node: 0.2 ms), the other strategies none. All nodes are
+          scored again when the number of placed pods has changed by half since the last estimate.
 Bounds    SHAPES_MAX: of the pods seen the most frequent shapes are expected.
-Source    Weng et al., USENIX ATC 2023, for all strategies but CuttingStock, which is ours
+Source    Weng et al., USENIX ATC 2023, for all strategies but CuttingStock, which is our own
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -42,12 +42,12 @@ from asched.plugin import (
 )
 
 SHAPES_MAX: Final = 64
-#: Learnt again when the number of placed pods has grown, or shrunk, by this factor.
+#: The workload is derived again when the number of placed pods has changed by this factor.
 LEARN_AGAIN: Final = 1.5
-#: Rows looked at together: what is made for them stays in the processor's cache.
+#: Rows processed together, so that their arrays stay in the processor's cache.
 BLOCK_ROWS: Final = 128
-#: Raw points of nodes without devices for the pod; and steps of a device's worth that are told
-#: apart.
+#: Raw points of nodes without devices for the pod; and the number of distinguished steps per
+#: device.
 NEVER: Final = -(10**12)
 STEPS: Final = 1_000_000
 MAX_SCORE: Final = 100
@@ -76,7 +76,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         self._learns = not self._args.workload and self._strategy in words.EXPECTING
         self._learnt_from = 0
         self._version = 0
-        self._expect([(one.demand, one.weight) for one in args.workload])
+        self._expect([(shape.demand, shape.weight) for shape in args.workload])
 
     def registrations(self) -> Sequence[Registration]:
         offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
@@ -87,7 +87,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         return self._ledger.demand(pod.cls)
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        """Moves when other pods are expected than before."""
+        """Changes when the expected pods change."""
         if self._learns:
             self._ledger.refresh()
             placed = self._ledger.asked.total()

@@ -1,8 +1,8 @@
-"""Points of the simple GPU policies, 0..100 by node; CPU and devices are looked at together.
+"""Points of the simple GPU policies, 0..100 by node; CPU and devices count together.
 
-Edges   nodes where the pod does not fit may get anything.
+Edges   nodes where the pod does not fit have undefined points.
 Source  the simulator published with Weng et al., USENIX ATC 2023: dot product, GPU clustering, GPU
-        packing and best fit as its plugins have them
+        packing and best fit as in its plugins
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from asched.hardware.gpu.shares import I64, WHOLE, GpuDemand, GpuShares
 
-#: The largest node, by which amounts are made comparable: milli-CPU, thousandths of a device.
+#: The largest node, the unit of amounts: milli-CPU, thousandths of a device.
 LARGEST_CPU: Final = 128_000.0
 LARGEST_DEVICES: Final = 8
 MAX_SCORE: Final = 100.0
 
 
 def dot_product(shares: GpuShares, demand: GpuDemand) -> I64:
-    """Few points where much is left of what the pod asks much of."""
+    """Few points where much is left of what the pod mostly requests."""
     largest = float(LARGEST_DEVICES * WHOLE)
     product = (shares.cpu / LARGEST_CPU) * (demand.cpu / LARGEST_CPU)
     product = product + (shares.left.sum(axis=1) / largest) * (demand.total / largest)
@@ -29,7 +29,7 @@ def dot_product(shares: GpuShares, demand: GpuDemand) -> I64:
 
 
 def best_fit(shares: GpuShares, demand: GpuDemand) -> I64:
-    """The less is left with the pod, the better. Before it is spread over 0..100."""
+    """The less is left with the pod, the better. Not scaled to 0..100 yet."""
     largest = float(LARGEST_DEVICES * WHOLE)
     rest = (shares.cpu - demand.cpu) / LARGEST_CPU * 0.5
     rest = rest + (shares.left.sum(axis=1) - demand.total) / largest * 0.5
@@ -56,9 +56,9 @@ def packing(shares: GpuShares, demand: GpuDemand) -> I64:
 def clustering(
     shares: GpuShares, demand: GpuDemand, holds_kind: npt.NDArray[np.bool_], kinds: I64
 ) -> I64:
-    """Pods of one kind (fractions, or as many whole devices) together.
+    """Group pods of one kind (fractions, or the same number of whole devices).
 
-    `holds_kind` bool[M]: a pod of this kind is there; `kinds` int64[M]: how many kinds are.
+    `holds_kind` bool[M]: a pod of this kind is there; `kinds` int64[M]: the number of kinds there.
     """
     if not demand.number:
         return np.zeros(len(shares.cpu), dtype=np.int64)
@@ -69,7 +69,7 @@ def clustering(
 
 
 def spread(points: I64) -> I64:
-    """Points of the feasible nodes over 0..100, the least to 0."""
+    """Scale points of the feasible nodes to 0..100, the least to 0."""
     low, high = int(points.min()), int(points.max())
     if high == low:
         return points - low
@@ -77,7 +77,7 @@ def spread(points: I64) -> I64:
 
 
 def ranked(points: I64) -> I64:
-    """The best get 100, the next best 99 and so on: whole points that keep the order exactly."""
+    """Rank: the best get 100, the next best 99 and so on: whole points that preserve the order."""
     _, place = np.unique(points, return_inverse=True)
     behind = place.max(initial=0) - place
     found: I64 = np.maximum(int(MAX_SCORE) - behind, 0)

@@ -1,6 +1,6 @@
-"""What is left of nodes' devices, in thousandths of one device, and what a placement leaves.
+"""Free parts of nodes' devices, in thousandths of one device, and the effect of a placement.
 
-A pod asks for a number of devices and `milli` of each: a fraction of one, or whole ones. A fraction
+A pod requests a number of devices and `milli` of each: a fraction of one, or whole ones. A fraction
 never spans devices.
 """
 
@@ -19,7 +19,7 @@ WHOLE: Final = 1000
 
 
 class GpuDemand(NamedTuple):
-    """What a pod asks for. `models`: the only ones it may run on, sorted; () for any."""
+    """Demand of a pod. `models`: the allowed models, sorted; () for any."""
 
     cpu: int  # milli-CPU
     milli: int = 0
@@ -33,18 +33,18 @@ class GpuDemand(NamedTuple):
 
     @property
     def kind(self) -> int:
-        """What counts as the same use of a node: fractions, or as many whole devices."""
+        """Pods of the same kind use a node in the same way: fractions, or the same number of whole
+        devices.
+        """
         return 0 if self.milli < WHOLE else self.number
 
 
 class GpuShares(NamedTuple):
-    """M nodes. Devices that a node does not have have nothing left; `models` tells what the ids
-    in `model` stand for.
-    """
+    """M nodes. Absent devices have nothing left; `models` are the names of the ids in `model`."""
 
     cpu: I64  # [M] milli-CPU left
     left: I64  # [M, D]
-    devices: I64  # [M] how many a node has
+    devices: I64  # [M] number of devices
     model: I32  # [M]
     models: tuple[str, ...]
 
@@ -55,10 +55,10 @@ class GpuShares(NamedTuple):
 
 
 class Placements(NamedTuple):
-    """X ways to place a pod, those on one node one after the other, by device.
+    """X ways to place a pod, grouped by node, by device.
 
-    `position` int64[X] stands in the M nodes asked about; `device` int64[X] is the one that gives a
-    fraction, -1 where whole ones are taken from the free devices in order, or none at all.
+    `position` int64[X] is the position among the M nodes; `device` int64[X] is the device of a
+    fraction, -1 for whole devices, which are taken from the free ones in order, or for no device.
     """
 
     position: I64
@@ -82,13 +82,13 @@ def fits(shares: GpuShares, demand: GpuDemand) -> Mask:
 
 
 def accepts(demand: GpuDemand, models: tuple[str, ...]) -> Mask:
-    """Bool per id of a model."""
+    """Whether each model id is allowed."""
     return np.array([not demand.models or name in demand.models for name in models], dtype=np.bool_)
 
 
 def placements(shares: GpuShares, demand: GpuDemand) -> Placements:
-    """Every different way to place a pod on nodes where it fits: of devices with equally much
-    left, the first.
+    """Every distinct way to place a pod on nodes where it fits: of devices with equally much left,
+    the first.
     """
     if 0 < demand.milli < WHOLE:
         left = shares.left

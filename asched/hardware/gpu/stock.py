@@ -1,9 +1,10 @@
-"""Devices as stock to be cut: what a piece is worth, and what is lost by cutting it here or there.
+"""Devices as a cutting-stock problem: the value of a piece, and the loss of cutting it from a
+device.
 
-Fractions are pieces of one length, devices are bars. From how often each length is asked for
-follows the plan with the fewest bars; its prices tell what every rest of a bar is worth: as much as
-the best pieces that can still be cut from it. A piece cut where the rest loses no more than the
-price of the piece costs nothing.
+Fractions are pieces of given lengths, devices are bars. The frequencies of the lengths determine
+the plan with the fewest bars; its prices give the value of every rest of a bar: that of the best
+pieces that can still be cut from it. A cut costs nothing if the rest loses no more than the price
+of the piece.
 
 Bounds  GRAIN: lengths are rounded up, rests down. LENGTHS_MAX: the most frequent lengths count.
 Source  Gilmore and Gomory, A Linear Programming Approach to the Cutting-Stock Problem, Operations
@@ -20,20 +21,20 @@ from asched.hardware.gpu.shares import F64, I64, WHOLE, GpuDemand, GpuShares, Ma
 GRAIN: Final = 10
 CELLS: Final = WHOLE // GRAIN
 LENGTHS_MAX: Final = 32
-#: Plans tried before the last one is taken as it is; a few dozen find the best.
+#: Plans tried before the last one is used; a few dozen find the best.
 PLANS_MAX: Final = 200
-#: How much a device's rest counts beside what is lost: among equals the tightest device.
+#: Weight of a device's rest relative to the loss: among equals the tightest device wins.
 TIGHT: Final = 0.1
 _NOTHING: Final = 1e-9
 
 
 class RestValues(NamedTuple):
-    """Of rests in steps of GRAIN, float64[CELLS + 1], a whole device being worth 1."""
+    """Values of rests in steps of GRAIN, float64[CELLS + 1]; a whole device has the value 1."""
 
     rest: F64
 
     def loss(self, left: I64, milli: int) -> F64:
-        """What a device loses by giving `milli`, beyond the price of the piece."""
+        """Loss of a device's value by giving `milli`, beyond the price of the piece."""
         after = self.rest[(left - milli) // GRAIN]
         lost: F64 = self.rest[left // GRAIN] - after - self.price(milli)
         return lost
@@ -42,12 +43,12 @@ class RestValues(NamedTuple):
         return float(self.rest[_cells(milli)])
 
     def waste(self, milli: int) -> float:
-        """How much of a device is expected to stay unused by the best plan for such a piece."""
+        """Share of a device that stays unused in the best plan for such a piece."""
         return self.price(milli) - milli / WHOLE
 
 
 def worth(counts: Iterable[tuple[GpuDemand, float]]) -> RestValues:
-    """From how often pods ask for each length."""
+    """Values of rests from the frequency of each length."""
     asked: dict[int, float] = {CELLS: 1.0}
     for demand, count in counts:
         if demand.number == 1:
@@ -98,19 +99,19 @@ def _best_pattern(lengths: Sequence[int], prices: Sequence[float]) -> tuple[list
 
 
 class Stock:
-    """A workload to be expected, and what placing a pod costs under it."""
+    """An expected workload, and the cost of placing a pod under it."""
 
     def __init__(self, counts: Sequence[tuple[GpuDemand, float]]) -> None:
-        """Pods with how often each is asked for."""
+        """Pods with their frequencies."""
         self.worth = worth(counts)
         using = [(demand, count) for demand, count in counts if demand.number]
         devices = sum(demand.total * count for demand, count in using)
-        #: milli-CPU that pods take along with a thousandth of a device
+        #: milli-CPU that pods use along with a thousandth of a device
         self.cpu_per_milli = sum(demand.cpu * count for demand, count in using) / (devices or 1)
         self.whole_cpu = _quarter([entry for entry in using if entry[0].milli == WHOLE])
 
     def stranded(self, shares: GpuShares) -> F64:
-        """float64[M] devices that stay idle for want of CPU, if pods come as expected."""
+        """float64[M] devices that stay idle for lack of CPU if pods come as expected."""
         total = shares.left.sum(axis=1)
         if not self.cpu_per_milli:
             return np.zeros(len(total))
@@ -135,7 +136,7 @@ class Stock:
 
 
 def _quarter(counts: Sequence[tuple[GpuDemand, float]]) -> int:
-    """The CPU that a quarter of the pods gets by with."""
+    """The CPU that suffices for a quarter of the pods."""
     total = sum(count for _, count in counts)
     seen = 0.0
     for demand, count in sorted(counts):

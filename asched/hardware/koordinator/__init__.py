@@ -1,1 +1,1 @@
-"""Placement by what koordlet measures: Koordinator's NodeMetric, where it exists."""
+"""Placement by the measurements of koordlet (Koordinator's NodeMetric)."""

@@ -1,9 +1,9 @@
-"""What a pod will use, and for how long that is believed rather than measured.
+"""Estimated use of a pod, and how long the estimate takes precedence over measurements.
 
     estimate   the limit, or the request if that is more, times a factor in percent; never more than
-               the limit. 250m of CPU and 200 MiB if nothing is asked for.
+               the limit. 250m of CPU and 200 MiB without requests.
     class      koord-prod and the like: by label, by priority, by the quality of service. Pods of
-               koord-batch and koord-mid ask for resources of their own.
+               koord-batch and koord-mid have resources of their own.
 
 Source  koordinator-sh/koordinator pkg/scheduler/plugins/loadaware/estimator, apis/extension
 """
@@ -27,7 +27,7 @@ QOS_LABEL: Final = "koordinator.sh/qosClass"
 FACTORS: Final = "scheduling.koordinator.sh/load-estimated-scaling-factors"
 AFTER_SCHEDULED: Final = "scheduling.koordinator.sh/load-estimated-seconds-after-pod-scheduled"
 AFTER_INITIALIZED: Final = "scheduling.koordinator.sh/load-estimated-seconds-after-initialized"
-#: Annotations that a pod may tell such things with, if that is allowed.
+#: Annotations by which a pod may override these values, if that is allowed.
 ANNOTATIONS: Final = (FACTORS, AFTER_SCHEDULED, AFTER_INITIALIZED)
 
 _RANGES: Final = ((9000, PROD), (7000, MID), (5000, BATCH), (3000, FREE))
@@ -52,7 +52,9 @@ _DEFAULTS: Final[Mapping[str, int]] = {
 
 
 class Estimate(NamedTuple):
-    """`amounts` int64[R]; None: nothing is expected. The seconds are None where nobody said."""
+    """`amounts` int64[R]; None: nothing is expected. The seconds are None where they are
+    not set.
+    """
 
     amounts: I64 | None
     is_prod: bool
@@ -61,7 +63,7 @@ class Estimate(NamedTuple):
 
 
 class Estimator:
-    """One for each class of pods."""
+    """The estimate of a class of pods."""
 
     def __init__(
         self,
@@ -78,8 +80,8 @@ class Estimator:
 
     def __call__(self, cls: PodClass) -> Estimate:
         pod = cls.example
-        told = (pod.metadata.annotations or {}) if self._is_custom else {}
-        given: dict[str, int] = decoded(told.get(FACTORS, "{}"), dict[str, int]) or {}
+        annotations = (pod.metadata.annotations or {}) if self._is_custom else {}
+        given: dict[str, int] = decoded(annotations.get(FACTORS, "{}"), dict[str, int]) or {}
         factors = {**self._factors, **given}
         kind = class_of(pod)
         requests, limits = pod_requests(pod), limits_of(pod)
@@ -93,13 +95,13 @@ class Estimator:
         return Estimate(
             amounts if amounts.any() else None,
             kind == PROD,
-            _seconds(told.get(AFTER_SCHEDULED, ""), scheduled),
-            _seconds(told.get(AFTER_INITIALIZED, ""), initialized),
+            _seconds(annotations.get(AFTER_SCHEDULED, ""), scheduled),
+            _seconds(annotations.get(AFTER_INITIALIZED, ""), initialized),
         )
 
 
 def used(resource: str, request: int, limit: int, factor: int) -> int:
-    """Of one resource, in its units."""
+    """Estimate for one resource, in its units."""
     most = max(request, limit)
     if not most:
         return _DEFAULTS.get(resource, 0)
@@ -108,20 +110,20 @@ def used(resource: str, request: int, limit: int, factor: int) -> int:
 
 
 def limits_of(pod: Pod) -> dict[str, int]:
-    """Added up like requests; overhead only where there is a limit."""
+    """Limits summed up like requests; overhead only where there is a limit."""
     spec = pod.spec
 
     def limited(containers: Any) -> Any:
         return tuple(
-            replace(one, resources=replace(one.resources, requests=one.resources.limits))
-            for one in containers or ()
+            replace(c, resources=replace(c.resources, requests=c.resources.limits))
+            for c in containers or ()
         )
 
     whole = spec.resources
     named = {
         name
-        for one in (*(spec.containers or ()), *(spec.init_containers or ()))
-        for name in one.resources.limits or ()
+        for container in (*(spec.containers or ()), *(spec.init_containers or ()))
+        for name in container.resources.limits or ()
     }
     if whole is not None:
         named.update(whole.limits or ())
@@ -136,7 +138,7 @@ def limits_of(pod: Pod) -> dict[str, int]:
 
 
 def class_of(pod: Pod) -> str:
-    """Koordinator's; empty for none."""
+    """Koordinator's priority class; empty for none."""
     label = pod.labels.get(CLASS_LABEL)
     if label is not None:
         found = label if label in {PROD, MID, BATCH, FREE} else ""
@@ -152,9 +154,9 @@ def class_of(pod: Pod) -> str:
 
 
 def _seconds(text: str, otherwise: int | None) -> int | None:
-    """Negative ones count as not told."""
+    """Negative values count as not set."""
     try:
-        told = int(text[:20])
+        seconds = int(text[:20])
     except ValueError:
         return otherwise
-    return told if told >= 0 else otherwise
+    return seconds if seconds >= 0 else otherwise

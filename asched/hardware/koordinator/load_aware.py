@@ -1,14 +1,14 @@
-"""LoadAwareScheduling: nodes with little load, by Koordinator's NodeMetric.
+"""LoadAwareScheduling: prefer nodes with little load, by Koordinator's NodeMetric.
 
 Rejects   nodes that would be loaded beyond a threshold with the pod on them, but not for pods of
-          DaemonSets. Nodes without a report take everybody. A report that has expired counts as
+          DaemonSets. Nodes without a report take any pod. A report that has expired counts as
           none, unless `enableScheduleWhenNodeMetricsExpired` is false.
 Prefers   nodes with most left of each resource, by weight, and of the scarcest.
-Retry     a pod goes; a node is reported on, or annotated otherwise.
+Retry     a pod goes; a node's report or annotations change.
 Cost      a few passes over the rows for each report; a report reads the pods of its row.
-Source    koordinator-sh/koordinator pkg/scheduler/plugins/loadaware. Deliberately other:
-          `enableScheduleWhenNodeMetricsExpired` is true unless given, so that agents that fail hold
-          up nobody; more in `node_load.py`.
+Source    koordinator-sh/koordinator pkg/scheduler/plugins/loadaware. Deliberate difference:
+                    `enableScheduleWhenNodeMetricsExpired` is true by default, so that failing
+                    agents do not stop scheduling; more in `node_load.py`.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -55,7 +55,7 @@ _PERCENT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class AggregatedArgs:
-    """Percentiles in place of the last usage. Raises ValueError for what makes no sense."""
+    """Percentiles in place of the last usage. Raises ValueError for invalid values."""
 
     usage_thresholds: dict[str, int] = field(default_factory=dict)
     usage_aggregation_type: str = ""
@@ -79,7 +79,7 @@ class AggregatedArgs:
 
     @property
     def usage(self) -> Aggregated | None:
-        """Of the filter; only with thresholds."""
+        """For the filter; only with thresholds."""
         if not (self.usage_thresholds and self.usage_aggregation_type):
             return None
         return Aggregated(self.usage_aggregation_type, duration_s(self.usage_aggregated_duration))
@@ -93,7 +93,7 @@ class AggregatedArgs:
 
 @dataclass(frozen=True, slots=True)
 class LoadAwareSchedulingArgs(UpstreamArgs):
-    """Koordinator's, with its defaults but one."""
+    """Koordinator's args, with one different default."""
 
     filter_expired_node_metrics: bool = True
     node_metric_expiration_seconds: int = 180
@@ -143,7 +143,7 @@ class LoadAwareSchedulingArgs(UpstreamArgs):
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Every one that is named somewhere, in order."""
+        """Every resource that is named in any field, in order."""
         named = {CPU, MEMORY, *self.weights, *self.thresholds, *self.prod_usage_thresholds}
         named |= {*self.factors, *self.supported_resources}
         if self.aggregated is not None:
@@ -159,7 +159,7 @@ def _check_range(where: str, given: Mapping[str, int], least: int) -> None:
 
 
 class LoadAwareScheduling(FilterPlugin, ScorePlugin):
-    """See the module."""
+    """See the module's documentation."""
 
     name = "LoadAwareScheduling"
     depends_on = ASPECTS
@@ -202,12 +202,12 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         self._loads = NodeLoads(cluster, reading, estimator)
 
     def registrations(self) -> Sequence[Registration]:
-        told = Action.ADD | Action.UPDATE | Action.DELETE
+        changed = Action.ADD | Action.UPDATE | Action.DELETE
         offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_ANNOTATION
         return (
             Registration(Trigger(POD.resource, Action.DELETE)),
             Registration(Trigger(NODE.resource, offers)),
-            Registration(Trigger(NODE_METRIC.resource, told)),
+            Registration(Trigger(NODE_METRIC.resource, changed)),
         )
 
     def share_key(self, pod: PodInfo) -> Hashable:
@@ -268,7 +268,7 @@ class LoadAwareScheduling(FilterPlugin, ScorePlugin):
         return points
 
     def _points(self, load: I64, offered: I64) -> I64:
-        """int64[M]: the weighted mean of what is left, and of the scarcest."""
+        """int64[M]: the weighted mean of the free shares, and of the scarcest."""
         divisor = np.maximum(offered, 1)
         left = np.where((offered > 0) & (load <= offered), (offered - load) * 100 // divisor, 0)
         dominant = self._args.dominant_resource_weight

@@ -1,13 +1,13 @@
-"""The load of nodes, by row: what was measured, and what was not yet.
+"""The load of nodes, by row: measured, plus estimates for what is not measured yet.
 
-    load  = usage + what pods are expected to use beyond what was measured of them
-            (those not measured, bound within the last interval before the report, or to be expected
-            for longer)
-    prod  = the same of pods of koord-prod alone
-    no percentile of that kind was told: the sum of what all pods are expected to use
+    load  = usage + the estimates of pods beyond their measured use
+            (for pods that are not measured, that were bound within the last interval before the
+            report, or whose estimate applies for longer)
+    prod  = the same for pods of koord-prod alone
+    without a percentile of that kind: the sum of the estimates of all pods
 
-A report is believed until it expires; thresholds and the true capacity of a node may stand in its
-annotations. That a pod is initialized is noticed with the next report.
+A report is valid until it expires; thresholds and the true capacity of a node may be in its
+annotations. That a pod is initialized takes effect with the next report.
 
 Source  koordinator-sh/koordinator pkg/scheduler/plugins/loadaware/pod_assign_cache.go, helper.go
 Bounds  a few numbers a row, one time for each pod that is on a node
@@ -45,12 +45,12 @@ F64 = npt.NDArray[np.float64]
 ASPECTS: Final = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
 THRESHOLDS: Final = "scheduling.koordinator.sh/usage-thresholds"
 RAW_ALLOCATABLE: Final = "node.koordinator.sh/raw-allocatable"
-#: Of what a filter asks, and a scorer: whole columns.
+#: The loads for the filter, and for the scorer: whole columns.
 FILTER, SCORE, PROD_LOAD = range(3)
 
 
 class Aggregated(NamedTuple):
-    """A percentile over a time; 0 s: over the longest that was told."""
+    """A percentile over a time; 0 s: over the longest reported time."""
 
     type: str
     duration_s: float
@@ -70,7 +70,7 @@ class CustomThresholds(Record, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class LoadProfile:
-    """Thresholds in percent by resource; `aggregated` of the filter's, if it looks at one."""
+    """Thresholds in percent by resource; `aggregated` for the filter, if it uses a percentile."""
 
     usage: Mapping[str, int]
     prod: Mapping[str, int]
@@ -78,13 +78,13 @@ class LoadProfile:
     aggregated_usage: Mapping[str, int] | None = None
 
     def of(self, node: Node) -> "LoadProfile":
-        """As the node's annotation has it."""
+        """The profile with the node's annotation applied."""
         text = (node.metadata.annotations or {}).get(THRESHOLDS)
-        told: CustomThresholds | None = decoded(text, CustomThresholds) if text else None
-        if told is None:
+        annotated: CustomThresholds | None = decoded(text, CustomThresholds) if text else None
+        if annotated is None:
             return self
         aggregated, thresholds = self.aggregated, self.aggregated_usage
-        custom = told.aggregated_usage
+        custom = annotated.aggregated_usage
         if custom is not None and custom.usage_thresholds and custom.usage_aggregation_type:
             try:
                 long_s = duration_s(custom.usage_aggregated_duration or "")
@@ -93,15 +93,15 @@ class LoadProfile:
             aggregated = Aggregated(custom.usage_aggregation_type, long_s)
             thresholds = custom.usage_thresholds
         return LoadProfile(
-            told.usage_thresholds or self.usage,
-            told.prod_usage_thresholds or self.prod,
+            annotated.usage_thresholds or self.usage,
+            annotated.prod_usage_thresholds or self.prod,
             aggregated,
             thresholds,
         )
 
 
 class Reading(NamedTuple):
-    """How a plugin wants the loads."""
+    """Which loads a plugin needs."""
 
     resources: Sequence[str]
     profile: LoadProfile
@@ -114,21 +114,21 @@ class NodeLoads(ByRow[None]):
     """Columns; `loads` is int64[3, R, N]."""
 
     def __init__(self, cluster: Cluster, reading: Reading, estimator: Estimator) -> None:
-        self._told = ToldRows(cluster, NODE_METRIC)
-        super().__init__(cluster.nodes, int(ASPECTS), self._told)
+        self._changes = ToldRows(cluster, NODE_METRIC)
+        super().__init__(cluster.nodes, int(ASPECTS), self._changes)
         self._cluster = cluster
         self._reading = reading
         self.estimate: PerClass[Estimate] = PerClass(estimator)
         self._since_s: list[dict[str, float]] = []
         self._expires_at_s = np.inf
         self._reset(0)
-        #: Moves when a report expires.
+        #: Changes when a report expires.
         self.version = 0
 
     def refresh(self) -> None:
-        """Take in what was told and placed since; not in a trial, of which nothing may be kept."""
+        """Process new reports and placements. Not in a trial, whose changes must not be stored."""
         if not self._cluster.topology.on_trial:
-            self._told.follow()
+            self._changes.follow()
             self.update(None)
         now_s = self._cluster.wall_clock_s
         if now_s >= self._expires_at_s:
@@ -147,13 +147,13 @@ class NodeLoads(ByRow[None]):
         kinds = len(self._reading.resources)
         self.loads: I64 = np.zeros((3, kinds, height), dtype=np.int64)
         self.allocatable: I64 = np.zeros((kinds, height), dtype=np.int64)
-        #: of pods in general, and of koord-prod; 0: none
+        #: thresholds of pods in general, and of koord-prod; 0: none
         self.thresholds: I64 = np.zeros((2, kinds, height), dtype=np.int64)
         self.is_aggregated: Mask = np.zeros(height, dtype=np.bool_)
         self.has_report: Mask = np.zeros(height, dtype=np.bool_)
         self.has_info: Mask = np.zeros(height, dtype=np.bool_)
         self.updated_s: F64 = np.full(height, -np.inf)
-        #: of reports; where there is none, too
+        #: rows with a report; true for rows without a report, too
         self.is_expired = np.ones(height, dtype=np.bool_)
 
     def _make_all(self, _: None) -> None:
@@ -175,13 +175,13 @@ class NodeLoads(ByRow[None]):
 
     def _read(self, row: int) -> None:
         node, reading = self._cluster.nodes.node_at[row], self._reading
-        told: NodeMetric | None = self._cluster.get(NODE_METRIC, node.name) if node else None
+        metric: NodeMetric | None = self._cluster.get(NODE_METRIC, node.name) if node else None
         self.loads[:, :, row] = 0
         self.thresholds[:, :, row] = 0
         self.allocatable[:, row] = 0
         self.updated_s[row] = -np.inf
-        self.has_report[row] = told is not None
-        info = told.status.node_metric if told is not None else None
+        self.has_report[row] = metric is not None
+        info = metric.status.node_metric if metric is not None else None
         self.has_info[row] = info is not None
         if node is None:
             self._since_s[row] = {}
@@ -193,10 +193,10 @@ class NodeLoads(ByRow[None]):
             self.thresholds[0, at, row] = general.get(name, 0)
             self.thresholds[1, at, row] = profile.prod.get(name, 0)
         self.is_aggregated[row] = profile.aggregated_usage is not None
-        if told is None:
+        if metric is None:
             return
-        self.updated_s[row] = _time_s(told.status.update_time)
-        expected = self._expected(row, told)
+        self.updated_s[row] = _time_s(metric.status.update_time)
+        expected = self._expected(row, metric)
         self.loads[PROD_LOAD, :, row] = expected.prod
         if info is None:
             return
@@ -207,28 +207,31 @@ class NodeLoads(ByRow[None]):
             load = expected.all_of_them if usage is None else usage + expected.beyond
             self.loads[at, :, row] = load
 
-    def _expected(self, row: int, told: NodeMetric) -> "_Expected":
-        """Of the pods on a row."""
+    def _expected(self, row: int, metric: NodeMetric) -> "_Expected":
+        """Sums over the pods on a row."""
         resources, cluster = self._reading.resources, self._cluster
         usages: dict[tuple[str, str], tuple[I64, bool]] = {}
-        for one in told.status.pods_metric or ():
-            if one is not None and one.pod_usage:
-                usage = vector(one.pod_usage, resources)
-                usages[one.namespace, one.name] = usage, one.priority == PROD
-        here = cluster.pods_on(row)
+        for measured_pod in metric.status.pods_metric or ():
+            if measured_pod is not None and measured_pod.pod_usage:
+                usage = vector(measured_pod.pod_usage, resources)
+                usages[measured_pod.namespace, measured_pod.name] = (
+                    usage,
+                    measured_pod.priority == PROD,
+                )
+        pods = cluster.pods_on(row)
         since = self._since_s[row]
-        for uid in since.keys() - here.keys():
+        for uid in since.keys() - pods.keys():
             del since[uid]
         found = _Expected(len(resources))
         updated_s = self.updated_s[row]
-        for uid, info in here.items():
+        for uid, info in pods.items():
             since_s = scheduled_s(info.pod, since.setdefault(uid, cluster.wall_clock_s))
             named = info.pod.metadata.namespace, info.pod.metadata.name
-            measured, is_told_prod = usages.get(named, (None, False))
+            measured, is_reported_prod = usages.get(named, (None, False))
             estimate = self.estimate(info.cls)
-            is_new = updated_s - told.report_interval_s < since_s
+            is_new = updated_s - metric.report_interval_s < since_s
             is_new |= deadline_s(info.pod, estimate, since_s) > updated_s
-            found.add(estimate, measured, is_told_prod=is_told_prod, is_new=bool(is_new))
+            found.add(estimate, measured, is_reported_prod=is_reported_prod, is_new=bool(is_new))
         return found
 
 
@@ -241,9 +244,9 @@ class _Expected:
         self.prod: I64 = np.zeros(kinds, dtype=np.int64)
 
     def add(
-        self, estimate: Estimate, usage: I64 | None, *, is_told_prod: bool, is_new: bool
+        self, estimate: Estimate, usage: I64 | None, *, is_reported_prod: bool, is_new: bool
     ) -> None:
-        is_active = estimate.is_prod and is_told_prod
+        is_active = estimate.is_prod and is_reported_prod
         if is_active and usage is not None:
             self.prod += usage
         amounts = estimate.amounts
@@ -255,7 +258,7 @@ class _Expected:
             self.beyond += more
         self.all_of_them += amounts
         if estimate.is_prod:
-            if not is_active:  # told of as something else, or not at all
+            if not is_active:  # reported with another class, or not at all
                 self.prod += amounts
             elif counts:
                 self.prod += more
@@ -268,12 +271,12 @@ def usage_of(
     if aggregated is None:
         return vector(info.node_usage, resources)
     best_s, found = -1.0, None
-    for one in info.aggregated_node_usages or ():
-        usage = (one.usage or {}).get(aggregated.type)
+    for aggregate in info.aggregated_node_usages or ():
+        usage = (aggregate.usage or {}).get(aggregated.type)
         if not usage:
             continue
         try:
-            long_s = duration_s(one.duration)
+            long_s = duration_s(aggregate.duration)
         except ValueError:
             continue
         if aggregated.duration_s in {0.0, long_s} and long_s >= best_s:
@@ -284,7 +287,9 @@ def usage_of(
 
 
 def deadline_s(pod: Pod, estimate: Estimate, since_s: float) -> float:
-    """Until when a pod counts as estimated, whatever is measured; -inf: no longer than others."""
+    """Time until which a pod counts with its estimate in any case; -inf: no longer than
+    other pods.
+    """
     if estimate.after_initialized_s:
         at_s = _condition_s(pod, "Initialized")
         if at_s is not None:
@@ -303,21 +308,21 @@ def _condition_s(pod: Pod, kind: str) -> float | None:
 
 
 def _offered(node: Node) -> Mapping[str, Any]:
-    """Allocatable, before it was amplified."""
+    """Allocatable before amplification."""
     offered: dict[str, Any] = dict(node.status.allocatable or {})
     text = (node.metadata.annotations or {}).get(RAW_ALLOCATABLE)
-    told: dict[str, Any] | None = decoded(text, dict[str, str | int | float]) if text else None
-    if told:
+    raw: dict[str, Any] | None = decoded(text, dict[str, str | int | float]) if text else None
+    if raw:
         try:
-            vector(told, tuple(told))
+            vector(raw, tuple(raw))
         except QuantityError:
             return offered
-        offered.update(told)
+        offered.update(raw)
     return offered
 
 
 def _time_s(text: str | None) -> float:
-    """Since 1970; -inf for none."""
+    """Seconds since 1970; -inf for none."""
     try:
         return microseconds(text or "") / 1e6
     except ValueError:

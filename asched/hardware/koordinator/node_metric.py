@@ -1,4 +1,4 @@
-"""NodeMetric: what an agent on a node tells of its load, and of its pods'.
+"""NodeMetric: load of a node and of its pods, reported by an agent on the node.
 
 Source  slo.koordinator.sh/v1alpha1 NodeMetric (koordinator-sh/koordinator
         apis/slo/v1alpha1/nodemetric_types.go). Of usages only named resources are read.
@@ -21,7 +21,7 @@ from asched.core.model.quantity import check, milli, whole
 I64 = npt.NDArray[np.int64]
 
 REPORT_INTERVAL_S: Final = 60
-#: Amounts beyond are taken for this: sums of them stay within 64 bits.
+#: Larger amounts are clipped to this, so that sums fit 64 bits.
 AMOUNT_MAX: Final = 2**50
 _UNITS_S: Final[Mapping[str, float]] = {
     "ns": 1e-9,
@@ -34,12 +34,12 @@ _UNITS_S: Final[Mapping[str, float]] = {
 }
 _PIECE: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 
-#: Quantities by resource, and lists of devices beside them.
+#: Quantities by resource; devices are lists beside them.
 Amounts = dict[str, Any]
 
 
 class AggregatedUsage(Record, frozen=True, gc=False):
-    """By percentile: avg, p50, p90, p95, p99."""
+    """Usage by percentile: avg, p50, p90, p95, p99."""
 
     usage: dict[str, Amounts | None] | None = None
     duration: str = ""
@@ -73,7 +73,7 @@ class NodeMetricStatus(Record, frozen=True, gc=False):
 
 
 class NodeMetric(Record, frozen=True, gc=False):
-    """Its name is that of the node."""
+    """Has the name of the node."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeMetricSpec = NodeMetricSpec()
@@ -81,19 +81,19 @@ class NodeMetric(Record, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         info, pods = self.status.node_metric, self.status.pods_metric or ()
-        usages = [one.pod_usage for one in pods if one is not None]
+        usages = [pod.pod_usage for pod in pods if pod is not None]
         if info is not None:
             usages += [info.node_usage, info.system_usage]
-            for one in info.aggregated_node_usages or ():
-                usages += (one.usage or {}).values()
+            for aggregate in info.aggregated_node_usages or ():
+                usages += (aggregate.usage or {}).values()
         for usage in filter(None, usages):
             check(amount for amount in usage.values() if isinstance(amount, str | int | float))
 
     @property
     def report_interval_s(self) -> int:
         policy = self.spec.metric_collect_policy
-        told = policy.report_interval_seconds if policy is not None else None
-        return REPORT_INTERVAL_S if told is None else told
+        interval_s = policy.report_interval_seconds if policy is not None else None
+        return REPORT_INTERVAL_S if interval_s is None else interval_s
 
 
 NODE_METRIC: Final = Kind(
@@ -107,7 +107,7 @@ NODE_METRIC: Final = Kind(
 
 
 def vector(amounts: Mapping[str, Any] | None, resources: Sequence[str]) -> I64:
-    """int64[R]: milli-CPU, and whole units of the rest; 0 for what is not named."""
+    """int64[R]: milli-CPU, and whole units of the rest; 0 for absent resources."""
     found = np.zeros(len(resources), dtype=np.int64)
     for at, name in enumerate(resources):
         amount = (amounts or {}).get(name)
@@ -118,7 +118,7 @@ def vector(amounts: Mapping[str, Any] | None, resources: Sequence[str]) -> I64:
 
 
 def duration_s(text: str) -> float:
-    """Of a text as Go writes durations: `5m0s`. 0 if it is empty. Raises ValueError."""
+    """Seconds of a Go duration: `5m0s`. 0 if it is empty. Raises ValueError."""
     if text in {"", "0"}:
         return 0.0
     pieces = _PIECE.findall(text)
@@ -128,7 +128,7 @@ def duration_s(text: str) -> float:
 
 
 def decoded(text: str, kind: Any) -> Any:
-    """JSON of an annotation; None if it makes no sense."""
+    """JSON of an annotation; None if it is invalid."""
     try:
         return parse(partial(msgspec.json.decode, type=kind), text)
     except MalformedError:

@@ -1,1 +1,1 @@
-"""Placement by measured load: what nodes use, not what their pods ask for."""
+"""Placement by measured load: actual use instead of requests."""

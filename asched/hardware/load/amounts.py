@@ -1,4 +1,4 @@
-"""What pods ask for and may use at most, of CPU and memory, as the load plugins add it up.
+"""Requests and limits of pods, CPU and memory, as the load plugins add them up.
 
 Containers together, or the largest init container alone, and overhead. Sidecars count as init
 containers.
@@ -29,7 +29,7 @@ class Amounts(NamedTuple):
 
 
 def amounts_of(pod: Pod) -> Amounts:
-    """Of the spec alone."""
+    """Amounts of the spec alone."""
     requests = _effective(pod, limits=False)
     limits = _effective(pod, limits=True)
     return Amounts(requests, (max(requests[0], limits[0]), max(requests[1], limits[1])))
@@ -37,10 +37,10 @@ def amounts_of(pod: Pod) -> Amounts:
 
 def _effective(pod: Pod, *, limits: bool) -> Pair:
     spec = pod.spec
-    each = [_of_container(one, limits=limits) for one in spec.containers or ()]
-    first = [_of_container(one, limits=limits) for one in spec.init_containers or ()]
-    cpu = max(sum(one[0] for one in each), max((one[0] for one in first), default=0))
-    memory = max(sum(one[1] for one in each), max((one[1] for one in first), default=0))
+    each = [_of_container(c, limits=limits) for c in spec.containers or ()]
+    first = [_of_container(c, limits=limits) for c in spec.init_containers or ()]
+    cpu = max(sum(pair[0] for pair in each), max((pair[0] for pair in first), default=0))
+    memory = max(sum(pair[1] for pair in each), max((pair[1] for pair in first), default=0))
     overhead = _pair(spec.overhead)
     return cpu + overhead[0], memory + overhead[1]
 
@@ -75,8 +75,8 @@ class PlacedAmounts(ByRow[None]):
 
     def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
         for row in rows:
-            there = [self.of(info.cls) for info in self._cluster.pods_on(row).values()]
-            held = [(*one.requests, *one.limits) for one in there]
+            placed = [self.of(info.cls) for info in self._cluster.pods_on(row).values()]
+            held = [(*amounts.requests, *amounts.limits) for amounts in placed]
             self._sums[:, row] = np.array(held, dtype=np.int64).reshape(-1, 4).sum(axis=0)
         return True
 

@@ -1,8 +1,7 @@
-"""What pods placed lately will use, of which no measurement can tell yet.
+"""Expected use of recently placed pods, which measurements do not cover yet.
 
 A measurement is a mean over a window: a pod that was scheduled less than WINDOW_S before its end,
-or after it, is in it in part or not at all. Such pods are counted with what they are expected to
-use.
+or after it, is covered in part or not at all. Such pods are counted with their expected use.
 
 Bounds  one entry a pod that is on a node.
 """
@@ -17,12 +16,12 @@ from asched.core.model.timestamp import microseconds
 from asched.hardware.load.usage import F64, NodeUsage
 from asched.plugin import Aspect, ByRow, Cluster, PodClass
 
-#: As upstream's plugins have it, whatever the provider's own interval.
+#: As in upstream's plugins, whatever the provider's own interval.
 WINDOW_S: Final = 60.0
 
 
 class ExpectedUse(ByRow[None]):
-    """`predict(cls)` is what a pod of a class will use; one number."""
+    """`predict(cls)` is the expected use of a pod of a class, one number."""
 
     def __init__(
         self, cluster: Cluster, usage: NodeUsage, predict: Callable[[PodClass], int]
@@ -52,11 +51,11 @@ class ExpectedUse(ByRow[None]):
         return True
 
     def _note(self, row: int) -> None:
-        """Who is there, and since when."""
-        here, known = self._cluster.pods_on(row), self._since_s[row]
-        for uid in known.keys() - here.keys():
+        """Record the pods of a row, and when they were scheduled."""
+        pods, known = self._cluster.pods_on(row), self._since_s[row]
+        for uid in known.keys() - pods.keys():
             del known[uid]
-        for uid, info in here.items():
+        for uid, info in pods.items():
             if uid not in known:
                 known[uid] = scheduled_s(info.pod, self._cluster.wall_clock_s)
 
@@ -72,7 +71,7 @@ class ExpectedUse(ByRow[None]):
 
 
 def scheduled_s(pod: Pod, now_s: float) -> float:
-    """Since 1970; now for a pod whose binding the API has not told yet."""
+    """Since 1970; now for a pod without a binding time from the API."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "True":
             try:

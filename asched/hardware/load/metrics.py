@@ -1,7 +1,7 @@
-"""What nodes use, as metrics.k8s.io tells it, and has told it.
+"""Use of nodes from metrics.k8s.io, with earlier samples.
 
-The API has no watch, no resourceVersion and no past, so it is listed again and again, and each
-object carries the samples of those before it. metrics-server looks at the kubelets every 15 s by
+The API has no watch, no resourceVersion and no history, so it is listed regularly, and each object
+gets the samples of the objects before it. metrics-server scrapes the kubelets every 15 s by
 default.
 
 Source  k8s.io/metrics v1beta1 NodeMetrics: the usage is that of the `window` before `timestamp`
@@ -32,7 +32,7 @@ class Sample(Record, frozen=True, gc=False):
 
 class NodeMetrics(Record, frozen=True, gc=False):
     """`usage` of cpu and memory (the working set), a mean over a window up to `timestamp`;
-    `samples` newest first, this one included.
+    `samples` newest first, including this one.
     """
 
     metadata: ObjectMeta = ObjectMeta()
@@ -45,14 +45,14 @@ class NodeMetrics(Record, frozen=True, gc=False):
             check(self.usage.values())
 
     def following(self, earlier: Self | None) -> Self:
-        """With its own sample, and those of the object that was listed before. What tells of no
-        time, of not both resources, or of nothing newer has no sample of its own.
+        """Return the object with its own sample, and those of the object listed before. An object
+        without a time, without both resources, or not newer has no sample of its own.
         """
         before = earlier.samples if earlier is not None else ()
-        mine = self._sample()
-        if mine is None or (before and mine.end_s <= before[0].end_s):
+        sample = self._sample()
+        if sample is None or (before and sample.end_s <= before[0].end_s):
             return replace(self, samples=before)
-        return replace(self, samples=(mine, *before[: SAMPLES - 1]))
+        return replace(self, samples=(sample, *before[: SAMPLES - 1]))
 
     def _sample(self) -> Sample | None:
         usage = self.usage or {}
@@ -65,7 +65,7 @@ class NodeMetrics(Record, frozen=True, gc=False):
         return Sample(end_s, float(parse(usage["cpu"]) * 1000), float(parse(usage["memory"])))
 
 
-#: Its plural is that of nodes themselves: kinds are told apart by `resource`.
+#: Its plural is that of nodes themselves: kinds are distinguished by `resource`.
 NODE_METRICS: Final = Kind(
     "NodeMetrics",
     "nodes",

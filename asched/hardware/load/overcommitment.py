@@ -1,14 +1,14 @@
-"""LowRiskOverCommitment: nodes on which little can go wrong if all pods use what they may.
+"""LowRiskOverCommitment: prefer nodes with a small risk if all pods use their limits.
 
 Prefers   nodes with a small risk: that limits exceed what the node offers, weighed against that its
-          measured use exceeds what its pods ask for (the upper tail of a Beta distribution with the
-          mean and deviation that were measured); CPU or memory decides, whichever is worse. Pods
-          without requests and limits, and nodes that were not measured, get 0.
-Retry     nothing: it rejects nobody.
+          measured use exceeds the requests of its pods (the upper tail of a Beta distribution with
+          the mean and deviation that were measured); CPU or memory decides, whichever is worse.
+          Pods without requests and limits, and nodes that were not measured, get 0.
+Retry     nothing: it rejects no pod.
 Cost      two evaluations of the incomplete Beta function a row at each measurement; a placement
-          looks at its row.
+          updates its row.
 Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/lowriskovercommitment; the function is
-          SciPy's. Deliberately other: as `variation.py` says of measurements.
+          SciPy's. Deliberate difference: see `variation.py` on measurements.
 """
 
 import math
@@ -26,14 +26,15 @@ from asched.hardware.load.usage import F64, NodeUsage
 from asched.plugin import I64, Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
 
 RESOURCES: Final = ("cpu", "memory")
-#: Of the largest variance that a Beta distribution with this mean can have.
+#: Share of the largest variance that a Beta distribution with this mean can have.
 VARIANCE_ALLOWANCE: Final = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class LowRiskOverCommitmentArgs(LoadArgs):
-    """`smoothing_window_size`: over how many samples the provider smooths; `risk_limit_weights`:
-    how much the risk from limits counts, 0..1, for cpu and memory; the rest is the risk from load.
+    """`smoothing_window_size`: number of samples over which the provider smooths;
+    `risk_limit_weights`: weight of the risk from limits, 0..1, for cpu and memory; the rest is the
+    weight of the risk from load.
     """
 
     smoothing_window_size: int = 5
@@ -51,7 +52,7 @@ class LowRiskOverCommitmentArgs(LoadArgs):
 
 
 class LowRiskOverCommitment(ScorePlugin):
-    """See the module."""
+    """See the module's documentation."""
 
     name = "LowRiskOverCommitment"
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
@@ -102,7 +103,7 @@ class LowRiskOverCommitment(ScorePlugin):
         return found
 
     def _load_risk(self, mean: F64, deviation: F64, request: F64, limit: F64, offered: F64) -> F64:
-        """How likely more is used than the pods that are there ask for; without the new pod."""
+        """How likely use exceeds the requests of the pods on the node; without the new pod."""
         divisor = np.where(offered > 0, offered, 1.0)
         mu = np.where(offered > 0, np.clip(mean / divisor, 0, 1), 0.0)
         sigma = np.where(offered > 0, np.clip(deviation / divisor, 0, 1), 0.0)
@@ -121,7 +122,9 @@ class LowRiskOverCommitment(ScorePlugin):
         return 1 - np.where(bounded & (allowed == 0), 1.0, within)
 
     def _probability(self, mu: F64, sigma: F64, threshold: F64) -> F64:
-        """That use is at most a share of the node: of a Beta distribution with these moments."""
+        """Probability that use is at most a share of the node, for a Beta distribution with these
+        moments.
+        """
         found: F64 = ((mu == 0) | (mu <= threshold)).astype(np.float64)  # without any deviation
         shaped = (mu > 0) & (sigma > 0)
         mean, variance = mu[shaped], sigma[shaped] ** 2
@@ -132,7 +135,7 @@ class LowRiskOverCommitment(ScorePlugin):
 
 
 def limit_risk(request: F64, limit: F64, offered: F64) -> F64:
-    """float64[N], 0..1: what limits exceed the node by, as a share of what is not asked for."""
+    """float64[N], 0..1: the excess of limits over the node, as a share of what is not requested."""
     over = limit > offered
     beyond = np.where(over, limit - np.minimum(request, offered), 1.0)
     found: F64 = np.where(over, (limit - offered) / beyond, 0.0)

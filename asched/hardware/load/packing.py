@@ -1,14 +1,14 @@
-"""TargetLoadPacking: nodes are filled up to a target of used CPU, and spared beyond it.
+"""TargetLoadPacking: fill nodes up to a target of used CPU.
 
-Prefers   nodes whose CPU, with the pod on them, is used as near to the target as can be, from below
-          rather than from above. What pods will use is guessed: a container's limit, or its request
-          times a factor, or a default; those scheduled less than a minute before the last
-          measurement ended are counted so, too. A node that was not measured gets 0.
-Retry     nothing: it rejects nobody.
-Cost      a few passes over the rows at each measurement; a placement looks at its row.
-Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/targetloadpacking. Deliberately other: a
-          pod counts from when it was scheduled, not from when we heard of it; metrics older than
-          180 s are none.
+Prefers   nodes whose CPU use, with the pod on them, is nearest to the target, from below rather
+          than from above. Use of pods is estimated: a container's limit, or its request times a
+          factor, or a default; pods scheduled less than a minute before the last measurement ended
+          are counted in this way, too. A node that was not measured gets 0.
+Retry     nothing: it rejects no pod.
+Cost      a few passes over the rows at each measurement; a placement updates its row.
+Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/targetloadpacking. Deliberate difference: a
+          pod counts from the time it was scheduled, not from its watch event; metrics older than
+          180 s are ignored.
 """
 
 import math
@@ -39,8 +39,8 @@ from asched.plugin import (
 
 @dataclass(frozen=True, slots=True)
 class TargetLoadPackingArgs(LoadArgs):
-    """`target_utilization` in percent of a node's CPU; `default_requests` of a container that names
-    neither request nor limit; `default_requests_multiplier` a number as text, as upstream has it.
+    """`target_utilization` in percent of a node's CPU; `default_requests` of a container with
+    neither request nor limit; `default_requests_multiplier` a number as text, as upstream.
     """
 
     target_utilization: int = 40
@@ -59,7 +59,7 @@ class TargetLoadPackingArgs(LoadArgs):
 
     @property
     def multiplier(self) -> float:
-        """Raises ValueError if it is no number that makes sense."""
+        """Raises ValueError if it is no number from 0 on."""
         text = self.default_requests_multiplier
         try:
             found = float(text)
@@ -71,7 +71,7 @@ class TargetLoadPackingArgs(LoadArgs):
 
 
 class TargetLoadPacking(ScorePlugin):
-    """See the module."""
+    """See the module's documentation."""
 
     name = "TargetLoadPacking"
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
@@ -106,9 +106,9 @@ class TargetLoadPacking(ScorePlugin):
         return points
 
     def _predict(self, cls: PodClass) -> int:
-        """Milli-CPU, of containers alone and overhead."""
+        """Milli-CPU of containers and overhead."""
         spec = cls.example.spec
-        total = sum(self._of_container(one) for one in spec.containers or ())
+        total = sum(self._of_container(container) for container in spec.containers or ())
         return total + milli((spec.overhead or {}).get("cpu", 0))
 
     def _of_container(self, container: Container) -> int:
@@ -121,18 +121,18 @@ class TargetLoadPacking(ScorePlugin):
 
 
 def packed(used: F64, capacity: F64, target: int) -> I64:
-    """int64[N], 0..100: up to the target the more the better, from there on the less."""
+    """int64[N], 0..100: rising up to the target, falling from there on."""
     with np.errstate(divide="ignore", invalid="ignore"):
         percent = np.where(capacity > 0, 100 * used / capacity, 0.0)
     below = (100 - target) * percent / target + target
     above = target * (100 - percent) / (100 - target)
     points = np.where(percent > target, above, below)
-    points[~(percent <= 100)] = 0  # unknown ones, too
+    points[~(percent <= 100)] = 0  # NaN included
     found: I64 = rounded(points).astype(np.int64)
     return found
 
 
 def rounded(values: F64) -> F64:
-    """To whole numbers, halves away from zero; nothing below zero comes here."""
+    """To whole numbers, halves away from zero; for values from 0 on."""
     whole: F64 = np.floor(values)
     return whole + (values - whole >= 0.5)

@@ -1,7 +1,8 @@
-"""Where measured use comes from, as args of these plugins spell it.
+"""The source of measured use, in the args of the load plugins.
 
-Rules   `metricProvider.type` KubernetesMetricsServer, through the API server, is the only one: what
-        is read with asched's own rights needs no address and no token. Others are refused by name.
+Rules   `metricProvider.type` KubernetesMetricsServer, through the API server, is the only one: it
+        is read with asched's own credentials and needs no address or token. Others are rejected by
+        name.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Final
 from asched.hardware.args import UpstreamArgs
 
 METRICS_SERVER: Final = "KubernetesMetricsServer"
-#: What reading it takes; for `rbac_rules`.
+#: Permissions to read it; for `rbac_rules`.
 READS_METRICS: Final = {
     "apiGroups": ["metrics.k8s.io"],
     "resources": ["nodes"],
@@ -48,8 +49,8 @@ class MetricProvider:
 
 @dataclass(frozen=True, slots=True)
 class LoadArgs(UpstreamArgs):
-    """What the args of all load plugins have in common. Raises ValueError for what has no meaning
-    here; they may say of what kind they are.
+    """Common part of the args of all load plugins. Raises ValueError for fields that have no
+    effect; apiVersion and kind are optional.
     """
 
     metric_provider: MetricProvider = field(default_factory=MetricProvider)

@@ -1,9 +1,9 @@
-"""What nodes use, by row: the last samples of each, and what follows from them.
+"""Use of nodes, by row: the last samples of each, and derived values.
 
-    NodeMetrics ──> samples [SAMPLES, 2, N] ──> latest, mean, deviation, percentile [2, N]
+NodeMetrics ──> samples [SAMPLES, 2, N] ──> latest, mean, deviation, percentile [2, N]
 
-A sample that is older than STALE_S says nothing any more: such a row counts as not measured, and so
-does one without metrics. What was measured of an earlier node of the name is not this one's.
+A sample older than STALE_S is ignored: such a row counts as not measured, and so does a row without
+metrics. Measurements of an earlier node of the same name are dropped.
 """
 
 from typing import Final
@@ -32,20 +32,20 @@ class NodeUsage(ByRow[None]):
     """One for all plugins and profiles: `cluster.singleton(Usage)`."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._told = ToldRows(cluster, NODE_METRICS)
-        super().__init__(cluster.nodes, int(ASPECTS), self._told)
+        self._changes = ToldRows(cluster, NODE_METRICS)
+        super().__init__(cluster.nodes, int(ASPECTS), self._changes)
         self._cluster = cluster
         self._samples: F64 = np.full((SAMPLES, 2, 0), np.nan)
         self._stale_at_s = np.inf
         #: float64[N]: when the window of the last sample ended, in seconds since 1970; 0: never.
         self.end_s: F64 = np.zeros(0)
-        #: bool[N]: measured, and not too long ago.
+        #: bool[N]: measured, and not stale.
         self.known: Mask = np.zeros(0, dtype=np.bool_)
-        #: float64[N]: milli-CPU of the whole machine, what the kubelet keeps back included.
+        #: float64[N]: milli-CPU of the whole machine, reserved parts included.
         self.capacity: F64 = np.zeros(0)
-        #: Rows of which something else is known now, for those who derive something from it.
+        #: Log of changed rows, for derived values.
         self.moved = RowLog()
-        #: Moves when anything here does.
+        #: Changes with every change of a row.
         self.version = 0
 
     @property
@@ -55,20 +55,20 @@ class NodeUsage(ByRow[None]):
         return found
 
     def mean(self) -> F64:
-        """float64[2, N] over the samples there are; NaN where there is none."""
+        """float64[2, N] over the available samples; NaN where there is none."""
         with np.errstate(invalid="ignore", divide="ignore"):
             found: F64 = np.nansum(self._samples, axis=0) / self._counts()
         return found
 
     def deviation(self) -> F64:
-        """float64[2, N]: the standard deviation of the samples there are; 0 for a single one."""
+        """float64[2, N]: the standard deviation of the available samples; 0 for a single one."""
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = np.nansum((self._samples - self.mean()) ** 2, axis=0)
             found: F64 = np.sqrt(apart / self._counts())
         return found
 
     def percentile(self, percent: float) -> F64:
-        """float64[2, N]: the smallest sample that so many percent do not exceed."""
+        """float64[2, N]: the smallest sample that is a percentile of this rank."""
         ordered = np.sort(self._samples, axis=0)  # NaN last
         at = np.maximum(np.ceil(self._counts() * percent / 100).astype(np.int64) - 1, 0)
         found: F64 = np.take_along_axis(ordered, at[np.newaxis], axis=0)[0]
@@ -79,8 +79,8 @@ class NodeUsage(ByRow[None]):
         return found
 
     def refresh(self) -> None:
-        """Take in what was measured since, and forget what is too old."""
-        self._told.follow()
+        """Process new measurements, and drop stale ones."""
+        self._changes.follow()
         self.update(None)
         if self._cluster.wall_clock_s >= self._stale_at_s:
             self._judge_age()
@@ -109,16 +109,16 @@ class NodeUsage(ByRow[None]):
             return
         capacity = node.status.capacity
         self.capacity[row] = milli(capacity.cpu or 0) if capacity is not None else 0
-        told: NodeMetrics | None = self._cluster.get(NODE_METRICS, node.name)
+        metrics: NodeMetrics | None = self._cluster.get(NODE_METRICS, node.name)
         made_s = _made_s(node)
-        samples = [one for one in (told.samples if told is not None else ()) if one.end_s > made_s]
-        for at, one in enumerate(samples[:SAMPLES]):
-            self._samples[at, :, row] = one.cpu, one.memory
+        samples = [s for s in (metrics.samples if metrics is not None else ()) if s.end_s > made_s]
+        for at, sample in enumerate(samples[:SAMPLES]):
+            self._samples[at, :, row] = sample.cpu, sample.memory
         if samples:
             self.end_s[row] = samples[0].end_s
 
     def _judge_age(self) -> None:
-        """Which rows count as measured now, and when that changes by itself."""
+        """Which rows count as measured now, and when that changes with time."""
         until_s = self.end_s + STALE_S
         self.known = (self.end_s > 0) & (until_s > self._cluster.wall_clock_s)
         self._stale_at_s = float(until_s[self.known].min(initial=np.inf))
@@ -126,7 +126,7 @@ class NodeUsage(ByRow[None]):
 
 
 def _made_s(node: Node) -> float:
-    """Since 1970; 0 if it does not say."""
+    """Creation time, since 1970; 0 if unknown."""
     try:
         return microseconds(node.metadata.creation_timestamp or "") / 1e6
     except ValueError:

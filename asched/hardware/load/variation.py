@@ -1,13 +1,13 @@
-"""LoadVariationRiskBalancing: nodes that use little, and always about as little.
+"""LoadVariationRiskBalancing: prefer nodes with low and steady use.
 
 Prefers   nodes whose mean use with the pod on them, and the deviation of their use, are small
           shares of what they offer; CPU or memory decides, whichever is worse. A node that was not
           measured gets 0.
-Retry     nothing: it rejects nobody.
+Retry     nothing: it rejects no pod.
 Cost      a few passes over the rows and their samples at each measurement.
-Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/loadvariationriskbalancing. Deliberately
-          other: mean and deviation are those of our own samples (the metrics server has none), use
-          is compared with allocatable as it was measured, metrics older than 180 s are none.
+Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/loadvariationriskbalancing. Deliberate
+          difference: mean and deviation are those of our own samples (the metrics server has none),
+          use is compared with allocatable as it was measured, metrics older than 180 s are ignored.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -36,8 +36,8 @@ from asched.plugin import (
 
 @dataclass(frozen=True, slots=True)
 class LoadVariationRiskBalancingArgs(LoadArgs):
-    """`safe_variance_margin` multiplies the deviation, after the root of degree
-    `safe_variance_sensitivity` was taken of it.
+    """The deviation counts as its root of degree `safe_variance_sensitivity`, times
+    `safe_variance_margin`.
     """
 
     safe_variance_margin: float = 1.0
@@ -51,7 +51,7 @@ class LoadVariationRiskBalancingArgs(LoadArgs):
 
 
 class LoadVariationRiskBalancing(ScorePlugin):
-    """See the module."""
+    """See the module's documentation."""
 
     name = "LoadVariationRiskBalancing"
     depends_on = Aspect.ALLOCATABLE | Aspect.LIVE
@@ -102,7 +102,7 @@ def variation_points(
     divisor = np.where(has_any, offered, 1.0)
     mu = np.clip((np.clip(mean, 0, offered) + request) / divisor, 0, 1)
     sigma = np.clip(np.clip(deviation, 0, offered) / divisor, 0, 1)
-    # The zeroth root: what is below 1 vanishes, as in Go's Pow(x, +Inf).
+    # The zeroth root: values below 1 vanish, as in Go's Pow(x, +Inf).
     sigma = sigma ** (1 / sensitivity) if sensitivity else np.where(sigma < 1, 0.0, 1.0)
     risk = (mu + np.clip(sigma * margin, 0, 1)) / 2
     return np.where(has_any, (1 - risk) * 100, 0.0)

@@ -1,1 +1,1 @@
-"""Network topology: racks, blocks and the like as one tree, from whoever tells of them."""
+"""Network topology: racks, blocks and the like as one tree, from any of several sources."""

@@ -1,10 +1,11 @@
-"""Where the pods of a group are: how many in each domain of each level.
+"""Number of placed pods of a group in each domain of each level.
 
-A gang is placed one pod after the other, and each asks where those before it are. Whoever came
-since is counted; all are counted again only if one of them left, or nodes moved in the tree.
+A gang is placed one pod after the other, and each pod needs the domains of those before it. New
+pods are counted incrementally; all are counted again only if a pod left, or nodes moved in the
+tree.
 
-Bounds  a table for each group that was asked about, as long as it has pods: a number for each
-        domain that one of them is in.
+Bounds  a table for each group that was requested, as long as it has pods: a number for each domain
+        with pods of the group.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ from asched.plugin import Cluster, GroupPods
 
 
 class Mates:
-    """Those pods of one group whose node is known."""
+    """The pods of one group whose node is known."""
 
     def __init__(self, cluster: Cluster, tree: Tree, versions: Iterator[int]) -> None:
         self._cluster = cluster
@@ -24,14 +25,14 @@ class Mates:
         self._versions = versions
         self._seen = self._moves = 0
         self._made_with = -1
-        #: by level, domain -> how many
+        #: by level, domain -> number of pods
         self.counts: list[dict[int, int]] = []
         self.total = 0
-        #: Moves when the share of a domain does; equal to none of another group.
+        #: Changes when the share of a domain does; never equal to that of another group.
         self.version = 0
 
     def refresh(self, pods: GroupPods) -> None:
-        """Count who came since."""
+        """Count new pods."""
         came, tree_version = len(pods.placed) - self._seen, self._tree.version
         if self._made_with != tree_version or pods.moves - self._moves != came:
             self.counts, self.total = [{} for _ in range(self._tree.height)], 0
@@ -56,14 +57,14 @@ class Mates:
             self.version = next(self._versions)
 
     def _alone(self) -> list[list[int]] | None:
-        """By level the one domain that all are in, or none if none is in any; None: it differs."""
-        if all(len(one) < 2 and sum(one.values()) in (0, self.total) for one in self.counts):
+        """By level the only domain with pods, or none; None if they are in several."""
+        if all(len(level) < 2 and sum(level.values()) in (0, self.total) for level in self.counts):
             return [list(counts) for counts in self.counts]
         return None
 
 
 class MatesByGroup:
-    """Those of every group that was asked about."""
+    """The counts of every group that was requested."""
 
     def __init__(self, cluster: Cluster, tree: Tree) -> None:
         self._cluster = cluster
@@ -72,7 +73,7 @@ class MatesByGroup:
         self._versions = count(1)
 
     def of(self, group: str) -> Mates:
-        """As things are. The tree must be up to date."""
+        """Current counts. The tree must be up to date."""
         pods = self._cluster.pod_groups.get(group)
         mates = self._known.get(pods)
         if mates is None:

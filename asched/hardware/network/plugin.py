@@ -1,19 +1,20 @@
-"""NetworkTopology: groups within a rack or a block, and other pods where whole ones stay free.
+"""NetworkTopology: place groups within a rack or a block, and other pods so that whole ones stay
+free.
 
 Offers    a pod group the domains of the level that it requires; or, from the level that it prefers
           upwards, the domains of each level up to the required one, and all nodes if it requires
-          none. Pods that have places keep the others with them.
+          none. Placed pods restrict the rest of the group to their domain.
 Prefers   of placements the lowest level, then the domain with least left. For pods of a group nodes
-          near those of the others; for other pods domains that are in use: 0.8 as much for each
-          level up.
-Asked     required: the PodGroup's `schedulingConstraints`, or annotations of the PodGroup or its
+          near those of its placed pods; for other pods domains that are in use: 0.8 as much for
+          each level up.
+Input     required: the PodGroup's `schedulingConstraints`, or annotations of the PodGroup or its
           pods: Kueue's podset-required-topology, KAI's topology-required-placement, Volcano's
           network-topology-highest-tier with the mode hard; preferred: Kueue's
           podset-preferred-topology, KAI's topology-preferred-placement, Volcano's mode soft.
-Retry     pods of a group come back by backoff alone, as with TopologyPlacementGenerator, in whose
-          place it stands.
-Cost      a column a level; a placement for each domain. Pods of a group: a look at those that came
-          since, and a pass over the rows if their shares of domains moved.
+Retry     pods of a group are retried after backoff, as with TopologyPlacementGenerator, which it
+          replaces.
+Cost      a column a level; a placement for each domain. Pods of a group: the new pods are counted,
+          and one pass over the rows if their shares of domains changed.
 Source    kubernetes-sigs/kueue apis/kueue/v1beta1/topology_types.go, NVIDIA/KAI-Scheduler
           docs/topology, volcano-sh/volcano pkg/scheduler/plugins/network-topology-aware
 """
@@ -61,14 +62,14 @@ KAI_NAME: Final = "kai.scheduler/topology"
 VOLCANO: Final = "volcano.sh/network-topology-"
 SLICES: Final = KUEUE + "slice-required-topology"
 HARD, SOFT = "hard", "soft"
-#: What a level counts, of the one below.
+#: Weight of a level, relative to the one below.
 FADES: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkTopologyArgs:
-    """`source`: who tells of the levels; `topology`: the name of Kueue's or KAI's object; `levels`:
-    label keys from the top down.
+    """`source`: where the levels come from; `topology`: the name of Kueue's or KAI's object;
+    `levels`: label keys from the top down.
     """
 
     source: str = LABELS
@@ -81,13 +82,13 @@ class NetworkTopologyArgs:
         has_object = self.source in {"Kueue", "KAI"}
         if has_object != bool(self.topology):
             raise ValueError(
-                "topology names the object of Kueue or KAI that tells of the levels, and of no"
-                " other source"
+                "topology is the name of the object of Kueue or KAI with the levels; other sources"
+                " do not use it"
             )
         if (self.source == LABELS) != bool(self.levels):
             raise ValueError("levels are the label keys of the source Labels, and of no other")
         if len(set(self.levels)) < len(self.levels):
-            raise ValueError("levels: a label key stands there twice")
+            raise ValueError("levels: a label key is listed twice")
 
 
 class RequestedLevels(NamedTuple):
@@ -98,7 +99,7 @@ class RequestedLevels(NamedTuple):
 
 
 class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin):
-    """See the module."""
+    """See the module's documentation."""
 
     name = "NetworkTopology"
     depends_on = Aspect.LABELS | Aspect.LIVE
@@ -143,20 +144,20 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         where = parent.mask(self._cluster.nodes)
         found: list[Placement] = []
         if top is not None or low is not None:
-            lowest = max(one for one in (top, low) if one is not None)
+            lowest = max(level for level in (top, low) if level is not None)
             for level in range(lowest, (top or 0) - 1, -1):
                 found += self._domains(level, where, placed)
         if top is None:
             found.append(Placement(parent.name, parent.rows))
         elif not found and placed:
             return failure(
-                "cannot determine domain for already scheduled pods: they are in no one domain of"
-                f" {asked.required}"
+                "cannot determine domain for already scheduled pods: no domain of level"
+                f" {asked.required} has all of them"
             )
         return found
 
     def _domains(self, level: int, where: Mask, placed: list[int]) -> Iterator[Placement]:
-        """Those of a level that have nodes, and hold all that are placed."""
+        """Domains of a level that have nodes, and contain all placed pods."""
         ids = np.where(where, self._tree.domains[level], NOWHERE)
         numbers = {int(self._tree.domains[level, row]) for row in placed}
         for number in np.unique(ids[ids != NOWHERE]).tolist():
@@ -171,7 +172,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         return [row for row in sorted(rows) if row >= 0]
 
     def _asked(self, group: str) -> RequestedLevels | Status:
-        """What the group's object says, then what its first pod says."""
+        """The levels requested by the group's object, else by its first pod."""
         if is_coscheduled(group):
             known = self._cluster.get(COSCHEDULING_GROUP, group.removeprefix(COSCHEDULED))
             constraint = ""
@@ -182,29 +183,40 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
             name = group.rpartition("/")[2]
             return failure(f'podgroup "{name}" not found')
         pods = self._cluster.pod_groups.get(group)
-        told: dict[str, str] = {}
+        annotations: dict[str, str] = {}
         for pod in (*pods.unplaced.values(), *pods.placed.values()):
-            told = dict(pod.metadata.annotations or {})
+            annotations = dict(pod.metadata.annotations or {})
             break
-        told |= known.metadata.annotations or {}
-        other = told.get(KAI_NAME, self._topology)
+        annotations |= known.metadata.annotations or {}
+        other = annotations.get(KAI_NAME, self._topology)
         if other != self._topology:
-            return failure(f'annotation {KAI_NAME} "{other}": this profile knows no such topology')
-        if SLICES in told:
+            return failure(f'annotation {KAI_NAME} "{other}": this profile has no such topology')
+        if SLICES in annotations:
             return failure(f"annotation {SLICES} is not implemented")
-        mode, tier = told.get(VOLCANO + "mode", ""), told.get(VOLCANO + "highest-tier", "")
+        mode, tier = (
+            annotations.get(VOLCANO + "mode", ""),
+            annotations.get(VOLCANO + "highest-tier", ""),
+        )
         if mode not in {"", HARD, SOFT}:
             return failure(f'annotation {VOLCANO}mode "{mode}" is neither {HARD} nor {SOFT}')
         names = self._tree.source.names
         hard = (tier or next(iter(names), "")) if mode == HARD else ""
         near = next(reversed(names), "") if mode else ""
-        words = (told.get(KUEUE + "required-topology"), told.get(KAI + "required-placement"))
-        wishes = (told.get(KUEUE + "preferred-topology"), told.get(KAI + "preferred-placement"))
-        required = constraint or next(filter(None, words), "") or hard
-        return RequestedLevels(required, next(filter(None, wishes), "") or near)
+        required_names = (
+            annotations.get(KUEUE + "required-topology"),
+            annotations.get(KAI + "required-placement"),
+        )
+        preferred = (
+            annotations.get(KUEUE + "preferred-topology"),
+            annotations.get(KAI + "preferred-placement"),
+        )
+        required = constraint or next(filter(None, required_names), "") or hard
+        return RequestedLevels(required, next(filter(None, preferred), "") or near)
 
     def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
-        """Unlike any other: the level, and how little is left of what the group needs most."""
+        """Unlike other placement scores: encodes the level, and the free amount of the scarcest
+        resource.
+        """
         # the name of a tier may have any character, that of a domain has no "="
         level = self._tree.source.level_of(assignments.placement.name.rpartition("=")[0])
         rank = 0 if level is None or assignments.placement.rows is None else level + 1
@@ -217,7 +229,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         return rank * _LEFT_MAX - min(left, _LEFT_MAX - 1)
 
     def _scarce(self, assignments: Assignments) -> int:
-        """The resource that the group's pods ask for, devices before CPU."""
+        """The scarcest resource that the group's pods request: devices before CPU."""
         classes = {info.cls for info, _ in assignments.pods}
         for name in sorted({n for cls in classes for n, amount in cls.requests.items() if amount}):
             at = self._cluster.nodes.find_resource(name)
@@ -226,7 +238,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         return 0
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int]:
-        """By rank: equals alike."""
+        """By rank: equals get the same score."""
         ranks = {score: at for at, score in enumerate(sorted(set(scores)))}
         return [100 * (ranks[score] + 1) // len(ranks) for score in scores]
 
@@ -244,7 +256,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         return False, self._shares.version, self._tree.full_version
 
     def _mates_of(self, pod: PodInfo) -> Mates | None:
-        """None if there are none."""
+        """None for pods without a group, or without placed pods of it."""
         group = group_key(pod.pod)
         mates = self._mates.of(group) if group else None
         return mates if mates is not None and mates.total else None
@@ -255,16 +267,18 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         if mates is None:
             self._shares.refresh()
         found = np.zeros(nodes.size, dtype=np.float64)
-        here = self._tree.domains[:, nodes.row_numbers()]
+        domains = self._tree.domains[:, nodes.row_numbers()]
         weights = [FADES ** (height - 1 - level) for level in range(height)]
-        for level, weight in enumerate(weights):  # the last of its points is for no domain
+        for level, weight in enumerate(
+            weights
+        ):  # the last entry of points is for rows in no domain
             if mates is not None:
                 points = np.zeros(len(self._tree.paths[level]) + 1, dtype=np.float64)
                 counts = mates.counts[level]
                 points[list(counts)] = np.array(list(counts.values())) * 100 / mates.total
             else:
                 points = np.append(self._shares.points[level], 0).astype(np.float64)
-            found += weight * points[here[level]]
+            found += weight * points[domains[level]]
         total = sum(weights) or 1.0
         return np.floor(found / total + 1e-9).astype(np.int64)
 

@@ -1,8 +1,8 @@
-"""Who tells of the network: node labels, Kueue's or KAI's Topology, Volcano's HyperNodes.
+"""Sources of the network topology: node labels, Kueue's or KAI's Topology, Volcano's HyperNodes.
 
-All come to the same: for each node its domains from the top level down, each named by the path to
-it, so that rack 1 of block a is not rack 1 of block b. A node that lacks a level is in no domain
-from there on.
+All give the same result: for each node its domains from the top level down, each named by the path
+to it, so that rack 1 of block a is not rack 1 of block b. A node that lacks a level is in no domain
+of that and the lower levels.
 
     labels     the levels are label keys, named in the args or by a Topology object
     HyperNode  the levels are tiers, the highest number on top; a node is in the HyperNodes that
@@ -36,7 +36,7 @@ class TopologySpec(Record, frozen=True, gc=False):
 
 
 class Topology(Record, frozen=True, gc=False):
-    """Kueue's, and KAI's after it."""
+    """Kueue's, which KAI's copies."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: TopologySpec = TopologySpec()
@@ -81,12 +81,12 @@ KUEUE_TOPOLOGY: Final = _kind("Topology", "topologies", "kueue.x-k8s.io/v1beta1"
 KAI_TOPOLOGY: Final = _kind("Topology", "topologies", "kai.scheduler/v1alpha1", Topology)
 HYPER_NODE: Final = _kind("HyperNode", "hypernodes", "topology.volcano.sh/v1alpha1", HyperNode)
 
-#: Whether a member stands for a node of this name with these labels.
+#: Whether a member includes a node of this name with these labels.
 Matcher = Callable[[str, Mapping[str, str]], bool]
 
 
 class Levels:
-    """By label keys."""
+    """Levels by label keys."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self.names = tuple(keys[:LEVELS_MAX])
@@ -106,16 +106,16 @@ class Levels:
 
 
 class Tiers:
-    """By HyperNodes. Patterns that make no sense match nothing."""
+    """Levels by HyperNodes. Invalid patterns match nothing."""
 
     def __init__(self, hyper_nodes: Iterable[HyperNode]) -> None:
-        self._by_name = {one.metadata.name: one for one in hyper_nodes}
+        self._by_name = {node.metadata.name: node for node in hyper_nodes}
         self._exact: dict[str, set[str]] = {}  # name of a node -> HyperNodes that hold it
-        self._others: list[tuple[Matcher, str]] = []
+        self._patterns: list[tuple[Matcher, str]] = []
         self._parents: dict[str, set[str]] = {}
-        self._tiers = sorted({one.spec.tier for one in self._by_name.values()}, reverse=True)
+        self._tiers = sorted({node.spec.tier for node in self._by_name.values()}, reverse=True)
         self._tiers = self._tiers[-LEVELS_MAX:]
-        self._named: dict[str, int] = {}  # any HyperNode may name its tier, and none needs to
+        self._named: dict[str, int] = {}  # the name of a tier is optional in each HyperNode
         for name in sorted(self._by_name):
             self._read(name)
         self._above: dict[str, frozenset[str]] = {}
@@ -133,10 +133,12 @@ class Tiers:
 
     def path(self, node: Node) -> Path:
         held_by = set(self._exact.get(node.name, ()))
-        held_by.update(name for matches, name in self._others if matches(node.name, node.labels))
-        everyone = set().union(*(self._with_above(name) for name in held_by)) if held_by else set()
+        held_by.update(name for matches, name in self._patterns if matches(node.name, node.labels))
+        containing = (
+            set().union(*(self._with_above(name) for name in held_by)) if held_by else set()
+        )
         by_tier: dict[int, str] = {}
-        for name in sorted(everyone, reverse=True):
+        for name in sorted(containing, reverse=True):
             by_tier[self._by_name[name].spec.tier] = name
         found: list[str] = []
         for tier in self._tiers:
@@ -156,7 +158,7 @@ class Tiers:
                 if exact:
                     self._exact.setdefault(exact, set()).add(name)
                 for matches in _matchers(selector):
-                    self._others.append((matches, name))
+                    self._patterns.append((matches, name))
             elif member.type == "HyperNode":
                 if exact in self._by_name:
                     self._parents.setdefault(exact, set()).add(name)
@@ -166,12 +168,12 @@ class Tiers:
                         self._parents.setdefault(other, set()).add(name)
 
     def _with_above(self, name: str) -> frozenset[str]:
-        """A HyperNode and all that hold it; circles are walked once."""
+        """A HyperNode and all that contain it, cycles included once."""
         known = self._above.get(name)
         if known is None:
             found, new = {name}, {name}
             for _ in range(DEPTH_MAX):
-                new = {up for one in new for up in self._parents.get(one, ())} - found
+                new = {up for child in new for up in self._parents.get(child, ())} - found
                 if not new:
                     break
                 found |= new
@@ -193,7 +195,7 @@ def _matchers(selector: MemberSelector) -> Iterable[Matcher]:
 
 
 def _pattern(text: str) -> Callable[[str], bool]:
-    """As Go's MatchString: anywhere in the name, in linear time."""
+    """Like Go's MatchString: anywhere in the name, in linear time."""
     import re2
 
     options = re2.Options()

@@ -1,4 +1,6 @@
-"""The tree as columns: for each level the domain of every row, and what is left in each domain."""
+"""The tree as columns: for each level the domain of every row, and the free amounts of each
+domain.
+"""
 
 from typing import Final
 
@@ -23,8 +25,8 @@ class Tree(ByRow[None]):
     def __init__(
         self, cluster: Cluster, kind: Kind | None, topology: str, keys: tuple[str, ...]
     ) -> None:
-        """`kind` tells of the levels, in the object `topology` (of HyperNodes all are read); None:
-        they are the label keys given.
+        """`kind` is the source of the levels, from the object `topology` (all HyperNodes are read);
+        None: the label keys given.
         """
         super().__init__(cluster.nodes, int(ASPECTS))
         self._cluster = cluster
@@ -33,10 +35,10 @@ class Tree(ByRow[None]):
         self.source: Levels | Tiers = Levels(keys)
         self._read_at = -1
         self.domains: I32 = np.full((0, 0), NOWHERE, dtype=np.int32)
-        #: by level, the path to each domain; its place is the domain's number
+        #: by level, the path to each domain; its index is the domain's number
         self.paths: list[list[Path]] = []
         self._numbers: list[dict[Path, int]] = []
-        #: moves whenever a row may be in another domain, or another node's
+        #: changes whenever a row may be in another domain, or belong to another node
         self.version = 0
 
     def refresh(self) -> None:
@@ -46,14 +48,14 @@ class Tree(ByRow[None]):
             if self._kind is HYPER_NODE:
                 self.source = Tiers(self._cluster.all(HYPER_NODE).values())
             else:
-                told: Topology | None = self._cluster.get(self._kind, self._topology)
-                levels = told.spec.levels if told is not None else ()
-                self.source = Levels([one.node_label for one in levels or ()])
+                topology: Topology | None = self._cluster.get(self._kind, self._topology)
+                levels = topology.spec.levels if topology is not None else ()
+                self.source = Levels([level.node_label for level in levels or ()])
         self.update(None, epoch)
 
     @property
     def height(self) -> int:
-        """How many levels there are."""
+        """Number of levels."""
         return len(self.source.names)
 
     def _make_all(self, _: None) -> None:
@@ -66,7 +68,7 @@ class Tree(ByRow[None]):
             self._read(row)
 
     def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
-        """Domains that nobody is in any more go with the next full pass."""
+        """Empty domains are dropped with the next full pass."""
         self.version += 1
         for row in rows:
             self._read(row)
@@ -88,7 +90,7 @@ class Tree(ByRow[None]):
 
 
 class DomainShares(ByRow[None]):
-    """How much of each domain's CPU is asked for; `version` moves with its points."""
+    """Requested share of each domain's CPU; `version` changes with its points."""
 
     def __init__(self, cluster: Cluster, tree: Tree) -> None:
         super().__init__(cluster.nodes, int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | ASPECTS))
@@ -105,7 +107,7 @@ class DomainShares(ByRow[None]):
         self.update(None, self._tree.full_version)
 
     def _row(self, row: int) -> tuple[int, int]:
-        """Milli-CPU asked for, and offered."""
+        """Milli-CPU requested, and allocatable."""
         read = self._nodes.columns.read
         return int(read("requested")[0, row]), int(read("allocatable")[0, row])
 

@@ -1,3 +1,3 @@
-"""Pods on nodes where one NUMA zone has room for them: what the kubelet's topology manager decides,
-known beforehand.
+"""Place pods on nodes where one NUMA zone has room for them, as the kubelet's topology manager will
+decide.
 """

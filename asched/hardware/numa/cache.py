@@ -1,20 +1,22 @@
-"""Which topology of a node is believed, and what is taken off it for pods that nobody tells of yet.
+"""Which report of a node's NUMA zones is valid, and what is subtracted for pods it does not
+include.
 
-    agents tell late: a pod that was just placed is in no zone of their last word.
+Agents report late: a pod that was just placed is in no zone of the last report.
 
-    pass-through   the last word, as it is
-    discard        a node with pods on their way is not looked at until they are bound
-    over-reserve   such pods are taken off every zone until the agent's word and ours name the same
-                   pods; with pods that we did not place the node is not looked at until then
+        pass-through   the last report, unchanged
+        discard        a node with pods that are being bound is not used until they are bound
+        over-reserve   such pods are subtracted from every zone until the report and our state have
+        the
+                       same pods; with pods that we did not place the node is not used until then
 
-Rules   a word is believed if its fingerprint is that of the pods that run there as far as we know;
-        it then tells of those, and what does not run yet stays taken off. A word without any is
-        believed while there is nothing that it could lack. A node's first word is believed as well;
-        but if it has a fingerprint that is not ours, the node waits.
+Rules   a report is valid if its fingerprint is that of the pods that run on the node; it then
+        includes those, and pods that do not run yet stay subtracted. A report without fingerprint
+        is valid while no pod can be missing from it. A node's first report is valid as well; but
+        if it has a fingerprint that differs from ours, the node waits.
 Source  kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology/cache/overreserve.go; the
-        fingerprint is k8stopologyawareschedwg/podfingerprint's, version 1. Deliberately other: pods
-        of another profile or replica count as foreign; nodes are tried when anything was told of
-        them, not in intervals alone.
+        fingerprint is k8stopologyawareschedwg/podfingerprint's, version 1. Deliberate difference:
+        pods of another profile or replica count as foreign; nodes are checked on every report, not
+        only in intervals.
 Bounds  one entry a pod on a node that has a topology.
 """
 
@@ -40,7 +42,7 @@ from asched.hardware.numa.zones import Zones
 from asched.plugin import Aspect, Cluster, PerClass, PodInfo
 
 Mask = npt.NDArray[np.bool_]
-#: Makes the fingerprint of pods, each (namespace, name).
+#: Computes the fingerprint of pods, each (namespace, name).
 Sign = Callable[[Iterable[tuple[str, str]]], str]
 
 
@@ -58,15 +60,15 @@ ONLY_RESOURCES: Final = "OnlyResources"
 
 
 class _Node:
-    """One node that has a topology: the word believed, and what it may lack."""
+    """One node that has a topology: the valid report, and the pods it may lack."""
 
-    __slots__ = ("believed", "is_foreign", "known", "reserved", "uid")
+    __slots__ = ("is_foreign", "known", "reserved", "uid", "valid_report")
 
-    def __init__(self, uid: str, believed: NodeResourceTopology, known: set[str]) -> None:
+    def __init__(self, uid: str, valid: NodeResourceTopology, known: set[str]) -> None:
         self.uid = uid  # of the node
-        self.believed = believed
-        self.known = known  # uids of pods that were looked at
-        self.reserved: dict[str, NumaDemand] = {}  # uid -> what it takes
+        self.valid_report = valid
+        self.known = known  # uids of pods that were processed
+        self.reserved: dict[str, NumaDemand] = {}  # uid -> demand
         self.is_foreign = False
 
     @property
@@ -75,7 +77,7 @@ class _Node:
 
 
 class TopologyCache:
-    """What one profile believes. `version` moves when rows change that no row log tells of."""
+    """Reports used by one profile. `version` changes when rows change that no row log has."""
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ class TopologyCache:
         self._next_s = 0.0
         self._nodes: dict[str, _Node] = {}
         self._names: list[str] = []  # row -> the node that was there
-        self._waiting: dict[str, None] = {}  # names of nodes whose last word is not believed
+        self._waiting: dict[str, None] = {}  # names of nodes whose last report is not valid yet
         self.zones = Zones(0, 1)
         self.is_fresh: Mask = np.zeros(0, dtype=np.bool_)
         self.has_topology: Mask = np.zeros(0, dtype=np.bool_)
@@ -111,29 +113,29 @@ class TopologyCache:
     # --- from the cluster ------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Take in what was told and placed since."""
+        """Process new reports and placements."""
         nodes = self._cluster.nodes
         rows: Iterable[int] | None = nodes.log.rows(self._rows_seen, int(Aspect.PODS | Aspect.LIVE))
-        told = self._cluster.object_log.since(self._objects_seen)
-        if rows is None or told is None:
+        changes = self._cluster.object_log.since(self._objects_seen)
+        if rows is None or changes is None:
             rows = range(nodes.height)
-            heard = nodes.row_of if self._rows_seen >= 0 else ()  # new rows hear by themselves
-            told = [(NODE_RESOURCE_TOPOLOGY.resource, name) for name in heard]
+            known = nodes.row_of if self._rows_seen >= 0 else ()  # new rows hear by themselves
+            changes = [(NODE_RESOURCE_TOPOLOGY.resource, name) for name in known]
             if self.zones.size > nodes.height:
                 self.zones, self.is_fresh = Zones(0, 1), self.is_fresh[:0]
                 self.has_topology, self._names = self.has_topology[:0], []
                 self._forget(name for name in tuple(self._nodes) if name not in nodes.row_of)
         self._rows_seen, self._objects_seen = nodes.log.end, self._cluster.object_log.end
         self._widen(nodes.height)
-        names = {key for resource, key in told if resource == NODE_RESOURCE_TOPOLOGY.resource}
+        names = {key for resource, key in changes if resource == NODE_RESOURCE_TOPOLOGY.resource}
         for row in rows:
-            self._look_at_pods(row)
+            self._process_pods(row)
         now_s = self._cluster.wall_clock_s
         if now_s >= self._next_s and self._waiting:
             names.update(self._waiting)
             self._next_s = now_s + self._resync_s
         for name in names:
-            self._hear(name)
+            self._process_report(name)
 
     def _widen(self, height: int) -> None:
         self.zones.reserve(height, 1)
@@ -142,8 +144,8 @@ class TopologyCache:
         self.has_topology = np.pad(self.has_topology, (0, more))
         self._names += [""] * more
 
-    def _look_at_pods(self, row: int) -> None:
-        """Who is on a row that we did not put there."""
+    def _process_pods(self, row: int) -> None:
+        """Process the pods of a row: those that another scheduler placed."""
         node = self._cluster.nodes.node_at[row]
         name, before = node.name if node is not None else "", self._names[row]
         self._names[row] = name
@@ -153,14 +155,14 @@ class TopologyCache:
         if node is None or known is None or known.uid != node.metadata.uid:
             self.is_fresh[row], self.has_topology[row] = True, False
             if node is not None:
-                self._hear(name)
+                self._process_report(name)
             return
-        here = self._cluster.pods_on(row)
-        known.known &= here.keys()
-        for uid, info in here.items():
+        pods = self._cluster.pods_on(row)
+        known.known &= pods.keys()
+        for uid, info in pods.items():
             if uid not in known.known:
                 known.known.add(uid)
-                if uid not in known.reserved and self._is_foreign(info, known.believed):
+                if uid not in known.reserved and self._is_foreign(info, known.valid_report):
                     known.is_foreign = True
                     self._waiting[node.name] = None
         self._write(node.name)
@@ -175,11 +177,11 @@ class TopologyCache:
             return False
         return self._foreign_pods == ALL or owns_exclusively(info.pod, _listed(topology))
 
-    def _hear(self, name: str) -> None:
-        """The last word of a node's agent: believe it, or wait."""
+    def _process_report(self, name: str) -> None:
+        """Process the last report of a node's agent: use it, or wait."""
         row = self._cluster.nodes.row_of.get(name)
-        told: NodeResourceTopology | None = self._cluster.get(NODE_RESOURCE_TOPOLOGY, name)
-        if row is None or told is None:
+        report: NodeResourceTopology | None = self._cluster.get(NODE_RESOURCE_TOPOLOGY, name)
+        if row is None or report is None:
             self._forget((name,))
             if row is not None and self.has_topology[row]:
                 self.is_fresh[row], self.has_topology[row] = True, False
@@ -188,22 +190,22 @@ class TopologyCache:
         uid = self._uid_of(row)
         node = self._nodes.get(name)
         if node is not None and node.uid != uid:
-            node = None  # made anew: what was reserved was on another
-        matches = self._mode is not Mode.OVER_RESERVE or self._names_our_pods(told, row)
+            node = None  # created again: the reservations were on another node
+        matches = self._mode is not Mode.OVER_RESERVE or self._names_our_pods(report, row)
         if node is None:
-            node = self._nodes[name] = _Node(uid, told, set(self._cluster.pods_on(row)))
-            node.is_foreign = not matches and bool(_fingerprint(told))
+            node = self._nodes[name] = _Node(uid, report, set(self._cluster.pods_on(row)))
+            node.is_foreign = not matches and bool(_fingerprint(report))
             if matches:
                 self._settle(node, row)
         elif matches:
-            node.believed = told
+            node.valid_report = report
             self._settle(node, row)
-        elif node.is_complete and not _fingerprint(told):
-            node.believed = told
-        elif self._resync_scope == ALL and manager_of(told) != manager_of(node.believed):
-            node.believed = told  # the kubelet was started anew with other settings
-        is_heard = node.believed is told and node.is_complete
-        if is_heard or not _fingerprint(told):
+        elif node.is_complete and not _fingerprint(report):
+            node.valid_report = report
+        elif self._resync_scope == ALL and manager_of(report) != manager_of(node.valid_report):
+            node.valid_report = report  # the kubelet was restarted with other settings
+        is_current = node.valid_report is report and node.is_complete
+        if is_current or not _fingerprint(report):
             self._waiting.pop(name, None)
         else:
             self._waiting[name] = None
@@ -211,14 +213,14 @@ class TopologyCache:
         self.version += 1
 
     def _settle(self, node: _Node, row: int) -> None:
-        """What is believed tells of everything that runs on the row."""
+        """The valid report includes all pods that run on the row."""
         if self._mode is not Mode.OVER_RESERVE:
             return
-        here = self._cluster.pods_on(row)
-        to_come = {uid: info for uid, info in here.items() if not _runs(info)}
-        node.reserved = {uid: one for uid, one in node.reserved.items() if uid in to_come}
+        pods = self._cluster.pods_on(row)
+        to_come = {uid: info for uid, info in pods.items() if not _runs(info)}
+        node.reserved = {uid: demand for uid, demand in node.reserved.items() if uid in to_come}
         node.is_foreign = any(
-            uid not in node.reserved and self._is_foreign(info, node.believed)
+            uid not in node.reserved and self._is_foreign(info, node.valid_report)
             for uid, info in to_come.items()
         )
 
@@ -226,15 +228,15 @@ class TopologyCache:
         node = self._cluster.nodes.node_at[row]
         return node.metadata.uid if node is not None else ""
 
-    def _names_our_pods(self, told: NodeResourceTopology, row: int) -> bool:
-        expected = _fingerprint(told)
+    def _names_our_pods(self, report: NodeResourceTopology, row: int) -> bool:
+        expected = _fingerprint(report)
         if not expected:
             return False
-        by_method = told.attribute(FINGERPRINT_METHOD) == EXCLUSIVE_METHOD
+        by_method = report.attribute(FINGERPRINT_METHOD) == EXCLUSIVE_METHOD
         exclusive = self._resync_method == ONLY_EXCLUSIVE or (
             self._resync_method == AUTODETECT and by_method
         )
-        listed = _listed(told) if exclusive else frozenset()
+        listed = _listed(report) if exclusive else frozenset()
         running = (info.pod for info in self._cluster.pods_on(row).values() if _runs(info))
         named = [
             (pod.metadata.namespace, pod.metadata.name)
@@ -247,7 +249,7 @@ class TopologyCache:
         row, node = self._cluster.nodes.row_of[name], self._nodes[name]
         taken = node.reserved.values() if self._mode is Mode.OVER_RESERVE else ()
         asked = [demand.whole for demand in taken]
-        self.zones.write(row, zones_of(node.believed), manager_of(node.believed), asked)
+        self.zones.write(row, zones_of(node.valid_report), manager_of(node.valid_report), asked)
         self.has_topology[row] = True
         waits_for_bindings = self._mode is Mode.DISCARD and bool(node.reserved)
         self.is_fresh[row] = not node.is_foreign and not waits_for_bindings
@@ -255,7 +257,9 @@ class TopologyCache:
     # --- from the plugin -------------------------------------------------------------------------
 
     def reserve(self, pod: PodInfo, name: str) -> None:
-        """A pod of ours goes there. The row was logged as it was assumed, and is looked at next."""
+        """Reserve for a pod of ours. Its row was logged when it was assumed, and is
+        processed next.
+        """
         node = self._nodes.get(name)
         if node is None or self._mode is Mode.PASS_THROUGH:
             return
@@ -264,14 +268,14 @@ class TopologyCache:
             self._waiting[name] = None
 
     def release(self, uid: str, name: str) -> None:
-        """It does not; its row is logged as it leaves."""
+        """Undo a reservation; the row is logged when the pod leaves."""
         node = self._nodes.get(name)
         taken = node.reserved.pop(uid, None) if node is not None else None
         if taken is not None and name in self._cluster.nodes.row_of:
             self._write(name)
 
     def bound(self, uid: str, name: str) -> None:
-        """It is there for good."""
+        """The pod is bound."""
         if self._mode is Mode.DISCARD:
             self.release(uid, name)
             self.version += 1

@@ -1,4 +1,4 @@
-"""What pods ask of NUMA zones, container by container, and what they own exclusively.
+"""Requests of pods against NUMA zones, by container, and which pods own resources exclusively.
 
 Source  kubernetes/kubernetes v1.36 pkg/apis/core/v1/helper/qos; kubernetes-sigs/scheduler-plugins
         pkg/util/resource.go, pkg/noderesourcetopology/resourcerequests/exclusive.go
@@ -16,7 +16,7 @@ from asched.hardware.numa.topology import CPU, units
 
 MEMORY: Final = "memory"
 Request = Mapping[str, int]
-#: A guess: pods have three or four, and each is held against every zone in one go.
+#: A guess: pods have three or four, and each is compared with every zone in one go.
 CONTAINERS_MAX: Final = 32
 
 
@@ -28,8 +28,8 @@ class QoS(Enum):
 
 @dataclass(frozen=True)
 class NumaDemand:
-    """Of one pod: `whole` together, `inits` and `containers` one by one; milli-CPU, bytes,
-    devices. Amounts that are named with zero are kept.
+    """Requests of one pod: `whole` together, `inits` and `containers` one by one; milli-CPU, bytes,
+    devices. Explicit zeros are kept.
     """
 
     qos: QoS
@@ -44,32 +44,34 @@ class NumaDemand:
 
     @property
     def is_indifferent(self) -> bool:
-        """Whether no topology manager has a say."""
+        """Whether topology managers ignore the pod."""
         return self.qos is QoS.BEST_EFFORT and not self.has_non_native
 
     @property
     def is_beyond(self) -> bool:
-        """Whether it has more containers than are looked at one by one."""
+        """Whether it has more containers than are compared one by one."""
         return len(self.inits) + len(self.containers) > CONTAINERS_MAX
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for pods that are treated alike."""
+        """Equal for pods with the same result."""
         each = (self.whole, *self.inits, *self.containers)
-        return (self.qos, len(self.inits), *(tuple(sorted(one.items())) for one in each))
+        return (self.qos, len(self.inits), *(tuple(sorted(request.items())) for request in each))
 
 
 def demand_of(pod: Pod) -> NumaDemand:
     spec = pod.spec
-    inits = tuple(_request(one) for one in spec.init_containers or ())
-    containers = tuple(_request(one) for one in spec.containers or ())
-    has_non_native = any(not is_native(name) for one in (*inits, *containers) for name in one)
+    inits = tuple(_request(container) for container in spec.init_containers or ())
+    containers = tuple(_request(container) for container in spec.containers or ())
+    has_non_native = any(
+        not is_native(name) for request in (*inits, *containers) for name in request
+    )
     whole: dict[str, int] = {}
-    for one in containers:
-        for name, amount in one.items():
+    for request in containers:
+        for name, amount in request.items():
             whole[name] = whole.get(name, 0) + amount
-    for one in inits:
-        for name, amount in one.items():
+    for request in inits:
+        for name, amount in request.items():
             whole[name] = max(whole.get(name, amount), amount)
     for name, more in (spec.overhead or {}).items():
         whole[name] = whole.get(name, 0) + units(name, more)
@@ -77,7 +79,7 @@ def demand_of(pod: Pod) -> NumaDemand:
 
 
 def qos_of(pod: Pod) -> QoS:
-    """The class of quality of service, as the API server works it out."""
+    """The quality-of-service class, as computed by the API server."""
     spec = pod.spec
     if spec.resources is not None:
         requests, limits = _positive(spec.resources.requests), _positive(spec.resources.limits)
@@ -97,11 +99,11 @@ def qos_of(pod: Pod) -> QoS:
 
 
 def owns_exclusively(pod: Pod, listed: Collection[str]) -> bool:
-    """Whether a container that stays has something for itself: whole cores, memory or devices of a
-    guaranteed pod, or a device that zones list.
+    """Whether a container other than a plain init container owns resources exclusively: whole
+    cores, memory or devices of a guaranteed pod, or a device that zones list.
     """
     qos = qos_of(pod)
-    sidecars = (one for one in pod.spec.init_containers or () if one.restart_policy == "Always")
+    sidecars = (c for c in pod.spec.init_containers or () if c.restart_policy == "Always")
     for container in (*sidecars, *(pod.spec.containers or ())):
         for name, amount in _request(container).items():
             if not is_native(name):
@@ -120,21 +122,24 @@ def is_native(name: str) -> bool:
 
 
 def is_host_level(name: str) -> bool:
-    """Zones need not list it."""
+    """Resources that zones need not list."""
     return name in {"ephemeral-storage", "storage"} or not is_native(name)
 
 
 def is_affine(name: str) -> bool:
-    """Pods that are not guaranteed get it from anywhere."""
+    """Resources that pods which are not guaranteed get from any zone."""
     return name in {CPU, MEMORY} or name.startswith("hugepages-")
 
 
 def _request(container: Container) -> Request:
-    return {name: units(name, one) for name, one in (container.resources.requests or {}).items()}
+    return {
+        name: units(name, quantity)
+        for name, quantity in (container.resources.requests or {}).items()
+    }
 
 
 def _positive(amounts: Mapping[str, Quantity] | None) -> dict[str, int]:
-    """Of cpu and memory, in billionths."""
+    """Positive amounts of cpu and memory, in billionths."""
     given = amounts or {}
     found = {name: nano(given[name]) for name in (CPU, MEMORY) if name in given}
     return {name: amount for name, amount in found.items() if amount > 0}

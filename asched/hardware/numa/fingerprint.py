@@ -1,4 +1,4 @@
-"""The fingerprint of the pods on a node, as agents write it: equal sets of names, equal texts.
+"""The fingerprint of the pods on a node, as agents write it: equal for equal sets of names.
 
 Source  k8stopologyawareschedwg/podfingerprint, version 1: xxHash64 of the sorted hashes of all
         pods, each the hash of its name seeded with that of its namespace
@@ -18,10 +18,10 @@ def fingerprint(pods: Iterable[tuple[str, str]]) -> str:
         xxh64_intdigest(name.encode(), seed=xxh64_intdigest(namespace.encode()))
         for namespace, name in pods
     )
-    joined = b"".join(one.to_bytes(8, "little") for one in hashes)
+    joined = b"".join(value.to_bytes(8, "little") for value in hashes)
     return PREFIX + xxh64_hexdigest(joined)
 
 
 def no_fingerprint(pods: Iterable[tuple[str, str]]) -> str:  # noqa: ARG001
-    """Where nobody compares any."""
+    """For modes that do not compare fingerprints."""
     return ""

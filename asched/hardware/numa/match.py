@@ -1,14 +1,14 @@
-"""NodeResourceTopologyMatch: nodes on which the kubelet's topology manager will admit the pod.
+"""NodeResourceTopologyMatch: reject nodes whose topology manager would not admit the pod.
 
 Rejects   nodes with the policy `single-numa-node` where no NUMA zone has room for the pod, or for
-          one of its containers; nodes of whose zones nothing certain is known at the moment.
-Prefers   what the strategy of its args prefers, for guaranteed pods.
-Retry     a pod goes; a node appears or offers something else; an agent tells of its zones.
+          one of its containers; nodes whose zones are not known for certain at the moment.
+Prefers   by the strategy of its args, for guaranteed pods.
+Retry     a pod goes; a node appears or offers something else; an agent reports its zones.
 Cost      a few passes over the rows and their zones per container; LeastNUMANodes one for each set
-          of zones that may be needed. Of a pod of more than CONTAINERS_MAX containers nobody
-          looks at each: where the kubelet would, it "cannot align container".
-Source    kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology. What this does otherwise
-          stands in `cache.py`; `preemptionMode: Enabled` and `informerMode` are refused by name.
+          of zones that may be needed. The containers of a pod of more than CONTAINERS_MAX are not
+          compared one by one: where the kubelet would, the reason is "cannot align container".
+Source    kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology. Differences are listed
+          in `cache.py`; `preemptionMode: Enabled` and `informerMode` are rejected by name.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -81,7 +81,7 @@ class NumaScoringStrategy:
 
 @dataclass(frozen=True, slots=True)
 class CacheArgs:
-    """Of the over-reserve cache."""
+    """Args of the over-reserve cache."""
 
     foreign_pods_detect: str = ALL
     resync_method: str = AUTODETECT
@@ -104,8 +104,8 @@ class CacheArgs:
 
 @dataclass(frozen=True, slots=True)
 class NodeResourceTopologyMatchArgs(UpstreamArgs):
-    """`cache_resync_period_seconds` above 0 switches the over-reserve cache on;
-    `discard_reserved_nodes` wins over it.
+    """`cache_resync_period_seconds` above 0 enables the over-reserve cache;
+    `discard_reserved_nodes` takes precedence.
     """
 
     scoring_strategy: NumaScoringStrategy = field(default_factory=NumaScoringStrategy)
@@ -134,7 +134,7 @@ class NodeResourceTopologyMatchArgs(UpstreamArgs):
 
 
 class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBindPlugin):
-    """See the module."""
+    """See the module's documentation."""
 
     name = "NodeResourceTopologyMatch"
     reasons = (NOT_FRESH, POD_NOT_ALIGNED, NOT_ALIGNED, INIT_NOT_ALIGNED)
@@ -151,7 +151,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
     def __init__(self, args: NodeResourceTopologyMatchArgs, cluster: Cluster) -> None:
         strategy = args.scoring_strategy
         self._strategy = strategy.type
-        self._weights = {one.name: max(one.weight, 1) for one in strategy.resources}
+        self._weights = {entry.name: max(entry.weight, 1) for entry in strategy.resources}
         self._demand = PerClass(_demand_of)
         over_reserves = args.mode is Mode.OVER_RESERVE
         self._cache = TopologyCache(
@@ -167,12 +167,12 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
 
     def registrations(self) -> Sequence[Registration]:
         offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
-        told = Trigger(NODE_RESOURCE_TOPOLOGY.resource, Action.ADD | Action.UPDATE)
+        reported = Trigger(NODE_RESOURCE_TOPOLOGY.resource, Action.ADD | Action.UPDATE)
         gone = Trigger(POD.resource, Action.DELETE)
         return (
             Registration(gone),
             Registration(Trigger(NODE.resource, offers)),
-            Registration(told),
+            Registration(reported),
         )
 
     def share_key(self, pod: PodInfo) -> Hashable:
@@ -195,8 +195,8 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBi
         zones = cache.zones.take(rows[judged])
         some = NodeView(nodes.table, rows[judged])
         together = aligned_pod(zones, some, demand)
-        inits, others = aligned_containers(zones, some, demand)
-        by_container = np.where(inits, np.where(others, 0, 3), 4)
+        inits, containers = aligned_containers(zones, some, demand)
+        by_container = np.where(inits, np.where(containers, 0, 3), 4)
         found[judged] = np.where(zones.is_pod_scope, np.where(together, 0, 2), by_container)
         found[~fresh] = 1
         return found

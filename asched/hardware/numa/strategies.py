@@ -1,12 +1,12 @@
-"""How good the zones of a node are for a guaranteed pod: five strategies.
+"""Score the zones of a node for a guaranteed pod: five strategies.
 
 Rules   LeastAllocated, MostAllocated, BalancedAllocation: each zone gets a score; the smallest that
         is not 0 is the node's, for the whole pod or as the mean over its containers.
-        LeastNUMANodes: the fewest zones that together have room, the near ones first; none whose
-        mean distance is above any that can be told.
+                LeastNUMANodes: the fewest zones that together have room, those at the smallest
+                distance first; none whose mean distance exceeds the maximum.
 Source  kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology/score.go, least_allocated.go,
         most_allocated.go, balanced_allocation.go, least_numa.go
-Bounds  COMBINATIONS_MAX sets of zones are looked at for one number of zones a row may have; a node
+Bounds  COMBINATIONS_MAX sets of zones are tried for each number of zones; a node
         of more than 14 zones counts as one on which nothing fits.
 """
 
@@ -36,19 +36,20 @@ ZoneScore = Callable[[Zones, Request, Weights], I64]
 
 
 def zone_scores(score: ZoneScore, zones: Zones, demand: NumaDemand, weights: Weights) -> I64:
-    """int64[M]; 0 where containers count one by one, of a pod that `is_beyond`."""
+    """int64[M]; 0 for a pod that `is_beyond` where containers count one by one."""
     whole = _smallest(score(zones, demand.whole, weights), zones)
     if demand.is_beyond:
         return np.where(zones.is_pod_scope, whole, 0)
     each = [
-        _smallest(score(zones, one, weights), zones) for one in (*demand.inits, *demand.containers)
+        _smallest(score(zones, request, weights), zones)
+        for request in (*demand.inits, *demand.containers)
     ]
     mean = (np.sum(each, axis=0) / len(each)).astype(np.int64)
     return np.where(zones.is_pod_scope, whole, mean)
 
 
 def _smallest(scores: I64, zones: Zones) -> I64:
-    """Of the zones there are, leaving out those with 0; 0 if there is no other."""
+    """The smallest score of the existing zones except 0; 0 if there is no other."""
     counted = np.where(zones.existing() & (scores != 0), scores, _NONE).min(axis=0)
     return np.where(counted == _NONE, 0, counted)
 
@@ -87,9 +88,11 @@ def _weighted(
 
 
 def balanced_allocation(zones: Zones, request: Request, weights: Weights) -> I64:  # noqa: ARG001
-    """int64[Z, M]: the more evenly its resources are taken the better; weights have no say."""
+    """int64[Z, M]: the more evenly its resources are used the better; weights are ignored."""
     if len(request) < 2:
-        return np.zeros((zones.width, zones.size), dtype=np.int64)  # no variance of one
+        return np.zeros(
+            (zones.width, zones.size), dtype=np.int64
+        )  # a single resource has no variance
     shares = []
     for name, amount in request.items():
         held = np.maximum(_whole(name, zones.of(name)), 0)
@@ -119,19 +122,19 @@ def _whole(name: str, held: I64) -> I64:
 
 
 def least_numa_nodes(zones: Zones, demand: NumaDemand) -> I64:
-    """int64[M]; 0 where containers count one by one, of a pod that `is_beyond`."""
+    """int64[M]; 0 for a pod that `is_beyond` where containers count one by one."""
     found = np.zeros(zones.size, dtype=np.int64)
     for number in np.unique(zones.count).tolist():
         rows = np.flatnonzero(zones.count == number)
         for scope in (True,) if demand.is_beyond else (True, False):
-            here = rows[zones.is_pod_scope[rows] == scope]
-            if len(here):
-                found[here] = _fewest(zones.take(here), demand, number, whole=scope)
+            matching = rows[zones.is_pod_scope[rows] == scope]
+            if len(matching):
+                found[matching] = _fewest(zones.take(matching), demand, number, whole=scope)
     return found
 
 
 def _fewest(zones: Zones, demand: NumaDemand, number: int, *, whole: bool) -> I64:
-    """Rows with this number of zones each. `zones` is used up."""
+    """Rows with this number of zones each. `zones` is modified."""
     requests = (demand.whole,) if whole else (*demand.inits, *demand.containers)
     most = np.zeros(zones.size, dtype=np.int64)
     fine = np.ones(zones.size, dtype=np.bool_)
@@ -159,8 +162,8 @@ def _is_listed(zones: Zones, request: Request) -> Mask:
 
 
 def _needed(zones: Zones, request: Request, number: int, where: Mask) -> tuple[Mask, Mask]:
-    """bool[Z, M]: the zones that are needed, none if nothing fits; bool[M]: they are as near to
-    each other as so many zones can be.
+    """bool[Z, M]: the required zones, none if nothing fits; bool[M]: whether their distance is the
+    smallest possible for so many zones.
     """
     chosen = np.zeros((zones.width, zones.size), dtype=np.bool_)
     is_near = np.zeros(zones.size, dtype=np.bool_)
@@ -171,28 +174,29 @@ def _needed(zones: Zones, request: Request, number: int, where: Mask) -> tuple[M
         if not waiting.any():
             break
         sets = list(combinations(range(number), size))
-        sums = np.array([_distance(zones, one) for one in sets])
+        sums = np.array([_distance(zones, places) for places in sets])
         nearest = np.minimum(sums.min(axis=0), FARTHEST * size * size)
-        fits = np.array([_has_room(zones, request, one) for one in sets]) & waiting
+        fits = np.array([_has_room(zones, request, places) for places in sets]) & waiting
         fits &= sums < (FARTHEST + 1) * size * size
-        # The first of the nearest that fit; `sums` are of pairs, so equal means equally near.
+        # The first of the nearest that fit; `sums` are over pairs, so that equal sums mean equal
+        # distance.
         at = np.where(fits, sums, _NONE).argmin(axis=0)
         hit = np.flatnonzero(fits.any(axis=0))
-        for rank, one in enumerate(sets):
-            chosen[np.ix_(one, hit[at[hit] == rank])] = True
+        for rank, places in enumerate(sets):
+            chosen[np.ix_(places, hit[at[hit] == rank])] = True
         is_near[hit] = sums[at[hit], hit] == nearest[hit]
         waiting[hit] = False
     return chosen, is_near
 
 
 def _distance(zones: Zones, places: tuple[int, ...]) -> I64:
-    """int64[M]: of each to each, itself included, summed."""
+    """int64[M]: the sum of the distances of all pairs, each with itself included."""
     found: I64 = zones.costs[np.ix_(places, places)].sum(axis=(0, 1))
     return found
 
 
 def _has_room(zones: Zones, request: Request, places: tuple[int, ...]) -> Mask:
-    """bool[M]: each of these zones lists all of it, and together they have enough."""
+    """bool[M]: each of these zones lists all resources, and together they have enough."""
     found = np.ones(zones.size, dtype=np.bool_)
     for name, amount in request.items():
         held = zones.of(name)[list(places)]
@@ -203,14 +207,14 @@ def _has_room(zones: Zones, request: Request, places: tuple[int, ...]) -> Mask:
 
 
 def _take(zones: Zones, request: Request, sets: Mask) -> None:
-    """From the zones of each row, the lowest first, until there is enough."""
+    """Subtract from the zones of each row, the lowest first, until the request is met."""
     for name, amount in request.items():
         held = zones.available.get(name)
         if held is None:
             continue
         left = np.full(zones.size, amount, dtype=np.int64)
         for at in range(zones.width):
-            here = sets[at] & (held[at] != NOT_LISTED)
-            taken = np.where(here, np.minimum(held[at], left), 0)
-            held[at] = np.where(here, held[at] - taken, held[at])
+            is_used = sets[at] & (held[at] != NOT_LISTED)
+            taken = np.where(is_used, np.minimum(held[at], left), 0)
+            held[at] = np.where(is_used, held[at] - taken, held[at])
             left -= taken

@@ -1,4 +1,4 @@
-"""NodeResourceTopology: what an agent on a node tells of its NUMA zones.
+"""NodeResourceTopology: the NUMA zones of a node, reported by an agent on it.
 
 Source  topology.node.k8s.io/v1alpha2; kubernetes-sigs/scheduler-plugins
         pkg/noderesourcetopology/nodeconfig/topologymanager.go, pluginhelpers.go
@@ -21,7 +21,7 @@ FINGERPRINT: Final = "nodeTopologyPodsFingerprint"
 FINGERPRINT_METHOD: Final = "nodeTopologyPodsFingerprintMethod"
 EXCLUSIVE_METHOD: Final = "with-exclusive-resources"
 FINGERPRINT_ANNOTATION: Final = "topology.node.k8s.io/fingerprint"
-#: Zones with larger numbers are not looked at.
+#: Zones with larger numbers are ignored.
 ZONES_MAX: Final = 64
 _NUMA_NODE: Final = "Node"
 _NUMBERED: Final = "node-"
@@ -58,7 +58,7 @@ class TopologyZone(Record, frozen=True, gc=False):
 
 
 class NodeResourceTopology(Record, frozen=True, gc=False):
-    """Its name is that of the node."""
+    """Has the name of the node."""
 
     metadata: ObjectMeta = ObjectMeta()
     topology_policies: tuple[str, ...] | None = None
@@ -70,8 +70,8 @@ class NodeResourceTopology(Record, frozen=True, gc=False):
             check(resource.available for resource in zone.resources or ())
 
     def attribute(self, name: str) -> str:
-        """Empty if there is none of the name."""
-        return next((one.value for one in self.attributes or () if one.name == name), "")
+        """The value of an attribute; empty if absent."""
+        return next((a.value for a in self.attributes or () if a.name == name), "")
 
 
 NODE_RESOURCE_TOPOLOGY: Final = Kind(
@@ -86,7 +86,7 @@ NODE_RESOURCE_TOPOLOGY: Final = Kind(
 
 @dataclass(frozen=True, slots=True)
 class TopologyManager:
-    """How the kubelet of a node decides: `policy`, `scope`, and how many zones it can handle."""
+    """Settings of a node's kubelet: `policy`, `scope`, and the number of zones it supports."""
 
     policy: str = "none"
     scope: str = CONTAINER
@@ -98,7 +98,9 @@ class TopologyManager:
 
 
 class Zone(NamedTuple):
-    """One NUMA node: milli-CPU, bytes or devices by resource; distances by number of the other."""
+    """One NUMA node: milli-CPU, bytes or devices by resource; distances by number of the other
+    zone.
+    """
 
     number: int
     available: Mapping[str, int]
@@ -106,11 +108,11 @@ class Zone(NamedTuple):
 
 
 def manager_of(topology: NodeResourceTopology) -> TopologyManager:
-    """The deprecated list first, attributes over it; what makes no sense is passed over."""
+    """From the deprecated list, overridden by attributes; invalid values are ignored."""
     policy, scope, zones_max = "none", CONTAINER, 8
     if topology.topology_policies:
         policy, scope = _LEGACY_POLICIES.get(topology.topology_policies[0], (policy, scope))
-    for name, value in ((one.name, one.value) for one in topology.attributes or ()):
+    for name, value in ((a.name, a.value) for a in topology.attributes or ()):
         if name == "topologyManagerScope" and value in {CONTAINER, POD}:
             scope = value
         elif name == "topologyManagerPolicy" and value in POLICIES:
@@ -121,14 +123,14 @@ def manager_of(topology: NodeResourceTopology) -> TopologyManager:
 
 
 def zones_of(topology: NodeResourceTopology) -> tuple[Zone, ...]:
-    """Its NUMA nodes, by number; of two with one number the first."""
+    """Its NUMA nodes by number; of two with the same number the first."""
     found: dict[int, Zone] = {}
     for zone in topology.zones or ():
         number = _number(zone.name) if zone.type == _NUMA_NODE else None
         if number is None:
             continue
-        available = {one.name: units(one.name, one.available) for one in zone.resources or ()}
-        costs = ((_number(one.name), one.value) for one in zone.costs or ())
+        available = {r.name: units(r.name, r.available) for r in zone.resources or ()}
+        costs = ((_number(cost.name), cost.value) for cost in zone.costs or ())
         distances = {other: cost for other, cost in costs if other is not None}
         found.setdefault(number, Zone(number, available, distances))
     return tuple(found[number] for number in sorted(found))
@@ -141,7 +143,7 @@ def units(resource: str, amount: Quantity) -> int:
 
 @lru_cache(maxsize=4 * ZONES_MAX)
 def _number(name: str) -> int | None:
-    """Of a zone called `node-1`; None if it is called otherwise."""
+    """The number of a zone named `node-1`; None for other names."""
     digits = name.removeprefix(_NUMBERED)
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(ZONES_MAX))
     if digits == name or not is_number:

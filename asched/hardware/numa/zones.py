@@ -2,8 +2,8 @@
 
     NodeResourceTopology ──> write(row) ──> available [Z, N] per resource, costs [Z, Z, N]
 
-A place on axis Z is the zone's rank by its number. What the cache takes off for pods that no agent
-has told of yet is taken off every zone, and never below zero.
+A place on axis Z is the zone's rank by its number. What the cache subtracts for pods that no agent
+has reported yet is subtracted from every zone, and never below zero.
 
 Source  kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology/filter.go
 """
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 #: In place of an amount: the zone does not list the resource.
 NOT_LISTED: Final = -1
-#: Of zones that tell none.
+#: Cost of zones without costs.
 FARTHEST: Final = 255
 ALWAYS_OFFERED: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
@@ -50,7 +50,7 @@ class Zones:
         return len(self.count)
 
     def take(self, rows: npt.NDArray[Any]) -> "Zones":
-        """A copy of these places."""
+        """A copy of these positions."""
         found = Zones(0, self.width)
         found.count, found.costs = self.count[rows], self.costs[:, :, rows]
         found.available = {name: held[:, rows] for name, held in self.available.items()}
@@ -59,7 +59,7 @@ class Zones:
         return found
 
     def reserve(self, size: int, width: int) -> None:
-        """Make room; what is new is empty."""
+        """Grow the arrays; new entries are empty."""
         rows, zones = size - self.size, max(width - self.width, 0)
         if rows <= 0 and not zones:
             return
@@ -81,24 +81,24 @@ class Zones:
         manager: TopologyManager,
         taken: Iterable[Mapping[str, int]],
     ) -> None:
-        """A row has these zones; from each of them is taken what these pods ask for."""
+        """Set the zones of a row, reduced by the demands of these pods."""
         self.reserve(row + 1, len(zones))
         self.count[row] = len(zones)
         self.is_single[row] = manager.is_single
         self.is_pod_scope[row] = manager.scope == POD
         self.zones_max[row] = manager.zones_max
-        here = len(zones)
+        count = len(zones)
         self.costs[:, :, row] = FARTHEST
         if zones:
             numbers = [zone.number for zone in zones]
             costs = [[zone.costs.get(other, FARTHEST) for other in numbers] for zone in zones]
-            self.costs[:here, :here, row] = costs
+            self.costs[:count, :count, row] = costs
         for held in self.available.values():
             held[:, row] = NOT_LISTED
         for name in {name for zone in zones for name in zone.available}:
             amounts = [zone.available.get(name) for zone in zones]
-            listed = [NOT_LISTED if one is None else max(one, 0) for one in amounts]
-            self._column(name)[:here, row] = listed
+            listed = [NOT_LISTED if amount is None else max(amount, 0) for amount in amounts]
+            self._column(name)[:count, row] = listed
         for asked in taken:
             for name, amount in asked.items():
                 if name in self.available:
@@ -114,7 +114,7 @@ class Zones:
         return held
 
     def existing(self) -> Mask:
-        """bool[Z, M]: places where a row has a zone."""
+        """bool[Z, M]: whether a row has the zone."""
         found: Mask = np.arange(self.width)[:, np.newaxis] < self.count
         return found
 
@@ -135,7 +135,7 @@ class Alignment:
         self._guaranteed = demand.is_guaranteed
 
     def fits(self, request: Request) -> tuple[Mask, I64]:
-        """bool[M]: some zone has room for all of it; int64[M]: the lowest that has."""
+        """bool[M]: some zone has room for all of it; int64[M]: the lowest such zone."""
         size = self._zones.size
         places = np.ones((self._zones.width, size), dtype=np.bool_)
         fine = np.ones(size, dtype=np.bool_)
@@ -152,7 +152,7 @@ class Alignment:
         return fine & places.any(axis=0), places.argmax(axis=0).astype(np.int64)
 
     def subtract(self, request: Request, at: I64, where: Mask) -> None:
-        """Take a request from the chosen zone of each of these rows."""
+        """Subtract a request from the chosen zone of each of these rows."""
         rows = np.flatnonzero(where)
         for name, amount in request.items():
             held = self._zones.available.get(name)
@@ -178,8 +178,8 @@ def aligned_pod(zones: Zones, nodes: NodeView, demand: NumaDemand) -> Mask:
 
 
 def aligned_containers(zones: Zones, nodes: NodeView, demand: NumaDemand) -> tuple[Mask, Mask]:
-    """bool[M] twice: each init container alone fits into a zone; each other container does, after
-    those before it. None does of a pod that `is_beyond`. `zones` is used up.
+    """bool[M] twice: whether each init container alone fits into a zone; whether each other
+    container does, after those before it. False for a pod that `is_beyond`. `zones` is modified.
     """
     if demand.is_beyond:
         none = np.zeros(zones.size, dtype=np.bool_)
@@ -188,9 +188,9 @@ def aligned_containers(zones: Zones, nodes: NodeView, demand: NumaDemand) -> tup
     inits = np.ones(zones.size, dtype=np.bool_)
     for request in demand.inits:
         inits &= alignment.fits(request)[0]
-    others = np.ones(zones.size, dtype=np.bool_)
+    containers = np.ones(zones.size, dtype=np.bool_)
     for request in demand.containers:
         fits, at = alignment.fits(request)
-        others &= fits
-        alignment.subtract(request, at, others)
-    return inits, others
+        containers &= fits
+        alignment.subtract(request, at, containers)
+    return inits, containers

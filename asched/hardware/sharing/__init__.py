@@ -1,1 +1,1 @@
-"""Parts of devices given out by annotations, as device plugins on the nodes expect them."""
+"""Shared devices that are assigned by annotations, as device plugins on the nodes expect them."""

@@ -1,4 +1,4 @@
-"""What device plugins of one kind write on nodes, and read on pods."""
+"""What device plugins of one kind write to nodes, and read from pods."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,44 +16,44 @@ from asched.hardware.sharing.devices import (
     SharingRequest,
 )
 
-#: After this a device plugin, or a lock, is taken for dead; as HAMi and Volcano have it.
+#: After this time a device plugin, or a lock, counts as dead; as in HAMi and Volcano.
 GIVEN_UP_S: Final = 300.0
 
-# What HAMi's plugin and Volcano's, which came of it, have in common.
+# Common to HAMi's plugin and Volcano's, which is derived from it.
 USE_MODEL, NO_MODEL = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
-#: What plugin and scheduler call the devices.
+#: Name of the devices for plugin and scheduler.
 KIND: Final = "NVIDIA"
 HAMI_CORE: Final = "hami-core"
 TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 class PodRecord(NamedTuple):
-    """What a pod is told before it is bound."""
+    """Annotations and labels written to a pod before it is bound."""
 
     annotations: Mapping[str, str]
     labels: Mapping[str, str] = {}
 
 
 class Convention(ABC):
-    """One kind of device plugin. Amounts that make no sense count as not told."""
+    """One kind of device plugin. Invalid amounts count as absent."""
 
-    #: Annotations of a pod that its wish depends on.
+    #: Annotations of a pod that affect its request.
     reads: ClassVar[tuple[str, ...]] = ()
-    #: What `written` writes: taken back if the pod is not bound after all.
+    #: Annotations set by `written`: removed if the pod is not bound.
     writes: ClassVar[tuple[str, ...]] = ()
     writes_labels: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def wish(self, pod: Pod) -> SharingRequest | None:
-        """None: it asks for nothing that is shared so."""
+    def request_of(self, pod: Pod) -> SharingRequest | None:
+        """None: it requests no such shared devices."""
 
     @abstractmethod
     def devices(self, node: Node) -> Sequence[SharedDevice]:
-        """Those that agents tell of on the node."""
+        """The devices that agents report on the node."""
 
     @abstractmethod
-    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:
-        """What the annotations of a pod on a node say it has got; None if they do not."""
+    def parts(self, pod: Pod, node: str, request_of: SharingRequest) -> Parts | None:
+        """The devices of a pod on a node according to its annotations; None if they have none."""
 
     @abstractmethod
     def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord: ...
@@ -64,7 +64,7 @@ def annotations_of(pod: Pod) -> Mapping[str, str]:
 
 
 def amount(container: Container, resource: str) -> int:
-    """Limits go before requests; 0 if it names none, at most AMOUNT_MAX."""
+    """Limits before requests; 0 if it names none, at most AMOUNT_MAX."""
     for given in (container.resources.limits, container.resources.requests):
         if resource and given and resource in given:
             return min(max(whole(given[resource]), 0), AMOUNT_MAX)
@@ -72,7 +72,7 @@ def amount(container: Container, resource: str) -> int:
 
 
 def containers_of(pod: Pod) -> Iterator[tuple[Role, Container]]:
-    """Init containers, then the others."""
+    """Init containers, then the other containers."""
     for container in pod.spec.init_containers or ():
         is_sidecar = container.restart_policy == "Always"
         yield (Role.SIDECAR if is_sidecar else Role.INIT), container
@@ -81,26 +81,26 @@ def containers_of(pod: Pod) -> Iterator[tuple[Role, Container]]:
 
 
 def listed(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """The words of an annotation, between commas."""
+    """The comma-separated words of an annotation."""
     return tuple(word.strip() for word in annotations.get(name, "").split(",") if word.strip())
 
 
 def number(text: str) -> int | None:
-    """A whole number as agents write them; None if it is no amount."""
+    """A whole number as agents write it; None if it is no amount."""
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         return None
     found = int(text)
     return found if found <= AMOUNT_MAX else None
 
 
-def told_parts(
-    pod: Pod, node: str, wish: SharingRequest, node_key: str, parts_key: str
+def annotated_parts(
+    pod: Pod, node: str, request_of: SharingRequest, node_key: str, parts_key: str
 ) -> Parts | None:
-    """What a pod was told of a node and of its devices there, by these two annotations."""
-    told = annotations_of(pod)
-    if parts_key not in told or told.get(node_key) != node:
+    """The devices of a pod on a node, according to these two annotations."""
+    annotations = annotations_of(pod)
+    if parts_key not in annotations or annotations.get(node_key) != node:
         return None
-    return decoded(told[parts_key], len(wish.roles))
+    return decoded(annotations[parts_key], len(request_of.roles))
 
 
 def encoded(container: Sequence[DevicePart], kind: str) -> str:
@@ -109,7 +109,7 @@ def encoded(container: Sequence[DevicePart], kind: str) -> str:
 
 
 def decoded(text: str, places: int) -> Parts | None:
-    """The way back, of places joined by `;`; None if it makes no sense."""
+    """The inverse, for places joined by `;`; None if it is invalid."""
     found = []
     pieces = text.split(";", places + 1)
     if len(pieces) > places + 1 or any(pieces[places:]):

@@ -1,17 +1,17 @@
-"""Devices that pods share, what pods ask of them, and which of them a pod gets.
+"""Shared devices, the requests of pods, and which devices a pod gets.
 
-    a node tells    Device: slots, memory, cores        (a convention reads them)
-    a pod asks      Wish: one Request for each of its containers
-    a pod is given  Parts: for each container, its parts of devices
+        node     SharedDevice: slots, memory, cores         (a convention reads them)
+        pod      SharingRequest: one DeviceShareRequest for each of its containers
+        result   Parts: for each container, its parts of devices
 
 Containers run together; init containers one after the other, before them; sidecars run beside both.
-So a pod takes of a device what its sidecars take, and the more of what its containers and what its
-greediest init container take.
+So a pod takes of a device what its sidecars take, plus the larger of what its containers and what
+its largest init container take.
 
-Source  what device plugins look at: Project-HAMi/HAMi pkg/device, volcano-sh/volcano
+Source  input of device plugins: Project-HAMi/HAMi pkg/device, volcano-sh/volcano
         pkg/scheduler/api/devices/nvidia/vgpu
-Bounds  DEVICES_MAX of a node are looked at; a pod of more than CONTAINERS_MAX gets none:
-        nodes are asked one by one, container by container.
+Bounds  DEVICES_MAX of a node are considered; a pod of more than CONTAINERS_MAX gets none:
+        nodes are checked one by one, container by container.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ from enum import Enum
 from typing import Final, NamedTuple, Self
 
 DEVICES_MAX: Final = 64
-#: A guess: pods have three or four, and annotations that name the devices of hundreds no room.
+#: A guess: pods have three or four, and annotations have no room for the devices of hundreds.
 CONTAINERS_MAX: Final = 64
 #: The cores of a whole device, in percent.
 WHOLE: Final = 100
-#: Larger amounts are none: device plugins hold them in 32 bits.
+#: Larger amounts are invalid: device plugins store 32 bits.
 AMOUNT_MAX: Final = 2**31 - 1
 
 BINPACK, SPREAD = "binpack", "spread"
@@ -31,7 +31,7 @@ POLICIES: Final = (BINPACK, SPREAD)
 
 
 class SharedDevice(NamedTuple):
-    """`memory` in the unit that pods ask in; `cores` in percent, 0: nobody counts them."""
+    """`memory` in the unit of requests; `cores` in percent, 0: not counted."""
 
     id: str
     model: str = ""
@@ -50,8 +50,8 @@ class Role(Enum):
 
 
 class DeviceShareRequest(NamedTuple):
-    """Of one container, of each of `number` devices: `memory`, or `percent` of the memory if that
-    is 0; `cores` in percent.
+    """Request of one container, for each of `number` devices: `memory`, or `percent` of the memory
+    if that is 0; `cores` in percent.
     """
 
     number: int
@@ -64,21 +64,21 @@ class DeviceShareRequest(NamedTuple):
 
 
 class DeviceRules(NamedTuple):
-    """Which devices will do. Models are told by a part of their name, in any case; empty is any."""
+    """Allowed devices. Models are matched by a part of their name, in any case; empty is any."""
 
     models: tuple[str, ...] = ()
     other_models: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     other_ids: tuple[str, ...] = ()
     modes: frozenset[str] = frozenset()
-    is_alone: bool = False  # only devices that nobody uses
+    is_alone: bool = False  # only unused devices
     is_in_one_zone: bool = False  # all devices of a container in one NUMA zone
 
     def allow_model(self, model: str) -> bool:
         upper = model.upper()
-        if self.models and not any(one.upper() in upper for one in self.models):
+        if self.models and not any(part.upper() in upper for part in self.models):
             return False
-        return not any(one.upper() in upper for one in self.other_models)
+        return not any(part.upper() in upper for part in self.other_models)
 
     def allow(self, device: SharedDevice) -> bool:
         return (
@@ -90,8 +90,8 @@ class DeviceRules(NamedTuple):
 
 
 class SharingRequest(NamedTuple):
-    """What a pod asks for: for each place in its annotation the role of the container, and its
-    request, if it has any. `problem`: why it can be had nowhere.
+    """Request of a pod: for each place in its annotation the role of the container, and its
+    request, if any. `problem`: why no node can satisfy it.
     """
 
     roles: tuple[Role, ...]
@@ -107,18 +107,18 @@ class SharingRequest(NamedTuple):
 
     @classmethod
     def of_too_many(cls, containers: int) -> Self:
-        """Of a pod with so many containers, some of which ask."""
+        """For a pod with so many containers, some with requests."""
         why = f"no more than {CONTAINERS_MAX} containers may share devices, it has {containers}"
         return cls((), (), problem=why)
 
     @property
     def is_simple(self) -> bool:
-        """Whether it fits a node if so many devices of the node fit."""
+        """Whether it fits a node if enough devices of the node fit."""
         return len(self.asked) == 1 and not (self.rules.ids or self.rules.is_in_one_zone)
 
 
 class DevicePart(NamedTuple):
-    """What one container has of one device."""
+    """A container's part of one device."""
 
     device: str
     memory: int
@@ -130,7 +130,7 @@ Parts = tuple[tuple[DevicePart, ...], ...]
 
 
 class HeldShare(NamedTuple):
-    """What a pod has of one device."""
+    """A pod's share of one device."""
 
     slots: int = 0
     memory: int = 0
@@ -141,7 +141,7 @@ class HeldShare(NamedTuple):
 
 
 def held_by(roles: Sequence[Role], parts: Parts) -> dict[str, HeldShare]:
-    """By device, what a pod takes."""
+    """Share by device that a pod takes."""
     sums: dict[Role, dict[str, HeldShare]] = {role: {} for role in Role}
     for at, container in enumerate(parts):
         role = roles[at] if at < len(roles) else Role.CONTAINER
@@ -155,8 +155,8 @@ def held_by(roles: Sequence[Role], parts: Parts) -> dict[str, HeldShare]:
                 found[part.device] = before.with_more(1, part.memory, part.cores)
     total = {}
     for device in {device for found in sums.values() for device in found}:
-        beside, one, first = (sums[role].get(device, HeldShare()) for role in _ORDER)
-        more = (max(pair) for pair in zip(one, first, strict=True))
+        beside, running, first = (sums[role].get(device, HeldShare()) for role in _ORDER)
+        more = (max(pair) for pair in zip(running, first, strict=True))
         total[device] = beside.with_more(*more)
     return total
 
@@ -165,12 +165,12 @@ _ORDER: Final = (Role.SIDECAR, Role.CONTAINER, Role.INIT)
 
 
 class FreeDevices:
-    """What is left of a node's devices: lists by device. Nothing is ever below zero."""
+    """Free amounts of a node's devices: lists by device. Never below zero."""
 
     __slots__ = ("cores", "devices", "memory", "place", "slots")
 
     def __init__(self, devices: Sequence[SharedDevice], like: "FreeDevices | None" = None) -> None:
-        """`like` another room with these devices."""
+        """`like`: copy the amounts of another object with these devices."""
         self.devices = devices
         self.place: dict[str, int] = (
             {device.id: at for at, device in enumerate(devices)} if like is None else like.place
@@ -189,7 +189,7 @@ class FreeDevices:
         return FreeDevices(self.devices, self)
 
     def take(self, held: Mapping[str, HeldShare]) -> None:
-        """What is not there cannot be taken; devices that went are passed over."""
+        """Amounts are clipped at zero; removed devices are skipped."""
         for device, (slots, memory, cores) in held.items():
             at = self.place.get(device)
             if at is not None:
@@ -197,13 +197,13 @@ class FreeDevices:
                 self.memory[at] = max(self.memory[at] - memory, 0)
                 self.cores[at] = max(self.cores[at] - cores, 0)
 
-    def confirmed(self, wish: SharingRequest, told: Parts) -> Parts | None:
-        """The devices that a pod says it has got, with the amounts that it asks for: its owner
-        writes annotations at any time, while what it asks for was admitted. None if these are not
-        as many of the node's devices as it asks for.
+    def confirmed(self, pod_request: SharingRequest, annotated: Parts) -> Parts | None:
+        """Check the devices in a pod's annotations, with the amounts of its spec: its owner can
+        change annotations at any time, while the spec was admitted. None if their number is not the
+        requested one, or the node does not have them.
         """
         found = []
-        for request, parts in zip(wish.requests, told, strict=True):
+        for request, parts in zip(pod_request.requests, annotated, strict=True):
             ids = dict.fromkeys(part.device for part in parts)
             number = 0 if request is None else request.number
             if not len(parts) == len(ids) == number or not ids.keys() <= self.place.keys():
@@ -215,48 +215,50 @@ class FreeDevices:
             )
         return tuple(found)
 
-    def take_anywhere(self, wish: SharingRequest) -> None:
-        """Of a pod that has got devices, nobody knows which: off every one of them."""
+    def take_anywhere(self, pod_request: SharingRequest) -> None:
+        """Subtract a pod whose devices are unknown: from every device."""
         for device in self.devices:
             parts = tuple(
                 (DevicePart(device.id, request.memory_of(device.memory), request.cores),)
                 if request is not None
                 else ()
-                for request in wish.requests
+                for request in pod_request.requests
             )
-            self.take(held_by(wish.roles, parts))
+            self.take(held_by(pod_request.roles, parts))
 
-    def choose(self, wish: SharingRequest, policy: str) -> Parts | None:
-        """The devices that a pod gets here; None if there are not enough.
+    def choose(self, pod_request: SharingRequest, policy: str) -> Parts | None:
+        """Choose devices for a pod; None if there are not enough.
 
-        Containers choose one after the other, sidecars first. Among devices that will do `binpack`
-        takes those with least memory left, `spread` those with most; of equals the first.
+        Containers choose one after the other, sidecars first. Among allowed devices `binpack` takes
+        those with least memory left, `spread` those with most; of equals the first.
         """
-        chosen: list[tuple[DevicePart, ...]] = [()] * len(wish.requests)
+        chosen: list[tuple[DevicePart, ...]] = [()] * len(pod_request.requests)
         beside = self.copy()
-        if not beside.fill(wish, policy, Role.SIDECAR, chosen):
+        if not beside.fill(pod_request, policy, Role.SIDECAR, chosen):
             return None
-        if not beside.copy().fill(wish, policy, Role.CONTAINER, chosen):
+        if not beside.copy().fill(pod_request, policy, Role.CONTAINER, chosen):
             return None
-        for at, role in enumerate(wish.roles):
-            if role is Role.INIT and not beside.copy().fill(wish, policy, role, chosen, (at,)):
+        for at, role in enumerate(pod_request.roles):
+            if role is Role.INIT and not beside.copy().fill(
+                pod_request, policy, role, chosen, (at,)
+            ):
                 return None
         return tuple(chosen)
 
     def fill(
         self,
-        wish: SharingRequest,
+        pod_request: SharingRequest,
         policy: str,
         role: Role,
         chosen: list[tuple[DevicePart, ...]],
         places: Iterable[int] | None = None,
     ) -> bool:
         """Choose for all containers of a role, or those at some places, together."""
-        for at in range(len(wish.requests)) if places is None else places:
-            request = wish.requests[at]
-            if request is None or wish.roles[at] is not role:
+        for at in range(len(pod_request.requests)) if places is None else places:
+            request = pod_request.requests[at]
+            if request is None or pod_request.roles[at] is not role:
                 continue
-            found = self._devices_for(request, wish.rules, wish.policy or policy)
+            found = self._devices_for(request, pod_request.rules, pod_request.policy or policy)
             if found is None:
                 return False
             chosen[at] = tuple(self._part(place, request) for place in found)
@@ -283,8 +285,8 @@ class FreeDevices:
         return None
 
     def _fits(self, at: int, request: DeviceShareRequest, rules: DeviceRules) -> bool:
-        """Whoever asks for all cores wants to be alone; where all cores are taken, not even those
-        are let in that ask for none.
+        """A request for all cores requires an unused device; a device whose cores are all taken is
+        full, even for requests of no cores.
         """
         device, cores = self.devices[at], self.cores[at]
         is_used = self.slots[at] < device.slots

@@ -1,22 +1,22 @@
-"""GpuFractions: whole GPUs are no more than what others leave of them.
+"""GpuFractions: subtract GPUs in fractional use from the whole GPUs of a node.
 
-A pod that asks for a part of a GPU by another resource is in no sum of whole ones. It takes a
-whole device each, however small its part, of as many devices as its requests imply at most: those
-that an annotation numbers or names, since others may have parts of the same ones, or else (no such
-annotation, or one that names more) as many as that, of its own. What it named when it was first
-read counts as long as it is there.
+A pod that requests a part of a GPU by another resource is not included in sums of whole GPUs. It
+takes whole devices, however small its parts, as many as its requests imply at most: those that an
+annotation numbers or names, since several pods may share them, or else (no such annotation, or one
+that names more) as many as that, of its own. The devices named when the pod was first read count as
+long as the pod exists.
 
     by number    alibabacloud.com/gpu-index, volcano.sh/gpu-index, ALIYUN_COM_GPU_MEM_IDX, and
                  Koordinator's scheduling.koordinator.sh/device-allocated
     by id        volcano.sh/vgpu-ids-new
 
-A pod that asks for no such resource takes none, whatever its annotations and labels say: its owner
-may write these at any time. So fractions of KAI count by its reservation pods, which ask for whole
-GPUs and are in the sums; no other pod can say that it holds a device for them.
+A pod that requests no such resource takes none, whatever its annotations and labels say: its owner
+can write these at any time. So fractions of KAI count by its reservation pods, which request whole
+GPUs and are included in the sums; no other pod can reserve a device for them.
 
-Rejects   nodes where fewer GPUs are neither asked for nor used so than the pod asks for.
+Rejects   nodes with fewer GPUs than requested that are neither requested nor in fractional use.
 Retry     a pod goes; a node appears or offers something else.
-Cost      one comparison over the rows; a look at the pods of rows that changed.
+Cost      one comparison over the rows; the pods of changed rows are read.
 Source    koordinator-sh/koordinator apis/extension/device_share.go and resource.go,
           volcano-sh/volcano pkg/scheduler/api/devices, hkust-adsl/kubernetes-scheduler-simulator;
           NVIDIA/KAI-Scheduler pkg/binder/binding/resourcereservation
@@ -54,10 +54,10 @@ from asched.plugin import (
     Trigger,
 )
 
-IN_USE: Final = Reason("node(s) had GPUs in use by others' fractions", resolvable=False)
+IN_USE: Final = Reason("node(s) had GPUs in use by other pods' fractions", resolvable=False)
 ASPECTS: Final = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE
 
-#: Resources by which pods ask for parts, and how much of each is a device; 0: all is of one device.
+#: Resources for parts of devices, and the amount that is one device; 0: all of it is on one device.
 SHARES: Final[Mapping[str, int]] = {
     "aliyun.com/gpu-mem": 0,
     "aliyun.com/gpu-core.percentage": WHOLE,
@@ -79,7 +79,7 @@ NUMBERED: Final = (
     "ALIYUN_COM_GPU_MEM_IDX",
 )
 MOST: Final = DEVICES_MAX
-#: Pods that have ended leave their entries.
+#: Pods that have ended leave entries until a sweep.
 SWEEP_FROM: Final = 64
 KOORDINATOR: Final = "scheduling.koordinator.sh/device-allocated"
 VOLCANO: Final = "volcano.sh/vgpu-ids-new"
@@ -90,7 +90,7 @@ class Allocated(Record, frozen=True, gc=False):
 
 
 class DeviceAllocated(Record, frozen=True, gc=False):
-    """Koordinator's annotation, as far as it tells of GPUs."""
+    """Koordinator's annotation, only GPUs."""
 
     gpu: tuple[Allocated, ...] = ()
 
@@ -106,19 +106,21 @@ class GpuFractionsArgs:
 
 
 class _Taken(ByRow[None]):
-    """How many devices of each row are used in part, and not asked for."""
+    """Number of devices of each row that are in fractional use, and not requested."""
 
     def __init__(self, cluster: Cluster, resource: str) -> None:
         super().__init__(cluster.nodes, int(ASPECTS))
         self._cluster = cluster
         self._resource = resource
         self._most: PerClass[int] = PerClass(lambda cls: most_of(cls.requests, resource))
-        self._named: dict[str, set[Hashable]] = {}  # by uid, what pods named when first read
+        self._named: dict[
+            str, set[Hashable]
+        ] = {}  # by uid, devices named when the pod was first read
         self._sweep_at = SWEEP_FROM
         self.counts: I64 = np.zeros(0, dtype=np.int64)
 
     def of(self, view: NodeView) -> I64:
-        """int64[M]; in a trial, as it would be."""
+        """int64[M]; in a trial, with its changes."""
         if self._cluster.topology.on_trial:
             return np.array([self._count(row) for row in view.row_numbers().tolist()], np.int64)
         self.update(None)
@@ -142,7 +144,7 @@ class _Taken(ByRow[None]):
         return len(used)
 
     def _devices_of(self, pod: Pod, most: int) -> set[Hashable]:
-        """The devices that a pod has parts of, `most` of them at most."""
+        """The devices that a pod has parts of, at most `most`."""
         named = self._named.get(pod.uid)
         if named is not None:
             return named
@@ -152,14 +154,16 @@ class _Taken(ByRow[None]):
         if not self._cluster.topology.on_trial:
             if len(self._named) >= self._sweep_at:
                 placed = self._cluster.placed
-                self._named = {uid: its for uid, its in self._named.items() if uid in placed}
+                self._named = {
+                    uid: devices for uid, devices in self._named.items() if uid in placed
+                }
                 self._sweep_at = max(SWEEP_FROM, 2 * len(self._named))
             self._named[pod.uid] = named
         return named
 
 
 def most_of(asked: Mapping[str, int], whole: str) -> int:
-    """How many devices a pod may have parts of; 0 if it asks for whole ones, or none."""
+    """Maximum number of devices that a pod has parts of; 0 if it requests whole ones, or none."""
     if asked.get(whole, 0) > 0:
         return 0
     shares = [(asked[name], of) for name, of in SHARES.items() if asked.get(name, 0) > 0]
@@ -167,29 +171,31 @@ def most_of(asked: Mapping[str, int], whole: str) -> int:
 
 
 def _named(pod: Pod) -> Iterator[Hashable]:
-    told = annotations_of(pod)
+    annotations = annotations_of(pod)
     for name in NUMBERED:
-        words = told.get(name, "").replace(",", "-").split("-", MOST)
+        words = annotations.get(name, "").replace(",", "-").split("-", MOST)
         yield from (("number", at) for word in words if (at := number(word)) is not None)
-    yield from (("number", one.minor) for one in _koordinators(told))
-    if VOLCANO in told:
+    yield from (("number", device.minor) for device in _koordinators(annotations))
+    if VOLCANO in annotations:
         places = len(pod.spec.containers or ())
         yield from (
-            ("id", part.device) for place in decoded(told[VOLCANO], places) or () for part in place
+            ("id", part.device)
+            for place in decoded(annotations[VOLCANO], places) or ()
+            for part in place
         )
 
 
-def _koordinators(told: Mapping[str, str]) -> Sequence[Allocated]:
-    if KOORDINATOR not in told:
+def _koordinators(annotations: Mapping[str, str]) -> Sequence[Allocated]:
+    if KOORDINATOR not in annotations:
         return ()
     try:
-        return parse(_allocated.decode, told[KOORDINATOR]).gpu
+        return parse(_allocated.decode, annotations[KOORDINATOR]).gpu
     except MalformedError:
         return ()
 
 
 class GpuFractions(FilterPlugin):
-    """See the module."""
+    """See the module's documentation."""
 
     name = "GpuFractions"
     reasons = (IN_USE,)

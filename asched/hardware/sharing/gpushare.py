@@ -1,15 +1,15 @@
-"""How the gpushare device plugin is told of devices.
+"""Annotations of the gpushare device plugin.
 
     node   allocatable aliyun.com/gpu-count, aliyun.com/gpu-mem: devices of equal size, by number
     pod    ALIYUN_COM_GPU_MEM_IDX, _POD, _DEV   the device, what the pod gets, what the device has
            ALIYUN_COM_GPU_MEM_ASSUME_TIME       nanoseconds; _ASSIGNED "false", until it is
 
-The plugin serves the pod of its node that was told first and asks for as much as the kubelet does:
-pods of one size may change places among each other. A pod sits on one device with all containers.
+The plugin serves the pod of its node that was written first and requests as much as the kubelet
+does: pods of one size may get each other's device. A pod uses one device with all containers.
 
 Source  AliyunContainerService/gpushare-scheduler-extender pkg/cache/nodeinfo.go, pkg/utils/pod.go,
         gpushare-device-plugin pkg/gpu/nvidia/allocate.go. Its ConfigMaps of unhealthy devices
-        (`unhealthy-gpu-NODE`) are not looked at.
+        (`unhealthy-gpu-NODE`) are ignored.
 """
 
 from collections.abc import Sequence
@@ -52,16 +52,18 @@ class GpuShareArgs:
 
 
 class GpuShareConvention(Convention):
-    """See the module."""
+    """See the module's documentation."""
 
     writes = (INDEX, POD, DEVICE, ASSUME_TIME, ASSIGNED)
 
     def __init__(self, args: GpuShareArgs) -> None:
         self._args = args
-        self._told_ns = 0
+        self._written_ns = 0
 
-    def wish(self, pod: Pod) -> SharingRequest | None:
-        memory = sum(amount(one, self._args.resource_name) for one in pod.spec.containers or ())
+    def request_of(self, pod: Pod) -> SharingRequest | None:
+        memory = sum(
+            amount(container, self._args.resource_name) for container in pod.spec.containers or ()
+        )
         if not memory:
             return None
         return SharingRequest((Role.CONTAINER,), (DeviceShareRequest(1, min(memory, AMOUNT_MAX)),))
@@ -74,23 +76,23 @@ class GpuShareConvention(Convention):
         size = max(whole(offered.get(self._args.resource_name, 0)), 0) // count
         return tuple(SharedDevice(str(at), slots=AMOUNT_MAX, memory=size) for at in range(count))
 
-    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:  # noqa: ARG002
-        told = annotations_of(pod)
-        index, memory = number(told.get(INDEX, "")), number(told.get(POD, ""))
+    def parts(self, pod: Pod, node: str, request: SharingRequest) -> Parts | None:  # noqa: ARG002
+        annotations = annotations_of(pod)
+        index, memory = number(annotations.get(INDEX, "")), number(annotations.get(POD, ""))
         if index is None or memory is None:
             return None
         return ((DevicePart(str(index), memory, 0),),)
 
     def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
         part = parts[0][0]
-        self._told_ns = max(int(now_s * NS_PER_SECOND), self._told_ns + 1)
-        size = next(one.memory for one in self.devices(node) if one.id == part.device)
+        self._written_ns = max(int(now_s * NS_PER_SECOND), self._written_ns + 1)
+        size = next(d.memory for d in self.devices(node) if d.id == part.device)
         return PodRecord(
             {
                 INDEX: part.device,
                 POD: str(part.memory),
                 DEVICE: str(size),
-                ASSUME_TIME: str(self._told_ns),
+                ASSUME_TIME: str(self._written_ns),
                 ASSIGNED: "false",
             }
         )

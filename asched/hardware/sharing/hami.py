@@ -1,14 +1,14 @@
-"""How HAMi's device plugin for NVIDIA is told of devices.
+"""Annotations of HAMi's device plugin for NVIDIA.
 
     node   hami.io/node-nvidia-register       its devices: JSON, or the text of older versions
-           hami.io/device-cordon              ids that get no more pods
-           hami.io/mutex.lock                 a pod is being handed its devices (`turns.py`)
-    pod    hami.io/vgpu-devices-to-allocate   what the plugin hands out, and strikes out as it does
-           hami.io/vgpu-devices-allocated     the same for good
-           hami.io/vgpu-node, -time, bind-phase, bind-time
+           hami.io/device-cordon              ids of devices without new pods
+           hami.io/mutex.lock                 a pod is getting its devices (`turns.py`)
+    pod    hami.io/vgpu-devices-to-allocate   input of the plugin, which removes what it has
+           assigned hami.io/vgpu-devices-allocated     the same, permanently hami.io/vgpu-node,
+           -time, bind-phase, bind-time
 
-Deliberately other: sidecars count beside the other containers, not as init containers; devices in
-the mode `mig` are left out; namespaces' quotas of GPU memory are not looked at.
+Deliberate differences: sidecars count beside the other containers, not as init containers; devices
+in the mode `mig` are left out; namespaces' quotas of GPU memory are ignored.
 
 Source  Project-HAMi/HAMi 2.10 pkg/device/nvidia/device.go, pkg/device/devices.go,
         pkg/scheduler/scheduler.go, pkg/device-plugin/nvidiadevice/nvinternal/plugin
@@ -33,12 +33,12 @@ from asched.hardware.sharing.convention import (
     Convention,
     PodRecord,
     amount,
+    annotated_parts,
     annotations_of,
     containers_of,
     encoded,
     listed,
     number,
-    told_parts,
 )
 from asched.hardware.sharing.devices import (
     BINPACK,
@@ -75,7 +75,7 @@ MIG: Final = "mig"
 
 
 class Registered(Record, frozen=True, gc=False):
-    """A device as the plugin tells of it; fields that are zero are left out."""
+    """A device as reported by the plugin; fields that are zero are left out."""
 
     id: str = ""
     index: int = 0
@@ -93,7 +93,7 @@ _registered: Final = msgspec.json.Decoder(tuple[Registered, ...])
 
 @dataclass(frozen=True, slots=True)
 class HamiVGPUArgs:
-    """Names as in HAMi's device configuration; policies of pods that name none."""
+    """Names as in HAMi's device configuration; policies of pods without their own."""
 
     resource_count_name: str = "nvidia.com/gpu"
     resource_memory_name: str = "nvidia.com/gpumem"
@@ -117,7 +117,7 @@ class HamiVGPUArgs:
 
 
 class Hami(Convention):
-    """See the module."""
+    """See the module's documentation."""
 
     reads = (USE_MODEL, NO_MODEL, USE_ID, NO_ID, MODE, ONE_ZONE, POLICY, NODE_POLICY, WEIGHTS)
     writes = (TO_ALLOCATE, ALLOCATED, NODE, TIME, BIND_TIME, PHASE)
@@ -126,27 +126,27 @@ class Hami(Convention):
     def __init__(self, args: HamiVGPUArgs) -> None:
         self._args = args
 
-    def wish(self, pod: Pod) -> SharingRequest | None:
-        told = annotations_of(pod)
+    def request_of(self, pod: Pod) -> SharingRequest | None:
+        annotations = annotations_of(pod)
         each = [(role, self._request(container)) for role, container in containers_of(pod)]
         if not any(request for _, request in each):
             return None
         if len(each) > CONTAINERS_MAX:
             return SharingRequest.of_too_many(len(each))
         roles, requests = (tuple(column) for column in zip(*each, strict=True))
-        policies = listed(told, POLICY)
+        policies = listed(annotations, POLICY)
         rules = DeviceRules(
-            listed(told, USE_MODEL),
-            listed(told, NO_MODEL),
-            listed(told, USE_ID),
-            listed(told, NO_ID),
-            modes_in(told.get(MODE, "")),
+            listed(annotations, USE_MODEL),
+            listed(annotations, NO_MODEL),
+            listed(annotations, USE_ID),
+            listed(annotations, NO_ID),
+            modes_in(annotations.get(MODE, "")),
             MUTEX in policies,
-            told.get(ONE_ZONE, "") in TRUE,
+            annotations.get(ONE_ZONE, "") in TRUE,
         )
-        policy = next((one for one in policies if one in POLICIES), "")
+        policy = next((p for p in policies if p in POLICIES), "")
         return SharingRequest(
-            roles, requests, rules, policy, told.get(NODE_POLICY, ""), _problem(told)
+            roles, requests, rules, policy, annotations.get(NODE_POLICY, ""), _problem(annotations)
         )
 
     def _request(self, container: Container) -> DeviceShareRequest | None:
@@ -162,24 +162,24 @@ class Hami(Convention):
         return DeviceShareRequest(devices, memory, 0 if memory else percent, cores)
 
     def devices(self, node: Node) -> Sequence[SharedDevice]:
-        told = node.metadata.annotations or {}
-        text, cordoned = told.get(REGISTER, ""), listed(told, CORDON)
+        annotations = node.metadata.annotations or {}
+        text, cordoned = annotations.get(REGISTER, ""), listed(annotations, CORDON)
         return tuple(
             SharedDevice(
-                one.id,
-                one.type,
-                max(one.count, 0),
-                max(one.devmem, 0),
-                max(one.devcore, 0),
-                one.numa,
-                one.mode or HAMI_CORE,
-                one.health and one.mode != MIG and one.id not in cordoned,
+                device.id,
+                device.type,
+                max(device.count, 0),
+                max(device.devmem, 0),
+                max(device.devcore, 0),
+                device.numa,
+                device.mode or HAMI_CORE,
+                device.health and device.mode != MIG and device.id not in cordoned,
             )
-            for one in registered(text)[:DEVICES_MAX]
+            for device in registered(text)[:DEVICES_MAX]
         )
 
-    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:
-        return told_parts(pod, node, wish, NODE, ALLOCATED)
+    def parts(self, pod: Pod, node: str, request: SharingRequest) -> Parts | None:
+        return annotated_parts(pod, node, request, NODE, ALLOCATED)
 
     def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
         devices = "".join(f"{encoded(container, KIND)};" for container in parts)
@@ -195,35 +195,35 @@ class Hami(Convention):
         return PodRecord(annotations, {NODE: node.name})
 
 
-def _problem(told: Mapping[str, str]) -> str:
-    if WEIGHTS in told:
+def _problem(annotations: Mapping[str, str]) -> str:
+    if WEIGHTS in annotations:
         return f"annotation {WEIGHTS} is not implemented"
-    for policy in listed(told, POLICY):
+    for policy in listed(annotations, POLICY):
         if policy not in (*POLICIES, MUTEX):
             return f'annotation {POLICY} "{policy}" is not implemented'
-    policy = told.get(NODE_POLICY, "")
+    policy = annotations.get(NODE_POLICY, "")
     if policy and policy not in POLICIES:
         return f'annotation {NODE_POLICY} "{policy}" is not implemented'
-    modes = told.get(MODE, "")
+    modes = annotations.get(MODE, "")
     if modes and not modes_in(modes) - {MIG}:
         return f'annotation {MODE} "{modes}" is not implemented'
     return ""
 
 
 def modes_in(text: str) -> frozenset[str]:
-    """The modes of devices that an annotation allows; a mode counts wherever it stands."""
+    """The modes of devices that an annotation allows; a mode counts at any position."""
     return frozenset(mode for mode in (HAMI_CORE, "mps", MIG) if mode in text)
 
 
 def registered(text: str) -> Sequence[Registered]:
-    """Nothing if it makes no sense."""
+    """Empty if it is invalid."""
     if text.startswith("["):
         try:
             return parse(_registered.decode, text)
         except MalformedError:
             return ()
     found = [_registered_before(word) for word in text.split(":") if word]
-    return [one for one in found if one is not None] if all(found) else ()
+    return [device for device in found if device is not None] if all(found) else ()
 
 
 def _registered_before(word: str) -> Registered | None:

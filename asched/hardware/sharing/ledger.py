@@ -1,12 +1,12 @@
-"""What is left of each node's devices.
+"""Free amounts of each node's devices.
 
-A pod's owner may write its annotations at any time. So a pod's devices are those that were
-reserved for it here or, of pods that this process did not bind, those that its annotations named
-when they were first read; they count with the amounts that the pod's own spec asks for. Later
-changes of the annotations count for nothing. A pod whose annotations name other numbers of devices
-than it asks for, devices that its node does not have, or none, may have any: what it asks for is
-taken off each. Pods of ours that are supposed on a node have no devices yet and get them as they
-would if they were bound one after the other.
+A pod's owner can write its annotations at any time. So a pod's devices are those that were reserved
+for it by this process or, for pods that this process did not bind, those that its annotations named
+when they were first read; they count with the amounts of the pod's own spec. Later changes of the
+annotations are ignored. A pod whose annotations name a different number of devices than it
+requests, devices that its node does not have, or none, may have any: its request is subtracted from
+each. Assumed pods of ours have no devices yet and get them as if they were bound one after the
+other.
 
 Bounds  one entry a pod with devices, swept from SWEEP_FROM on; DEVICES_MAX devices a node.
 """
@@ -35,14 +35,14 @@ Mask = npt.NDArray[np.bool_]
 
 ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
 _EMPTY: Final = FreeDevices(())
-#: Pods that have ended since their row was read last leave their entries.
+#: Pods that have ended since their row was last read leave entries until a sweep.
 SWEEP_FROM: Final = 64
-#: Places on the first axis of the columns.
+#: Positions on the first axis of the columns.
 SLOTS, USED, MEMORY, TOTAL, CORES, CORES_TOTAL, MODEL = range(7)
 
 
 class SharingLedger(ByRow[None]):
-    """Rooms by row, and the same as columns."""
+    """Free devices by row, and the same as columns."""
 
     def __init__(self, cluster: Cluster, convention: Convention, policy: str) -> None:
         super().__init__(cluster.nodes, int(ASPECTS))
@@ -54,8 +54,8 @@ class SharingLedger(ByRow[None]):
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
         self._reserved: dict[str, Parts] = {}  # by uid, of pods that are placed
         self._sweep_at = SWEEP_FROM
-        self.wish: PerClass[SharingRequest | None] = PerClass(
-            lambda cls: convention.wish(cls.example)
+        self.request_of: PerClass[SharingRequest | None] = PerClass(
+            lambda cls: convention.request_of(cls.example)
         )
 
     # --- from the plugin -------------------------------------------------------------------------
@@ -63,36 +63,36 @@ class SharingLedger(ByRow[None]):
     def reserve(self, uid: str, parts: Parts) -> None:
         if len(self._reserved) >= self._sweep_at:
             placed = self._cluster.placed
-            self._reserved = {one: its for one, its in self._reserved.items() if one in placed}
+            self._reserved = {uid: parts for uid, parts in self._reserved.items() if uid in placed}
             self._sweep_at = max(SWEEP_FROM, 2 * len(self._reserved))
         self._reserved[uid] = parts
 
     def release(self, uid: str) -> Parts | None:
-        """The row is logged as the pod leaves it."""
+        """The row is logged when the pod leaves it."""
         return self._reserved.pop(uid, None)
 
     def reserved(self, uid: str) -> Parts | None:
         return self._reserved.get(uid)
 
     def refresh(self) -> None:
-        """Read the rows that changed; not in a trial, of which nothing may be kept."""
+        """Update the rows that changed. Not in a trial, whose changes must not be stored."""
         if not self._cluster.topology.on_trial:
             self.update(None)
 
     def room(self, row: int, without: str = "") -> FreeDevices:
-        """What is left on a row; `without` a pod that is there."""
+        """Free devices of a row; `without` a pod that is there."""
         if without or self._cluster.topology.on_trial:
             return self._room(row, self._cluster.pods_on(row), without)
         self.refresh()
         return self._rooms[row]
 
     def has_devices(self, view: NodeView) -> Mask:
-        """bool[M]: whether a row tells of any."""
+        """bool[M]: whether a row has any."""
         found: Mask = self._of(view)[TOTAL].any(axis=1)
         return found
 
     def fitting(self, view: NodeView, request: DeviceShareRequest, rules: DeviceRules) -> I64:
-        """int64[M]: how many devices of each row have room for one of a request's."""
+        """int64[M]: how many devices of each row have room for one device of the request."""
         columns = self._of(view)
         allowed = np.zeros(len(self._models) + 1, dtype=np.bool_)
         for (model, mode), number in self._models.items():
@@ -111,7 +111,7 @@ class SharingLedger(ByRow[None]):
         return found
 
     def used_share(self, view: NodeView) -> I64:
-        """int64[M], 0..100: of the memory of all devices of a row."""
+        """int64[M], 0..100: used share of the memory of all devices of a row."""
         columns = self._of(view)
         total, left = columns[TOTAL].sum(axis=1), columns[MEMORY].sum(axis=1)
         found: I64 = (total - left) * 100 // np.maximum(total, 1)
@@ -120,12 +120,12 @@ class SharingLedger(ByRow[None]):
     # --- rows ------------------------------------------------------------------------------------
 
     def _of(self, view: NodeView) -> I64:
-        """int64[7, M, D]: of a view, as it is now; in a trial, as it would be."""
+        """int64[7, M, D]: current columns of a view; in a trial, with its changes."""
         rows = view.row_numbers()
         if not self._cluster.topology.on_trial:
             self.refresh()
-            here: I64 = self._columns[:, rows]
-            return here
+            columns: I64 = self._columns[:, rows]
+            return columns
         found = np.zeros((7, len(rows), DEVICES_MAX), dtype=np.int64)
         for at, row in enumerate(rows.tolist()):
             self._write(found, at, self.room(row))
@@ -151,34 +151,34 @@ class SharingLedger(ByRow[None]):
             self._columns = np.pad(self._columns, ((0, 0), (0, 0), (0, more)))
         self._write(self._columns, row, room)
 
-    def _room(self, row: int, here: Mapping[str, PodInfo], without: str = "") -> FreeDevices:
+    def _room(self, row: int, pods: Mapping[str, PodInfo], without: str = "") -> FreeDevices:
         node = self._cluster.nodes.node_at[row]
         devices = self._convention.devices(node) if node is not None else ()
         if node is None or not devices:
             return _EMPTY
-        room, ours = FreeDevices(devices), list[SharingRequest]()
-        for uid, info in here.items():
-            wish = self.wish(info.cls) if uid != without else None
-            if wish is None:
+        room, assumed_requests = FreeDevices(devices), list[SharingRequest]()
+        for uid, info in pods.items():
+            request = self.request_of(info.cls) if uid != without else None
+            if request is None:
                 continue
             parts = self._reserved.get(uid)
             if parts is None and not info.assumed:
-                told = self._convention.parts(info.pod, node.name, wish)
-                parts = room.confirmed(wish, told) if told is not None else None
+                annotated = self._convention.parts(info.pod, node.name, request)
+                parts = room.confirmed(request, annotated) if annotated is not None else None
                 if parts is not None and not self._cluster.topology.on_trial:
                     self.reserve(uid, parts)
             if parts is not None:
-                room.take(held_by(wish.roles, parts))
+                room.take(held_by(request.roles, parts))
             elif info.assumed:
-                ours.append(wish)
+                assumed_requests.append(request)
             else:
-                room.take_anywhere(wish)
-        for wish in ours:
-            parts = room.choose(wish, self._policy)
+                room.take_anywhere(request)
+        for request in assumed_requests:
+            parts = room.choose(request, self._policy)
             if parts is not None:
-                room.take(held_by(wish.roles, parts))
+                room.take(held_by(request.roles, parts))
             else:
-                room.take_anywhere(wish)
+                room.take_anywhere(request)
         return room
 
     def _write(self, columns: I64, at: int, room: FreeDevices) -> None:

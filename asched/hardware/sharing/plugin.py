@@ -1,12 +1,12 @@
-"""HamiVGPU, VolcanoVGPU, GpuShare: pods that share devices, told of them by annotations.
+"""HamiVGPU, VolcanoVGPU, GpuShare: place pods that share devices, and assign these by annotations.
 
-Rejects   nodes that tell of no devices, or of too little left on each, for what a pod asks for;
-          pods that ask in a way that cannot be had by annotations.
+Rejects   nodes that report no devices, or too little left on each, for a pod's request;
+          pods whose request annotations cannot express.
 Prefers   by `binpack` nodes whose devices are in use most, by `spread` those where least are.
-Reserve   chooses the devices. PreBind waits for the node's turn and writes the annotations that its
-          device plugin reads; what was written is taken back if the pod is not bound after all.
-Retry     a pod with devices goes; a node appears, offers or tells something else.
-Cost      a few passes over rows and devices for each container; rows that pass are looked at one
+Reserve   chooses the devices. PreBind waits until the node serves no other pod and writes the
+          annotations that its device plugin reads; they are removed if the pod is not bound.
+Retry     a pod with devices goes; a node appears, or its amounts or reported devices change.
+Cost      a few passes over rows and devices for each container; rows that pass are checked one
           by one for pods of several containers, or of devices by id or in one zone.
 Source    `hami.py`, `volcano.py`, `gpushare.py`
 """
@@ -56,7 +56,7 @@ from asched.plugin import (
     unschedulable,
 )
 
-NO_DEVICES: Final = Reason("node(s) told of no devices to share", resolvable=False)
+NO_DEVICES: Final = Reason("node(s) reported no devices to share", resolvable=False)
 NO_ROOM: Final = Reason("node(s) had too little left of each shared device", resolvable=True)
 
 PATCHES_PODS: Final[Mapping[str, Any]] = {
@@ -72,7 +72,7 @@ PATCHES_NODES: Final[Mapping[str, Any]] = {
 
 
 class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
-    """See the module; what differs is the convention, and whose turn it is."""
+    """See the module's documentation; subclasses differ in the convention, and in the turns."""
 
     reasons = (NO_DEVICES, NO_ROOM)
     depends_on = ASPECTS
@@ -91,82 +91,84 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self._turns = turns
         self._policy, self._node_policy = policy, node_policy
         self._ledger = SharingLedger(cluster, convention, policy)
-        self._begun: dict[str, bool] = {}  # uid -> whether anything of it may be outside
+        self._begun: dict[str, bool] = {}  # uid -> whether the API may have any of its annotations
         cluster.classes.tell_apart_by(convention.reads)
         cluster.classes.amounts_are_told_by(convention.writes)
 
     def registrations(self) -> Sequence[Registration]:
-        tells = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_ANNOTATION
-        told = Registration(Trigger(POD.resource, Action.DELETE | Action.UPDATE), self._pod_told)
-        return (told, Registration(Trigger(NODE.resource, tells), self._node_told))
+        node_changes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_ANNOTATION
+        of_pods = Registration(
+            Trigger(POD.resource, Action.DELETE | Action.UPDATE), self._pod_changed
+        )
+        return (of_pods, Registration(Trigger(NODE.resource, node_changes), self._node_changed))
 
-    def _pod_told(self, _pod: Pod, old: Pod, new: Pod | None) -> Hint:
-        """It goes, or others tell late which devices it has: once, since later words are not
-        believed.
+    def _pod_changed(self, _pod: Pod, old: Pod, new: Pod | None) -> Hint:
+        """The pod goes, or its devices appear in its annotations: once, since later changes are
+        ignored.
         """
-        wish = self._convention.wish(old) if old.spec.node_name else None
-        if wish is None:
+        request = self._convention.request_of(old) if old.spec.node_name else None
+        if request is None:
             return Hint.SKIP
-        is_told = self._parts(old, wish) is None and self._parts(new, wish) is not None
-        return Hint.QUEUE if new is None or is_told else Hint.SKIP
+        is_annotated = self._parts(old, request) is None and self._parts(new, request) is not None
+        return Hint.QUEUE if new is None or is_annotated else Hint.SKIP
 
-    def _parts(self, pod: Pod | None, wish: SharingRequest) -> Parts | None:
-        return self._convention.parts(pod, pod.spec.node_name, wish) if pod is not None else None
+    def _parts(self, pod: Pod | None, request: SharingRequest) -> Parts | None:
+        return self._convention.parts(pod, pod.spec.node_name, request) if pod is not None else None
 
-    def _node_told(self, _pod: Pod, old: Any, new: Any) -> Hint:
-        """Locks come and go; devices do not."""
+    def _node_changed(self, _pod: Pod, old: Any, new: Any) -> Hint:
+        """Locks change often, devices do not."""
         if old is None or new is None:
             return Hint.QUEUE
         before, now = self._convention.devices(old), self._convention.devices(new)
         return Hint.SKIP if before == now else Hint.QUEUE
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        wish = self._ledger.wish(pod.cls)
-        return IDLE if wish is None else wish
+        request = self._ledger.request_of(pod.cls)
+        return IDLE if request is None else request
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
-        wish = self._ledger.wish(pod.cls)
-        if wish is None:
+        request = self._ledger.request_of(pod.cls)
+        if request is None:
             return PreFilterResult(SKIP)
-        if wish.problem:
-            return PreFilterResult(unresolvable(wish.problem))
-        return PreFilterResult(SUCCESS, data=wish)
+        if request.problem:
+            return PreFilterResult(unresolvable(request.problem))
+        return PreFilterResult(SUCCESS, data=request)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         found: Codes = np.full(nodes.size, 1, dtype=np.int32)
-        wish = self._ledger.wish(pod.cls)
-        if wish is None:
+        request = self._ledger.request_of(pod.cls)
+        if request is None:
             return np.zeros(nodes.size, dtype=np.int32)
         has_room = self._ledger.has_devices(nodes)
         found[has_room] = 2
-        for request in set(wish.asked):
-            has_room &= self._ledger.fitting(nodes, request, wish.rules) >= request.number
-        if not wish.is_simple:
+        for asked in set(request.asked):
+            has_room &= self._ledger.fitting(nodes, asked, request.rules) >= asked.number
+        if not request.is_simple:
             rows = nodes.row_numbers()
             for at in np.flatnonzero(has_room).tolist():
-                has_room[at] = self._choose(int(rows[at]), wish) is not None
+                has_room[at] = self._choose(int(rows[at]), request) is not None
         found[has_room] = 0
         return found
 
-    def _choose(self, row: int, wish: SharingRequest, without: str = "") -> Any:
-        return self._ledger.room(row, without).choose(wish, self._policy)
+    def _choose(self, row: int, request: SharingRequest, without: str = "") -> Any:
+        return self._ledger.room(row, without).choose(request, self._policy)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        wish = self._ledger.wish(pod.cls)
-        if wish is None:
+        request = self._ledger.request_of(pod.cls)
+        if request is None:
             return np.zeros(nodes.size, dtype=np.int64)
         used = self._ledger.used_share(nodes)
-        policy = wish.node_policy or self._node_policy
+        policy = request.node_policy or self._node_policy
         return used if policy == BINPACK else 100 - used
 
     # --- on the way to a node --------------------------------------------------------------------
 
     def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
-        wish, row = self._ledger.wish(pod.cls), self._cluster.nodes.row_of.get(node)
-        if wish is None or row is None:
+        request, row = self._ledger.request_of(pod.cls), self._cluster.nodes.row_of.get(node)
+        if request is None or row is None:
             return SUCCESS
         uid = pod.pod.uid
-        parts = self._choose(row, wish, without=uid)
+        parts = self._choose(row, request, without=uid)
         if parts is None:
             return unschedulable(f"node {node} has too little left of each shared device")
         self._ledger.reserve(uid, parts)
@@ -190,16 +192,16 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         parts, known = self._ledger.reserved(uid), self._cluster.node_of(node)
         if parts is None or known is None:
             return failure(f"node {node}, or what was reserved there for {pod.pod.key}, is gone")
-        there = {device.id for device in self._convention.devices(known)}
-        if gone := {part.device for container in parts for part in container} - there:
-            return failure(f"node {node} tells no more of device {min(gone)}")
+        reported = {device.id for device in self._convention.devices(known)}
+        if gone := {part.device for container in parts for part in container} - reported:
+            return failure(f"node {node} no longer reports device {min(gone)}")
         now_s = self._cluster.wall_clock_s
         written = self._convention.written(pod.pod, known, parts, now_s)
         answer = yield _patch(pod.pod, written.annotations, written.labels)
         if not isinstance(answer, Done):
-            said = answer.message if isinstance(answer, Refused) else type(answer).__name__
-            return failure(f"tell pod {pod.pod.key} of its devices: {said}")
-        self._begun = {one: True for one in self._begun if self._cluster.is_assumed(one)}
+            message = answer.message if isinstance(answer, Refused) else type(answer).__name__
+            return failure(f"write the devices of pod {pod.pod.key}: {message}")
+        self._begun = {uid: True for uid in self._begun if self._cluster.is_assumed(uid)}
         return SUCCESS
 
     def _take_back(self, pod: Pod, node: str) -> Late:
@@ -209,14 +211,14 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         nothing = dict.fromkeys(self._convention.writes)
         answer = yield _patch(pod, nothing, dict.fromkeys(self._convention.writes_labels))
         if isinstance(answer, Refused):
-            return failure(f"take devices back from pod {pod.key}: {answer.message}")
+            return failure(f"remove the devices of pod {pod.key}: {answer.message}")
         return SUCCESS
 
 
 def _patch(
     pod: Pod, annotations: Mapping[str, str | None], labels: Mapping[str, str | None]
 ) -> Patch:
-    """Of this very pod."""
+    """A patch of the pod with this uid."""
     metadata: dict[str, Any] = {"uid": pod.uid, "annotations": dict(annotations)}
     if labels:
         metadata["labels"] = dict(labels)
@@ -243,7 +245,7 @@ class VolcanoVGPU(SharedDevices):
     def __init__(self, args: VolcanoVGPUArgs, cluster: Cluster) -> None:
         keys = volcano.PHASE, volcano.BIND_TIME, volcano.LOCK
         convention = Volcano(args)
-        turns = Phases(cluster, keys, volcano.ALLOCATING, convention.wish)
+        turns = Phases(cluster, keys, volcano.ALLOCATING, convention.request_of)
         policies = args.schedule_policy, args.schedule_policy
         super().__init__(cluster, convention, turns, *policies)
 

@@ -1,18 +1,19 @@
-"""Whose turn it is to be bound to a node: device plugins hand devices to one pod at a time.
+"""Serialize binding of pods to a node: device plugins assign devices to one pod at a time.
 
-    lock   an annotation of the node that names time and pod; we set it, the plugin takes it away.
-           It is in the way of others while it is younger than GIVEN_UP_S and its pod is there.
-    phase  the plugin serves the pod that was marked first, then the next one is marked. Only
-           pods that ask for such devices are waited for, once each, from when they were bound (or
-           first seen so) until GIVEN_UP_S later: what their owners write afterwards counts for
-           nothing.
+        lock   an annotation of the node with time and pod; asched sets it, the plugin removes it.
+               It blocks other pods while it is younger than GIVEN_UP_S and its pod exists.
+        phase  the plugin serves the pod that was marked first, then the next one is marked. Only
+               pods that request such devices are waited for, once each, from their binding (or when
+               they were first seen so) until GIVEN_UP_S later: what their owners write afterwards
+               is ignored.
 
-Pods of ours stand in a line for each node. A lock is set with the version of the node that we know,
-so that two never have it.
+Pods of ours wait in a line for each node. A lock is set with the known version of the node, so that
+only one client gets it.
 
 Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; volcano.py
-Rules   times that lie as far ahead as GIVEN_UP_S are nobody's: whoever owns a pod may write any.
-Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until a look without news.
+Rules   times GIVEN_UP_S ahead are ignored: the owner of a pod can write any.
+Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until a check without
+        events.
 """
 
 from abc import ABC, abstractmethod
@@ -47,14 +48,14 @@ NEWS_S_MAX: Final = 5.0
 ATTEMPTS_MAX: Final = 10
 CONFLICT: Final = 409
 POD_SCHEDULED: Final = "PodScheduled"
-#: Began so long ago that it is over.
+#: The turn began so long ago that it is over.
 SERVED: Final = -inf
-#: Of a node: somebody has left it, and it is another one's turn.
+#: Topic of a node: a pod has left its line, and the next has its turn.
 LINE: Final = "lines"
 
 
 class ServingTurns(ABC):
-    """`take` lets a pod through when nobody else is being served on the node."""
+    """`take` lets a pod through when no other pod is being served on the node."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -92,30 +93,30 @@ class ServingTurns(ABC):
 
     @property
     def _steady_s(self) -> float:
-        """Whatever somebody sets the clock to."""
+        """Monotonic time, unaffected by wall clock changes."""
         return self._cluster.wall_clock_s - self._cluster.wall_ahead_s
 
     def _obstacle(self, pod: Pod, node: str, line: deque[str]) -> str:
-        return self._in_the_way(pod, node) if line[0] == pod.uid else "others wait before it"
+        return self._in_the_way(pod, node) if line[0] == pod.uid else "other pods wait before it"
 
     def _has_moved(self, pod: Pod, node: str, line: deque[str], before: str) -> bool:
-        """Whether it is something else now that the pod waits for, or nothing."""
+        """Whether the obstacle has changed or is gone."""
         return self._obstacle(pod, node, line) != before
 
     @abstractmethod
     def _in_the_way(self, pod: Pod, node: str) -> str:
-        """Who is served there at the moment; empty if nobody is."""
+        """The pod or lock in the way; empty if there is none."""
 
     @abstractmethod
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
-        """What moves when that changes."""
+        """Topics of changes that may remove the obstacle."""
 
     @abstractmethod
     def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:
-        """Nobody is in the way: begin. None: somebody was quicker."""
+        """Begin; there is no obstacle. None: another client was faster."""
 
     def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
-        """The pod is not bound there after all."""
+        """The pod is not bound on the node."""
         yield from ()
         return SUCCESS
 
@@ -127,24 +128,24 @@ class Locks(ServingTurns):
         super().__init__(cluster)
         self._annotation = annotation
 
-    def _told(self, node: str) -> str:
+    def _lock_of(self, node: str) -> str:
         known = self._cluster.node_of(node)
         return (known.metadata.annotations or {}).get(self._annotation, "") if known else ""
 
     def _in_the_way(self, pod: Pod, node: str) -> str:
-        told = self._told(node)
-        if not told or _names(told, pod) or is_over(told, self._cluster.wall_clock_s):
+        lock = self._lock_of(node)
+        if not lock or _names(lock, pod) or is_over(lock, self._cluster.wall_clock_s):
             return ""
-        _, *key = told.split(",")
+        _, *key = lock.split(",")
         if len(key) == 2 and "/".join(key) not in self._cluster.pods_seen:
-            return ""  # nobody is left who would be served
+            return ""  # the pod of the lock does not exist any more
         return f"{self._annotation} is set"  # it names a pod of any namespace
 
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
         return ((NODE.resource, node),)
 
     def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:
-        if _names(self._told(node), pod):
+        if _names(self._lock_of(node), pod):
             return SUCCESS
         known = self._cluster.node_of(node)
         if known is None:
@@ -161,12 +162,12 @@ class Locks(ServingTurns):
         return None
 
     def leave(self, pod: Pod, node: str) -> Late:
-        """Its lock goes, if it is ours still; the plugin may have taken it away."""
+        """Remove its lock, if it is still ours; the plugin may have removed it."""
         for _ in range(ATTEMPTS_MAX):
-            told = self._told(node)
-            if told and not _names(told, pod):
+            lock = self._lock_of(node)
+            if lock and not _names(lock, pod):
                 break
-            # Ours, or not seen yet: the version decides.
+            # Ours, or not seen yet: the version in the patch decides.
             version = self._version(node)
             answer = yield self._patch(node, version, None)
             if not isinstance(answer, Refused) or answer.code != CONFLICT:
@@ -191,22 +192,22 @@ class Locks(ServingTurns):
 
 
 class Phases(ServingTurns):
-    """Each pod tells of itself whether it has been served."""
+    """Each pod has an annotation of whether it has been served."""
 
     def __init__(
         self,
         cluster: Cluster,
         keys: tuple[str, str, str],
         allocating: str,
-        wish: Callable[[Pod], SharingRequest | None],
+        request_of: Callable[[Pod], SharingRequest | None],
     ) -> None:
         """`keys`: the annotations for phase and beginning on pods, and of the lock on nodes;
-        `wish`: what of these devices a pod asks for.
+        `request_of`: the request of a pod for these devices.
         """
         super().__init__(cluster)
         self._phase, self._since, self._lock = keys
         self._allocating = allocating
-        self._asks = PerClass(lambda cls: wish(cls.example) is not None)
+        self._asks = PerClass(lambda cls: request_of(cls.example) is not None)
         #: uid -> when it was let through, or its turn began; SERVED once that is over
         self._began: dict[str, float] = {}
 
@@ -215,8 +216,8 @@ class Phases(ServingTurns):
         if row is None or known is None:
             return ""
         now_s = self._cluster.wall_clock_s
-        told = (known.metadata.annotations or {}).get(self._lock, "")
-        if told and not is_over(told, now_s):
+        lock = (known.metadata.annotations or {}).get(self._lock, "")
+        if lock and not is_over(lock, now_s):
             return f"{self._lock} is set"
         for uid, info in self._cluster.pods_on(row).items():
             if uid != pod.uid and self._is_being_served(info, now_s):
@@ -229,21 +230,21 @@ class Phases(ServingTurns):
         if not self._asks(info.cls):
             return False
         seen = self._cluster.pods_seen.get(info.pod.key)
-        told = annotations_of(seen) if seen is not None else {}
-        phase = told.get(self._phase, "")
+        annotations = annotations_of(seen) if seen is not None else {}
+        phase = annotations.get(self._phase, "")
         if phase and phase != self._allocating:
             self._began[uid] = SERVED
         elif phase and seen is not None and uid not in self._began:
-            at_s = float(number(told.get(self._since, "")) or 0)
+            at_s = float(number(annotations.get(self._since, "")) or 0)
             is_likely = abs(now_s - at_s) < GIVEN_UP_S
             self._began[uid] = min(at_s, now_s, _bound_s(seen, now_s)) if is_likely else SERVED
         return now_s - self._began.get(uid, SERVED) < GIVEN_UP_S
 
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
         row = self._cluster.nodes.row_of.get(node)
-        there = self._cluster.pods_on(row).values() if row is not None else ()
+        placed = self._cluster.pods_on(row).values() if row is not None else ()
         now_s = self._cluster.wall_clock_s
-        pods = (info.pod.key for info in there if self._is_being_served(info, now_s))
+        pods = (info.pod.key for info in placed if self._is_being_served(info, now_s))
         return ((NODE.resource, node), *((POD.resource, key) for key in pods))
 
     def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
@@ -260,7 +261,7 @@ class Phases(ServingTurns):
 
 
 class NoTurns(ServingTurns):
-    """Any number of pods at a time."""
+    """Any number of pods at the same time."""
 
     def take(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
         yield from ()
@@ -278,7 +279,7 @@ class NoTurns(ServingTurns):
 
 
 def _bound_s(pod: Pod, now_s: float) -> float:
-    """When a pod was bound, as the API server says; `now_s` if it does not."""
+    """When a pod was bound, according to the API server; `now_s` if unknown."""
     condition = pod.condition(POD_SCHEDULED)
     if condition is None or condition.status != "True":
         return now_s
@@ -288,13 +289,15 @@ def _bound_s(pod: Pod, now_s: float) -> float:
         return now_s
 
 
-def _names(told: str, pod: Pod) -> bool:
-    return told.endswith(f",{pod.metadata.namespace},{pod.metadata.name}")
+def _names(lock: str, pod: Pod) -> bool:
+    return lock.endswith(f",{pod.metadata.namespace},{pod.metadata.name}")
 
 
-def is_over(told: str, now_s: float) -> bool:
-    """Whether a lock is too old to be heeded, or of a time to come; what tells of none is."""
+def is_over(lock: str, now_s: float) -> bool:
+    """Whether a lock is too old, or has a time in the future; a lock without a valid time
+    is over.
+    """
     try:
-        return abs(now_s - microseconds(told.split(",", 1)[0]) / 1e6) > GIVEN_UP_S
+        return abs(now_s - microseconds(lock.split(",", 1)[0]) / 1e6) > GIVEN_UP_S
     except ValueError:
         return False

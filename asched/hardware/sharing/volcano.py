@@ -1,16 +1,16 @@
-"""How Volcano's vGPU device plugin is told of devices.
+"""Annotations of Volcano's vGPU device plugin.
 
     node   volcano.sh/node-vgpu-register    its devices: `ID,SLOTS,MEMORY,TYPE,HEALTH,MODE:` each
-    pod    volcano.sh/devices-to-allocate   what the plugin hands out, and strikes out as it does
-           volcano.sh/vgpu-ids-new          the same for good
+    pod    volcano.sh/devices-to-allocate   input of the plugin, which removes what it has assigned
+           volcano.sh/vgpu-ids-new          the same, permanently
            volcano.sh/vgpu-node, vgpu-time, bind-phase, bind-time
 
-The plugin serves the pod of its node that was told first and has as many devices to be handed out
-as the kubelet asks for at once, which is for one container. So a pod with several containers that
-ask cannot be served, and pods are told one after the other (`turns.py`).
+The plugin serves the pod of its node that was written first and has as many devices to be assigned
+as the kubelet requests at once, which is for one container. So a pod with requests in several
+containers cannot be served, and pods are written one after the other (`turns.py`).
 
-Deliberately other: containers that ask for nothing have an empty place of their own in the
-annotation, without which the plugin would take another container for the one that asks.
+Deliberate difference: containers without requests have an empty place of their own in the
+annotation, without which the plugin would mistake another container for the requesting one.
 
 Source  volcano-sh/volcano pkg/scheduler/api/devices/nvidia/vgpu, Project-HAMi/
         volcano-vgpu-device-plugin pkg/util/util.go, pkg/plugin/server.go
@@ -31,11 +31,11 @@ from asched.hardware.sharing.convention import (
     Convention,
     PodRecord,
     amount,
+    annotated_parts,
     annotations_of,
     encoded,
     listed,
     number,
-    told_parts,
 )
 from asched.hardware.sharing.devices import (
     BINPACK,
@@ -83,29 +83,33 @@ class VolcanoVGPUArgs:
 
 
 class Volcano(Convention):
-    """See the module."""
+    """See the module's documentation."""
 
     reads = (USE_MODEL, NO_MODEL, USE_ID, NO_ID, MODE, GROUP_POLICY)
     writes = (TO_ALLOCATE, ALLOCATED, NODE, TIME, BIND_TIME, PHASE)
 
     def __init__(self, args: VolcanoVGPUArgs) -> None:
         self._args = args
-        self._told_s: dict[str, int] = {}  # node -> the last time that a pod there was told
+        self._written_s: dict[str, int] = {}  # node -> the last time written to a pod there
 
-    def wish(self, pod: Pod) -> SharingRequest | None:
-        told = annotations_of(pod)
-        requests = tuple(self._request(one) for one in pod.spec.containers or ())
+    def request_of(self, pod: Pod) -> SharingRequest | None:
+        annotations = annotations_of(pod)
+        requests = tuple(self._request(container) for container in pod.spec.containers or ())
         if not any(requests):
             return None
         if len(requests) > CONTAINERS_MAX:
             return SharingRequest.of_too_many(len(requests))
-        modes = frozenset({told[MODE]}) if told.get(MODE) else frozenset({HAMI_CORE})
-        models = listed(told, USE_MODEL)
-        others = () if models else listed(told, NO_MODEL)
-        rules = DeviceRules(models, others, listed(told, USE_ID), listed(told, NO_ID), modes)
+        modes = frozenset({annotations[MODE]}) if annotations.get(MODE) else frozenset({HAMI_CORE})
+        models = listed(annotations, USE_MODEL)
+        other_models = () if models else listed(annotations, NO_MODEL)
+        rules = DeviceRules(
+            models, other_models, listed(annotations, USE_ID), listed(annotations, NO_ID), modes
+        )
         several = sum(request is not None for request in requests) > 1
         roles = (Role.CONTAINER,) * len(requests)
-        return SharingRequest(roles, requests, rules, problem=_problem(told, is_several=several))
+        return SharingRequest(
+            roles, requests, rules, problem=_problem(annotations, is_several=several)
+        )
 
     def _request(self, container: Container) -> DeviceShareRequest | None:
         args = self._args
@@ -133,16 +137,16 @@ class Volcano(Convention):
             found.append(SharedDevice(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy))
         return tuple(found)
 
-    def parts(self, pod: Pod, node: str, wish: SharingRequest) -> Parts | None:
-        return told_parts(pod, node, wish, NODE, ALLOCATED)
+    def parts(self, pod: Pod, node: str, request: SharingRequest) -> Parts | None:
+        return annotated_parts(pod, node, request, NODE, ALLOCATED)
 
     def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> PodRecord:  # noqa: ARG002
         devices = ";".join(encoded(container, KIND) for container in parts)
-        # Of pods told in one second the plugin would not know which was first.
-        at = max(int(now_s), self._told_s.get(node.name, 0) + 1)
-        if len(self._told_s) > TOLD_MAX:
-            self._told_s = {name: s for name, s in self._told_s.items() if s >= int(now_s)}
-        self._told_s[node.name] = at
+        # With equal times of two pods the plugin would not know which was first.
+        at = max(int(now_s), self._written_s.get(node.name, 0) + 1)
+        if len(self._written_s) > WRITTEN_MAX:
+            self._written_s = {name: s for name, s in self._written_s.items() if s >= int(now_s)}
+        self._written_s[node.name] = at
         return PodRecord(
             {
                 TO_ALLOCATE: devices,
@@ -155,15 +159,15 @@ class Volcano(Convention):
         )
 
 
-#: Nodes that times are kept of; those that lie behind are forgotten beyond it.
-TOLD_MAX: Final = 1024
+#: Nodes whose times are stored; beyond that, times in the past are dropped.
+WRITTEN_MAX: Final = 1024
 
 
-def _problem(told: Mapping[str, str], *, is_several: bool) -> str:
+def _problem(annotations: Mapping[str, str], *, is_several: bool) -> str:
     if is_several:
         return "Volcano's device plugin serves one container of a pod, several ask for vGPUs"
-    if told.get(MODE, HAMI_CORE) != HAMI_CORE:
-        return f'annotation {MODE} "{told[MODE]}" is not implemented'
-    if GROUP_POLICY in told:
+    if annotations.get(MODE, HAMI_CORE) != HAMI_CORE:
+        return f'annotation {MODE} "{annotations[MODE]}" is not implemented'
+    if GROUP_POLICY in annotations:
         return f"annotation {GROUP_POLICY} is not implemented"
     return ""

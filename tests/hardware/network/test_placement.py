@@ -116,7 +116,7 @@ def test_others_words_are_understood(annotations) -> None:
             "podset-slice-required-topology is not implemented",
         ),
         ({"volcano.sh/network-topology-mode": "x"}, '"x" is neither hard nor soft'),
-        ({"kai.scheduler/topology": "other"}, '"other": this profile knows no such topology'),
+        ({"kai.scheduler/topology": "other"}, '"other": this profile has no such topology'),
     ],
 )
 def test_what_cannot_be_had_is_refused_by_name(annotations, message) -> None:
@@ -179,8 +179,8 @@ def test_single_pods_fill_domains_that_are_in_use() -> None:
         ({"source": "x"}, 'source "x" is none of Labels, Kueue, KAI, HyperNode'),
         ({}, "levels are the label keys of the source Labels"),
         ({"source": "HyperNode", "levels": ["a"]}, "levels are the label keys"),
-        ({"source": "Kueue"}, "topology names the object of Kueue or KAI"),
-        ({"levels": ["a", "a"]}, "a label key stands there twice"),
+        ({"source": "Kueue"}, "topology is the name of the object of Kueue or KAI"),
+        ({"levels": ["a", "a"]}, "a label key is listed twice"),
     ],
 )
 def test_args_without_a_meaning_are_refused(args, message) -> None:

@@ -107,9 +107,9 @@ def test_volcanos_annotations_have_a_place_for_each_container() -> None:
             "spec": {"containers": [{"name": "x"}, {"name": "y", "resources": {"limits": asking}}]},
         },
     )
-    wish = volcano.wish(pod)
-    assert wish is not None
-    parts = FreeDevices(devices).choose(wish, "binpack")
+    request = volcano.request_of(pod)
+    assert request is not None
+    parts = FreeDevices(devices).choose(request, "binpack")
     assert parts is not None
     first = volcano.written(pod, node, parts, 1000.5).annotations
     second = volcano.written(pod, node, parts, 1000.7).annotations
