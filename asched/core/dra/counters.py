@@ -21,33 +21,33 @@ class CounterLedger:
     def __init__(self, pools: tuple[Pool, ...], taken: Taken) -> None:
         self._pools = {pool.id: pool for pool in pools}
         self._taken = taken
-        self._left: dict[PoolId, Amounts] = {}
+        self._remaining: dict[PoolId, Amounts] = {}
 
     def suffice(self, device: ReadyDevice) -> bool:
         """Whether the counters suffice for a device."""
-        left = self._left.get(device.pool_id)
-        if left is None:
-            left = self._left[device.pool_id] = self._available(device.pool_id)
-        if any(amount < 0 for amount in left.values()):
+        remaining = self._remaining.get(device.pool_id)
+        if remaining is None:
+            remaining = self._remaining[device.pool_id] = self._available(device.pool_id)
+        if any(amount < 0 for amount in remaining.values()):
             return False
-        return all(left[counter] >= amount for counter, amount in device.consumes.items())
+        return all(remaining[counter] >= amount for counter, amount in device.consumes.items())
 
     def take(self, device: ReadyDevice) -> None:
         """Take the counters of a device; they suffice."""
-        left = self._left[device.pool_id]
+        remaining = self._remaining[device.pool_id]
         for counter, amount in device.consumes.items():
-            left[counter] -= amount
+            remaining[counter] -= amount
 
     def give_back(self, device: ReadyDevice) -> None:
-        left = self._left[device.pool_id]
+        remaining = self._remaining[device.pool_id]
         for counter, amount in device.consumes.items():
-            left[counter] += amount
+            remaining[counter] += amount
 
     def _available(self, pool_id: PoolId) -> Amounts:
         pool = self._pools[pool_id]
-        left = dict(pool.counters)
+        remaining = dict(pool.counters)
         for device in pool.consumers:
             if self._taken.is_used(device.id):
                 for counter, amount in device.consumes.items():
-                    left[counter] = left.get(counter, _ZERO) - amount
-        return left
+                    remaining[counter] = remaining.get(counter, _ZERO) - amount
+        return remaining

@@ -98,12 +98,12 @@ class Advisor:
         """ExtenderPreemptionResult. Raises PointError, MalformedObjectError."""
         runner, info = self._about(decode(Pod, question.pod))
         state, _, _ = self._judge(runner, info)
-        left = {
+        accepted = {
             name: victims
             for name, victims in question.victims.items()
             if self._fits_without(runner, info, state, name, victims.uids)
         }
-        return wire.preemption_answer(left)
+        return wire.preemption_answer(accepted)
 
     def bind(self, question: wire.BindingArguments) -> Generator[Effect, Answer, Status]:
         """Bind by the plugins of the pod's profile. Raises what they raise."""

@@ -113,32 +113,32 @@ class Chain:
     def filter(
         self, pod: PodInfo, feasible: Mask
     ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
-        """(rows left, statuses of rows rejected with a reason). Raises PointError."""
-        left = self._by_name(feasible)
+        """(remaining rows, statuses of rows rejected with a reason). Raises PointError."""
+        remaining = self._by_name(feasible)
         failed: dict[str, Status] = {}
         for extender in self._all:
-            if not left:
+            if not remaining:
                 break
             if not extender.config.filter_verb or not extender.is_interested(pod.pod):
                 continue
             try:
-                passed, refused = yield from self._filter_by(extender, pod.pod, tuple(left))
+                passed, refused = yield from self._filter_by(extender, pod.pod, tuple(remaining))
             except PointError:
                 if extender.config.ignorable:
                     continue
                 raise
-            left = {name: left[name] for name in left if name in passed}
+            remaining = {name: remaining[name] for name in remaining if name in passed}
             failed.update(refused)
-        if left:
+        if remaining:
             self._wasted.pop(pod.pod.uid, None)
         row_of = self._cluster.nodes.row_of
         statuses = {row_of[name]: status for name, status in failed.items() if name in row_of}
-        return self._mask(left, len(feasible)), statuses
+        return self._mask(remaining, len(feasible)), statuses
 
     def _filter_by(
         self, extender: Consulted, pod: Pod, asked: Sequence[str]
     ) -> Generator[Effect, Answer, tuple[set[str], dict[str, Status]]]:
-        """(names left, reasons of the other nodes). Raises PointError."""
+        """(remaining names, reasons of the other nodes). Raises PointError."""
         config = extender.config
         body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
         value = yield from extender.ask(config.filter_verb, body)
@@ -163,8 +163,8 @@ class Chain:
         }
         for name, reason in result.unresolvable.items():
             refused[name] = unresolvable(reason).by(names.EXTENDER)
-        left = set(passed)
-        return left, {n: s for n, s in refused.items() if n in known and n not in left}
+        remaining = set(passed)
+        return remaining, {n: s for n, s in refused.items() if n in known and n not in remaining}
 
     # --- prioritize ------------------------------------------------------------------------------
 
@@ -233,32 +233,32 @@ class Chain:
     def preempt(
         self, pod: PodInfo, candidates: Mapping[str, Candidate]
     ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
-        """The candidates that are left, by node name. Raises PointError."""
-        left = dict(candidates)
+        """The remaining candidates, by node name. Raises PointError."""
+        remaining = dict(candidates)
         for extender in self._all:
-            if not left:
+            if not remaining:
                 break
             if not extender.config.preempt_verb or not extender.is_interested(pod.pod):
                 continue
             try:
-                left = yield from self._preempt_by(extender, pod.pod, left)
+                remaining = yield from self._preempt_by(extender, pod.pod, remaining)
             except PointError:
                 if not extender.config.ignorable:
                     raise
         for extender in self._all:
-            if not left:
+            if not remaining:
                 break
             if not extender.config.filter_verb or not extender.is_interested(pod.pod):
                 continue
             try:
-                _, refused = yield from self._filter_by(extender, pod.pod, tuple(left))
+                _, refused = yield from self._filter_by(extender, pod.pod, tuple(remaining))
             except PointError:
                 if not extender.config.ignorable:
                     raise
                 continue
             never = {n for n, status in refused.items() if status.code is unresolvable().code}
-            left = {name: c for name, c in left.items() if name not in never}
-        return left
+            remaining = {name: c for name, c in remaining.items() if name not in never}
+        return remaining
 
     def _preempt_by(
         self, extender: Consulted, pod: Pod, candidates: Mapping[str, Candidate]
@@ -331,11 +331,11 @@ class Chain:
         rows = np.flatnonzero(feasible).tolist()
         return {node.name: row for row in rows if (node := nodes[row]) is not None}
 
-    def _mask(self, left: Mapping[str, int], height: int) -> Mask:
+    def _mask(self, remaining: Mapping[str, int], height: int) -> Mask:
         """The rows of these names, as far as they still have the same node."""
         mask = np.zeros(height, dtype=np.bool_)
         row_of = self._cluster.nodes.row_of
-        mask[[row for name, row in left.items() if row_of.get(name) == row]] = True
+        mask[[row for name, row in remaining.items() if row_of.get(name) == row]] = True
         return mask
 
 

@@ -150,11 +150,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
         now = self._cluster.pods_seen.get(pod.pod.key)
         if now is None:
-            return _said(failure(f'pod "{pod.pod.metadata.name}" not found'))
+            return _prefixed(failure(f'pod "{pod.pod.metadata.name}" not found'))
         obstacle = self._obstacle(now, rejection, trial)
         if obstacle is not None:
             is_over = obstacle is ROOM_LOST  # its nomination is void
-            return _said(unschedulable(obstacle), Nomination("") if is_over else Nomination())
+            return _prefixed(unschedulable(obstacle), Nomination("") if is_over else Nomination())
         if self._is_least(pod):  # the usual case; no node has to be checked
             return _cannot_help(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._search.find(pod, rejection, trial)
@@ -233,7 +233,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     ) -> PostFilterResult:
         errors = list(dict.fromkeys(self._search.errors(pod, findings, trial)))
         if errors:
-            return _said(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
+            return _prefixed(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
         return _cannot_help(rejection, self._search.reasons(pod, findings, trial))
 
     def _with_extenders(
@@ -242,15 +242,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         """Extenders may drop candidates or change their victims."""
         objection = trial.extenders.objection(pod, trial.now_s)
         if objection:
-            return _said(unschedulable(objection), Nomination(""))
+            return _prefixed(unschedulable(objection), Nomination(""))
         candidates = self._search.some(pod, findings, trial)
         try:
-            left = yield from trial.extenders.preempt(pod, candidates)
+            accepted = yield from trial.extenders.preempt(pod, candidates)
         except PointError as error:
-            return _said(failure(str(error)))
-        if not left:
-            return _said(unschedulable(NO_CANDIDATE))
-        tied = choice.best_of(list(left.values()))
+            return _prefixed(failure(str(error)))
+        if not accepted:
+            return _prefixed(unschedulable(NO_CANDIDATE))
+        tied = choice.best_of(list(accepted.values()))
         return self._make_room(now, tied[draw(trial.seed, len(tied))], trial)
 
     def _make_room(self, now: Pod, candidate: Candidate, trial: Trial) -> PostFilterResult:
@@ -272,10 +272,10 @@ def _cannot_help(rejection: Rejection, reasons: dict[str, int]) -> PostFilterRes
     unhelpful = count - len(rejection.candidates)
     if unhelpful:
         reasons = {**reasons, NOT_HELPFUL: reasons.get(NOT_HELPFUL, 0) + unhelpful}
-    return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+    return _prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
 
 
-def _said(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
+def _prefixed(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
     """Prefix a message of this plugin with its name."""
     prefixed = Status(status.code, (f"preemption: {status.message}",))
     return PostFilterResult(prefixed, nomination)

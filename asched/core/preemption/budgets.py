@@ -180,18 +180,18 @@ class Budgets:
         """Whether each pod would violate a budget if all were evicted; the most important pod comes
         first.
         """
-        left = self._allowed.copy()
-        return [self._takes_too_much(left, info) for info in pods]
+        allowed = self._allowed.copy()
+        return [self._takes_too_much(allowed, info) for info in pods]
 
     def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
         """The same for units: a unit violates as soon as one of its pods does; its remaining pods
         are not counted. Valid for one `generation`.
         """
-        left = self._allowed.copy()
+        allowed = self._allowed.copy()
         for pods in units:
-            yield any(self._takes_too_much(left, info) for info in pods)
+            yield any(self._takes_too_much(allowed, info) for info in pods)
 
-    def _takes_too_much(self, left: I64, info: PodInfo) -> bool:
+    def _takes_too_much(self, allowed: I64, info: PodInfo) -> bool:
         """Count one more evicted pod. Whether a budget does not allow it."""
         numbers = self.speaking_for(info)
         if len(numbers) and self._disrupted:
@@ -200,8 +200,8 @@ class Budgets:
             numbers = np.array([n for n in numbers.tolist() if n not in counted], np.int64)
         if not len(numbers):
             return False
-        left[numbers] -= 1
-        return bool((left[numbers] < 0).any())
+        allowed[numbers] -= 1
+        return bool((allowed[numbers] < 0).any())
 
     def keys_for(self, pods: Iterable[PodInfo]) -> set[str]:
         """Keys of the budgets that cover any of these pods."""

@@ -124,9 +124,9 @@ class Prospects(ABC):
         """Exclude a row from sharing: this pod is nominated there, and the result is valid for it
         alone.
         """
-        for mine in (self._apart, row):
-            if mine is not None:
-                self.outcome[mine] = UNKNOWN
+        for private_row in (self._apart, row):
+            if private_row is not None:
+                self.outcome[private_row] = UNKNOWN
         self._apart = row
 
     def tried(self, pod: PodInfo, rows: I64, trial: Trial) -> npt.NDArray[np.int8]:

@@ -53,13 +53,13 @@ def cheapest(costs: I64, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """The rows that share the lowest cost, at least one; `costs` is int64[5, N] in the order of
     `Cost`.
     """
-    left = rows
+    cheapest_rows = rows
     for values in costs:
-        if len(left) == 1:
+        if len(cheapest_rows) == 1:
             break
-        field = values[left]
-        left = left[field == field.min()]
-    return left
+        field = values[cheapest_rows]
+        cheapest_rows = cheapest_rows[field == field.min()]
+    return cheapest_rows
 
 
 def best_of(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -282,14 +282,16 @@ class Sparing:
         nothing is decided.
         """
         rows = {self._trial.cluster.nodes.row_of.get(node) for node in self._hints.values()}
-        there = [
+        on_nodes = [
             at
             for at in range(self._next, len(self._line))
             if any(info.row in rows for info in self._line[at].pods)
         ]
-        fits = len(there) == self._undecided or (yield from self._try(there)).status.is_success
+        fits = (
+            len(on_nodes) == self._undecided or (yield from self._try(on_nodes)).status.is_success
+        )
         if fits:
-            self._line = [*self._line[: self._next], *(self._line[at] for at in there)]
+            self._line = [*self._line[: self._next], *(self._line[at] for at in on_nodes)]
         return fits
 
 

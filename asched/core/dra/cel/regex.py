@@ -43,8 +43,8 @@ class Pattern:
         try:
             compiled: Any = re2.compile(text, options)
         except re2.error as error:
-            said = error.args[0] if error.args else ""
-            why = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+            detail = error.args[0] if error.args else ""
+            why = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
             raise _refused(text, why) from None
         self._search = compiled.search
         self.steps: int = compiled.programsize

@@ -104,13 +104,13 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         if quota is None:
             return PreFilterResult()
         used = self._cluster.usage.kept().of(namespace)
-        ours, in_all = self.wanted(pod)
+        in_namespace, in_all = self.wanted(pod)
         prefix = f"Pod {pod.pod.key} is rejected in PreFilter because"
-        if exceeds_max(used, ours, quota.max):
+        if exceeds_max(used, in_namespace, quota.max):
             return PreFilterResult(
                 unschedulable(f"{prefix} ElasticQuota {namespace} is more than Max")
             )
-        if self.args.guarantees_min and not exceeds(used, ours, quota.min):
+        if self.args.guarantees_min and not exceeds(used, in_namespace, quota.min):
             return PreFilterResult()
         if exceeds({}, total((self._quotas.used(), in_all)), self._quotas.guaranteed):
             return PreFilterResult(
@@ -120,22 +120,22 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
 
     def wanted(self, pod: PodInfo) -> tuple[Amounts, Amounts]:
         """Requests of the pod and of nominated pods: in its namespace, and in all namespaces."""
-        ours, in_all = dict(pod.cls.accounted), dict(pod.cls.accounted)
+        in_namespace, in_all = dict(pod.cls.accounted), dict(pod.cls.accounted)
         usage, namespace = self._cluster.usage.kept(), pod.pod.metadata.namespace
         for pods in self._nominator.nodes().values():
             for uid, other in pods.items():
-                theirs = other.metadata.namespace
-                quota = self._quotas.of(theirs)
+                other_namespace = other.metadata.namespace
+                quota = self._quotas.of(other_namespace)
                 if uid == pod.pod.uid or quota is None or uid in self._cluster.placed:
                     continue
                 asked = self._cluster.classes.class_of(other).accounted
-                if theirs == namespace:
+                if other_namespace == namespace:
                     if other.priority >= pod.pod.priority:
-                        _add(ours, asked)
+                        _add(in_namespace, asked)
                         _add(in_all, asked)
-                elif not is_borrowing(quota, usage.of(theirs)):
+                elif not is_borrowing(quota, usage.of(other_namespace)):
                     _add(in_all, asked)
-        return ours, in_all
+        return in_namespace, in_all
 
     # --- making room -----------------------------------------------------------------------------
 
@@ -144,19 +144,19 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
     ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
         now = self._cluster.pods_seen.get(pod.pod.key)
         if now is None or now.spec.preemption_policy == "Never":
-            return _said(unschedulable(NEVER))
-        ours, in_all = self.wanted(pod)
-        victims = Victims(self._cluster, self._quotas, self._budgets, pod, ours, in_all)
+            return _prefixed(unschedulable(NEVER))
+        in_namespace, in_all = self.wanted(pod)
+        victims = Victims(self._cluster, self._quotas, self._budgets, pod, in_namespace, in_all)
         victims.guarantees_min = self.args.guarantees_min
         nominated = trial.nominator.node_of(pod.pod.uid) or now.status.nominated_node_name
         if victims.are_leaving(nominated):
-            return _said(unschedulable(LEAVING), Nomination())
+            return _prefixed(unschedulable(LEAVING), Nomination())
         found = self._found(pod, rejection, trial, victims)
         chosen = _still(found, victims, trial)
         if chosen is None:
             count = rejection.node_count
             reasons = dict(found.reasons) or {NO_VICTIMS.status.message: count}
-            return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+            return _prefixed(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
         preemptor = Preemptor.of_pod(now, chosen.node)
         eviction = Eviction(self.name, preemptor, chosen.victims, trial, self._under_way)
         return PostFilterResult(
@@ -221,5 +221,5 @@ def _add(amounts: dict[str, int], more: Amounts) -> None:
         amounts[name] = amounts.get(name, 0) + amount
 
 
-def _said(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
+def _prefixed(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
     return PostFilterResult(Status(status.code, (f"preemption: {status.message}",)), nomination)

@@ -25,8 +25,8 @@ OVER: Final = Reason("global quota max exceeded", resolvable=True)
 
 
 class Victims:
-    """For one preemptor. `ours` and `in_all`: requests with nominated pods, of its namespace and of
-    all.
+    """For one preemptor. `in_namespace` and `in_all`: requests with nominated pods, of its
+    namespace and of all.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Victims:
         quotas: Quotas,
         budgets: Budgets,
         pod: PodInfo,
-        ours: Amounts,
+        in_namespace: Amounts,
         in_all: Amounts,
     ) -> None:
         self._cluster = cluster
@@ -44,13 +44,13 @@ class Victims:
         self._pod = pod
         self._namespace = pod.pod.metadata.namespace
         self._quota = quotas.of(self._namespace)
-        self._ours, self._in_all = ours, in_all
+        self._in_namespace, self._in_all = in_namespace, in_all
         self.guarantees_min = False
         self._usage = cluster.usage.kept()
         used = self._usage.of(self._namespace)
-        self._borrows = self._quota is None or exceeds(used, ours, self._quota.min)
+        self._borrows = self._quota is None or exceeds(used, in_namespace, self._quota.min)
         #: namespace -> use there, without the pods that were removed in the trial
-        self._left: dict[str, dict[str, int]] = {}
+        self._in_trial: dict[str, dict[str, int]] = {}
         self._all: Amounts = dict(quotas.used()) if self._quota is not None else {}
 
     def are_leaving(self, node: str) -> bool:
@@ -58,7 +58,7 @@ class Victims:
         row = self._cluster.nodes.row_of.get(node) if node else None
         if row is None:
             return False
-        self._left.clear()
+        self._in_trial.clear()
         return any(
             info.pod.is_terminating and self._may_go(info)
             for info in self._cluster.pods_on(row).values()
@@ -66,7 +66,7 @@ class Victims:
 
     def on(self, row: int, trial: Trial) -> Candidate | Status:
         """The victims on a row, or why it is no candidate."""
-        self._left.clear()
+        self._in_trial.clear()
         gone: list[PodInfo] = []
         for info in reversed(in_line(self._cluster.pods_on(row).values())):
             if self._may_go(info):
@@ -92,7 +92,7 @@ class Victims:
                 suppose.there((info,), row)
                 self._move(info, 1)
                 fits = trial.status_of(self._pod, row) is None
-                if not fits or self._is_over(self._ours, self._in_all):
+                if not fits or self._is_over(self._in_namespace, self._in_all):
                     suppose.back()
                     self._move(info, -1)
                     victims.append(info)
@@ -115,32 +115,32 @@ class Victims:
         return namespace != self._namespace and is_borrowing(quota, self._used(namespace))
 
     def _used(self, namespace: str) -> Amounts:
-        left = self._left.get(namespace)
-        return self._usage.of(namespace) if left is None else left
+        in_trial = self._in_trial.get(namespace)
+        return self._usage.of(namespace) if in_trial is None else in_trial
 
     def _move(self, info: PodInfo, sign: int) -> None:
         namespace = info.pod.metadata.namespace
         if self._quotas.of(namespace) is None:
             return
-        left = self._left.get(namespace)
-        if left is None:
-            left = self._left[namespace] = dict(self._usage.of(namespace))
+        in_trial = self._in_trial.get(namespace)
+        if in_trial is None:
+            in_trial = self._in_trial[namespace] = dict(self._usage.of(namespace))
         for name, amount in info.cls.accounted.items():
-            left[name] = left.get(name, 0) + sign * amount
+            in_trial[name] = in_trial.get(name, 0) + sign * amount
 
-    def _is_over(self, ours: Amounts, in_all: Amounts) -> bool:
+    def _is_over(self, in_namespace: Amounts, in_all: Amounts) -> bool:
         """Whether the quotas forbid the pod, once the removed pods are gone."""
         quota = self._quota
         if quota is None:
             return False
         used = self._used(self._namespace)
-        if exceeds_max(used, ours, quota.max):
+        if exceeds_max(used, in_namespace, quota.max):
             return True
-        if self.guarantees_min and not exceeds(used, ours, quota.min):
+        if self.guarantees_min and not exceeds(used, in_namespace, quota.min):
             return False
         together = dict(self._all)
-        for namespace, left in self._left.items():
+        for namespace, in_trial in self._in_trial.items():
             before = self._usage.of(namespace)
-            for name in before.keys() | left.keys():
-                together[name] = together.get(name, 0) + left.get(name, 0) - before.get(name, 0)
+            for name in before.keys() | in_trial.keys():
+                together[name] = together.get(name, 0) + in_trial.get(name, 0) - before.get(name, 0)
         return exceeds({}, total((together, in_all)), self._quotas.guaranteed)

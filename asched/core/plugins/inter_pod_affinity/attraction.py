@@ -175,8 +175,8 @@ class Attraction:
         rows = None if self.is_barred else self._seen.rows([tally for tally, _, _ in self._parts])
         if rows is not None and not rows and self._summed_for[0] == self._generation:
             return
-        heard = [tally.total > 0 for tally, _, _ in self._parts]
-        summed_for = (self._generation, heard)
+        are_counted = [tally.total > 0 for tally, _, _ in self._parts]
+        summed_for = (self._generation, are_counted)
         if rows is None or summed_for != self._summed_for:
             self._sum_all()
             self._summed_for = summed_for

@@ -192,8 +192,8 @@ class Nearness:
         rows = self._seen.rows((*self._counters, *carriers))
         if rows is not None and not rows and self._judged_for[0] == self._generation:
             return
-        heard = [tally.total > 0 for tally in carriers]
-        judged_for = (self._generation, heard)
+        are_counted = [tally.total > 0 for tally in carriers]
+        judged_for = (self._generation, are_counted)
         if rows is None or judged_for != self._judged_for or self._is_first:
             self._judge_all()
             self._judged_for = judged_for

@@ -254,8 +254,8 @@ class NodeResourcesFit(
         row = nodes.table.find_resource(resource)
         is_delegated = resource in self._delegation.classes
         if row is None:
-            said = 0 if is_delegated else bit | HOPELESS_BIT
-            return np.full(nodes.size, said, dtype=np.int32)
+            refusal = 0 if is_delegated else bit | HOPELESS_BIT
+            return np.full(nodes.size, refusal, dtype=np.int32)
         offered = nodes.allocatable(row)
         short = offered - nodes.requested(row) < amount
         if is_delegated:

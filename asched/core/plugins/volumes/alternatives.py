@@ -37,8 +37,8 @@ def alternatives(
     """
     trying = _Trying(cluster, first, node)
     found = list(islice(trying.after((), ()), most)) or [first]
-    cluster.budget.note(TRY_STEPS * (VOLUMES_MAX - trying.left))
-    return found, len(found) < most and trying.left >= 0
+    cluster.budget.note(TRY_STEPS * (VOLUMES_MAX - trying.tries_left))
+    return found, len(found) < most and trying.tries_left >= 0
 
 
 class _Trying:
@@ -49,7 +49,7 @@ class _Trying:
         self._node = node
         matched = {match.claim.metadata.key for match in first.matches}
         self._selected = tuple(m for m in first.makings if m.claim.metadata.key not in matched)
-        self.left = VOLUMES_MAX
+        self.tries_left = VOLUMES_MAX
 
     def after(self, matches: tuple[Match, ...], made: tuple[Making, ...]) -> Iterator[VolumeChoice]:
         """Choices that follow once the first claims are served in this way."""
@@ -79,8 +79,8 @@ class _Trying:
         taken = {v.metadata.name for match in matches if (v := match.volume_at(0)) is not None}
         seen: set[Hashable] = set()
         ranks = candidates.first(self._node, self._store.reach)
-        while ranks[0] != NONE and self.left >= 0:
-            self.left -= 1
+        while ranks[0] != NONE and self.tries_left >= 0:
+            self.tries_left -= 1
             volume = candidates.volumes[ranks[0]]
             group = _equivalence_key(volume)
             if volume.metadata.name not in taken and group not in seen:

@@ -67,18 +67,18 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> VolumeChoice
     wanted = [(claim, possible) for claim in selected]
     wanted += [(match.claim, possible & ~match.found) for match in matches]
     makings = []
-    left = possible.copy()
+    open_rows = possible.copy()
     for claim, needed in wanted:
-        if not (needed & left).any():
+        if not (needed & open_rows).any():
             continue
         made = provision(cluster, claim, nodes)
         makings.append(Making(claim, needed, made))
-        refused = left & needed & ~made.possible
+        refused = open_rows & needed & ~made.possible
         codes[refused] |= Reject.UNBINDABLE
-        left &= ~refused
-        full = left & needed & ~made.roomy
+        open_rows &= ~refused
+        full = open_rows & needed & ~made.roomy
         codes[full] |= Reject.NO_ROOM
-        left &= ~full
+        open_rows &= ~full
     return VolumeChoice(codes, tuple(matches), tuple(makings))
 
 

@@ -222,11 +222,11 @@ class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
         pod.
         """
         key = (new or old).metadata.key
-        mine = any(
+        is_own = any(
             (kind.resource, key) in self._cluster.volumes.names_of(use)
             for use in storage_of(pod).claims
         )
-        return Hint.QUEUE if mine or self._cluster.volumes.is_named(kind, key) else Hint.SKIP
+        return Hint.QUEUE if is_own or self._cluster.volumes.is_named(kind, key) else Hint.SKIP
 
 
 def _counts(pod: PodInfo) -> bool:

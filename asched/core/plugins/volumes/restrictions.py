@@ -177,9 +177,9 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     freed = storage_of(old)
     if not (freed.disks or freed.claims):
         return Hint.SKIP  # most pods; a waiting pod may name thousands of volumes
-    mine = storage_of(pod)
-    helps = any_conflict(mine.disks, freed.disks)
-    helps = helps or not set(mine.direct).isdisjoint(freed.direct)
+    wanted = storage_of(pod)
+    helps = any_conflict(wanted.disks, freed.disks)
+    helps = helps or not set(wanted.direct).isdisjoint(freed.direct)
     return Hint.QUEUE if helps else Hint.SKIP
 
 
