@@ -2,7 +2,7 @@
 
 Rejects   nodes where a wanted (protocol, port) is taken on the same address, or where one of the
           two addresses is 0.0.0.0, which stands for all; evicting its user helps.
-Retry     a pod that holds a conflicting port goes; a node appears.
+Retry     a pod with a conflicting port leaves its node; a node appears.
 Cost      grows with the pods that use the wanted ports, not with the nodes.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeports
 """

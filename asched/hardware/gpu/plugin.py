@@ -4,7 +4,8 @@ Rejects   nodes where fewer devices than the pod requests have enough left, even
           were packed as tightly as possible; evicting some helps.
 Prefers   by the strategy of its args. Among equals the first node wins, not a random one:
           scores are whole points, and on fresh nodes nearly everything ties.
-Retry     a pod with devices goes; a node appears, or changes its allocatable amounts or labels.
+Retry     a pod with devices leaves its node; a node appears, or changes its allocatable amounts or
+          labels.
 Cost      for each changed node and pod class the ways to place the pod there; fragmentation checks
           each expected pod for each way (a node: 0.2 ms), the other strategies none. All nodes are
           scored again when the number of placed pods has changed by half since the last estimate.

@@ -4,7 +4,7 @@ Rejects   nodes that would be loaded beyond a threshold with the pod on them, bu
           DaemonSets. Nodes without a report take any pod. A report that has expired counts as
           none, unless `enableScheduleWhenNodeMetricsExpired` is false.
 Prefers   nodes with most left of each resource, by weight, and of the scarcest.
-Retry     a pod goes; a node's report or annotations change.
+Retry     a pod leaves its node; a node's report or annotations change.
 Cost      a few passes over the rows for each report; a report reads the pods of its row.
 Source    koordinator-sh/koordinator pkg/scheduler/plugins/loadaware. Deliberate difference:
                     `enableScheduleWhenNodeMetricsExpired` is true by default, so that failing

@@ -3,7 +3,8 @@
 Rejects   nodes with the policy `single-numa-node` where no NUMA zone has room for the pod, or for
           one of its containers; nodes whose zones are not known for certain at the moment.
 Prefers   by the strategy of its args, for guaranteed pods.
-Retry     a pod goes; a node appears or offers something else; an agent reports its zones.
+Retry     a pod leaves its node; a node appears or offers something else; an agent reports its
+          zones.
 Cost      a few passes over the rows and their zones per container; LeastNUMANodes one for each set
           of zones that may be needed. The containers of a pod of more than CONTAINERS_MAX are not
           compared one by one: where the kubelet would, the reason is "cannot align container".

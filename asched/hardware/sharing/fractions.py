@@ -15,7 +15,7 @@ can write these at any time. So fractions of KAI count by its reservation pods, 
 GPUs and are included in the sums; no other pod can reserve a device for them.
 
 Rejects   nodes with fewer GPUs than requested that are neither requested nor in fractional use.
-Retry     a pod goes; a node appears or offers something else.
+Retry     a pod leaves its node; a node appears or offers something else.
 Cost      one comparison over the rows; the pods of changed rows are read.
 Source    koordinator-sh/koordinator apis/extension/device_share.go and resource.go,
           volcano-sh/volcano pkg/scheduler/api/devices, hkust-adsl/kubernetes-scheduler-simulator;

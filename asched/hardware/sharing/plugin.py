@@ -5,7 +5,8 @@ Rejects   nodes that report no devices, or too little left on each, for a pod's 
 Prefers   by `binpack` nodes whose devices are in use most, by `spread` those where least are.
 Reserve   chooses the devices. PreBind waits until the node serves no other pod and writes the
           annotations that its device plugin reads; they are removed if the pod is not bound.
-Retry     a pod with devices goes; a node appears, or its amounts or reported devices change.
+Retry     a pod with devices leaves its node; a node appears, or its amounts or reported devices
+          change.
 Cost      a few passes over rows and devices for each container; rows that pass are checked one
           by one for pods of several containers, or of devices by id or in one zone.
 Source    `hami.py`, `volcano.py`, `gpushare.py`

@@ -11,7 +11,7 @@ Makes room  on one node. Within its min, a pod takes the place of pods whose nam
           whatever their priority; beyond it, of less important pods of its own namespace. A pod
           without a quota takes the place of less important pods without one.
 Leaves    namespaces with a LocalQueue of Kueue alone: their quota is Kueue's.
-Retry     a pod goes, or a quota changes.
+Retry     a pod leaves its node, or a quota changes.
 Cost      one pass over the nominated pods in each attempt of such a namespace; making
           room: one trial for each node with pods that may be evicted.
 Source    kubernetes-sigs/scheduler-plugins pkg/capacityscheduling

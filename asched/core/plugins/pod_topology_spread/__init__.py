@@ -3,8 +3,8 @@
 Rejects   a node that lacks a topology key of a hard constraint (evicting pods cannot help), or
           whose domain would then hold over maxSkew pods more than the emptiest (it can).
 Prefers   domains with few such pods, by the soft constraints; the cluster's defaults are soft.
-Retry     a pod that counts comes, goes or is relabelled; a node with the keys comes, goes, moves
-          to another domain or changes its taints; the pod's own tolerations.
+Retry     a pod that counts is added, deleted or relabelled; a node with the keys is added, deleted,
+          moves to another domain or changes its taints; the pod's own tolerations.
 Cost      counts are kept per selector and domain: each domain is judged once, then one gather.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread
 """

@@ -166,7 +166,9 @@ class DomainsMemory:
         self._carrying: Stepwise[str, Mask] = Stepwise(cluster.budget, weakly(self._steps_of_key))
 
     def layout(self) -> int:
-        """A number that changes when labels or taints of a node change, or a node comes or goes."""
+        """A number that changes when labels or taints of a node change, or a node is added
+        or deleted.
+        """
         log = self._cluster.nodes.log
         if self._cursor != log.end:
             entries = log.since(self._cursor)

@@ -4,8 +4,8 @@ Rejects   nodes without room for one more pod, or with too little of a resource 
           pods helps unless the request exceeds all that the node can allocate.
 Prefers   by the configured strategy: the emptier, the fuller, or along a curve. Of placements, the
           one that a pod group leaves fullest.
-Retry     a pod goes or shrinks; a node appears or grows; a device class starts to stand for a
-          requested resource.
+Retry     a pod leaves its node or shrinks; a node appears or grows; a device class starts to stand
+          for a requested resource.
 Cost      a few passes over the amounts of the requested resources.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
@@ -86,7 +86,7 @@ class ResourceDemand(NamedTuple):
 
     #: (resource, amount, bit) of the other resources, by name
     scalars: tuple[tuple[str, int, int], ...]
-    #: (row of axis R, amount, bit) of the fixed resources that are asked for
+    #: (row of axis R, amount, bit) of the fixed resources that are requested
     plain: tuple[tuple[int, int, int], ...]
     #: the resource names of each bit
     bit_names: tuple[tuple[int, str], ...]

@@ -121,7 +121,7 @@ class VolumeCandidates:
         return self._ranks.get(name, NONE)
 
     def update(self, name: str, volume: PersistentVolume | None) -> None:
-        """A volume appeared, changed or went."""
+        """A volume was added, changed or deleted."""
         fits = volume is not None and self.needs.is_free(volume) and self.needs.may_take(volume)
         rank = self._ranks.get(name)
         if rank is None:

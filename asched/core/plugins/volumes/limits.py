@@ -2,8 +2,8 @@
 
 Rejects   a node on which the driver's volumes there and the pod's new ones exceed the limit.
           Evicting pods may help. A claim that does not exist cannot be counted at all.
-Retry     a CSINode appears or allows more; a pod with volumes goes; a claim of the pod appears; an
-          attachment goes.
+Retry     a CSINode appears or allows more; a pod with volumes leaves its node; a claim of the pod
+          appears; an attachment is deleted.
 Cost      per driver of the pod one comparison of columns; volumes in use are counted as they come
           and go (`state/volumes.py`).
 Quirk     a volume that is attached, but used by no pod there, counts twice if this pod wants it.

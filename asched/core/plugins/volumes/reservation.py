@@ -4,7 +4,7 @@
     bind      the same is written; a volume controller or provisioner takes it from there
     wait      until each claim is bound and says so, or something has gone wrong, or time is up
 
-A write is a conditional merge patch of the parts that change, because whole objects are not kept
+A write is a conditional merge patch of the parts that change, because whole objects are not stored
 here; upstream puts the whole object. What was written stays when binding fails: only assumptions
 are taken back.
 

@@ -2,7 +2,7 @@
 
 Rejects   a node where a pod holds the same inline disk, unless both only read (EBS: never shared);
           every node while another pod uses a ReadWriteOncePod claim. Evicting the user may help.
-Retry     a pod that held a disk or claim goes; a claim appears; a node appears.
+Retry     a pod with the disk or claim is deleted; a claim appears; a node appears.
 Cost      one lookup per claim and disk; only rows that hold the disk are touched.
 Quirk     on trial, pods of other namespaces with a claim of the same name count as users too.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions
