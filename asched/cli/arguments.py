@@ -1,23 +1,23 @@
-"""Values of command lines that several commands take, checked where they are read."""
+"""Argument types that several commands share."""
 
 import argparse
 from collections.abc import Callable
 
 PORT_MAX = (1 << 16) - 1
-#: Ten times what Kubernetes is made for, and as many pods as such a cluster has.
+#: Ten times the size that Kubernetes supports, and the pods of such a cluster.
 NODES_MAX, PODS_MAX = 50_000, 1_500_000
 _SEED_MAX = (1 << 63) - 1
-#: More of a wrong value is not shown.
+#: Longer wrong values are cut in messages.
 _SHOWN = 40
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """Reads a whole number between these."""
+    """Return a reader of whole numbers within these limits."""
 
     def number(text: str) -> int:
         found = _number(text)
         if found is None or not least <= found <= most:
-            message = f"{_shown(text)} is no whole number from {least} to {most}"
+            message = f"{_shown(text)} is not a whole number from {least} to {most}"
             raise argparse.ArgumentTypeError(message)
         return found
 
@@ -32,13 +32,13 @@ def port(text: str) -> int:
     """A port to listen on; 0 lets the system choose."""
     found = _number(text)
     if found is None or found > PORT_MAX:
-        message = f"{_shown(text)} is no port: 0 to {PORT_MAX}, 0 for a free one"
+        message = f"{_shown(text)} is not a port: use 1 to {PORT_MAX}, or 0 for a free port"
         raise argparse.ArgumentTypeError(message)
     return found
 
 
 def _number(text: str) -> int | None:
-    """None for what is none, and for one with so many digits that nothing takes it."""
+    """None for text that is not a number, and for a number longer than any limit."""
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_SEED_MAX))
     return int(text) if is_number else None
 
@@ -48,7 +48,7 @@ def _shown(text: str) -> str:
 
 
 def add_plugin_flags(parser: argparse.ArgumentParser) -> None:
-    """The two flags by which a plugin outside this tree is found, as `asched run` has them."""
+    """Add `--plugin` and `--plugin-dir`, as `asched run` has them."""
     parser.add_argument(
         "--plugin",
         action="append",

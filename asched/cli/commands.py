@@ -1,6 +1,6 @@
-"""`asched`: one door per command. A command is imported only when it is asked for.
+"""`asched`: one module per command, imported only when that command runs.
 
-Exit status: 0 success; 1 it failed while running; 2 wrong usage or configuration; 130 interrupted.
+Exit status: 0 success; 1 failure at run time; 2 wrong usage or configuration; 130 interrupted.
 docs/operate.md lists them command by command. As `kubectl-asched` on the PATH it is the kubectl
 plugin `kubectl asched`.
 """
@@ -17,60 +17,60 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-#: Command -> its summary; the module `asched.cli.COMMAND` has it.
+#: Command -> summary. The module `asched.cli.COMMAND` implements it.
 COMMANDS: Final = {
     "run": "schedule pods of the current cluster (kube-scheduler's flags; see asched run --help)",
-    "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",
-    "doctor": "check an installation: access, rights, lease, other schedulers, each with its cure",
+    "extender": "serve asched's plugins to a stock kube-scheduler as an HTTP extender",
+    "doctor": "check an installation: access, rights, lease, other schedulers, each with a fix",
     "config": "check, view or migrate configuration files",
-    "explain": "say why a pod is where it is",
-    "top": "watch queues, rates, why pods wait, and nodes",
-    "ui": "the live view in a browser",
-    "shadow": "compare the decisions of a shadowed scheduler with ours (run --shadow)",
-    "plugins": "list plugins, or start a new one",
-    "healthcheck": "ask a running scheduler whether it is healthy",
+    "explain": "show why a pod is pending or why it was placed on its node",
+    "top": "show queues, rates, reasons of waiting pods, and nodes",
+    "ui": "show the live view in a browser",
+    "shadow": "print the report of a running shadow (asched run --shadow)",
+    "plugins": "list plugins, or create a new plugin",
+    "healthcheck": "check the health of the scheduler on this host",
     "completion": "print a completion script for bash or zsh",
 }
-#: Commands of the distribution asched-lab, by the entry point group COMMANDS_GROUP.
+#: Commands of the distribution asched-lab, from the entry point group COMMANDS_GROUP.
 LAB_COMMANDS: Final = {
-    "demo": "place thousands of pods on an embedded API server, and watch",
-    "apiserver": "run an in-memory Kubernetes API server for trying things out",
-    "simulate": "compute what would be: more pods, more or fewer nodes, another configuration",
+    "demo": "schedule thousands of pods on an embedded API server",
+    "apiserver": "run an in-memory Kubernetes API server for experiments",
+    "simulate": "compute the effect of more pods, other nodes or another configuration",
     "plan": "compute a placement plan and apply it later, all or nothing",
-    "snapshot": "write a cluster's objects to a file, without secrets, for simulate",
-    "replay": "repeat a recording of run --record, and compare the decisions",
+    "snapshot": "write a cluster's objects, without secrets, to a file for simulate",
+    "replay": "repeat a recording of run --record and compare the decisions",
     "bench": "measure throughput with scheduler_perf's workload files",
-    "trace": "offer the pods of a recorded GPU cluster to a placement policy",
-    "chaos": "run the scheduler in virtual time against a server that fails, or repeat one run",
+    "trace": "run a placement policy on the pods of a recorded GPU cluster",
+    "chaos": "test the scheduler in virtual time against a failing API server",
 }
 COMMANDS_GROUP: Final = "asched.commands"
-#: Former names, which go on working for one release.
+#: Former names, accepted for one release.
 RENAMED: Final = {"dump": "snapshot", "sim": "chaos"}
-#: Commands whose module reads its words itself, by kube-scheduler's rules for flags.
+#: Commands whose module parses its arguments by kube-scheduler's rules for flags.
 OWN_FLAGS: Final = ("run", "doctor")
 KUBECTL_PLUGIN: Final = "kubectl-asched"
 EXIT_STATUS: Final = """\
-asched COMMAND --help tells more.
+Run asched COMMAND --help for the flags of a command.
 
 exit status:
-  0    success; for run: an orderly stop
-  1    it failed while running: cluster out of reach, rights missing, leadership lost,
-       doctor found a problem, demo or bench found something broken
-  2    the command line or the configuration makes no sense
-  130  interrupted (Ctrl-C); 141: its output was no longer read, as in `| head`;
-       143: ended by SIGTERM before it was running
+  0    success; for run: a clean stop
+  1    failure at run time: cluster unreachable, rights missing, leadership lost,
+       doctor found a problem, demo or bench found an error
+  2    wrong usage or configuration
+  130  interrupted (Ctrl-C); 141: the reader of the output has gone, as in `| head`;
+       143: ended by SIGTERM during start-up
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Find the command and hand over. Never shows a traceback for what a user did."""
-    # Process 1 of a container never hears a signal it has no handler for: without this one, a pod
-    # that is deleted while it starts would be waited for until it is killed.
+    """Find the command and run it. Errors of the user never show a traceback."""
+    # The kernel drops SIGTERM for process 1 without a handler: a pod deleted during start-up would
+    # then stay until its grace period ends.
     signal.signal(signal.SIGTERM, _end)
     _open_streams()
-    # The products here are too small for threads; starting these costs a tenth of a second of CPU.
+    # The matrix products are too small for threads, and starting them costs 0.1 s of CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # What imports make stays: looking through it for garbage takes a quarter of the start.
+    # Imported objects stay alive; scanning them for garbage takes a quarter of the start.
     gc.disable()
     try:
         status = _command(sys.argv[1:] if arguments is None else arguments)
@@ -78,14 +78,14 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has read enough; nothing more can be said on it.
+        # The reader has closed the pipe, so nothing more can be written to it.
         _leave_stdout()
         return 128 + signal.SIGPIPE
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise
         _leave_stdout()
-        sys.stderr.write("asched: what is to be said cannot be written: no space is left\n")
+        sys.stderr.write("asched: cannot write the output: no space left on the device\n")
         return 1
     finally:
         gc.enable()
@@ -93,8 +93,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """A stream that was closed leads nowhere, as its number else would to the next file or socket.
-    What the terminal cannot show is shown as its number: names are others'.
+    """Connect closed standard streams to /dev/null, so that no file or socket gets their number.
+    Characters that the terminal cannot show (names come from the cluster) are escaped.
     """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
@@ -117,7 +117,7 @@ def _end(*_: object) -> None:
 
 
 def _command(argv: list[str]) -> int:
-    """The collector is off until a command begins, for `run` until everything is listed."""
+    """The garbage collector is off until a command begins; for `run` until the first lists."""
     if argv and argv[0] in OWN_FLAGS:
         own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
         return own_status
@@ -133,7 +133,7 @@ def _command(argv: list[str]) -> int:
             return _unknown(wanted)
     parser = base_parser()
     if not wanted:
-        parser.epilog = f"{_others_listed()}{EXIT_STATUS}"
+        parser.epilog = f"{_lab_commands_text()}{EXIT_STATUS}"
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     if wanted in COMMANDS:
         module = importlib.import_module(f"asched.cli.{wanted}")
@@ -149,7 +149,7 @@ def _command(argv: list[str]) -> int:
 
 
 def module_of(command: str) -> Any:
-    """The module of a command that another distribution brings; None if none does."""
+    """The module of a command from another distribution, or None."""
     from importlib.metadata import entry_points  # 20 ms, for these commands only
 
     found = next(iter(entry_points(group=COMMANDS_GROUP, name=command)), None)
@@ -157,25 +157,25 @@ def module_of(command: str) -> Any:
 
 
 def other_commands() -> dict[str, str]:
-    """Commands that other distributions bring, with their summaries."""
+    """Commands of other distributions, with their summaries."""
     from importlib.metadata import entry_points  # 20 ms, for --help and completion only
 
     names = sorted(entry.name for entry in entry_points(group=COMMANDS_GROUP))
     return {name: LAB_COMMANDS.get(name, "(of another distribution)") for name in names}
 
 
-def _others_listed() -> str:
+def _lab_commands_text() -> str:
     lines = [f"  {name:10} {summary}\n" for name, summary in other_commands().items()]
     return (
-        "".join(["commands of asched-lab, on a pretend cluster:\n", *lines, "\n"]) if lines else ""
+        "".join(["commands of asched-lab (simulated clusters):\n", *lines, "\n"]) if lines else ""
     )
 
 
 def base_parser() -> "argparse.ArgumentParser":
-    """The parser without its commands, under the name by which it was called."""
+    """The parser without its commands, named as the program was called."""
 
     class Version(argparse.Action):
-        """Looks the version up when it is asked for, and not before."""
+        """Reads the version only when it is asked for: this takes 20 ms."""
 
         def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
             super().__init__(option_strings, dest, nargs=0, **more)
@@ -201,7 +201,7 @@ def _unknown(word: str) -> int:
     from asched.core.config.problem import did_you_mean  # only for a mistyped command
 
     hint = did_you_mean(word, {**COMMANDS, **LAB_COMMANDS}) or "asched --help lists them"
-    sys.stderr.write(f"asched: {word!r} is no command; {hint}\n")
+    sys.stderr.write(f"asched: unknown command {word!r}; {hint}\n")
     return 2
 
 

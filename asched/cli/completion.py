@@ -1,14 +1,14 @@
 """`asched completion bash|fish|zsh`, and that of `kubectl asched` (kubectl_complete-asched).
 
-Both are read off one parser, which has every command and every flag of `asched run`. The scripts
-are written by shtab; kubectl asks a program instead, and that one needs nothing installed.
+Both use one parser with every command and every flag of `asched run`. shtab writes the scripts;
+kubectl runs a program instead, which needs no further package.
 
     source <(asched completion bash)
     asched completion fish > ~/.config/fish/completions/asched.fish
     asched completion zsh > "${fpath[1]}/_asched"
 
 Exit status: 0; 2 if shtab is not installed, or too old for the shell.
-Source  kubernetes.io, "Extend kubectl with plugins": candidates one a line, then `:DIRECTIVE`
+Source  kubernetes.io, "Extend kubectl with plugins": one candidate per line, then `:DIRECTIVE`
 """
 
 import argparse
@@ -23,15 +23,15 @@ from asched.cli.flag_table import ALL
 from asched.cli.output import add_output_flag
 
 SHELLS: Final = ("bash", "fish", "zsh")
-#: cobra's directives, as bits: the shell may offer files, or must not.
+#: cobra's directives, as bits: file names may be offered or not.
 FILES: Final = 0
 NO_FILES: Final = 4
 #: Endings of flags and arguments whose value is a path.
 PATHS: Final = ("config", "config_to", "file", "kubeconfig", "dir", "manifest", "out")
-#: What `doctor` has beside run's flags and `-o`: name, metavar ("" for a switch), help.
+#: The flags that `doctor` adds to run's and `-o`: name, metavar ("" for a switch), help.
 DOCTOR_FLAGS: Final = (
-    ("as", "USER", "examine the rights of another account"),
-    ("as-group", "GROUP", "a group of that account"),
+    ("as", "USER", "check the rights of another account"),
+    ("as-group", "GROUP", "a group of that account; repeatable"),
     ("json", "", "print JSON"),
 )
 
@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "completion",
         help=COMMANDS["completion"],
-        description="Print a completion script; load it with: source <(asched completion bash)",
+        description="Print a completion script. Load it with: source <(asched completion bash)",
     )
     parser.add_argument("shell", choices=SHELLS)
     parser.set_defaults(run=run)
@@ -75,7 +75,7 @@ def script(shtab: ModuleType, shell: str) -> str:
 
 
 def full_parser() -> argparse.ArgumentParser:
-    """The parser with everything every command takes."""
+    """The parser with all flags of all commands."""
     parser = base_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for command, summary in COMMANDS.items():
@@ -97,7 +97,7 @@ def full_parser() -> argparse.ArgumentParser:
 
 
 def _add(parser: argparse.ArgumentParser, words: list[str], metavar: str, text: str) -> None:
-    """A flag; a percent sign in its help is not argparse's."""
+    """Add a flag; percent signs in its help are escaped for argparse."""
     text = text.replace("%", "%%")
     if any(word in parser._option_string_actions for word in words):  # noqa: SLF001 - --help, -h
         return
@@ -109,7 +109,7 @@ def _add(parser: argparse.ArgumentParser, words: list[str], metavar: str, text: 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """The subcommands of a parser by name."""
-    for action in parser._actions:  # noqa: SLF001 - argparse offers no other way to look inside
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public access
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             return dict(action.choices)
     return {}
@@ -126,7 +126,7 @@ def _takes_path(action: argparse.Action) -> bool:
 
 
 def candidates(parser: argparse.ArgumentParser, words: Iterable[str]) -> tuple[list[str], int]:
-    """What may stand in place of the last word, and the directive for kubectl."""
+    """Candidates for the last word, and the directive for kubectl."""
     *before, begun = [*words] or [""]
     positionals = 0
     previous = ""
@@ -166,7 +166,7 @@ def _beginning(words: Iterable[str], begun: str) -> list[str]:
 
 
 def complete_for_kubectl() -> int:
-    """The program kubectl runs for `kubectl asched <TAB>`; its words are the user's."""
+    """The program that kubectl runs for `kubectl asched <TAB>`, with the words typed so far."""
     found, directive = candidates(full_parser(), sys.argv[1:])
     print("\n".join([*found, f":{directive}"]))
     return 0

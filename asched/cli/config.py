@@ -1,8 +1,8 @@
-"""`asched config check|view|migrate FILE`: what a file means, before anything runs.
+"""`asched config check|view|migrate FILE`: validate, print or convert a configuration file.
 
-Rules   the file may be a configuration, or manifests that carry some (`config_parts`); all faults
-        are told at once, on standard error, one line each with file, line and column; what was
-        asked for goes to standard output; exit code 0 if the file can be used, 2 if not; `-` is
+Rules   the file is a configuration, or manifests that contain some (`config_parts`); all errors
+        are reported at once on standard error, one line each with file, line and column; the
+        result goes to standard output; exit code 0 if the file can be used, 2 if not; `-` is
         standard input.
 """
 
@@ -37,13 +37,13 @@ STDIN_NAME: Final = "<stdin>"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `config` and its three commands."""
+    """Add `config` and its three subcommands."""
     parser = subparsers.add_parser("config", help="check, view or migrate a configuration file")
     commands = parser.add_subparsers(dest="config_command", required=True, metavar="COMMAND")
     for name, text in (
-        ("check", "say whether a file can be used, and everything that is wrong with it"),
-        ("view", "print the effective configuration, every default filled in"),
-        ("migrate", "print an old form (v1beta1 to v1beta3, Policy) as v1"),
+        ("check", "report every error of a file, and whether it can be used"),
+        ("view", "print the effective configuration, defaults included"),
+        ("migrate", "convert an old form (v1beta1 to v1beta3, Policy) to v1"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("file", metavar="FILE", help="the file, or - for standard input")
@@ -52,7 +52,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             action="append",
             default=[],
             metavar="GATE=BOOL,...",
-            help="feature gates as kube-scheduler takes them",
+            help="feature gates, as for kube-scheduler",
         )
         add_plugin_flags(command)
         if name == "view":
@@ -63,19 +63,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run one of the commands on every configuration in the file."""
+    """Run the subcommand on every configuration in the file."""
     try:
         gates = parse_gates(args.feature_gates)
         plugins = discover(args.plugin, args.plugin_dir)
         name, text = _text(args.file)
         found = parts(text)
     except (GateError, PluginLoadError, UnreadableFileError) as error:
-        _say([f"asched config: {error}"])
+        _report([f"asched config: {error}"])
         return EXIT_USAGE
     except NoConfigurationError as error:
-        _say([f"asched config: {args.file} {error}"])
+        _report([f"asched config: {args.file} {error}"])
         return EXIT_USAGE
-    _say([f"warning: {line}" for line in gates.warnings])
+    _report([f"warning: {line}" for line in gates.warnings])
     faults: list[str] = []
     for number, part in enumerate(found):
         try:
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         form = getattr(args, "output", "yaml")
         _show(args.config_command, name, part, loaded, is_first=number == 0, form=form)
     if faults:
-        _say([*faults, _count(len(faults))])
+        _report([*faults, _count(len(faults))])
         return EXIT_USAGE
     return EXIT_OK
 
@@ -98,12 +98,12 @@ def _show(
     command: str, name: str, part: ConfigPart, loaded: LoadedConfig, *, is_first: bool, form: str
 ) -> None:
     if command != "migrate":
-        _say([f"warning: {line}" for line in loaded.warnings])
+        _report([f"warning: {line}" for line in loaded.warnings])
     if command == "check":
         where = f" ({part.where})" if part.where else ""
         print(f"{name}{where}: {_summary(loaded)}")
         return
-    if command == "view" and form == "json":  # a document a line, for several
+    if command == "view" and form == "json":  # one document per line
         print(json.dumps(effective(loaded.configuration)))
         return
     if not is_first:
@@ -120,7 +120,7 @@ def _text(file: str) -> tuple[str, str]:
     return file, read_text(file)
 
 
-def _say(lines: Sequence[str]) -> None:
+def _report(lines: Sequence[str]) -> None:
     for line in lines:
         print(line, file=sys.stderr)
 
@@ -133,16 +133,16 @@ def _summary(loaded: LoadedConfig) -> str:
     configuration: SchedulerConfiguration = loaded.configuration
     served = ", ".join(profile.scheduler_name for profile in configuration.profiles)
     extenders = len(configuration.extenders)
-    return f"can be used; serves {served}; {extenders} extender{'' if extenders == 1 else 's'}"
+    return f"valid; serves {served}; {extenders} extender{'' if extenders == 1 else 's'}"
 
 
 def _migrate(name: str, loaded: LoadedConfig) -> None:
-    """The v1 document on standard output, the fate of every old entry on standard error."""
+    """The v1 document on standard output, the result for each old entry on standard error."""
     if loaded.translation is None or not is_legacy(loaded.source.document):
-        _say([f"{name}: is v1 already"])
+        _report([f"{name}: is already v1"])
         print(loaded.source.text, end="")
         return
-    _say(_fates(name, loaded, loaded.translation))
+    _report(_fates(name, loaded, loaded.translation))
     print(to_yaml(loaded.translation.document), end="")
 
 

@@ -1,9 +1,9 @@
-"""The scheduler configurations in a file: the file itself, or what its manifests carry.
+"""Find the scheduler configurations in a file: the file itself, or parts of its manifests.
 
-Rules   a file with one document that is no ConfigMap is taken whole; otherwise every
+Rules   a file with one document that is not a ConfigMap is one configuration; otherwise every
         KubeSchedulerConfiguration and Policy is found, among the documents, in the data of
-        ConfigMaps and in Lists of them. Each keeps its place in the file, so that a fault is told
-        with the line and column an editor shows.
+        ConfigMaps and in Lists of them. Each keeps its position in the file, so that errors have
+        the line and column that an editor shows.
 """
 
 from collections.abc import Iterator
@@ -21,20 +21,20 @@ POLICY: Final = "Policy"
 
 
 class ConfigPart(msgspec.Struct, frozen=True):
-    """One configuration; `where` says which one of the file, empty for the whole file."""
+    """One configuration; `where` names its place in the file, empty for the whole file."""
 
     text: str
     where: str = ""
 
 
 class NoConfigurationError(Exception):
-    """Manifests without a configuration in them: one line."""
+    """The manifests contain no configuration: one line."""
 
 
 def parts(text: str) -> list[ConfigPart]:
-    """The configurations in a text, at least one; raises NoConfigurationError.
+    """The configurations in a text, at least one. Raises NoConfigurationError.
 
-    A text that is no YAML is returned whole, for its reader to say what is wrong with it.
+    A text that is not YAML is returned whole; its reader reports the error.
     """
     if text.lstrip().startswith("{"):
         return [ConfigPart(text)]
@@ -48,7 +48,7 @@ def parts(text: str) -> list[ConfigPart]:
     found = [part for node in nodes for part in _of_document(node, text)]
     if not found:
         listed = ", ".join(dict.fromkeys(kind or "no kind" for kind in kinds))
-        raise NoConfigurationError(f"holds no {KIND} and no {POLICY}, only: {listed}")
+        raise NoConfigurationError(f"contains no {KIND} and no {POLICY}, only: {listed}")
     return found
 
 
@@ -79,7 +79,7 @@ def _of_config_map(node: yaml.Node, text: str) -> Iterator[ConfigPart]:
         try:
             is_ours = _is_configuration(next(iter(parse(_composed, value.value)), None))
         except MalformedError:
-            # What should have been one is told; what never was, is not ours to judge.
+            # Text of our API group that is not YAML is reported; other data is ignored.
             is_ours = API_GROUP in value.value
         if not is_ours:
             continue

@@ -1,15 +1,16 @@
-"""`asched doctor`: what stands in the way of a scheduler, before it runs.
+"""`asched doctor`: check before a start whether the scheduler can run.
 
-Takes the flags of `asched run`, so that exactly that start is examined, and three of its own:
+Takes the flags of `asched run` and checks exactly that start, and three flags of its own:
 
-    --as USER         examine the rights of another account, for instance
+    --as USER         check the rights of another account, for instance
                       system:serviceaccount:asched-system:asched
-    --as-group GROUP  a group of that account; the server's own are added; repeatable
-    -o, --output FORM text (default), wide (a finding and its cure in one line), json or yaml: a
+    --as-group GROUP  a group of that account, repeatable; the groups that the API server adds
+                      are added here, too
+    -o, --output FORM text (default), wide (a finding and its fix in one line), json or yaml: a
                       list of {check, state, text, cure}; --json is -o json
 
-Exit status: 0 nothing stands in the way (there may be warnings), 1 at least one problem, or the
-server cannot be reached, 2 for flags or configuration that make no sense.
+Exit status: 0 no problem found (there may be warnings), 1 at least one problem, or the API server
+cannot be reached, 2 wrong flags or configuration.
 """
 
 import sys
@@ -34,7 +35,7 @@ EXIT_USAGE: Final = 2
 
 
 def main(argv: Sequence[str]) -> int:
-    """Examine, print, and say by the exit status whether a start makes sense."""
+    """Run the checks and print the findings; the exit status is 1 if there is a problem."""
     try:
         own, rest = split(argv)
         options = flags.parse(rest)
@@ -79,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 class Own:
-    """The flags that `asched run` does not have."""
+    """The flags of doctor itself."""
 
     def __init__(self) -> None:
         self.user = ""
@@ -92,7 +93,7 @@ class Own:
 
 
 def split(argv: Sequence[str]) -> tuple[Own, list[str]]:
-    """Our own flags, and the words that are left for `asched run`'s. Raises UsageError."""
+    """Doctor's own flags, and the remaining words for `asched run`. Raises UsageError."""
     own, rest, words = Own(), list[str](), list(argv)
     while words:
         word = words.pop(0)
@@ -108,7 +109,7 @@ def split(argv: Sequence[str]) -> tuple[Own, list[str]]:
                 own.user = value
             elif name in ("-o", "--output"):
                 if value not in OUTPUTS:
-                    raise UsageError(f"{name} {value!r} is none of {', '.join(OUTPUTS)}")
+                    raise UsageError(f"{name} {value!r} is not one of {', '.join(OUTPUTS)}")
                 own.output = value
             else:
                 own.groups = (*own.groups, value)
@@ -120,15 +121,15 @@ def split(argv: Sequence[str]) -> tuple[Own, list[str]]:
 
 
 def printed(findings: Sequence[Finding], output: str) -> str:
-    """The findings in one of `OUTPUTS`."""
+    """The findings in a form of `OUTPUTS`."""
     if output in ("json", "yaml"):
-        told = [{**asdict(finding), "state": str(finding.state)} for finding in findings]
-        return written(told, output).rstrip("\n")
+        objects = [{**asdict(finding), "state": str(finding.state)} for finding in findings]
+        return written(objects, output).rstrip("\n")
     return plain(as_text(findings) if output == "text" else as_lines(findings))
 
 
 def as_lines(findings: Sequence[Finding]) -> str:
-    """One line a finding, for grep."""
+    """One line per finding, for grep."""
     width = max(len(finding.check) for finding in findings)
     return "\n".join(
         f"{f.state:<8} {f.check:<{width}}  {f.text}{f'  -> {f.cure}' if f.cure else ''}"
@@ -137,7 +138,7 @@ def as_lines(findings: Sequence[Finding]) -> str:
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """One line a finding, its cure below, and a summary."""
+    """One line per finding, its fix below, and a summary."""
     width = max(len(finding.check) for finding in findings)
     lines = []
     for finding in findings:
@@ -145,15 +146,15 @@ def as_text(findings: Sequence[Finding]) -> str:
         if finding.cure:
             lines.append(f"{'':<8} {'':<{width}}  -> {finding.cure}")
     counts = {state: sum(f.state is state for f in findings) for state in State}
-    told = [_counted(counts[s], s) for s in (State.PROBLEM, State.WARNING, State.SKIPPED)]
-    return "\n".join([*lines, "", ", ".join(filter(None, told)) or "nothing stands in the way"])
+    summary = [_counted(counts[s], s) for s in (State.PROBLEM, State.WARNING, State.SKIPPED)]
+    return "\n".join([*lines, "", ", ".join(filter(None, summary)) or "no problem found"])
 
 
 def _counted(number: int, state: State) -> str:
-    """Such as "2 problems"; empty for none."""
+    """For instance "2 problems"; empty for none."""
     plural = "" if number == 1 or state is State.SKIPPED else "s"
     return f"{number} {state}{plural}" if number else ""
 
 
 def _help() -> str:
-    return (__doc__ or "").rstrip() + "\n\n`asched run --help` lists the flags of `asched run`."
+    return (__doc__ or "").rstrip() + "\n\nThe flags of `asched run`: asched run --help."

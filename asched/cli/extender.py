@@ -1,7 +1,7 @@
-"""`asched extender`: let a stock kube-scheduler use our plugins, by its extender protocol.
+"""`asched extender`: serve asched's plugins to a stock kube-scheduler by the extender protocol.
 
-Exit status: 0 after an orderly stop, 1 if it cannot reach the cluster or open its port, 2 for flags
-or configuration that make no sense.
+Exit status: 0 a clean stop; 1 the cluster cannot be reached or the port cannot be opened; 2 wrong
+flags or configuration.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from asched.serve.telemetry import log
 #: Next to the ports of kube-scheduler (10259) and the cloud controller manager (10258).
 PORT: Final = 10261
 ABOUT: Final = """\
-Answers filter, prioritize, preempt and bind from asched's own plugins and yours. In
-KubeSchedulerConfiguration of the kube-scheduler:
+Serves filter, prioritize, preempt and bind with asched's plugins and your own. In the
+KubeSchedulerConfiguration of kube-scheduler:
 
   extenders:
   - urlPrefix: http://127.0.0.1:10261
@@ -46,35 +46,50 @@ VERBOSITY_MAX: Final = (1 << 31) - 1
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "extender",
-        help="answer a stock kube-scheduler as an HTTP extender",
+        help="serve asched's plugins to a stock kube-scheduler as an HTTP extender",
         description=ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--config", metavar="FILE", help="profiles and plugins (its extenders are left out)")
+    add("--config", metavar="FILE", help="profiles and plugins; extenders are ignored")
     add_plugin_flags(parser)
-    add("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
-    add("--master", default="", metavar="URL", help="address of the API server, if not there")
-    add("--bind-address", default="127.0.0.1", metavar="IP", help="to listen on (%(default)s)")
-    add("--port", type=port, default=PORT, help="to listen on (%(default)s; 0: a free one)")
-    add("--tls", action="store_true", help="serve HTTPS, self-signed if no files are given")
-    add("--tls-cert-file", default="", metavar="FILE", help="certificate, for HTTPS")
+    add("--kubeconfig", default="", metavar="FILE", help="kubeconfig of the cluster")
+    add(
+        "--master",
+        default="",
+        metavar="URL",
+        help="address of the API server; overrides the kubeconfig",
+    )
+    add(
+        "--bind-address",
+        default="127.0.0.1",
+        metavar="IP",
+        help="address to listen on (default %(default)s)",
+    )
+    add(
+        "--port",
+        type=port,
+        default=PORT,
+        help="port to listen on (default %(default)s; 0: any free port)",
+    )
+    add("--tls", action="store_true", help="serve HTTPS, self-signed without files")
+    add("--tls-cert-file", default="", metavar="FILE", help="HTTPS certificate")
     add("--tls-private-key-file", default="", metavar="FILE", help="its private key")
-    add("--client-ca-file", default="", metavar="FILE", help="who signed the clients' certificates")
+    add("--client-ca-file", default="", metavar="FILE", help="CA of client certificates")
     add(
         "--standalone",
         action="store_true",
-        help="do not follow the cluster: judge by the nodes in each question"
+        help="do not watch the cluster: use only the nodes of each request"
         " (nodeCacheCapable: false)",
     )
-    add("-v", type=whole(0, VERBOSITY_MAX), default=0, metavar="LEVEL", help="how much to log")
+    add("-v", type=whole(0, VERBOSITY_MAX), default=0, metavar="LEVEL", help="log verbosity")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
     if bool(args.tls_cert_file) is not bool(args.tls_private_key_file):
-        return _fail("--tls-cert-file and --tls-private-key-file go together; give both", 2)
+        return _fail("--tls-cert-file and --tls-private-key-file must be given together", 2)
     is_tls = bool(args.tls or args.tls_cert_file)
     if args.client_ca_file and not is_tls:
         return _fail("--client-ca-file needs HTTPS: add --tls, or --tls-cert-file and its key", 2)
@@ -115,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _load(path: str | None, plugins: Catalogue) -> LoadedConfig:
-    """The file, or the defaults with the plugins of flags, for whichever pods are asked about."""
+    """The file, or the defaults with the plugins of flags, for pods of any scheduler name."""
     if path:
         return load_config(path, known=plugins.known)
     enabled = "".join(f"{{name: {name!r}}}, " for name in plugins.given)

@@ -1,4 +1,4 @@
-"""What flag values must look like together, beyond their types; kube-scheduler's words.
+"""Checks of flag values beyond their types, with kube-scheduler's messages.
 
 Source  runs recorded from kube-scheduler 1.36.2
 """
@@ -14,12 +14,12 @@ from asched.core.model.timestamp import NS_PER_SECOND
 
 PORT_MAX: Final = 65_535
 LOG_FORMATS: Final = ("text", "json")
-#: Hidden metrics can be shown for the minor version before ours.
+#: Hidden metrics can be shown for the previous minor version.
 HIDDEN_METRICS_VERSION: Final = "1.35"
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
-#: Shorter ones would hardly end before the next begins.
+#: A shorter period would hardly suffice for one audit.
 AUDIT_PERIOD_S_MIN: Final = 10.0
-#: Go's names of the suites it knows, the insecure ones included; those of TLS 1.3 are always on.
+#: The suites that Go knows, insecure ones included; those of TLS 1.3 are always on.
 CIPHER_SUITES: Final = frozenset(
     {
         "TLS_AES_128_GCM_SHA256",
@@ -51,14 +51,14 @@ CIPHER_SUITES: Final = frozenset(
         "TLS_RSA_WITH_RC4_128_SHA",
     }
 )
-#: Alpha log options: flag key -> the field upstream names.
+#: Alpha log options: flag key -> the field in upstream's message.
 ALPHA_LOG_OPTIONS: Final = {
     "log_text_split_stream": "options.text.splitStream",
     "log_text_info_buffer_size": "options.text.infoBufferSize",
     "log_json_split_stream": "options.json.splitStream",
     "log_json_info_buffer_size": "options.json.infoBufferSize",
 }
-#: Lists of headers, and of names, in which nothing may be empty.
+#: Lists of headers and names that may contain no empty entry.
 HEADER_LISTS: Final = (
     "requestheader_username_headers",
     "requestheader_group_headers",
@@ -79,7 +79,7 @@ REMOVED_LOCKS: Final = {
 
 
 def check(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
-    """The first fault as one line, or an empty text; upstream reports those of serving, clients'
+    """The first error as one line, or an empty text; upstream reports errors of serving, request
     headers and metrics together.
     """
     fault = _logs(values, gates)
@@ -222,26 +222,26 @@ def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
     return ""
 
 
-#: What a process that only looks on would never do, by flag.
-_NOT_A_SHADOWS: Final = {
-    "record": "nothing is decided that could be repeated",
-    "explain_hint": "it writes no events",
-    "status_controllers": "it writes nothing",
-    "bind_concurrency": "it binds nothing",
+#: Flags without meaning for a shadow, with the reason.
+_NOT_FOR_SHADOW: Final = {
+    "record": "a shadow makes no decisions of its own to record",
+    "explain_hint": "a shadow writes no events",
+    "status_controllers": "a shadow writes nothing",
+    "bind_concurrency": "a shadow binds nothing",
     "scheduler_name": "--shadow names the schedulers",
-    "pod_max_in_unschedulable_pods_duration": "it tries no pod again",
+    "pod_max_in_unschedulable_pods_duration": "a shadow retries no pod",
 }
 
 
 def check_shadow(values: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """What makes no sense beside `--shadow`, as one line; empty if nothing does not."""
+    """The first flag that conflicts with `--shadow`, as one line; empty if none does."""
     if not values["shadow"]:
         return "--shadow-report needs --shadow" if values["shadow_report"] else ""
     if not all(values["shadow"]):
         return "--shadow must name schedulers (spec.schedulerName of their pods)"
-    for key, why in _NOT_A_SHADOWS.items():
+    for key, why in _NOT_FOR_SHADOW.items():
         if key in given:
             return f"--shadow and --{key.replace('_', '-')} exclude each other: {why}"
     if any(key.startswith("leader_elect") for key in given) and given.get("leader_elect", True):
-        return "--shadow elects nobody: leave the --leader-elect flags away"
+        return "--shadow takes no part in leader election: remove the --leader-elect flags"
     return ""

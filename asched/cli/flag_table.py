@@ -1,8 +1,8 @@
-"""Every flag of `asched run`: kube-scheduler 1.36's, then our own.
+"""Every flag of `asched run`: kube-scheduler 1.36's, then asched's own.
 
-Rules   a flag is honoured, or accepted without effect (`idle` says why; using it warns), or refused
-        (`refused` says why, in one line). Flags that kube-scheduler itself dropped are in REMOVED.
-Source  help text of kube-scheduler 1.36.2; release notes of 1.18 to 1.26 for the dropped ones
+Rules   a flag is implemented, or accepted without effect (`idle` says why; using it warns), or
+        refused (`refused` says why, in one line). Flags that kube-scheduler dropped are in REMOVED.
+Source  help text of kube-scheduler 1.36.2; release notes of 1.18 to 1.26 for the dropped flags
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class Flag(msgspec.Struct, frozen=True):
     group: str
     help: str
     short: str = ""
-    #: The field of the configuration that counts instead beside --config, as upstream does it.
+    #: The configuration field that applies instead beside --config, as upstream.
     instead: str = ""
     idle: str = ""
     refused: str = ""
@@ -30,24 +30,30 @@ class Flag(msgspec.Struct, frozen=True):
         return self.name.replace("-", "_")
 
 
-_ONE_MINOR: Final = "asched follows kube-scheduler 1.36 only and cannot imitate another version"
-_BUFFERS: Final = "asched writes each line as it comes"
+_ONE_MINOR: Final = "asched follows kube-scheduler 1.36 only and cannot emulate another version"
+_BUFFERS: Final = "asched writes each log line at once"
 
 MISC: Final = (
     Flag("config", "string", "", "Misc", "configuration file (v1, v1beta1 to v1beta3, or Policy)"),
-    Flag("master", "string", "", "Misc", "address of the API server, instead of the kubeconfig's"),
-    Flag("write-config-to", "string", "", "Misc", "write the effective v1 file there and exit"),
+    Flag("master", "string", "", "Misc", "address of the API server; overrides the kubeconfig"),
+    Flag(
+        "write-config-to",
+        "string",
+        "",
+        "Misc",
+        "write the effective v1 configuration there and exit",
+    ),
 )
 SERVING: Final = (
     Flag("bind-address", "ip", "0.0.0.0", "Secure serving", "address to serve on"),  # noqa: S104
-    Flag("cert-dir", "string", "", "Secure serving", "folder of tls certificates (asched.crt)"),
+    Flag("cert-dir", "string", "", "Secure serving", "directory of TLS certificates (asched.crt)"),
     Flag(
         "disable-http2-serving",
         "bool",
         "false",
         "Secure serving",
         "serve HTTP/1.1 only",
-        idle="asched serves HTTP/1.1 only in any case",
+        idle="asched always serves HTTP/1.1 only",
     ),
     Flag(
         "http2-max-streams-per-connection",
@@ -66,62 +72,80 @@ SERVING: Final = (
         idle="it is always set, as Go's listeners do",
     ),
     Flag("permit-port-sharing", "bool", "false", "Secure serving", "set SO_REUSEPORT"),
-    Flag("secure-port", "int", "10259", "Secure serving", "HTTPS port, 0 serves nothing"),
+    Flag("secure-port", "int", "10259", "Secure serving", "HTTPS port; 0 turns serving off"),
     Flag("tls-cert-file", "string", "", "Secure serving", "serving certificate"),
-    Flag("tls-cipher-suites", "strings", "", "Secure serving", "allowed suites, Go's names"),
+    Flag(
+        "tls-cipher-suites", "strings", "", "Secure serving", "allowed cipher suites, by Go's names"
+    ),
     Flag(
         "tls-curve-preferences",
         "int32Slice",
         "",
         "Secure serving",
-        "curves by IANA number",
-        refused="Python's TLS library takes no list of curves; leave it out, the defaults are safe",
+        "key exchange curves by IANA number",
+        refused="Python's TLS library cannot select curves; remove the flag, the defaults are safe",
     ),
     Flag("tls-min-version", "string", "", "Secure serving", "VersionTLS12 or VersionTLS13"),
-    Flag("tls-private-key-file", "string", "", "Secure serving", "key of the certificate"),
+    Flag("tls-private-key-file", "string", "", "Secure serving", "private key of the certificate"),
     Flag("tls-sni-cert-key", "namedCertKey", "", "Secure serving", "cert,key:names, repeatable"),
 )
 AUTHENTICATION: Final = (
-    Flag("authentication-kubeconfig", "string", "", "Authentication", "where tokens are reviewed"),
-    Flag("authentication-skip-lookup", "bool", "false", "Authentication", "do not read the CA"),
+    Flag(
+        "authentication-kubeconfig", "string", "", "Authentication", "cluster that reviews tokens"
+    ),
+    Flag(
+        "authentication-skip-lookup",
+        "bool",
+        "false",
+        "Authentication",
+        "do not read the client CA from the cluster",
+    ),
     Flag(
         "authentication-token-webhook-cache-ttl",
         "duration",
         "10s",
         "Authentication",
-        "how long a reviewed token is remembered",
+        "time to cache a token review",
     ),
     Flag(
         "authentication-tolerate-lookup-failure",
         "bool",
         "true",
         "Authentication",
-        "start although the CA cannot be read",
+        "start even if the client CA cannot be read",
     ),
     Flag("client-ca-file", "string", "", "Authentication", "CA of client certificates"),
-    Flag("requestheader-allowed-names", "strings", "", "Authentication", "names of proxies"),
-    Flag("requestheader-client-ca-file", "string", "", "Authentication", "CA of proxies"),
+    Flag(
+        "requestheader-allowed-names",
+        "strings",
+        "",
+        "Authentication",
+        "common names of front proxies",
+    ),
+    Flag("requestheader-client-ca-file", "string", "", "Authentication", "CA of front proxies"),
     Flag(
         "requestheader-extra-headers-prefix",
         "strings",
         "x-remote-extra-",
         "Authentication",
-        "prefixes of headers with further facts of a user",
+        "prefixes of headers with extra user attributes",
     ),
     Flag(
         "requestheader-group-headers",
         "strings",
         "x-remote-group",
         "Authentication",
-        "headers with groups",
+        "headers with the user's groups",
     ),
-    Flag("requestheader-uid-headers", "strings", "", "Authentication", "headers with user ids"),
+    Flag(
+        "requestheader-uid-headers", "strings", "", "Authentication", "headers with the user's uid"
+    ),
     Flag(
         "requestheader-username-headers",
         "strings",
         "x-remote-user",
         "Authentication",
-        "headers with user names",
+        "headers with the user's name",
     ),
 )
 AUTHORIZATION: Final = (
@@ -130,22 +154,22 @@ AUTHORIZATION: Final = (
         "strings",
         "/healthz,/readyz,/livez",
         "Authorization",
-        "paths that need no rights",
+        "paths served without authorization",
     ),
-    Flag("authorization-kubeconfig", "string", "", "Authorization", "where access is reviewed"),
+    Flag("authorization-kubeconfig", "string", "", "Authorization", "cluster that reviews access"),
     Flag(
         "authorization-webhook-cache-authorized-ttl",
         "duration",
         "10s",
         "Authorization",
-        "how long a yes is remembered",
+        "time to cache a granted access review",
     ),
     Flag(
         "authorization-webhook-cache-unauthorized-ttl",
         "duration",
         "10s",
         "Authorization",
-        "how long a no is remembered",
+        "time to cache a denied access review",
     ),
 )
 DEPRECATED: Final = (
@@ -156,14 +180,14 @@ DEPRECATED: Final = (
         "Deprecated",
         "profile lock contention",
         instead="enableContentionProfiling",
-        idle="there are no locks to contend for",
+        idle="asched has no lock contention to profile",
     ),
     Flag(
         "kube-api-burst",
         "int32",
         "100",
         "Deprecated",
-        "burst of requests",
+        "burst of requests to the API server",
         instead="clientConnection.burst",
     ),
     Flag(
@@ -180,7 +204,7 @@ DEPRECATED: Final = (
         "float32",
         "50",
         "Deprecated",
-        "requests a second",
+        "requests per second to the API server",
         instead="clientConnection.qps",
     ),
     Flag(
@@ -188,7 +212,7 @@ DEPRECATED: Final = (
         "string",
         "",
         "Deprecated",
-        "how to reach the server",
+        "kubeconfig of the cluster",
         instead="clientConnection.kubeconfig",
     ),
     Flag(
@@ -196,22 +220,48 @@ DEPRECATED: Final = (
         "duration",
         "5m0s",
         "Deprecated",
-        "after this time an unschedulable pod is tried again",
+        "time after which an unschedulable pod is retried",
     ),
     Flag(
         "profiling", "bool", "true", "Deprecated", "serve /debug/pprof", instead="enableProfiling"
     ),
 )
 ELECTION: Final = (
-    Flag("leader-elect", "bool", "true", "Leader election", "work only while leading"),
-    Flag("leader-elect-lease-duration", "durationNs", "15s", "Leader election", "age of a lease"),
-    Flag("leader-elect-renew-deadline", "durationNs", "10s", "Leader election", "time to renew"),
-    Flag("leader-elect-resource-lock", "string", "leases", "Leader election", "leases"),
+    Flag(
+        "leader-elect", "bool", "true", "Leader election", "schedule only while holding the lease"
+    ),
+    Flag(
+        "leader-elect-lease-duration",
+        "durationNs",
+        "15s",
+        "Leader election",
+        "duration of the lease",
+    ),
+    Flag(
+        "leader-elect-renew-deadline",
+        "durationNs",
+        "10s",
+        "Leader election",
+        "time limit for renewing the lease",
+    ),
+    Flag(
+        "leader-elect-resource-lock", "string", "leases", "Leader election", "kind of lock: leases"
+    ),
     Flag("leader-elect-resource-name", "string", "", "Leader election", "name of the lease"),
     Flag(
-        "leader-elect-resource-namespace", "string", "kube-system", "Leader election", "its place"
+        "leader-elect-resource-namespace",
+        "string",
+        "kube-system",
+        "Leader election",
+        "namespace of the lease",
     ),
-    Flag("leader-elect-retry-period", "durationNs", "2s", "Leader election", "time between tries"),
+    Flag(
+        "leader-elect-retry-period",
+        "durationNs",
+        "2s",
+        "Leader election",
+        "time between attempts to acquire or renew",
+    ),
 )
 GATES: Final = (
     Flag(
@@ -219,7 +269,7 @@ GATES: Final = (
         "strings",
         "",
         "Feature gate",
-        "version to imitate",
+        "version to emulate",
         refused=_ONE_MINOR,
     ),
     Flag("feature-gates", "gates", "", "Feature gate", "Gate=true,..., repeatable"),
@@ -228,20 +278,26 @@ GATES: Final = (
         "strings",
         "",
         "Feature gate",
-        "oldest version to agree with",
+        "oldest compatible version",
         refused=_ONE_MINOR,
     ),
 )
 METRICS: Final = (
-    Flag("allow-metric-labels", "stringToString", "", "Metrics", "metric,label=values"),
-    Flag("allow-metric-labels-manifest", "string", "", "Metrics", "file of such settings"),
-    Flag("disabled-metrics", "strings", "", "Metrics", "metrics that are left out"),
+    Flag(
+        "allow-metric-labels",
+        "stringToString",
+        "",
+        "Metrics",
+        "allowed values of labels: metric,label=values",
+    ),
+    Flag("allow-metric-labels-manifest", "string", "", "Metrics", "file of allowed label values"),
+    Flag("disabled-metrics", "strings", "", "Metrics", "metrics that are not exposed"),
     Flag(
         "show-hidden-metrics-for-version",
         "string",
         "",
         "Metrics",
-        "1.35, or nothing",
+        "1.35 or empty",
         idle="kube-scheduler 1.36 hides no metric that 1.35 showed",
     ),
 )
@@ -268,13 +324,13 @@ OWN: Final = (
     Flag("plugin", "text", "", "asched", "module:Class or file.py of a plugin, repeatable"),
     Flag("plugin-dir", "string", "", "asched", "folder of plugin files"),
     Flag("bind-concurrency", "int", "64", "asched", "bindings in flight at most"),
-    Flag("record", "string", "", "asched", "file for everything that decides (asched replay)"),
-    Flag("record-max-bytes", "int", "1073741824", "asched", "recording ends at this size"),
-    Flag("shadow", "strings", "", "asched", "only look on while these schedulers decide"),
-    Flag("shadow-report", "string", "", "asched", "file (JSON) for what a shadow found"),
-    Flag("audit-period", "duration", "10m0s", "asched", "time of one look at all that is known"),
+    Flag("record", "string", "", "asched", "file to record all inputs to, for asched replay"),
+    Flag("record-max-bytes", "int", "1073741824", "asched", "size at which a recording ends"),
+    Flag("shadow", "strings", "", "asched", "shadow these schedulers: compare, schedule nothing"),
+    Flag("shadow-report", "string", "", "asched", "JSON file for the report of a shadow"),
+    Flag("audit-period", "duration", "10m0s", "asched", "time of one audit of all cached objects"),
     Flag("status-controllers", "bool", "false", "asched", "write PodGroup and ElasticQuota status"),
-    Flag("explain-hint", "bool", "false", "asched", "end what refused pods hear with how to ask"),
+    Flag("explain-hint", "bool", "false", "asched", "add a hint to asched explain to conditions"),
 )
 
 ALL: Final = (
@@ -293,18 +349,18 @@ ALL: Final = (
 BY_NAME: Final[Mapping[str, Flag]] = {flag.name: flag for flag in ALL}
 BY_SHORT: Final[Mapping[str, Flag]] = {flag.short: flag for flag in ALL if flag.short}
 
-_PLAIN_SERVING: Final = "serving without TLS is gone; use --bind-address and --secure-port"
-_LOG_FILES: Final = "gone since Kubernetes 1.26; redirect standard error instead"
-#: Flags of older kube-schedulers -> why they are refused, and what to use.
+_PLAIN_SERVING: Final = "removed: serving without TLS; use --bind-address and --secure-port"
+_LOG_FILES: Final = "removed in Kubernetes 1.26; redirect standard error instead"
+#: Flags of older kube-schedulers -> why they are refused, and the replacement.
 REMOVED: Final[Mapping[str, str]] = {
     "address": _PLAIN_SERVING,
     "port": _PLAIN_SERVING,
-    "algorithm-provider": "gone since Kubernetes 1.23; use profiles in --config",
+    "algorithm-provider": "removed in Kubernetes 1.23; use profiles in --config",
     "hard-pod-affinity-symmetric-weight": "use InterPodAffinityArgs.hardPodAffinityWeight",
-    "failure-domains": "gone since Kubernetes 1.11; use topology spread constraints",
+    "failure-domains": "removed in Kubernetes 1.11; use topology spread constraints",
     "lock-object-name": "use --leader-elect-resource-name",
     "lock-object-namespace": "use --leader-elect-resource-namespace",
-    "experimental-logging-sanitization": "gone since Kubernetes 1.24",
+    "experimental-logging-sanitization": "removed in Kubernetes 1.24",
     **dict.fromkeys(
         (
             "add-dir-header",

@@ -1,6 +1,6 @@
-"""Flags as text again: every flag with the value it has, as /flagz shows them.
+"""Flags with their effective values as text, for /flagz.
 
-Lists stand in brackets, times have units, as Go prints them.
+Lists are in brackets and times have units, as Go prints them.
 
 Source  String() of the values of github.com/spf13/pflag and of staging/src/k8s.io/component-base
         cli/flag and logs/api/v1; encoding/csv of Go
@@ -15,7 +15,7 @@ from asched.core.model.timestamp import NS_PER_SECOND
 
 
 def flag_texts(given: Mapping[str, Any]) -> dict[str, str]:
-    """Name to text; flags that are refused are left out."""
+    """Name -> text, without refused flags."""
     return {
         flag.name: _text(flag, given[flag.key]) if flag.key in given else _default(flag)
         for flag in ALL
@@ -50,7 +50,7 @@ def _text(flag: Flag, value: Any) -> str:
 
 
 def _gates(texts: Iterable[str]) -> str:
-    """`component:gate=value`; all of them name one component (`parse_gates`), or the empty one."""
+    """`component:gate=value`; all gates name one component (`parse_gates`) or an empty one."""
     pairs = []
     for pair in filter(None, ",".join(texts).split(",")):
         component, setting = pair.split(":", 1) if ":" in pair else ("", pair)
@@ -64,7 +64,7 @@ def _cert_key(cert_file: str, key_file: str, names: Iterable[str]) -> str:
 
 
 def _csv(values: Iterable[str]) -> str:
-    """In quotes what would be read as something else without them."""
+    """CSV: values with special characters are quoted."""
     return ",".join(
         '"' + value.replace('"', '""') + '"'
         if value[:1].isspace() or value == r"\." or set(value) & set(',"\r\n')

@@ -1,9 +1,8 @@
-"""The command line of `asched run`: kube-scheduler's flags with their meaning, and a few of our
-own.
+"""The command line of `asched run`: kube-scheduler's flags with their meaning, and asched's own.
 
 Rules   `--name=value`, `--name value`, `--bool`, `-v2`; an underscore is a hyphen; the last value
-        wins, lists add up; a flag that cannot be honoured is refused by one line that says why;
-        words without a flag are refused. Exit codes: 0 done, 1 failed while running, 2 wrong use.
+        wins, lists add up; a flag that is not supported is refused by one line that says why;
+        words without a flag are refused. Exit codes: 0 success, 1 failure, 2 wrong usage.
 Source  runs recorded from kube-scheduler 1.36.2 with each of its flags
 """
 
@@ -26,7 +25,7 @@ EXIT_USAGE: Final = 2
 
 
 class UsageError(Exception):
-    """A command line that cannot be used: one line, kube-scheduler's words where it has some."""
+    """An invalid command line: one line, kube-scheduler's message where it has one."""
 
 
 class HelpRequested(Exception):  # noqa: N818 - not an error
@@ -34,7 +33,7 @@ class HelpRequested(Exception):  # noqa: N818 - not an error
 
 
 class VersionRequested(Exception):  # noqa: N818 - not an error
-    """`--version` was given; `raw` asks for every detail."""
+    """`--version` was given; `raw` means every detail."""
 
     def __init__(self, *, raw: bool) -> None:
         super().__init__()
@@ -42,7 +41,7 @@ class VersionRequested(Exception):  # noqa: N818 - not an error
 
 
 class RunOptions(msgspec.Struct, frozen=True):
-    """Everything `asched run` was told. `given` holds only the flags that were written, by key."""
+    """The values of all flags of `asched run`. `given`: only those written, by key."""
 
     config: str
     master: str
@@ -56,12 +55,12 @@ class RunOptions(msgspec.Struct, frozen=True):
     status_controllers: bool
     record: str
     record_max_bytes: int
-    #: Schedulers whose decisions are only looked at; nothing is scheduled then.
+    #: Schedulers to shadow: their decisions are compared, and nothing is scheduled.
     shadow: tuple[str, ...]
     shadow_report: str
-    #: Seconds until an unschedulable pod is tried again in any case.
+    #: Seconds until an unschedulable pod is retried without an event.
     pod_max_in_unschedulable_pods_duration: float
-    #: Seconds in which all that is known is compared with the API server once.
+    #: Seconds in which all cached objects are compared with the API server once.
     audit_period: float
     profiling: bool
     serving: ServingOptions
@@ -214,7 +213,7 @@ def help_text() -> str:
     lines = [
         "Usage: asched run [flags]",
         "",
-        "Schedules pods as kube-scheduler 1.36 does; takes its flags and its configuration files.",
+        "Schedules pods as kube-scheduler 1.36 does, with its flags and configuration files.",
     ]
     for group in dict.fromkeys(flag.group for flag in ALL):
         lines += ["", f"{group} flags:", ""]

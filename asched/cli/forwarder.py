@@ -1,12 +1,12 @@
-"""The live view on this machine: a browser cannot show a token, so somebody has to for it.
+"""The live view on this machine: adds the user's token to requests of a browser, which has none.
 
     browser ─> http://127.0.0.1:PORT/SECRET/ui/ ─> forwarder ─> source ─> the scheduler's pages
 
-Whoever knows the address sees what its owner may see: it holds a secret, only this machine reaches
-it, and only under a name of this machine, so that no page from elsewhere can (DNS rebinding). Pages
-to look at are passed on, and nothing else.
+The address contains a secret, is reachable from this machine only, and answers only to a host name
+of this machine, which stops pages of other sites (DNS rebinding). A client that knows the address
+sees what its owner may see. Only the pages of the live view are forwarded.
 
-Bounds  pages of the live view, GET alone; one page is waited for PATIENCE_S while a scheduler
+Bounds  pages of the live view, GET only; a request is retried for PATIENCE_S while a scheduler
         starts.
 """
 
@@ -21,13 +21,13 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from asched.cli.pages import PageError
-from asched.cli.sources import ClusterSource, told
+from asched.cli.sources import ClusterSource, read_page
 from asched.kube.transport import Reply
 
 HOST: Final = "127.0.0.1"
 NAMES: Final = (HOST, "localhost")
 PAGE: Final = "ui/"
-#: Below SECRET/; what is asked for by name comes behind.
+#: Paths below SECRET/ that are forwarded; names of objects may follow.
 PASSED_ON: Final = tuple(
     f"debug/asched/{page}" for page in ("view", "pods/", "nodes/", "groups/", "shadow")
 )
@@ -42,7 +42,7 @@ AGAIN_S: Final = 0.2
 
 
 class Forwarder:
-    """`start`, then `close`; the source is its owner's to close."""
+    """`start`, then `close`; the caller closes the source."""
 
     def __init__(self, source: ClusterSource) -> None:
         self._source = source
@@ -51,11 +51,11 @@ class Forwarder:
         self._port = 0
 
     async def check(self) -> None:
-        """Whether there is a view that may be seen. Raises PageError."""
-        told(await self._source.page("/debug/asched/view"), "live view", dict)
+        """Check that the source serves the live view to this user. Raises PageError."""
+        read_page(await self._source.page("/debug/asched/view"), "live view", dict)
 
     async def start(self, port: int) -> str:
-        """The address of the page. Raises PageError if the port cannot be had."""
+        """Listen and return the page's address. Raises PageError if the port cannot be opened."""
         self._runner = web.ServerRunner(web.Server(self._handle, access_log=None))
         await self._runner.setup()
         try:
@@ -75,15 +75,15 @@ class Forwarder:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         name = request.host.rpartition(":")[0]
         if name not in NAMES or request.host != f"{name}:{self._port}":
-            return _refusal(421, "this address is known by another name")
+            return _refusal(421, "wrong host name; use the address that the command printed")
         secret, _, path = request.raw_path[1:].partition("/")
         if not compare_digest(secret.encode(), self._secret.encode()):
-            return _refusal(404, "not found; the address of the view holds a secret")
+            return _refusal(404, "not found; use the whole address that the command printed")
         bare = path.partition("?")[0]
         if (bare != PAGE and not bare.startswith(PASSED_ON)) or has_dots(bare):
             return _refusal(404, "not found")
         if request.method != "GET":
-            return _refusal(405, "there is nothing here but pages to look at")
+            return _refusal(405, "only GET is supported")
         try:
             reply = await self._patiently(path) if bare == PAGE else await self._page(path)
         except PageError as error:
@@ -97,7 +97,7 @@ class Forwarder:
         return await self._source.page(f"/{path}")
 
     async def _patiently(self, path: str) -> Reply:
-        """The scheduler may just be starting."""
+        """Retry while the scheduler starts."""
         until_s = monotonic() + PATIENCE_S
         while True:
             try:
@@ -109,8 +109,8 @@ class Forwarder:
 
 
 def has_dots(path: str) -> bool:
-    """Whether a part of the path is `.` or `..`, in clear or encoded, once or several times: the
-    source, or a proxy before it, might resolve it to a page that is not for this view.
+    """Whether a part of the path is `.` or `..`, plain or percent-encoded any number of times: the
+    source or a proxy might resolve it to a page outside the live view.
     """
     while (decoded := unquote(path)) != path:
         path = decoded

@@ -1,4 +1,4 @@
-"""Flag values as Go's flag libraries read them, with their words when they cannot.
+"""Flag values as Go's flag libraries parse them, with their error messages.
 
 Source  github.com/spf13/pflag, strconv and time of Go; runs recorded from kube-scheduler 1.36.2
 """
@@ -15,11 +15,11 @@ from asched.core.config.problem import quoted
 from asched.core.config.scalars import single
 from asched.core.model.timestamp import NS_PER_SECOND
 
-#: What a `version` flag asks for.
+#: Values of a `version` flag.
 VERSION_OFF: Final = "false"
 VERSION_ON: Final = "true"
 VERSION_RAW: Final = "raw"
-#: The behaviour we follow; `--version=vX` may only repeat it.
+#: The version whose behaviour asched follows; `--version=vX` may only repeat it.
 UPSTREAM_VERSION: Final = "v1.36.3"
 
 _INT: Final = re.compile(r"[-+]?[0-9][0-9a-zA-Z_]*", re.ASCII)
@@ -28,16 +28,16 @@ _HEX_FLOAT: Final = re.compile(
     r"[-+]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][-+]?[0-9]+", re.ASCII
 )
 _NO_FLOAT: Final = re.compile(r"[-+]?(inf|infinity)|nan", re.IGNORECASE)
-#: An underscore stands between two digits, or behind the mark of a base.
+#: An underscore is allowed between two digits, or after the prefix of a base.
 _UNDERSCORES: Final = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
-#: One value of a CSV line: in quotes, two of which are one, or bare.
+#: One value of a CSV line: bare, or in quotes, where two quotes mean one.
 _CSV_VALUE: Final = re.compile(r'"((?:[^"]|"")*)"(?=,|$)|([^",]*)(?=,|$)')
 _VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
 _QUANTITY: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+|[munkMGTPE]|[KMGTPE]i)?")
 
 
 def _integer(text: str, bits: int) -> int:
-    """A number in Go's base 0: 0x, 0b, 0o or a leading 0 name the base."""
+    """An integer in Go's base 0: 0x, 0b, 0o or a leading 0 select the base."""
     shown = quoted(text)
     if not _INT.fullmatch(text):
         raise ValueError(f"strconv.ParseInt: parsing {shown}: invalid syntax")
@@ -65,18 +65,18 @@ def level(text: str) -> int:
     """A verbosity: decimal, 31 bits."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax")
-    digits = text.lstrip("0") or "0"  # Python reads no number of thousands of digits
+    digits = text.lstrip("0") or "0"  # int() refuses numbers of thousands of digits
     if len(digits) > len(str(2**31)) or int(digits) >= 2**31:
         raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
     return int(digits)
 
 
 def float32(text: str) -> float:
-    """A number; what is not finite limits nothing, and is refused."""
+    """A finite number; infinity and NaN are refused, since they limit nothing."""
     plain = _UNDERSCORES.sub("", text)
     is_hex = _HEX_FLOAT.fullmatch(plain) is not None
     if _NO_FLOAT.fullmatch(text):
-        raise ValueError(f"{text} is no limit: leave the flag out")
+        raise ValueError(f"{text} is not a limit: remove the flag for no limit")
     if not is_hex and not _FLOAT.fullmatch(plain):
         raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
     try:
@@ -98,10 +98,10 @@ def duration_ns(text: str) -> int:
 
 
 def ip(text: str) -> str:
-    """An address without a zone, or nothing: then the default stays."""
+    """An address without a zone; an empty text keeps the default."""
     try:
         if "%" in text:
-            raise ValueError  # noqa: TRY301 - one answer to all that is no address
+            raise ValueError  # noqa: TRY301 - one message for every invalid address
         if text.strip():
             ipaddress.ip_address(text.strip())
     except ValueError as error:
@@ -110,7 +110,7 @@ def ip(text: str) -> str:
 
 
 def strings(text: str) -> tuple[str, ...]:
-    """One CSV line, as pflag's string slices are."""
+    """One CSV line, as for pflag's string slices."""
     if not text:
         return ()
     values: list[str] = []
@@ -126,7 +126,7 @@ def strings(text: str) -> tuple[str, ...]:
 
 
 def _csv_fault(text: str, position: int) -> str:
-    """What Go's CSV reader says of the value that begins here; columns count bytes, from 1."""
+    """The error of Go's CSV reader for the value that begins here; columns count bytes from 1."""
     where = "parse error on line 1, column"
     if text[position] != '"':
         column = len(text[: text.index('"', position)].encode()) + 1
@@ -152,12 +152,12 @@ def string_map(text: str) -> dict[str, str]:
 
 
 def _pairs(text: str) -> tuple[str, ...]:
-    """One pair is taken whole, commas and all; several are a CSV line."""
+    """A single pair is taken whole, including commas; several pairs are a CSV line."""
     return strings(text) if text.count("=") > 1 else (text.strip('"'),)
 
 
 def cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
-    """`cert,key[:name,name...]`: files, and the server names they are for."""
+    """`cert,key[:name,name...]`: two files, and the server names they serve."""
     files, colon, names = text.partition(":")
     if colon and not names.strip():
         raise ValueError("empty names list is not allowed")
@@ -229,11 +229,11 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "Level": level,
     "pattern=N,...": vmodule,
     "version": version,
-    # These are read as a whole once all of them are known.
+    # Parsed together once all of them are known.
     "gates": text_value,
     "text": text_value,
 }
-#: Types whose flag may stand alone, and what that means.
+#: Types whose flag may have no value, and what that means.
 ALONE: Final = {"bool": "true", "version": VERSION_ON}
-#: Types that add up when the flag is repeated; the first use replaces the default.
+#: Types whose values accumulate when the flag is repeated; the first use replaces the default.
 ADDITIVE: Final = frozenset({"strings", "int32Slice", "namedCertKey", "gates", "text"})

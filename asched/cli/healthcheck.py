@@ -1,7 +1,6 @@
-"""`asched healthcheck`: ask the scheduler on this host whether it is well; for Docker's
-HEALTHCHECK.
+"""`asched healthcheck`: check the health of the scheduler on this host, for Docker's HEALTHCHECK.
 
-Exit status: 0 if it is, 1 if it is not or does not answer.
+Exit status: 0 healthy; 1 unhealthy or no answer.
 """
 
 import argparse
@@ -15,7 +14,7 @@ SERVER: Final = "https://localhost:10259"
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
-        "healthcheck", help="ask a running scheduler whether it is well", description=__doc__
+        "healthcheck", help="check the health of the scheduler on this host", description=__doc__
     )
     add_server_flags(parser, SERVER)
     parser.add_argument("--path", default="/healthz", help="/healthz (default), /livez or /readyz")
@@ -23,7 +22,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask once."""
+    """Send one request."""
     try:
         status, body = fetch(args, args.path)
     except PageError as error:

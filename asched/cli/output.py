@@ -1,4 +1,4 @@
-"""How commands print objects: `-o text|wide|json|yaml`, the same everywhere."""
+"""Output forms of all commands: `-o text|wide|json|yaml`."""
 
 import argparse
 import json
@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import yaml
 
-#: For people, for people with room, and twice for programs.
+#: For people, for people with wide terminals, and for programs.
 OUTPUTS: Final = ("text", "wide", "json", "yaml")
 
 
 def add_output_flag(parser: argparse.ArgumentParser, wide: str = "") -> None:
-    """`wide` says what that form has more."""
+    """`wide` says what that form adds."""
     more = f"; wide: {wide}" if wide else ""
     parser.add_argument(
         "-o", "--output", choices=OUTPUTS, default="text", help=f"default %(default)s{more}"
@@ -19,12 +19,14 @@ def add_output_flag(parser: argparse.ArgumentParser, wide: str = "") -> None:
 
 
 def plain(text: str) -> str:
-    """Words of others (names, messages, device attributes) without what a terminal would obey."""
-    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
+    """Text with control characters replaced: names and messages come from the cluster, and a
+    terminal would execute them.
+    """
+    return "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
 
 
-def written(told: Any, output: str) -> str:
-    """What is told, as JSON or YAML, with the line's end."""
+def written(value: Any, output: str) -> str:
+    """A value as JSON or YAML, with a final newline."""
     if output == "json":
-        return json.dumps(told, indent=2) + "\n"
-    return str(yaml.safe_dump(told, sort_keys=False))
+        return json.dumps(value, indent=2) + "\n"
+    return str(yaml.safe_dump(value, sort_keys=False))

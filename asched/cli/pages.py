@@ -1,8 +1,8 @@
-"""Asking a running scheduler for a page, for commands that show one.
+"""Read pages of a running scheduler.
 
-The serving certificate of a scheduler is its own unless one was given, so a server on this host is
-believed without proof as long as nothing is entrusted to it: whoever listens there could be anybody
-who may log in. Any other, and whoever is sent a token, needs `--ca-file`, or
+The serving certificate of a scheduler is self-signed unless files were given, so a server on this
+host is accepted without verification as long as no token is sent: any local user may listen there.
+Every other server, and any server that gets a token, needs `--ca-file` or
 `--insecure-skip-tls-verify`. Redirects are not followed.
 """
 
@@ -28,58 +28,61 @@ from asched.kube.files import file_content, file_text
 from asched.kube.transport import Reply
 
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
-#: For each piece of an answer; all of it has BODY_S_MAX.
+#: For each read of an answer; the whole answer has BODY_S_MAX.
 TIMEOUT_S: Final = 10.0
 BODY_S_MAX: Final = 60.0
-#: What is told of a queue of a hundred thousand pods is a tenth of it.
+#: A page about a queue of 100,000 pods takes a tenth of it.
 BODY_BYTES_MAX: Final = 256 << 20
 PART_BYTES: Final = 1 << 20
-#: Where a pod finds the token of its service account.
+#: The token of a pod's service account.
 OWN_TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105
 
 
 class PageError(Exception):
-    """The page cannot be had: one line that says why and what to do."""
+    """A page could not be read: one line that says why and what to do."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A token is for whom it was given to."""
+    """Send the token to no server but the named one."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def quoted(word: str) -> str:
-    """A word as a part of a path or a query, whatever bytes the command line had."""
+    """A word escaped as a part of a path or a query; it may contain any bytes."""
     return quote(word, safe="", errors="surrogateescape")
 
 
 def add_server_flags(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """The flags that say which scheduler to ask; without a default the one that leads is found."""
-    unnamed = default or "the one that leads"
+    """The flags that select the scheduler; without a default the leading replica is found."""
+    unnamed = default or "the leading replica"
     parser.add_argument(
-        "--server", default=default, metavar="URL", help=f"of the scheduler; default {unnamed}"
+        "--server",
+        default=default,
+        metavar="URL",
+        help=f"address of the scheduler; default: {unnamed}",
     )
     parser.add_argument("--ca-file", default="", metavar="FILE", help="CA of the server (PEM)")
     parser.add_argument(
-        "--insecure-skip-tls-verify", action="store_true", help="believe any certificate"
+        "--insecure-skip-tls-verify", action="store_true", help="accept any certificate"
     )
 
 
 def add_token_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that say as whom to ask."""
-    parser.add_argument("--token", default="", help="bearer token; kubectl create token makes one")
+    """The flags for the identity of the client."""
+    parser.add_argument("--token", default="", help="bearer token, as from kubectl create token")
     parser.add_argument("--token-file", default="", metavar="FILE", help="file with the token")
 
 
 def fetch(args: argparse.Namespace, path: str, *, token: str = "") -> tuple[int, bytes]:
-    """Status and body of a page. Raises PageError if nobody answers."""
+    """Status and body of a page. Raises PageError without an answer."""
     reply = fetched(args, path, token=token)
     return reply.status, reply.body
 
 
 def fetched(args: argparse.Namespace, path: str, *, token: str = "") -> Reply:
-    """The same with its headers."""
+    """As `fetch`, with the headers."""
     url = args.server.rstrip("/")
     if "://" not in url:
         url = f"https://{url}"
@@ -87,14 +90,14 @@ def fetched(args: argparse.Namespace, path: str, *, token: str = "") -> Reply:
         request = Request(url + path)  # noqa: S310 - the user names the server
         tls = HTTPSHandler(context=_tls(args, url, entrusts=bool(token)))
     except ValueError as error:
-        raise PageError(f"{url} is no address: {error}; correct --server") from error
+        raise PageError(f"{url} is not an address: {error}; correct --server") from error
     if token:
         if not (token.isascii() and token.isprintable()):
-            raise PageError("the token is not printable: is it in another form?")
+            raise PageError("the token contains unprintable characters; check --token-file")
         if not url.startswith("https:") and not args.insecure_skip_tls_verify:
             raise PageError(
-                f"a token is not sent to {url} without TLS, where anybody may read it; ask over"
-                " https, or give --insecure-skip-tls-verify"
+                f"refusing to send a token to {url} without TLS, since it could be read on the way;"
+                " use https or give --insecure-skip-tls-verify"
             )
         request.add_header("Authorization", f"Bearer {token}")
     opener = build_opener(ProxyHandler({}), _NoRedirect, tls)
@@ -109,23 +112,23 @@ def fetched(args: argparse.Namespace, path: str, *, token: str = "") -> Reply:
         why = getattr(error, "reason", None) or error
         if isinstance(why, ssl.SSLCertVerificationError):
             raise PageError(
-                f"{url} is not known to be a scheduler ({why.verify_message}): name its authority"
-                " with --ca-file, or believe it with --insecure-skip-tls-verify"
+                f"cannot verify the certificate of {url} ({why.verify_message}): give its CA with"
+                " --ca-file, or --insecure-skip-tls-verify"
             ) from error
         raise PageError(
-            f"cannot reach {url}: {why}; is a scheduler serving there (--secure-port), and is the"
-            " address right (--server)?"
+            f"cannot reach {url}: {why}; check that a scheduler serves there (--secure-port) and"
+            " that the address is right (--server)"
         ) from error
 
 
 def _body(answer: IO[bytes], url: str) -> bytes:
-    """What it holds, if that comes to an end in time. Raises PageError."""
+    """The body, bounded in size and time. Raises PageError."""
     parts, size, until_s = list[bytes](), 0, monotonic() + BODY_S_MAX
     while part := answer.read1(PART_BYTES):  # type: ignore[attr-defined]
         parts.append(part)
         size += len(part)
         if size > BODY_BYTES_MAX or monotonic() > until_s:
-            raise PageError(f"what {url} answers has no end: is it a scheduler?")
+            raise PageError(f"the answer of {url} is too long or too slow; is it a scheduler?")
     return b"".join(parts)
 
 
@@ -134,7 +137,7 @@ def _head(headers: Message) -> bytes:
 
 
 def own_token(args: argparse.Namespace) -> str:
-    """The token that was given, else the one of the pod we run in, else none. Raises PageError."""
+    """The given token, else the token of the pod this runs in, else none. Raises PageError."""
     if args.token:
         return str(args.token)
     file = Path(args.token_file or OWN_TOKEN)
@@ -153,6 +156,6 @@ def _tls(args: argparse.Namespace, url: str, *, entrusts: bool) -> ssl.SSLContex
     try:
         authorities = file_content(args.ca_file) if args.ca_file else b""
         return client_context(authorities=authorities, verify=not is_believed)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # includes ssl.SSLError
         why = error.strerror or error
         raise PageError(f"cannot use --ca-file {args.ca_file}: {why}") from error

@@ -1,8 +1,8 @@
-"""The two files that `asched plugins new` writes; `@MODULE@` and the like are filled in."""
+"""The two files that `asched plugins new` writes; `@MODULE@` and similar marks are replaced."""
 
 from typing import Final
 
-PLUGIN: Final = '''"""@CLASS@: says in one line which nodes it keeps pods away from, and why.
+PLUGIN: Final = '''"""@CLASS@: say in one line which nodes it rejects for which pods, and why.
 
     asched demo --plugin @MODULE@.py
     asched run --plugin @MODULE@:@CLASS@ ...
@@ -15,7 +15,7 @@ from asched.plugin import Node, Pod
 
 @dataclass
 class Args:
-    """What `pluginConfig[].args` may hold; `freeCores` there is `free_cores` here."""
+    """The fields of `pluginConfig[].args`; `freeCores` in the file is `free_cores` here."""
 
     free_cores: float = 0.5
 
@@ -25,7 +25,7 @@ class @CLASS@:
         self.args = args
 
     def filter(self, pod: Pod, node: Node) -> str | None:
-        """None: the pod may go there. A text: it may not, and this is what its owner reads."""
+        """None if the pod may run on the node, else the reason for the pod's owner."""
         if node.cpu_free - pod.cpu < self.args.free_cores:
             return "node(s) would have too few free cores"
         return None
@@ -42,13 +42,13 @@ from @MODULE@ import @CLASS@
 from asched.testing import given, node, pod
 
 
-def test_a_full_node_is_left_alone() -> None:
+def test_a_full_node_is_rejected() -> None:
     world = given([node("small", cpu=1), node("big", cpu=8)], plugins=[@CLASS@])
 
     assert world.schedule(pod("web", cpu="800m")).node == "big"
 
 
-def test_the_owner_is_told_why() -> None:
+def test_the_pod_has_the_reason() -> None:
     world = given([node("small", cpu=1)], plugins=[@CLASS@])
 
     outcome = world.schedule(pod("web", cpu="800m"))

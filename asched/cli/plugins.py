@@ -1,7 +1,7 @@
-"""`asched plugins list|new`: what plugins there are, and a first one of your own.
+"""`asched plugins list|new`: list the known plugins, or create a new plugin.
 
-Exit status: 0 success; 1 a plugin that is installed cannot be loaded; 2 wrong usage, a plugin of a
-flag that cannot be loaded, or a configuration that cannot be used.
+Exit status: 0 success; 1 an installed plugin cannot be loaded; 2 wrong usage, a plugin of a flag
+that cannot be loaded, or an invalid configuration.
 """
 
 import argparse
@@ -29,20 +29,24 @@ NAME_FORM: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `plugins` and its two commands."""
-    parser = subparsers.add_parser("plugins", help="list plugins, or start a new one")
+    """Add `plugins` and its two subcommands."""
+    parser = subparsers.add_parser("plugins", help="list plugins, or create a new plugin")
     commands = parser.add_subparsers(dest="plugins_command", required=True, metavar="COMMAND")
-    text = "every plugin that a configuration may name: where it comes from, what it extends"
+    text = "list the plugins a configuration may name: their source and extension points"
     listing = commands.add_parser("list", help=text, description=text)
-    listing.add_argument("--config", metavar="FILE", help="also show which profiles enable it")
+    listing.add_argument(
+        "--config", metavar="FILE", help="also show the profiles that enable each plugin"
+    )
     add_plugin_flags(listing)
-    listing.add_argument("--all", action="store_true", help="the in-tree ones, too")
-    add_output_flag(listing, "the rights that each one asks for")
+    listing.add_argument("--all", action="store_true", help="include in-tree plugins")
+    add_output_flag(listing, "the rights that each plugin needs")
     listing.set_defaults(run=run_list)
-    text = "write NAME as a plugin of a few lines, with a test"
+    text = "create a small plugin NAME with a test"
     new = commands.add_parser("new", help=text, description=text)
-    new.add_argument("name", metavar="NAME", help="such as quiet-hours or QuietHours")
-    new.add_argument("--dir", type=Path, default=Path(), metavar="DIR", help="where to write")
+    new.add_argument("name", metavar="NAME", help="for instance quiet-hours or QuietHours")
+    new.add_argument(
+        "--dir", type=Path, default=Path(), metavar="DIR", help="directory to write to"
+    )
     new.set_defaults(run=run_new)
 
 
@@ -57,9 +61,9 @@ def run_list(args: argparse.Namespace) -> int:
         return _fail([str(located) for located in error.errors])
     rows, broken = _rows(catalogue, loaded, with_in_tree=args.all)
     if args.output in ("json", "yaml"):
-        sys.stdout.write(written([row.told() for row in rows], args.output))
+        sys.stdout.write(written([row.as_object() for row in rows], args.output))
     elif not rows:
-        print("there are no plugins beside the in-tree ones (--all shows them)")
+        print("no plugins besides the in-tree ones (--all shows them)")
     else:
         _print_table(_table(rows, is_configured=loaded is not None, is_wide=args.output == "wide"))
     for line in broken:
@@ -68,7 +72,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 class Row(NamedTuple):
-    """One plugin. `points` None: it cannot be loaded. `enabled`: profile to points."""
+    """One plugin. `points` is None if it cannot be loaded; `enabled` maps profiles to points."""
 
     name: str
     origin: str
@@ -76,8 +80,8 @@ class Row(NamedTuple):
     rights: list[str]
     enabled: dict[str, list[str]]
 
-    def told(self) -> dict[str, Any]:
-        """For programs."""
+    def as_object(self) -> dict[str, Any]:
+        """The row for JSON and YAML."""
         return {
             "name": self.name,
             "origin": self.origin,
@@ -91,7 +95,7 @@ class Row(NamedTuple):
 def _rows(
     catalogue: Catalogue, loaded: LoadedConfig | None, *, with_in_tree: bool
 ) -> tuple[list[Row], list[str]]:
-    """(one for each plugin, what is wrong with those that cannot be loaded)."""
+    """(one row per plugin, the errors of plugins that cannot be loaded)."""
     rows: list[Row] = []
     broken: list[str] = []
     for name, points in IN_TREE_POINTS.items() if with_in_tree else ():
@@ -142,19 +146,19 @@ def _print_table(table: Iterable[Sequence[str]]) -> None:
 def run_new(args: argparse.Namespace) -> int:
     """Write the two files."""
     if not NAME_FORM.fullmatch(args.name):
-        return _fail([f"{args.name!r} is no name: write letters, digits and hyphens"])
+        return _fail([f"{args.name!r} is not a name: use letters, digits and hyphens"])
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+", args.name)
     module = "_".join(word.lower() for word in words)
     cls = "".join(word[:1].upper() + word[1:] for word in words)
     if cls in IN_TREE_POINTS:
-        return _fail([f"{cls} is an in-tree plugin; take another name"])
+        return _fail([f"{cls} is an in-tree plugin; choose another name"])
     files = {
         args.dir / f"{module}.py": PLUGIN,
         args.dir / f"test_{module}.py": TEST,
     }
     present = [str(path) for path in files if path.exists()]
     if present:
-        return _fail([f"{', '.join(present)}: exists already; remove it or take another name"])
+        return _fail([f"{', '.join(present)} exists already; remove it or choose another name"])
     values = {"MODULE": module, "CLASS": cls}
     try:
         args.dir.mkdir(parents=True, exist_ok=True)

@@ -1,16 +1,16 @@
-"""Reaching the replica that leads, through the API server and with the user's own credentials.
+"""Reach the leading replica through the API server, with the user's own credentials.
 
     kubeconfig ─> Lease ─> Pod ─> a token for a page ─> pods/proxy ─> the page
 
-The API server's proxy asks as nobody: it proves who calls to itself and tells nobody. So the user
-asks it for a token of the ServiceAccount that may read the pages, valid for ten minutes and kept
-nowhere, and the token goes along in a header that the proxy passes on. Who may make such a token
-may read; `deploy/components/explain` grants both.
+The API server's proxy does not pass the user's identity on. The user therefore requests a token of
+the ServiceAccount that may read the pages, valid for ten minutes and not stored, and sends it in a
+header that the proxy passes on. Users who may create such a token may read the pages;
+`deploy/components/explain` grants both.
 
-Whoever asks on and on keeps the token for as long as it is good for, and looks every FOUND_S who
-leads.
+A command that reads pages repeatedly reuses the token while it is valid, and finds the leader again
+every FOUND_S.
 
-Bounds  REQUEST_S a request; four requests for a page, one for each further one.
+Bounds  REQUEST_S per request; four requests for the first page, then one for each page.
 """
 
 import argparse
@@ -30,19 +30,18 @@ from asched.serve.auth import TOKEN_HEADER
 
 REQUEST_S: Final = 10.0
 LEASE: Final = "asched-system/asched"
-#: The ServiceAccount beside the lease whose tokens open the pages.
+#: The ServiceAccount in the lease's namespace whose tokens give access to the pages.
 READER: Final = "asched-explain"
-TOKEN_S: Final = 600  # the shortest that API servers give
-#: Leases change hands after 15 s at the earliest.
+TOKEN_S: Final = 600  # the shortest that API servers issue
+#: A lease changes its holder after 15 s at the earliest.
 FOUND_S: Final = 10.0
 NEVER_S: Final = float("-inf")
 PORT: Final = 10259
 PORT_NAME: Final = "https"
 COMPONENT: Final = (
-    "the Role asched-explain of deploy/components/explain grants it to whom it is bound"
-    " (docs/operate.md, Ask why)"
+    "the Role asched-explain of deploy/components/explain grants it (docs/operate.md, Ask why)"
 )
-#: What a scheduler without a lease is known by.
+#: The label of schedulers without a lease.
 SELECTOR: Final = "app.kubernetes.io%2Fname%3Dasched"
 
 T = TypeVar("T")
@@ -97,19 +96,19 @@ class _TokenRequest(msgspec.Struct):
 
 
 def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that say which cluster, as kubectl has them, and which scheduler there."""
+    """The flags for the cluster, as in kubectl, and for the scheduler's lease."""
     parser.add_argument("--kubeconfig", default="", metavar="FILE", help="as for kubectl")
-    parser.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig")
+    parser.add_argument("--context", default="", metavar="NAME", help="context of the kubeconfig")
     parser.add_argument(
         "--lease",
         default=LEASE,
         metavar="NAMESPACE/NAME",
-        help="the lease whose holder leads (default %(default)s)",
+        help="lease of the leader (default %(default)s)",
     )
 
 
 def leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
-    """Status and body of a page of the replica that leads. `{namespace}` in the path is the
+    """Status and body of a page of the leading replica. `{namespace}` in the path is the
     context's. Raises PageError.
     """
     return asyncio.run(_leaders_page(args, path))
@@ -125,7 +124,7 @@ async def _leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes
 
 
 def named_pages(args: argparse.Namespace) -> str:
-    """Where the kubeconfig says that a scheduler serves its pages; mostly it says nothing. Raises
+    """The address that the kubeconfig names for a scheduler's pages, usually empty. Raises
     PageError.
     """
     return asyncio.run(_named_pages(args))
@@ -140,7 +139,7 @@ async def _named_pages(args: argparse.Namespace) -> str:
 
 
 class Leader:
-    """The replica that leads, as far as it is known. `namespace` is the context's."""
+    """The leading replica, found when needed. `namespace` is the context's."""
 
     def __init__(self, session: Session, namespace: str, lease: str) -> None:
         self._session = session
@@ -153,7 +152,7 @@ class Leader:
 
     @classmethod
     async def open(cls, args: argparse.Namespace) -> "Leader":
-        """By the flags of `add_cluster_flags`. Raises PageError."""
+        """Connect by the flags of `add_cluster_flags`. Raises PageError."""
         namespace, _, lease = args.lease.partition("/")
         if not namespace or not lease or "/" in lease:
             raise PageError(f"--lease {args.lease!r} is not of the form NAMESPACE/NAME")
@@ -164,7 +163,7 @@ class Leader:
             raise PageError(str(error)) from error
 
     async def page(self, path: str) -> Reply:
-        """A page of it. Raises PageError; then the next one is asked of whoever leads by then."""
+        """Read a page. After a PageError the next call finds the leader again."""
         session = self._session
         try:
             if self._pod is None or monotonic() - self._found_s >= FOUND_S:
@@ -184,7 +183,7 @@ class Leader:
         except PageError:
             self._found_s = NEVER_S
             raise
-        if reply.status == 401:  # the token was withdrawn: the next asker makes another
+        if reply.status == 401:  # the token was revoked: the next call requests another
             self._token_s = NEVER_S
         return reply
 
@@ -199,7 +198,7 @@ class Leader:
 
 
 async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
-    """The pod that leads. Raises PageError, TransportError."""
+    """The leading pod. Raises PageError, TransportError."""
     what, within = f"lease {namespace}/{lease}", quoted(namespace)
     path = f"/apis/coordination.k8s.io/v1/namespaces/{within}/leases/{quoted(lease)}"
     try:
@@ -209,19 +208,19 @@ async def _leader(session: Session, namespace: str, lease: str) -> _Pod:
     holder = found.spec.holder_identity or ""
     name = holder.rpartition("_")[0]
     if not name:
-        raise PageError(f"nobody holds {what} just now; ask again in some seconds")
+        raise PageError(f"{what} has no holder at the moment; try again in a few seconds")
     try:
         path = f"/api/v1/namespaces/{within}/pods/{quoted(name)}"
         return await _get(session, path, f"read pod {name}", _Pod)
     except NotFound:
         raise PageError(
-            f"{what} is held by {holder!r}, which is no pod of that namespace; ask the process"
-            " itself with --server"
+            f"{what} is held by {holder!r}, which is not a pod of that namespace; name the process"
+            " with --server"
         ) from None
 
 
 async def _only_one(session: Session, namespace: str, what: str) -> _Pod:
-    """The scheduler of a namespace where none is elected."""
+    """The only scheduler of a namespace without a lease."""
     path = f"/api/v1/namespaces/{quoted(namespace)}/pods?labelSelector={SELECTOR}"
     found = await _get(session, path, f"list the pods of {namespace}", _Pods)
     running = [pod for pod in found.items or () if pod.status.phase == "Running"]
@@ -229,7 +228,7 @@ async def _only_one(session: Session, namespace: str, what: str) -> _Pod:
         raise PageError(
             f"there is no {what}, and {len(running)} running pods labelled"
             f" app.kubernetes.io/name=asched in {namespace}; name the lease with --lease, or the"
-            " process itself with --server"
+            " process with --server"
         )
     return running[0]
 
@@ -241,14 +240,14 @@ async def _token(session: Session, namespace: str) -> str:
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": TOKEN_S},
     }
-    what = f"make a token for serviceaccount {namespace}/{READER}"
+    what = f"create a token for serviceaccount {namespace}/{READER}"
     reply = await session.general.request("POST", path, orjson.dumps(asked), timeout_s=REQUEST_S)
     try:
         return _read(reply, what, _TokenRequest).status.token
     except NotFound:
         raise PageError(
-            f"there is no serviceaccount {namespace}/{READER}, whose token opens the page;"
-            " it comes with deploy/components/explain (docs/operate.md, Ask why)"
+            f"serviceaccount {namespace}/{READER}, whose token gives access to the page, does not"
+            " exist; install deploy/components/explain (docs/operate.md, Ask why)"
         ) from None
 
 
@@ -269,8 +268,8 @@ async def _through_proxy(transport: FastTransport, pod: _Pod, path: str) -> Repl
         _read(reply, f"reach pod {name} through the API server", dict)
     if reply.status in (502, 503):
         raise PageError(
-            f"the API server cannot reach pod {name} ({error.message}): is its network"
-            " closed to it? kubectl port-forward and --server go another way"
+            f"the API server cannot reach pod {name} ({error.message}): check network policies, or"
+            " use kubectl port-forward and --server"
         )
     return reply
 
@@ -280,7 +279,7 @@ async def _get(session: Session, path: str, what: str, shape: type[T]) -> T:
 
 
 def _read(reply: Reply, what: str, shape: type[T]) -> T:
-    """The object. Raises NotFound, ProtocolBroken, and PageError for every other refusal."""
+    """The object. Raises NotFound, ProtocolBroken, and PageError for other errors."""
     try:
         return read_as(reply, shape)
     except NotFound:

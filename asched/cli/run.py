@@ -1,7 +1,7 @@
 """`asched run`: schedule the pods of the current cluster, with kube-scheduler's flags.
 
-Exit status: 0 after an orderly stop, 1 if it cannot reach or may not read the cluster, 2 for flags
-or configuration that make no sense.
+Exit status: 0 a clean stop; 1 the cluster cannot be reached or read; 2 wrong flags or
+configuration.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ def installed_version() -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Read the flags and run until told to stop."""
+    """Parse the flags and run until stopped."""
     try:
         options = flags.parse(argv)
         plan = plan_of(options)
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
             _fail(line, 2)
         return 2
     log.speak_for_python()
-    _tell(plan)
+    _log_settings(plan)
     try:
         return run_process(plan)
     except BUILD_ERRORS as error:
@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def plan_of(options: RunOptions) -> Plan:
-    """Everything the process needs, read from flags and files."""
+    """Read flags and files into what the process needs."""
     log.setup(
         as_json=options.logs.logging_format == "json",
         verbosity=options.logs.v,
@@ -141,7 +141,7 @@ def plan_of(options: RunOptions) -> Plan:
 
 
 def _policy_text(options: RunOptions) -> str | None:
-    """The Policy of a ConfigMap, if that is where it lies. Raises ConnectError."""
+    """The Policy of a ConfigMap, if the flags name one. Raises ConnectError."""
     if not run_config.needs_policy_configmap(options):
         return None
     policy = options.policy
@@ -162,8 +162,8 @@ def _write(path: str, text: str) -> None:
         raise UsageError(f"--write-config-to {path}: {error.strerror}") from error
 
 
-def _tell(plan: Plan) -> None:
-    """What this process was told, in kube-scheduler's words: flags from -v=1, all of it from 2."""
+def _log_settings(plan: Plan) -> None:
+    """Log flags (from -v=1) and configuration (from -v=2) in kube-scheduler's words."""
     for name, value in sorted(plan.serving.flags.items()):
         said.info('FLAG: --%s="%s"', name, value, extra={"v": 1})
     if log.verbosity() >= 2:
@@ -179,7 +179,7 @@ def _warn(message: str) -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    """One line; in a log of JSON an object."""
+    """Report one line; a JSON log gets an object."""
     if log.is_json():
         said.error("command failed", extra={"err": message})
     else:

@@ -1,10 +1,10 @@
-"""From the flags of `asched run` to the configuration that runs.
+"""Build the effective configuration from the flags of `asched run`.
 
-Rules   without a file the defaults are used, under the name `asched` unless one is given, and the
-        deprecated flags count; with a file only the election flags that were written override it;
-        a legacy Policy supplies profile and extenders, so the file must not have plugins of its
-        own; our lease has a name of its own, unless a profile serves `default-scheduler`: then we
-        must compete with kube-scheduler for the lease it uses.
+Rules   without a file the defaults apply, with the scheduler name `asched` unless one is given,
+        and the deprecated flags count; with a file only explicit election flags override it; a
+        legacy Policy supplies profile and extenders, so the file must not configure plugins; the
+        lease has a name of its own, unless a profile serves `default-scheduler`: then asched must
+        compete with kube-scheduler for kube-scheduler's lease.
 Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/options
 """
 
@@ -42,7 +42,7 @@ ELECTION_FIELDS: Final = {
     "leader_elect_resource_namespace": "resource_namespace",
     "leader_elect_retry_period": "retry_period_ns",
 }
-#: Deprecated flags by the field of clientConnection they set, used without a file only.
+#: Deprecated flags by the field of clientConnection they set, used only without a file.
 CLIENT_FIELDS: Final = {
     "kubeconfig": "kubeconfig",
     "kube_api_qps": "qps",
@@ -54,7 +54,7 @@ KUBE_SCHEDULERS_LEASE: Final = ("kube-system", "kube-scheduler")
 
 
 def needs_policy_configmap(options: RunOptions) -> bool:
-    """Whether the Policy must be fetched from the cluster before `load` is called."""
+    """Whether the Policy must be read from the cluster before `load` is called."""
     policy = options.policy
     file_wins = policy.use_legacy_policy_config and policy.policy_config_file
     return bool(policy.policy_configmap) and not file_wins
@@ -68,9 +68,9 @@ def load(
 ) -> LoadedConfig:
     """The configuration to run; raises ConfigError or UnreadableFileError.
 
-    `enabled` are plugins of flags: without a file they run at every point they implement.
+    `enabled` are plugins of flags: without a file they run at all their extension points.
 
-    `policy_text` is the Policy found in a ConfigMap, if `needs_policy_configmap` asked for it.
+    `policy_text` is the Policy of a ConfigMap, if `needs_policy_configmap` requires it.
     """
     policy_name = f"configmap {options.policy.policy_configmap}"
     if policy_text is None and options.policy.policy_config_file:
@@ -109,13 +109,13 @@ def load(
 def _shadowing(
     configuration: SchedulerConfiguration, options: RunOptions
 ) -> SchedulerConfiguration:
-    """Only the profiles that are shadowed, and no election. Raises UsageError."""
+    """Keep only the shadowed profiles, without election. Raises UsageError."""
     profiles = {profile.scheduler_name: profile for profile in configuration.profiles}
     for name in options.shadow:
         if name not in profiles:
             raise UsageError(
                 f"--shadow={name}: no profile of {options.config} has this schedulerName;"
-                f" they are {', '.join(sorted(profiles))}"
+                f" the file has {', '.join(sorted(profiles))}"
             )
     return replace(
         configuration,
@@ -125,7 +125,7 @@ def _shadowing(
 
 
 def exposition(options: RunOptions) -> Exposition:
-    """Which metrics are shown; the flag's allow lists win over the manifest's, as upstream.
+    """Which metrics are exposed; the flag's allow lists override the manifest's, as upstream.
 
     Raises UnreadableFileError or UsageError for a manifest that cannot be used.
     """
@@ -153,7 +153,7 @@ def _manifest(path: str) -> dict[str, str]:
 
 
 def lease_warnings(configuration: SchedulerConfiguration) -> tuple[str, ...]:
-    """The commonest mistake in a copied configuration: it would wait for kube-scheduler to end."""
+    """Warn of a copied configuration that would wait for kube-scheduler's lease."""
     election = configuration.leader_election
     lease = (election.resource_namespace, election.resource_name)
     served = {profile.scheduler_name for profile in configuration.profiles}
@@ -164,14 +164,14 @@ def lease_warnings(configuration: SchedulerConfiguration) -> tuple[str, ...]:
     ):
         return ()
     text = (
-        "leaderElection names kube-system/kube-scheduler, kube-scheduler's own lease, and only one"
-        " of the two would work at a time; set resourceName to another name"
+        "leaderElection names kube-system/kube-scheduler, kube-scheduler's own lease, so that only"
+        " one of the two schedulers works at a time; set resourceName to another name"
     )
     return (text,)
 
 
 def status_warnings(options: RunOptions, loaded: LoadedConfig) -> tuple[str, ...]:
-    """The args may turn a status controller off; only the flag turns them on."""
+    """Args can turn a status controller off; only the flag turns them on."""
     if options.status_controllers or not isinstance(loaded.source.document, Mapping):
         return ()
     written = [
@@ -185,9 +185,9 @@ def status_warnings(options: RunOptions, loaded: LoadedConfig) -> tuple[str, ...
 
 
 def rate(options: RunOptions, loaded: LoadedConfig) -> tuple[float, int]:
-    """Requests a second and the burst, if somebody wrote them; (0, 0) is no limit.
+    """Requests per second and burst, if configured; (0, 0) means no limit.
 
-    kube-scheduler's default of 50 requests a second is a limit nobody asked for.
+    kube-scheduler's default of 50 requests per second is not applied.
     """
     client = loaded.configuration.client_connection
     document = loaded.source.document

@@ -1,8 +1,8 @@
-"""`asched shadow`: how the decisions of a shadowed scheduler compare with asched's.
+"""`asched shadow`: compare the decisions of a shadowed scheduler with asched's.
 
-Asks the process that was started with `asched run --shadow`.
+Reads the report of a process started with `asched run --shadow`.
 
-Exit status: 0; 1 if nobody answered, it may not be asked, or nothing is shadowed; 2 for usage.
+Exit status: 0; 1 no answer, no permission, or no shadow running; 2 wrong usage.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
-from asched.cli.sources import HOW, add_source_flags, open_source, told
+from asched.cli.sources import HOW, add_source_flags, open_source, read_page
 from asched.host.process import runner
 from asched.insight.shadow.words import text
 
@@ -21,18 +21,18 @@ PAGE: Final = "/debug/asched/shadow"
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "shadow",
-        help="how a shadowed scheduler's decisions compare",
+        help="print the report of a running shadow (asched run --shadow)",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=HOW,
     )
-    add_output_flag(parser, "every example that is kept")
+    add_output_flag(parser, "all stored examples")
     add_source_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask once and print."""
+    """Read the report and print it."""
     try:
         report = _report(args)
     except PageError as error:
@@ -55,8 +55,8 @@ def _report(args: argparse.Namespace) -> dict[str, Any]:
         finally:
             await source.close()
         if reply.status == 404:
-            raise PageError("it shadows nobody: start it with asched run --shadow=SCHEDULER")
-        found.update(told(reply, "report of its shadow", lambda report: text(report, is_wide=True)))
+            raise PageError("the process is not a shadow: start it with asched run --shadow=NAME")
+        found.update(read_page(reply, "shadow report", lambda report: text(report, is_wide=True)))
         return 0
 
     runner()(ask())

@@ -1,7 +1,7 @@
-"""Where a command asks for pages again and again: the replica that leads, or one that is named.
+"""Sources of pages for commands that read repeatedly: the leading replica or a named server.
 
-One page at a time is asked for of a named server, in a thread; its answers are as old as the last
-question.
+A named server is asked for one page at a time, in a thread; its answers are as old as the last
+request.
 """
 
 import argparse
@@ -17,27 +17,27 @@ from asched.cli.reach import Leader, add_cluster_flags
 from asched.kube.errors import api_error
 from asched.kube.transport import Reply
 
-#: What is raised by whoever reads an object that holds something else than expected.
+#: Raised by code that reads an object with missing or unexpected fields.
 SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
 HOW: Final = """\
-Asks the replica that leads, through the API server of the current context and with your own
-credentials; nothing is stored. deploy/components/explain grants the rights to whom you name there.
+Asks the leading replica through the API server of the current context, with your own
+credentials; nothing is stored. deploy/components/explain grants the rights.
 
---server asks a process directly, and needs --token or --token-file of somebody who may get the
-nonResourceURLs /ui/ and /debug/asched/*; its own certificate proves nothing, so --ca-file or
---insecure-skip-tls-verify goes with it.
+--server asks a process directly and needs --token or --token-file of a user who may get the
+nonResourceURLs /ui/ and /debug/asched/*. Add --ca-file or --insecure-skip-tls-verify, since the
+scheduler's certificate is self-signed by default.
 """
 
 
 class ClusterSource(Protocol):
     async def page(self, path: str) -> Reply:
-        """Raises PageError if nobody answers."""
+        """Raises PageError without an answer."""
 
     async def close(self) -> None: ...
 
 
 class Named:
-    """The server of `--server`. It is shown no token if `is_open`."""
+    """The server of `--server`. It gets no token if `is_open`."""
 
     def __init__(self, args: argparse.Namespace, *, is_open: bool = False) -> None:
         self._args = args
@@ -46,7 +46,7 @@ class Named:
 
     @classmethod
     def here(cls, url: str) -> "Named":
-        """A scheduler of our own that shows its pages to this machine."""
+        """A scheduler of this machine that serves its pages without authentication."""
         return cls(
             argparse.Namespace(server=url, ca_file="", insecure_skip_tls_verify=True), is_open=True
         )
@@ -67,7 +67,7 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
 
 
 async def open_source(args: argparse.Namespace) -> ClusterSource:
-    """Raises PageError."""
+    """Open the source that the flags name. Raises PageError."""
     if args.server:
         return Named(args)
     leader = await Leader.open(args)
@@ -78,15 +78,15 @@ async def open_source(args: argparse.Namespace) -> ClusterSource:
     return Named(args)
 
 
-def told(reply: Reply, what: str, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    """The object of a page. Raises PageError for every other answer, and if it cannot be shown."""
+def read_page(reply: Reply, what: str, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """The object of a page. Raises PageError for every other answer, and if `show` fails."""
     if reply.status in (401, 403):
         raise PageError(
-            f"the scheduler does not show {what} to you; give --token of somebody who may get the"
-            " nonResourceURLs /ui/ and /debug/asched/*"
+            f"the scheduler denies access to the {what}; give the --token of a user who may get"
+            " the nonResourceURLs /ui/ and /debug/asched/*"
         )
     if reply.status == 404:
-        raise PageError(f"the scheduler has no {what}: it is older than this command, or no asched")
+        raise PageError(f"the scheduler has no {what}; it is older than this command")
     if reply.status != 200:
         said = plain(api_error(reply.status, reply.body).message[:200])
         raise PageError(f"the scheduler answered {reply.status}: {said}")
@@ -96,11 +96,11 @@ def told(reply: Reply, what: str, show: Callable[[dict[str, Any]], object]) -> d
         found = None
     if not isinstance(found, dict):
         start = reply.body[:200].decode(errors="replace")
-        raise PageError(f"what answers is no asched, it says {start!r}")
+        raise PageError(f"the server is not asched; its answer starts with {start!r}")
     try:
         show(found)
     except SENSELESS as error:
         raise PageError(
-            f"what answers has another {what}, is of another version or no asched: {error!r}"
+            f"cannot read the {what}; the server has another version, or is not asched: {error!r}"
         ) from error
     return found

@@ -1,9 +1,9 @@
-"""`asched top`: what waits and why, how fast it goes, and which nodes are short of what.
+"""`asched top`: show waiting pods with reasons, rates, and the scarcest resources of nodes.
 
-On a terminal it is drawn anew every --every seconds until q or Ctrl-C; elsewhere one text follows
-the other. --once prints it once, for people (-o text, wide) or programs (-o json, yaml).
+On a terminal the view is redrawn every --every seconds until q or Ctrl-C; elsewhere one text
+follows the other. --once prints it once, for people (-o text, wide) or programs (-o json, yaml).
 
-Exit status: 0, also after q or Ctrl-C; 1 if nobody answered or it may not be asked; 2 for usage.
+Exit status: 0, also after q or Ctrl-C; 1 no answer or no permission; 2 wrong usage.
 """
 
 import argparse
@@ -16,28 +16,32 @@ from typing import Any, Final
 
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
-from asched.cli.sources import HOW, ClusterSource, add_source_flags, open_source, told
+from asched.cli.sources import HOW, ClusterSource, add_source_flags, open_source, read_page
 from asched.cli.top_text import screen
 from asched.host.process import runner
 
 VIEW: Final = "/debug/asched/view"
 EVERY_S: Final = 2.0
-#: The rows of a terminal that does not tell.
+#: The rows of a terminal that does not report its size.
 ROWS: Final = 24
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "top",
-        help="watch queues, rates, why pods wait, and nodes",
+        help="show queues, rates, reasons of waiting pods, and nodes",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=HOW,
     )
     add_output_flag(parser, "every reason and the fullest 100 nodes")
-    parser.add_argument("--once", action="store_true", help="print it once and end")
+    parser.add_argument("--once", action="store_true", help="print the view once and exit")
     parser.add_argument(
-        "--every", type=_seconds, default=EVERY_S, metavar="S", help="seconds (default %(default)s)"
+        "--every",
+        type=_seconds,
+        default=EVERY_S,
+        metavar="S",
+        help="seconds between updates (default %(default)s)",
     )
     add_source_flags(parser)
     parser.set_defaults(run=run)
@@ -50,12 +54,12 @@ def _seconds(text: str) -> float:
         found = 0.0
     if not 0.5 <= found <= 3600:
         shown = repr(text[:40])
-        raise argparse.ArgumentTypeError(f"{shown} is no number of seconds from 0.5 to 3600")
+        raise argparse.ArgumentTypeError(f"{shown} is not a number of seconds from 0.5 to 3600")
     return found
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask and print until told to stop."""
+    """Read and print until interrupted."""
     try:
         return runner()(_top(args))
     except PageError as error:
@@ -73,9 +77,9 @@ async def _top(args: argparse.Namespace) -> int:
         elif args.output in ("text", "wide") and _is_terminal():
             await _live(args, source)
         else:
-            async for view, trouble in _views(args, source):
-                if trouble:
-                    print(f"asched top: {trouble}", file=sys.stderr, flush=True)
+            async for view, error_text in _views(args, source):
+                if error_text:
+                    print(f"asched top: {error_text}", file=sys.stderr, flush=True)
                 else:
                     print(printed(view, args.output), flush=True)
     finally:
@@ -84,26 +88,26 @@ async def _top(args: argparse.Namespace) -> int:
 
 
 async def _view(source: ClusterSource) -> dict[str, Any]:
-    return told(await source.page(VIEW), "live view", lambda view: printed(view, "wide"))
+    return read_page(await source.page(VIEW), "live view", lambda view: printed(view, "wide"))
 
 
 async def _views(
     args: argparse.Namespace, source: ClusterSource
 ) -> AsyncIterator[tuple[dict[str, Any], str]]:
-    """(what was told last, why there is nothing newer). The first one has to come."""
+    """(last view, why it could not be updated). Raises PageError if the first read fails."""
     view = await _view(source)
-    trouble = ""
+    error_text = ""
     while True:
-        yield view, trouble
+        yield view, error_text
         await asyncio.sleep(args.every)
         try:
-            view, trouble = await _view(source), ""
+            view, error_text = await _view(source), ""
         except PageError as error:
-            trouble = str(error)
+            error_text = str(error)
 
 
 def printed(view: dict[str, Any], output: str) -> str:
-    """A view as one of the outputs."""
+    """A view in a form of `OUTPUTS`."""
     if output in ("json", "yaml"):
         return written(view, output)
     return "\n".join(screen(view, is_wide=output == "wide")) + "\n"
@@ -117,7 +121,7 @@ def _is_terminal() -> bool:
 
 
 async def _live(args: argparse.Namespace, source: ClusterSource) -> None:
-    """Draw on the other screen of the terminal, which gives the first one back at the end."""
+    """Draw on the alternate screen, so that the terminal is restored at the end."""
     ended = asyncio.Event()
     with _keys(ended), _other_screen():
         drawing = asyncio.ensure_future(_draw(args, source))
@@ -133,18 +137,18 @@ async def _live(args: argparse.Namespace, source: ClusterSource) -> None:
 
 
 async def _draw(args: argparse.Namespace, source: ClusterSource) -> None:
-    async for view, trouble in _views(args, source):
-        _paint(args, view, trouble)
+    async for view, error_text in _views(args, source):
+        _paint(args, view, error_text)
 
 
-def _paint(args: argparse.Namespace, view: dict[str, Any], trouble: str) -> None:
-    """Everything at once, cut to the terminal, so that nothing scrolls and nothing flickers."""
+def _paint(args: argparse.Namespace, view: dict[str, Any], error_text: str) -> None:
+    """Draw the whole view at once, cut to the terminal, without scrolling or flicker."""
     try:
         size = os.get_terminal_size(sys.stdout.fileno())
         columns, rows = size.columns or 80, size.lines or ROWS
     except OSError:
         columns, rows = 80, ROWS
-    last = f"{trouble}; trying again" if trouble else f"every {args.every:g} s; q ends"
+    last = f"{error_text}; retrying" if error_text else f"every {args.every:g} s; q ends"
     lines = [*screen(view, is_wide=args.output == "wide", columns=columns)][: rows - 1]
     lines += [""] * (rows - 1 - len(lines)) + [last]
     drawn = "\n".join(f"{line[:columns]}\x1b[K" for line in lines)
@@ -164,7 +168,7 @@ def _other_screen() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _keys(ended: asyncio.Event) -> Iterator[None]:
-    """q, Escape and Ctrl-C end it; what else is typed is not shown."""
+    """End on q, Escape and Ctrl-C; other keys are not echoed."""
     if not sys.stdin.isatty():
         yield
         return

@@ -1,6 +1,6 @@
-"""What `asched top` prints of a live view, line by line.
+"""The lines that `asched top` prints of a live view.
 
-Names and reasons are others' words: what a terminal would obey is left out of them.
+Names and reasons come from the cluster: control characters are removed.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ CORDONED: Final = 1
 
 
 def screen(view: Mapping[str, Any], *, is_wide: bool = False, columns: int = 0) -> Iterator[str]:
-    """The lines; cut to so many columns if they are given."""
+    """The lines, cut to `columns` if given."""
     for line in _lines(view, is_wide=is_wide):
         words = plain(line).replace("\n", "?")
         yield words[:columns] if columns else words
@@ -28,8 +28,8 @@ def screen(view: Mapping[str, Any], *, is_wide: bool = False, columns: int = 0) 
 
 def _lines(view: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     nodes, queues = view["nodes"], view["queues"]
-    role = "leads" if view["leads"] else "stands by"
-    role = role if view["synced"] else "still reads the cluster"
+    role = "leads" if view["leads"] else "is standby"
+    role = role if view["synced"] else "is reading the cluster"
     at = datetime.fromtimestamp(view["at"], UTC).strftime("%H:%M:%SZ")
     yield (
         f"{', '.join(view['profiles'])} {role}   {nodes['count']} nodes   {view['pods']} pods,"
@@ -56,7 +56,7 @@ def _lines(view: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
 
 
 def _series(series: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
-    """The last beat, and the largest of each line."""
+    """The last value and the maximum of each series."""
 
     def last(name: str) -> float | None:
         return next((one for one in reversed(series[name]) if one is not None), None)
@@ -72,7 +72,7 @@ def _series(series: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
         f" {_rate(most('refused'))}, {_rate(most('failed'))})"
     )
     yield (
-        f"from first try to bound: half within {_duration(last('waitP50'))},"
+        f"first attempt to bound: 50 % within {_duration(last('waitP50'))},"
         f" 99 % within {_duration(last('waitP99'))}   (at most {_duration(most('waitP50'))},"
         f" {_duration(most('waitP99'))})"
     )
@@ -80,7 +80,7 @@ def _series(series: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
 
 def _waiting(waiting: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     if not waiting["pods"]:
-        yield "no pod waits"
+        yield "no pod is waiting"
         return
     yield f"{'PODS':>7}  {'OLDEST':>7}  WHY"
     groups = waiting["groups"]
@@ -104,22 +104,22 @@ def _reason(one: Mapping[str, Any]) -> str:
     return said + (f" ({one['nodes']})" if one["nodes"] else "")
 
 
-def _gangs(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
-    if not told["gangs"]:
+def _gangs(gangs: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
+    if not gangs["gangs"]:
         return
     yield ""
-    yield f"{'PLACED':>7}  {'NEEDS':>5}  GANG THAT WAITS"
-    shown = told["gangs"] if is_wide else told["gangs"][:GANGS]
+    yield f"{'PLACED':>7}  {'NEEDS':>5}  WAITING GANG"
+    shown = gangs["gangs"] if is_wide else gangs["gangs"][:GANGS]
     for gang in shown:
         total = gang["placed"] + gang["unplaced"]
         needs = gang["minCount"] or ""
         yield f"{gang['placed']:3d}/{total:<3d}  {needs:>5}  {gang['group']}"
-    if told["count"] > len(shown):
-        yield f"{'':16}{told['count'] - len(shown)} more"
+    if gangs["count"] > len(shown):
+        yield f"{'':16}{gangs['count'] - len(shown)} more"
 
 
 def _nodes(nodes: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
-    """How many are short of what, then the fullest."""
+    """The number of nodes by scarcest resource, then the fullest nodes."""
     names, shares = nodes["names"], nodes["share"]
     if not names:
         yield "no nodes"

@@ -1,10 +1,9 @@
-"""`asched ui`: the live view in a browser, with your own credentials.
+"""`asched ui`: show the live view in a browser, with your own credentials.
 
-Serves the scheduler's page /ui/ on this machine, at an address that nobody else can guess, and
-passes on what the page asks for, until Ctrl-C.
+Serves the scheduler's page /ui/ on this machine at a secret address, and forwards the page's
+requests, until Ctrl-C.
 
-Exit status: 0 after Ctrl-C; 1 if nobody answered, it may not be asked, or the port is taken; 2 for
-usage.
+Exit status: 0 after Ctrl-C; 1 no answer, no permission, or the port is in use; 2 wrong usage.
 """
 
 import argparse
@@ -24,20 +23,22 @@ from asched.host.process import runner
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "ui",
-        help="the live view in a browser",
+        help="show the live view in a browser",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=HOW,
     )
     add = parser.add_argument
-    add("--port", type=port, default=0, metavar="N", help="to serve at; default: any free one")
-    add("--open", action="store_true", help="open it in the browser of this machine")
+    add(
+        "--port", type=port, default=0, metavar="N", help="port to serve on; default: any free port"
+    )
+    add("--open", action="store_true", help="open the address in a browser")
     add_source_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until told to stop."""
+    """Serve until interrupted."""
     try:
         return runner()(_ui(args))
     except PageError as error:

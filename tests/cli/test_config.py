@@ -105,9 +105,9 @@ def test_every_configuration_in_a_file_of_manifests_is_checked(
 ) -> None:
     path = manifests(tmp_path, 4, 1)
     assert run("check", str(path)) == 0
-    rest = "can be used; serves default-scheduler; 0 extenders"
+    rest = "valid; serves default-scheduler; 0 extenders"
     assert capsys.readouterr().out.splitlines() == [
-        f"{path} (ConfigMap my-config, my.yaml): can be used; serves mine; 0 extenders",
+        f"{path} (ConfigMap my-config, my.yaml): valid; serves mine; 0 extenders",
         f"{path} (ConfigMap my-config, policy.cfg): {rest}",
         f"{path} (KubeSchedulerConfiguration of line 19): {rest}",
     ]

@@ -32,7 +32,7 @@ def test_one_line_a_finding_and_its_cure_below() -> None:
         "",
         "1 problem, 1 warning",
     ]
-    assert as_text(FINDINGS[:1]).splitlines()[-1] == "nothing stands in the way"
+    assert as_text(FINDINGS[:1]).splitlines()[-1] == "no problem found"
 
 
 def test_our_flags_are_taken_out_and_the_rest_is_runs() -> None:

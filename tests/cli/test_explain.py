@@ -24,14 +24,14 @@ def test_a_pod_that_fits_nowhere_gets_its_funnel():
         "        3 nodes  TaintToleration: tainted",
         "",
         "now: 0 of 20 nodes fit",
-        "  TaintToleration   stops      3, leaves     17",
-        "  NodeResourcesFit  stops     17, leaves      0",
+        "  TaintToleration   rejects      3, leaves     17",
+        "  NodeResourcesFit  rejects     17, leaves      0",
         "nearest misses",
         "  n7: NodeResourcesFit: no cpu",
         "",
-        "story",
+        "history",
         "  1970-01-01 00:00:01.000Z  #4  node chosen: n1, 300, 2",
-        "  1970-01-01 00:00:02.500Z  #9  no node: 20 nodes said no",
+        "  1970-01-01 00:00:02.500Z  #9  no node: 20 nodes rejected the pod",
     ]
 
 
@@ -58,16 +58,16 @@ def test_what_is_missing_and_what_would_help_stands_below_the_funnel():
         "taints": ["team=a:NoSchedule"],
     }
     lines = list(explanation(told))
-    assert "priority 7, woken last by NodeAdd" in lines[1]
-    assert lines[2] == "  340 equal pods wait for the same thing"
+    assert "priority 7, last requeued by NodeAdd" in lines[1]
+    assert lines[2] == "  340 equal pods wait for the same reason"
     start = lines.index(
-        "  n7: NodeResourcesFit: no cpu (cpu: 1300m free, 64 asked; team=a:NoSchedule)"
+        "  n7: NodeResourcesFit: no cpu (cpu: 1300m free, 64 requested; team=a:NoSchedule)"
     )
     assert lines[start + 1 : start + 7] == [
-        "needs 64 cpu, the most that is free is 1300m on n2",
+        "requests 64 cpu; the largest free amount is 1300m on n2",
         "taint team=a:NoSchedule on 3 nodes is not tolerated",
         "",
-        "any of these alone makes it fit",
+        "any one of these changes makes the pod fit",
         "  node        one more node like n2",
         "  toleration  tolerate team=a:NoSchedule  (on 3 nodes)",
     ]
@@ -89,51 +89,51 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
     told = {"pod": "a/b", "place": "bound", "node": "n1", "story": [line]}
     about = {"node": "n2", "scored": best[1]}
     assert list(explanation({**told, "against": about}))[3:10] == [
-        "n1 was chosen with 80 points, of the 12 nodes that fit",
+        "n1 was chosen with 80 points of the 12 nodes that fit",
         "                                    raw, normalized, weighted",
         "  Fit                               40, 40, 80",
         "",
-        "n2 would take it now",
+        "n2 fits now",
         "  it had 60 points at attempt #7",
         "  Fit                               30, 30, 60",
     ]
     drawn = {**line, "best": [*best, {**best[0], "node": "n5"}]}
-    for as_of, lot in ((7, ""), (9, ", by lot among those with as many")):
+    for as_of, lot in ((7, ""), (9, ", at random among nodes with equal points")):
         story = [{**drawn, "bestAsOf": as_of}]
         said = list(explanation({**told, "story": story, "against": about}))[3]
-        assert said == f"n1 was chosen with 80 points, of the 12 nodes that fit{lot}"
+        assert said == f"n1 was chosen with 80 points of the 12 nodes that fit{lot}"
     about = {"node": "n3", "refused": "Fit: no cpu", "scored": None, "below": 60}
     assert list(explanation({**told, "against": about}))[7:9] == [
-        "n3 would not take it now: Fit: no cpu",
-        "  it was not among the best, the last of which had 60 points",
+        "n3 rejects the pod now: Fit: no cpu",
+        "  it was not among the best nodes, which had at least 60 points",
     ]
     then = {"score": 62, "scores": scores(31), "exact": True}
     about = {"node": "n2", "scored": best[1], "then": then}
     assert list(explanation({**told, "against": about}))[7:10] == [
         "n2 had 62 points when the node was chosen",
         "  Fit                               31, 31, 62",
-        "n2 would take it now",
+        "n2 fits now",
     ]
     about = {"node": "n2", "then": {"refused": "Fit: no cpu", "exact": False, "why": "held room"}}
     assert list(explanation({**told, "against": about}))[7:10] == [
         "n2 did not fit when the node was chosen: Fit: no cpu",
-        "  not surely: held room",
-        "n2 would take it now",
+        "  uncertain: held room",
+        "n2 fits now",
     ]
     about = {"node": "n3", "then": {"refused": "Fit: no cpu", "exact": True}, "below": 60}
     assert list(explanation({**told, "against": about}))[7:10] == [
         "n3 did not fit when the node was chosen: Fit: no cpu",
-        "n3 would take it now",
+        "n3 fits now",
         "",
     ]
     assert list(explanation({**told, "against": {"node": "n1", "then": then}}))[7:9] == [
-        "n1 is the node that was chosen; --against another one compares both",
+        "n1 is the chosen node; name another node with --against to compare",
         "",
     ]
     about = {"node": "n2", "scored": best[1], "then": {"unknown": "too long ago"}}
     assert list(explanation({**told, "against": about}))[7:10] == [
-        "what n2 came to at the decision is not known: too long ago",
-        "n2 would take it now",
+        "the rating of n2 at the decision is unknown: too long ago",
+        "n2 fits now",
         "  it had 60 points at attempt #7",
     ]
     wide = "\n".join(explanation(told, is_wide=True))
@@ -154,12 +154,12 @@ BLIND = "--insecure-skip-tls-verify"
 @pytest.mark.parametrize(
     ("words", "status", "text"),
     [
-        (("web",), 1, "does not show this to you"),
-        (("web", "--token=wrong"), 1, "does not show this to you"),
-        (("other", "--token=admin"), 1, "knows nothing of pod default/other"),
-        (("pod/other", "--token=admin"), 1, "knows nothing of pod default/other"),
-        (("po/ns/other", "--token=admin"), 1, "knows nothing of pod ns/other"),
-        (("a/b/c", "--token=admin"), 2, "'a/b/c' is no pod"),
+        (("web",), 1, "denies access to this page"),
+        (("web", "--token=wrong"), 1, "denies access to this page"),
+        (("other", "--token=admin"), 1, "does not know pod default/other"),
+        (("pod/other", "--token=admin"), 1, "does not know pod default/other"),
+        (("po/ns/other", "--token=admin"), 1, "does not know pod ns/other"),
+        (("a/b/c", "--token=admin"), 2, "'a/b/c' is not a pod"),
     ],
 )
 async def test_what_goes_wrong_is_told_in_one_line(port, words, status, text):
@@ -191,15 +191,15 @@ async def test_an_answer_without_end_is_given_up(monkeypatch):
 
     async with scripted(endless) as server:
         where = argparse.Namespace(server=server.url, ca_file="", insecure_skip_tls_verify=True)
-        with pytest.raises(pages.PageError, match="has no end"):
+        with pytest.raises(pages.PageError, match="too long or too slow"):
             await asyncio.to_thread(pages.fetched, where, "/")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--server=https://[::1",), "is no address"),
-        (("--server=https://127.0.0.1:1", "--token=a\nsecret", BLIND), "is not printable"),
+        (("--server=https://[::1",), "is not an address"),
+        (("--server=https://127.0.0.1:1", "--token=a\nsecret", BLIND), "contains unprintable"),
         (("--server=https://127.0.0.1:1", "--against=\udcff"), "cannot reach"),
     ],
 )
@@ -218,11 +218,11 @@ async def test_a_token_is_sent_only_to_whom_its_owner_trusts(port, tmp_path):
     for words in (("--token=admin",), (f"--token-file={token}",)):
         ended, _, err = await asched("explain", "web", server, *words)
         assert ended == 1
-        assert "is not known to be a scheduler" in err
+        assert "cannot verify the certificate" in err
         assert len(err.splitlines()) == 1
 
     ended, _, err = await asched("explain", "web", server)  # entrusts nothing, and is refused
-    assert (ended, "does not show this to you" in err) == (1, True)
+    assert (ended, "denies access to this page" in err) == (1, True)
 
 
 async def test_a_token_is_not_sent_in_the_clear_nor_to_where_a_redirect_points():
@@ -232,7 +232,7 @@ async def test_a_token_is_not_sent_in_the_clear_nor_to_where_a_redirect_points()
     async with scripted(elsewhere) as server:
         ended, _, err = await asched("explain", "web", f"--server={server.url}", "--token=t")
         assert (ended, server.seen) == (1, [])
-        assert "not sent to" in err
+        assert "refusing to send a token to" in err
         ended, _, err = await asched("explain", "web", f"--server={server.url}", "--token=t", BLIND)
         assert (ended, len(server.seen)) == (1, 1)
         assert "answered 302" in err
@@ -277,7 +277,7 @@ async def test_a_gang_is_told_with_the_pod_that_stops_it(port):
     assert status == 0
     lines = out.splitlines()
     assert lines[:3] == [
-        "podgroup spark/pi of scheduling.x-k8s.io: 1 of its 3 pods have places",
+        "podgroup spark/pi of scheduling.x-k8s.io: 1 of its 3 pods are placed",
         "  3 start together",
         "  minResources cpu 3",
     ]
@@ -289,4 +289,4 @@ async def test_a_gang_is_told_with_the_pod_that_stops_it(port):
     status, out, _ = await asched(*words, "-o", "json")
     assert json.loads(out)["rejectedPod"]["pod"] == "spark/b"
     status, _, err = await asched("explain", "pg/nobody", *words[2:])
-    assert (status, "knows nothing of podgroup default/nobody" in err) == (1, True)
+    assert (status, "does not know podgroup default/nobody" in err) == (1, True)

@@ -144,8 +144,8 @@ def test_what_upstream_starts_with_is_accepted() -> None:
             ),
         ),
         (["--", "a"], '"asched run" does not take any arguments, got ["a"]'),
-        (["--port=0"], "--port is refused: serving without TLS is gone"),
-        (["--log-dir=/x"], "--log-dir is refused: gone since Kubernetes 1.26"),
+        (["--port=0"], "--port is refused: removed: serving without TLS"),
+        (["--log-dir=/x"], "--log-dir is refused: removed in Kubernetes 1.26"),
         (["--tls-curve-preferences=23"], "--tls-curve-preferences is refused: Python's TLS"),
         (
             ["--plugin=x"],
@@ -182,7 +182,7 @@ def test_right_use_is_not_refused(args: list[str]) -> None:
 
 def test_flags_without_effect_say_so() -> None:
     assert parse(["--contention-profiling=false"]).warnings == (
-        "--contention-profiling has no effect: there are no locks to contend for",
+        "--contention-profiling has no effect: asched has no lock contention to profile",
     )
     assert parse(["--config=x", "--kube-api-qps=1"]).warnings == (
         "--kube-api-qps is ignored because --config is given: clientConnection.qps of x is used",

@@ -55,10 +55,10 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("words", "shell", "status", "said"),
     [
-        ("config view FILE", ">/dev/full", 1, "cannot be written: no space is left"),
+        ("config view FILE", ">/dev/full", 1, "cannot write the output: no space left"),
         ("config view FILE", ">&-", 0, ""),
         ("config check -", "<&-", 2, "<stdin>:1:1: Object 'Kind' is missing"),
-        ("config check FILE", "", 0, r"caf\xe9.yaml: can be used"),
+        ("config check FILE", "", 0, r"caf\xe9.yaml: valid"),
     ],
 )
 def test_streams_that_lead_nowhere_and_names_that_cannot_be_shown(

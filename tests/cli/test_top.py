@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from asched.cli.pages import PageError
-from asched.cli.sources import told
+from asched.cli.sources import read_page
 from asched.cli.top_text import screen
 from asched.kube.transport import Reply
 from tests.cli.programs import asched
@@ -29,7 +29,7 @@ def test_queues_rates_and_waits_come_first() -> None:
     assert said[0] == "asched leads   3 nodes   100000 pods, 96600 on nodes   22:13:20Z"
     assert said[1] == "active 12   backoff 3   unschedulable 3400   gated 7   being bound 2"
     assert said[2] == "bound 19/s   no node 19/s   error 19/s   (at most 39/s, 39/s, 39/s)"
-    assert said[3].startswith("from first try to bound: half within 9.0 s, 99 % within 19.0 s")
+    assert said[3].startswith("first attempt to bound: 50 % within 9.0 s, 99 % within 19.0 s")
 
 
 def test_reasons_are_grouped_with_the_nodes_that_gave_them() -> None:
@@ -84,13 +84,13 @@ async def test_whoever_may_not_is_told_what_to_be_granted() -> None:
         server = f"--server=https://localhost:{port.server.port}"
         ended, out, err = await asched("top", "--once", server)
     assert (ended, out) == (1, "")
-    assert "does not show live view to you; give --token" in err
+    assert "denies access to the live view; give the --token" in err
 
 
 def test_a_terminal_is_not_told_what_to_do_by_a_server_that_refuses() -> None:
     body = json.dumps({"kind": "Status", "message": "no\x1b[2J way"}).encode()
     with pytest.raises(PageError) as refused:
-        told(Reply(500, body, b""), "live view", dict)
+        read_page(Reply(500, body, b""), "live view", dict)
     assert str(refused.value) == "the scheduler answered 500: no?[2J way"
 
 

@@ -81,8 +81,8 @@ def test_a_gang_is_told_what_helps_all_that_must_start_together() -> None:
     (change,) = [change for change in told["changes"] if change["kind"] == "node"]
     assert (change["details"]["count"], change["takes"]) == (1, 3)
     lines = list(explanation(told))
-    assert "any of these alone makes it and 2 others of its gang fit" in lines
-    assert "one more node like room-for-2  (with it 3 of 3 that wait)" in str(lines)
+    assert "any one of these changes makes the pod and 2 more pods of its gang fit" in lines
+    assert "one more node like room-for-2  (enough for 3 of 3 waiting pods)" in str(lines)
 
 
 def test_why_this_node_and_not_that_one() -> None:

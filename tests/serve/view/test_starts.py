@@ -57,7 +57,7 @@ def test_a_start_that_was_moved_back_says_what_it_was_and_why() -> None:
 
     assert list(start_lines(start)) == [
         "starts by 2026-01-01T00:10:00Z (soft) on n0, n1, n2, n3, n4, ...",
-        "  not by 2026-01-01T00:00:00Z, as was promised: node n1 went",
+        "  not by 2026-01-01T00:00:00Z, as promised before: node n1 went",
     ]
 
 
