@@ -1,7 +1,7 @@
-"""The serving port of a scheduler: which checks there are, and everything a page needs.
+"""The serving port of a scheduler: health checks and the sources of its pages.
 
-Readiness tells more than upstream's: handlers that do not hear of a kind any more count as not
-synchronized (`hearing.py`), and a leader without a fresh lease is not well.
+Readiness checks more than upstream's: informers that receive nothing count as not synchronized
+(`hearing.py`), and a leader without a fresh lease is unhealthy.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ from asched.serve.turns import FairSelector
 from asched.serve.view.live import LiveView
 
 Pages = Callable[[PageRequest], Coroutine[Any, Any, Page]]
-#: Its requests have 5 s to end.
+#: Requests in progress have 5 s to end.
 STOP_S: Final = 7.0
 
 
 def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
-    """The checks, in upstream's order."""
+    """The health checks, in upstream's order."""
 
     def synced() -> str:
         if not scheduler.is_synced:
             return "handlers are not fully synchronized"
-        return scheduler.hearing.trouble()
+        return scheduler.hearing.readiness_problem()
 
     def shutdown() -> str:
         return "process is shutting down" if scheduler.is_stopping else ""
@@ -47,19 +47,19 @@ def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
     ready = [Check("shutdown", shutdown), Check("sched-handler-sync", synced)]
     if campaign is None:
         return Health({"healthz": [PING], "livez": [PING], "readyz": ready})
-    election = Check("leaderElection", campaign.trouble)
+    election = Check("leaderElection", campaign.health_problem)
     return Health({"healthz": [election], "livez": [PING], "readyz": [election, *ready]})
 
 
 class Serving:
-    """The port, in a thread. Opened by `opening.py`, closed after the scheduler has run.
+    """The port, in a thread. Opened by `opening.py`, closed after the scheduler has ended.
 
-        clients <─> port's thread: TLS, requests, who asks and may they ──Asked──> deciding loop
-                                                                        <──Page───┘
+        clients <─> port's thread: TLS, requests, authorization ──PageRequest──> scheduling loop
+                                                                        <──Page───────┘
 
-    Whatever a client without rights may cause happens in the thread, within its share of CPU time
-    (`turns.py`); pages of those with rights, and of probes, are made on the deciding loop, which
-    is the only place where its state is read. A loop that stands answers no probe, either.
+    Work that unauthorized clients can cause is done in the thread, within its share of CPU time
+    (`turns.py`); pages for authorized clients, and probes, are made on the scheduling loop, the
+    only place where its state is read. A blocked loop therefore answers no probe.
     """
 
     def __init__(self, plan: ServingPlan, metrics: Metrics, own: ConnectionOptions) -> None:
@@ -83,7 +83,7 @@ class Serving:
         listening: Sequence[socket.socket],
         is_profiling: bool,
     ) -> "Serving":
-        """Answer the clients of these sockets. Raises CannotServeError or ConnectError."""
+        """Serve on these sockets. Raises CannotServeError or ConnectError."""
         Figures(scheduler, metrics).show()
         live = LiveView(scheduler, metrics, plan.version(), inspection.is_leader)
         routes = Routes(
@@ -103,18 +103,18 @@ class Serving:
         return serving
 
     async def start(self, pages: Pages, listening: Sequence[socket.socket]) -> None:
-        """Serve these pages, which are made on the loop that calls this."""
+        """Serve these pages, which are made on the loop of the caller."""
         self._over = in_thread("port", partial(self._run, pages, listening))
         await asyncio.wait([self._opened, self._over], return_when=asyncio.FIRST_COMPLETED)
         if not self._opened.done():
             await self._over
 
     async def watch(self) -> None:
-        """Raises what ended the thread."""
+        """Raises the error that ended the thread."""
         await asyncio.shield(self._over)
 
     async def close(self) -> None:
-        """Finish what is under way, then close."""
+        """Finish requests in progress, then close."""
         self._stop()
         await asyncio.wait([self._over], timeout=STOP_S)
 

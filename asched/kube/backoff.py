@@ -1,8 +1,8 @@
-"""How long to wait after the n-th failure in a row: exponential, capped, jittered.
+"""Waits between retries: exponential, capped, with jitter.
 
-The figures are client-go's for reflectors: 0.8 s doubling to 30 s, each wait stretched by a random
-share of itself so that many clients do not come back together, back to the start after two quiet
-minutes.
+The figures are client-go's for reflectors: 0.8 s doubling to 30 s, each wait extended by a random
+share of itself so that clients do not retry at the same time; reset after two minutes without a
+failure.
 """
 
 import random
@@ -17,7 +17,7 @@ QUIET_S: Final = 120.0
 
 
 class Backoff:
-    """State of one retry loop. `rng` and `clock` are handed in so that tests need not wait."""
+    """State of one retry loop. `rng` and `clock` are parameters for virtual time."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Backoff:
         self._last_s: float | None = None
 
     def next_s(self) -> float:
-        """The wait before the next try, in seconds; in [d, 2d) for the current step d."""
+        """The wait before the next attempt, in seconds; in [d, 2d) for the current step d."""
         now_s = self._clock()
         if self._last_s is not None and now_s - self._last_s > QUIET_S:
             self._wait_s = self._initial_s

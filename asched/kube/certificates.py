@@ -1,7 +1,7 @@
-"""Certificates: made for a server that was given none, loaded from memory, read, and verified.
+"""TLS certificates: create self-signed ones, load from memory, read and verify.
 
-Whoever serves over TLS uses these: the scheduler's pages, and the embedded API server. Whoever asks
-over TLS takes its context from `client_context`, so that all trust alike.
+The scheduler's pages and the embedded API server serve TLS with these functions. Every client takes
+its context from `client_context`, so that all clients verify alike.
 """
 
 import ipaddress
@@ -18,18 +18,18 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-#: How often certificate files are compared with what was loaded, at most.
+#: Minimum time between two checks of certificate files for changes.
 FILES_CHECK_S: Final = 10.0
 VALID_DAYS: Final = 365
-#: What a server on this machine is called.
+#: Names of a server on this machine.
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
-    """Certificate and key (PEM) for these names and addresses, the first of which is its subject;
-    the certificate is its own authority.
+    """Certificate and key (PEM) for these names and addresses, of which the first is the subject;
+    the certificate is its own CA.
     """
-    from cryptography import x509  # 40 ms, and who only loads needs none of it
+    from cryptography import x509  # 40 ms; needed only to create certificates
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -67,16 +67,16 @@ def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
 
 
 def client_context(*, authorities: bytes = b"", verify: bool = True) -> ssl.SSLContext:
-    """What a client verifies servers with: against `authorities` (PEM), else the system's.
+    """A context that verifies servers against `authorities` (PEM), else the system's CAs.
 
-    As Go does, so that a cluster kubectl reaches is reached: each authority named is trusted
-    whether or not it is a root, what RFC 5280 asks of extensions beyond that is not looked at
-    (Python 3.13 began to, and clusters made years ago lack key usages and key identifiers), and a
-    host's name stands in the alternative names or nowhere. Raises ssl.SSLError.
+    Verifies as Go does, so that every cluster that kubectl reaches can be reached: each given CA is
+    trusted whether or not it is a root; RFC 5280's further rules for extensions are not applied
+    (Python 3.13 applies them, and older clusters' CAs lack key usages and key identifiers); a host
+    name must be among the alternative names. Raises ssl.SSLError.
 
     Source  crypto/x509 of Go 1.25, (*Certificate).Verify and VerifyHostname
     """
-    # In comments of a bundle there may be anything; OpenSSL skips what is no block.
+    # A bundle may contain any comments; OpenSSL skips text outside of blocks.
     context = ssl.create_default_context(cadata=authorities.decode("ascii", "ignore") or None)
     trust_as_go(context)
     context.hostname_checks_common_name = False
@@ -87,16 +87,16 @@ def client_context(*, authorities: bytes = b"", verify: bool = True) -> ssl.SSLC
 
 
 def trust_as_go(context: ssl.SSLContext) -> None:
-    """What Go asks of a chain, no more: `client_context` says why."""
+    """Verify chains only as strictly as Go; see `client_context`."""
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 class Rotating:
-    """A context made of files, and made anew when one of them has changed on disk.
+    """A context made of files, made again when one of them has changed on disk.
 
-    Raises what `make` raises, when made; later the last one that could be made is used.
-    Bounds  the files are looked at every FILES_CHECK_S at most, and only when somebody connects.
+    The first failure of `make` is raised; later failures keep the last context.
+    Bounds  files are checked at most every FILES_CHECK_S, and only for a new connection.
     """
 
     def __init__(self, make: Callable[[], ssl.SSLContext], files: Sequence[str]) -> None:
@@ -114,7 +114,10 @@ class Rotating:
             if versions != self._versions:
                 try:
                     self._context = self._make()
-                except (OSError, ValueError) as error:  # half of a pair is there, say
+                except (
+                    OSError,
+                    ValueError,
+                ) as error:  # for instance only half of a pair is written
                     log.warning("changed certificate files are not usable yet: %s", error)
                 else:
                     self._versions = versions
@@ -134,9 +137,9 @@ class Rotating:
 
 
 def load_pem(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate from memory; OpenSSL wants a file, so one lives for a moment.
+    """Load a certificate from memory; OpenSSL requires a file, so a temporary one is used.
 
-    A key that is locked by a passphrase is refused: nobody is there to type one.
+    A key with a passphrase is refused: a server cannot ask for it.
     """
     with _passing_file(certificate + b"\n" + key) as file:
         context.load_cert_chain(file, password=lambda: b"")
@@ -144,7 +147,7 @@ def load_pem(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 @contextmanager
 def _passing_file(content: bytes) -> Iterator[str]:
-    """The name of a file for the length of the block; on Linux no folder has to hold it."""
+    """The name of a temporary file; on Linux it is in memory."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("tls"), "wb") as file:
             file.write(content)
@@ -158,7 +161,7 @@ def _passing_file(content: bytes) -> Iterator[str]:
 
 
 def certificate_names(pem: bytes) -> list[str]:
-    """The DNS names a certificate is good for."""
+    """The DNS names for which a certificate is valid."""
     from cryptography import x509
 
     certificate = x509.load_pem_x509_certificate(pem)

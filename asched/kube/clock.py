@@ -1,7 +1,7 @@
-"""The only clocks: time that never jumps, how far calendars are ahead of it, and durations.
+"""The clocks of the process: steady time, its offset to the wall clock, and durations.
 
-Loops, streams and the election read a `Clock` that they are handed; one made of virtual time makes
-a process whose life can be repeated.
+Loops, streams and the election take a `Clock` as a parameter; with a virtual one a run of the
+process can be repeated.
 """
 
 import time
@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 
 def steady_s() -> float:
-    """Seconds that nobody sets. Those in which the machine slept count where the system tells
-    (Linux): whoever slept through the end of a lease must not believe in it.
+    """Monotonic time, unaffected by wall clock changes. On Linux it includes time in suspend: after
+    a suspended lease has expired, the process must not believe that it still leads.
     """
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -18,11 +18,11 @@ def steady_s() -> float:
 
 
 class Clock:
-    """Seconds since the epoch as of the start, carried on by a clock that nobody sets.
+    """Seconds since the epoch, read at the start and continued by the steady clock.
 
-    Backoff and deadlines must not move when somebody sets the wall clock; what is written for
-    people and other programs must (`ahead_s`). `awake_s` are seconds since any moment, those left
-    out in which the machine slept: nobody could be heard meanwhile.
+    Backoff and deadlines must not move when the wall clock is set; times written to objects and
+    logs must (`ahead_s`). `awake_s` is monotonic time without suspend, during which no message
+    could be received.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
-"""Bytes of lists and watches to records, one typed parse per object.
+"""Decode lists and watches to records, one typed parse per object.
 
-A watch line is decoded straight into `{type, object}` of its kind. Only when that fails, because it
-is an ERROR (whose object is a Status) or a malformed object, the envelope is opened first and then
-the object. All of it is decoded by `parsing.read`, which has one error. A malformed object is
-skipped, counted, and named once: `on_malformed` is called again only for another uid. A DELETED
-event whose object is malformed still names the object.
+A watch line is decoded straight into `{type, object}` of its kind. If that fails, because the line
+is an ERROR (whose object is a Status) or the object is malformed, the envelope is decoded first and
+then the object. `parsing.read` does all decoding and has one error. A malformed object is skipped,
+counted and logged once: `on_malformed` is called again only for another uid. A DELETED event with a
+malformed object still names the object.
 
-Bounds  MALFORMED_REMEMBERED names are kept to stay silent about them.
+Bounds  MALFORMED_REMEMBERED uids are stored to log each only once.
 """
 
 from collections import OrderedDict
@@ -77,7 +77,7 @@ class _Bookmark(msgspec.Struct):
 
 
 class _Id(msgspec.Struct, frozen=True, rename="camel"):
-    """What can still be said of an object that is no proper object of its kind."""
+    """The identity of an object that cannot be decoded as its kind."""
 
     name: Any = ""
     namespace: Any = ""
@@ -96,7 +96,7 @@ _list_heads: Final = msgspec.json.Decoder(_ListHead)
 _bookmarks: Final = msgspec.json.Decoder(_Bookmark)
 _heads: Final = msgspec.json.Decoder(_LooseHead)
 
-#: (kind, name of the object, what is wrong with it)
+#: (kind, name of the object, error)
 OnMalformed = Callable[[Kind, str, str], None]
 
 
@@ -126,17 +126,17 @@ class KindCodec:
 
     @property
     def keeps_originals(self) -> bool:
-        """Whether somebody wants objects of this kind whole just now."""
+        """Whether whole objects of this kind are stored at the moment."""
         return self._originals is not None
 
     @property
     def _originals(self) -> Originals | None:
-        """Where whole objects of this kind go, if anybody wants them just now."""
+        """The store of whole objects of this kind, if they are stored at the moment."""
         everywhere = self._all_originals
         return everywhere if everywhere is not None and everywhere.wants(self.kind) else None
 
     def page(self, body: bytes) -> ListPage:
-        """One page of a list. Raises ProtocolBroken if it is no list at all."""
+        """One page of a list. Raises ProtocolBroken if the body is not a list."""
         if self._originals is not None:
             return self._page_object_by_object(body)
         try:
@@ -161,7 +161,7 @@ class KindCodec:
         )
 
     def array(self, body: bytes) -> list[Record] | None:
-        """The objects of an array; None if it is no JSON."""
+        """The objects of an array; None if it is not JSON."""
         try:
             if self._originals is None:
                 return read(self._arrays.decode, body)
@@ -173,7 +173,7 @@ class KindCodec:
             return None
 
     def _one_by_one(self, items: Iterable[msgspec.Raw]) -> list[Record]:
-        """Those that are well formed."""
+        """Decode item by item and skip malformed objects."""
         objects: list[Record] = []
         for raw in items:
             try:
@@ -187,7 +187,7 @@ class KindCodec:
         return objects
 
     def sights(self, lines: list[bytes]) -> Iterator[WatchLine]:
-        """Whole lines of a watch, in order. Raises ProtocolBroken at one that is no watch event."""
+        """Decode whole lines of a watch, in order. Raises ProtocolBroken for an invalid event."""
         decode = self._events.decode
         originals = self._originals
         for line in lines:
@@ -222,7 +222,7 @@ class KindCodec:
                 message=content[:200].decode("utf-8", "replace")
             )
             return WatchLine(ERROR, None, "", status=status)
-        if envelope.type == BOOKMARK:  # mandatory fields of its kind may be missing
+        if envelope.type == BOOKMARK:  # its object lacks mandatory fields of the kind
             try:
                 bookmark = read(_bookmarks.decode, content).metadata
             except MalformedError as broken:
@@ -235,7 +235,7 @@ class KindCodec:
         return WatchLine(envelope.type, gone, head.resource_version)
 
     def _report(self, content: bytes, error: MalformedError) -> ObjectMeta:
-        """Count a malformed object, name it if it is new, and return what is known of it."""
+        """Count a malformed object, report it if it is new, and return its identity."""
         self.malformed_count += 1
         try:
             found = read(_heads.decode, content).metadata
@@ -259,7 +259,7 @@ class KindCodec:
 
 
 def _minimal(kind: Kind, head: ObjectMeta) -> Record | None:
-    """A record that says only who it is."""
+    """A record that has only the object's identity."""
     if not head.name:
         return None
     record: Any = kind.record
@@ -272,12 +272,14 @@ def _text(value: Any) -> str:
 
 
 def is_initial_end(sight: WatchLine) -> bool:
-    """The initial events of a streaming list are complete with this bookmark."""
+    """Whether this bookmark ends the initial events of a streaming list."""
     return (sight.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
 def peek_continue(body: bytes) -> str:
-    """The continue token of a page, its items unread; "" on the last. Raises ProtocolBroken."""
+    """The continue token of a page, without decoding its items; "" on the last page. Raises
+    ProtocolBroken.
+    """
     try:
         return read(_list_heads.decode, body).metadata.continue_token
     except MalformedError as error:

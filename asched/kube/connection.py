@@ -1,8 +1,6 @@
-"""One keep-alive connection of `fast.py`: requests one after the other, answers whole or as they
-come.
+"""One keep-alive connection of `fast.py`: one request at a time, answers whole or streamed.
 
-Bounds  of a stream that nobody reads PIECES_BYTES_MAX are kept and little more, then the peer has
-        to wait.
+Bounds  PIECES_BYTES_MAX (and one read more) of a stream are buffered; then the peer has to wait.
 """
 
 import asyncio
@@ -19,14 +17,14 @@ PIECES_BYTES_MAX: Final = 1 << 20
 
 
 class Home(Protocol):
-    """Whoever keeps connections."""
+    """The pool that owns the connections."""
 
     loop: asyncio.AbstractEventLoop
     where: str
     answer_bytes_max: int
 
     def forget(self, connection: "Connection") -> None:
-        """It has closed."""
+        """A connection has closed."""
 
 
 class Connection(asyncio.Protocol):
@@ -44,7 +42,7 @@ class Connection(asyncio.Protocol):
         self.was_used = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are of no class of asyncio's.
+        # uvloop's transports do not derive from asyncio's classes.
         self._transport = cast("asyncio.Transport", transport)
         raw = transport.get_extra_info("socket")
         if raw is not None:
@@ -65,7 +63,7 @@ class Connection(asyncio.Protocol):
         return waiter
 
     def stream(self, data: bytes) -> "LiveStream":
-        """Write a request whose answer is read as it comes, until `end_stream`."""
+        """Write a request whose answer is streamed, until `end_stream`."""
         assert self._transport is not None
         assert self._waiter is None, "requests are never pipelined"
         self._stream = LiveStream(self._transport, self._home)
@@ -73,8 +71,8 @@ class Connection(asyncio.Protocol):
         return self._stream
 
     def end_stream(self) -> None:
-        """Nobody reads on. Unless the answer has ended, so does the connection: a polite end of TLS
-        would wait for a peer that may be silent, and outlive the loop.
+        """End reading. Unless the answer was complete the connection is aborted: an orderly TLS
+        shutdown would wait for the peer and might outlast the loop.
         """
         stream, self._stream = self._stream, None
         if stream is None or not stream.is_spent:
@@ -86,7 +84,7 @@ class Connection(asyncio.Protocol):
         if self._stream is not None:
             self._stream.feed(data)
             return
-        if self._waiter is None:  # bytes nobody asked for: a 408, or nonsense
+        if self._waiter is None:  # bytes without a request: a 408, or invalid
             self.abort()
             return
         try:
@@ -130,7 +128,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """It has served before, and closed without a byte of this answer."""
+        """A reused connection that closed before any byte of this answer."""
         answer = self._stream or self._reader
         return self.was_used and answer.is_untouched
 
@@ -140,10 +138,10 @@ class Connection(asyncio.Protocol):
 
 
 class LiveStream:
-    """An answer that is read as it comes, once `begun` has been awaited."""
+    """A streamed answer, ready once `begun` has been awaited."""
 
     def __init__(self, transport: asyncio.Transport, home: Home) -> None:
-        #: done when its head is there, or never will be
+        #: done when the head has arrived or the stream has failed
         self._begun: asyncio.Future[None] = home.loop.create_future()
         self.status = 0
         self._head = Reply(0, b"")
@@ -159,18 +157,18 @@ class LiveStream:
 
     @property
     def is_spent(self) -> bool:
-        """Its end has come, and the connection may live on."""
+        """The answer is complete and the connection can be reused."""
         return self._is_whole and self._reader.reusable and not self._is_paused
 
     @property
     def is_untouched(self) -> bool:
-        """Nothing of the answer has arrived."""
+        """No byte of the answer has arrived."""
         return self._reader.is_untouched
 
-    # --- what the connection tells ---------------------------------------------------------------
+    # --- called by the connection ----------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        if self._is_whole:  # bytes nobody asked for
+        if self._is_whole:  # bytes after the end of the answer
             self._reader.reusable = False
             return
         try:
@@ -200,7 +198,7 @@ class LiveStream:
         self.fail(lost(self._home.where))
 
     def fail(self, error: TransportError) -> None:
-        """What has arrived can still be read; then this is raised."""
+        """Raise this error to the reader once the received bytes are read."""
         if self._error is None and not self._is_whole:
             self._error = error
         if not self._begun.done():
@@ -208,17 +206,17 @@ class LiveStream:
         self._wake()
 
     def close(self) -> None:
-        """Nothing more arrives; what has can still be read."""
+        """The peer has closed; received bytes can still be read."""
         self._reader.close()
 
     def _wake(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    # --- for readers -----------------------------------------------------------------------------
+    # --- called by readers -----------------------------------------------------------------------
 
     def until(self, deadline_s: float, expired: Callable[[], None]) -> None:
-        """It ends by then; `expired` is told if it does so for that reason."""
+        """End the stream at the deadline; `expired` is called then."""
 
         def expire() -> None:
             if not self._is_whole and self._error is None:
@@ -228,18 +226,18 @@ class LiveStream:
         self._timer = self._home.loop.call_at(deadline_s, expire)
 
     def leave(self) -> None:
-        """Nobody reads on."""
+        """Stop reading."""
         if self._timer is not None:
             self._timer.cancel()
 
     async def begun(self) -> None:
-        """Its head is there. Raises TransportError."""
+        """Wait for the head. Raises TransportError."""
         await self._begun
         if not self.status and self._error is not None:
             raise _anew(self._error)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Everything there is, as soon as there is something. Raises TransportError."""
+        """Received bytes as they arrive. Raises TransportError."""
         while True:
             piece = self._reader.take()
             if piece:
@@ -257,7 +255,7 @@ class LiveStream:
                 await self._news
 
     async def read_all(self) -> bytes:
-        """The body of an error, its start if it is long."""
+        """The body of an error, truncated if long."""
         body = b""
         async for piece in self.chunks():
             body += piece
@@ -270,10 +268,10 @@ class LiveStream:
 
 
 def _anew(error: TransportError) -> TransportError:
-    """Not itself: it would know those who were waiting, and they the stream, which knows it."""
+    """A copy: the original refers to the waiting frames and through them to the stream."""
     return type(error)(*error.args)
 
 
 def lost(where: str) -> ConnectionLost:
-    """In the middle of an answer, or before it."""
+    """The error for a connection that broke before the answer was complete."""
     return ConnectionLost(f"the connection to {where} broke before the answer was complete")

@@ -1,11 +1,11 @@
-"""Where the server is and who we are to it.
+"""The server's address and the credentials of requests.
 
 Source of the configuration, first that exists: the file named by the caller; KUBECONFIG or
-~/.kube/config; the service account of the pod we run in; a bare `--master` address without
-credentials. Token files are read again every TOKEN_CHECK_S, and an exec plugin runs again
-EXPIRY_MARGIN before what it printed expires. A 401 reloads everything from the start, at most once
-per RELOAD_INTERVAL_S. A plugin is waited for in a task of its own: requests go on with the old
-token meanwhile, and one that was refused waits for a new one within its own time only.
+~/.kube/config; the service account of this pod; a bare `--master` address without credentials.
+Token files are read again every TOKEN_CHECK_S, and an exec plugin runs again EXPIRY_MARGIN before
+its credentials expire. A 401 reloads everything, at most once per RELOAD_INTERVAL_S. An exec plugin
+runs in a task of its own: requests continue with the old token meanwhile, and a refused request
+waits for the new token only within its own time limit.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ from asched.kube.proxies import environment_proxy
 
 log = logging.getLogger(__name__)
 
-#: How stale a token may be; in-cluster tokens are valid for an hour and replaced after 48 minutes.
+#: Maximum age of a token read from a file; in-cluster tokens live an hour and are replaced after 48
+#: minutes.
 TOKEN_CHECK_S: Final = 10.0
 EXPIRY_MARGIN: Final = timedelta(minutes=1)
-#: An exec plugin may ask a server of its own; it is not started again at once when its token is
-#: refused.
+#: An exec plugin may call a server; it is not run again at once when its token is refused.
 RELOAD_INTERVAL_S: Final = 5.0
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 IN_CLUSTER_VARIABLE: Final = HOST_VARIABLE
@@ -45,7 +45,7 @@ _SCHEMES: Final = {"http": 80, "https": 443}
 
 
 class CredentialSource(msgspec.Struct, frozen=True):
-    """Which configuration to load; empty strings are "not given"."""
+    """Which configuration to load; empty strings mean "not given"."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -53,7 +53,7 @@ class CredentialSource(msgspec.Struct, frozen=True):
 
 
 class Credentials:
-    """The server's address, the headers of the moment that say who asks, and the TLS context.
+    """The server's address, the current authentication headers, and the TLS context.
 
     `renew` must have been awaited once. Close it once.
     """
@@ -63,12 +63,12 @@ class Credentials:
         self._printed = Printed()
         self._renewal: asyncio.Task[bool] | None = None
         self._reloaded_s = -RELOAD_INTERVAL_S
-        #: Grows whenever connections made before should not be used for new requests.
+        #: Incremented whenever existing connections must not serve new requests.
         self.generation = 0
         self.authorization: str | None = None
 
     async def renew(self) -> None:
-        """Read the configuration, and run its plugin. Raises ConnectError, and changes nothing."""
+        """Read the configuration and run its plugin. Raises ConnectError without any change."""
         login = self._find()
         printed = Printed()
         if login.plugin is not None:
@@ -78,7 +78,7 @@ class Credentials:
     def _adopt(self, login: Login, printed: Printed) -> None:
         try:
             address = urlsplit(login.server)
-            # What no name server can be asked for would be an error in every request.
+            # A name that DNS cannot encode would fail in every request.
             hostname = (address.hostname or "").encode("idna").decode()
         except ValueError:
             address, hostname = SplitResult("", "", "", "", ""), ""
@@ -110,13 +110,14 @@ class Credentials:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """What each request says of who asks; names may repeat."""
+        """The authentication headers of each request; names may repeat."""
         own = [("Authorization", self.authorization)] if self.authorization else []
         return [*own, *self._login.impersonation]
 
     @property
     def namespace(self) -> str:
-        """The one that is meant where none is named."""
+        """The namespace of the context."""
+        """The address of a scheduler's pages in the kubeconfig, or empty."""
         return self._login.namespace or "default"
 
     @property
@@ -125,7 +126,7 @@ class Credentials:
         return self._login.pages
 
     def keep_fresh(self) -> None:
-        """Look at the token if that is due, before each request. What takes long runs beside."""
+        """Check the token before a request if that is due. Slow renewals run in a task."""
         if monotonic() < self._due_s:
             return
         self._due_s = monotonic() + TOKEN_CHECK_S
@@ -141,10 +142,10 @@ class Credentials:
             self._begin()
 
     async def reload(self, used: str | None, timeout_s: float) -> bool:
-        """Load everything anew after a 401; True if it is worth asking again.
+        """Load everything again after a 401; True if a retry makes sense.
 
-        `used` is the header that was refused: whoever comes second finds the work done, or under
-        way. It goes on when `timeout_s` are over, for those who come later.
+        `used` is the refused header: if another request has already renewed it, or a renewal is
+        running, no second one starts. A renewal continues after `timeout_s` for later requests.
         """
         if self.authorization != used:
             return True
@@ -155,7 +156,7 @@ class Credentials:
         return renewal.done() and not renewal.cancelled() and renewal.result()
 
     def _begin(self) -> "asyncio.Task[bool]":
-        """The renewal under way."""
+        """The renewal in progress."""
         if self._renewal is None:
             self._reloaded_s = monotonic()
             self._renewal = asyncio.ensure_future(self._try_to_renew())
@@ -172,7 +173,7 @@ class Credentials:
         return True
 
     def tls(self) -> ssl.SSLContext | None:
-        """The context for a new connection, made anew if a certificate file has changed."""
+        """The context for a new connection, made again if a certificate file has changed."""
         if self._tls is not None:
             context = self._tls.context()
             if context is not self._context:
@@ -181,7 +182,7 @@ class Credentials:
         return self._context
 
     async def close(self) -> None:
-        """End a plugin that runs."""
+        """End a running plugin."""
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.wait({self._renewal})
@@ -208,17 +209,17 @@ def _find(source: CredentialSource) -> Login:
     else:
         raise ConnectError(
             "no configuration has been provided: there is no --kubeconfig, KUBECONFIG is not set, "
-            f"{DEFAULT_KUBECONFIG} does not exist, and this is no pod; name a kubeconfig file"
+            f"{DEFAULT_KUBECONFIG} does not exist, and this is not a pod; name a kubeconfig file"
         )
     return replace(login, server=source.master) if source.master else login
 
 
 def _kubeconfigs(explicit: str) -> list[Path]:
-    """The files to read, first come first; none if there is none."""
+    """The files to read, in order of precedence; none if there is none."""
     if explicit:
         path = _at_home(explicit)
-        is_folder = os.path.isdir(path)  # noqa: PTH112 - False, too, where it may not be looked
-        if is_folder or not os.path.exists(path):  # noqa: PTH110 - the same; it may be a pipe
+        is_folder = os.path.isdir(path)  # noqa: PTH112 - False, too, without permission
+        if is_folder or not os.path.exists(path):  # noqa: PTH110 - as above; may be a pipe
             what = "is a folder" if is_folder else "no such file"
             raise ConnectError(f"kubeconfig {explicit}: {what}; check --kubeconfig")
         return [path]
@@ -236,14 +237,14 @@ def _kubeconfigs(explicit: str) -> list[Path]:
 
 
 def _at_home(path: str) -> Path:
-    """A tilde is the home of the user, who may have none."""
-    return Path(os.path.expanduser(path))  # noqa: PTH111 - it leaves the tilde then
+    """Expand a tilde, if the user has a home directory."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - keeps the tilde without a home
 
 
 def _authorization(login: Login, printed: Printed) -> str | None:
-    """The header's value: a token's file before the token, both before what a plugin printed.
+    """The header's value: a token file, else a token, else the plugin's credentials.
 
-    Raises ConnectError. Token files often end in a newline, which must not reach the wire.
+    Raises ConnectError. Token files often end in a newline, which must not be sent.
     """
     token = login.token
     if login.token_file:
@@ -260,7 +261,7 @@ def _authorization(login: Login, printed: Printed) -> str | None:
         return "Basic " + b64encode(both).decode()
     token = token.strip() or printed.token
     if not token.isprintable():
-        raise ConnectError("the token is not printable: is it in another form?")
+        raise ConnectError("the token contains unprintable characters; check its source")
     return f"Bearer {token}" if token else None
 
 
@@ -280,7 +281,7 @@ def _rotating(login: Login, printed: Printed) -> Rotating:
 
     try:
         return Rotating(make, files)
-    except (OSError, ValueError) as error:  # ssl.SSLError is one
+    except (OSError, ValueError) as error:  # includes ssl.SSLError
         named = ", ".join(filter(None, files)) or "in the kubeconfig"
         raise ConnectError(f"certificates ({named}) cannot be used: {error}") from error
 
@@ -290,9 +291,9 @@ def _content(path: str) -> bytes:
 
 
 def _cluster_of(login: Login) -> dict[str, Any]:
-    """The `cluster` of an ExecCredential's spec."""
+    """The `cluster` field of an ExecCredential's spec."""
     authorities = login.authorities or _content(login.authorities_file)
-    told: dict[str, Any] = {
+    cluster: dict[str, Any] = {
         "server": login.server,
         "tls-server-name": login.tls_server_name,
         "insecure-skip-tls-verify": not login.verify,
@@ -300,4 +301,4 @@ def _cluster_of(login: Login) -> dict[str, Any]:
         "proxy-url": login.proxy,
         "config": login.plugin_config,
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in cluster.items() if value}

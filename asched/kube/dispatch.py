@@ -1,11 +1,11 @@
-"""Effects to the API server, in lanes: bindings first, courtesy last.
+"""Send effects to the API server in prioritized lanes.
 
-Each lane has its own queue and its own bound of requests in flight; connections are shared, since
-opening one costs as much as a write. Lanes are served in the order of their importance; what the
-first leaves of the client's rate (if one is set) goes to the next; events and statuses give way
-(`courtesy.py`). 429 pauses its lane and those below it for what Retry-After says.
+Each lane has its own queue and its own limit of requests in flight; connections are shared, since
+opening one costs as much as a write. Lanes are served in order of priority; a lane gets what the
+lanes above it leave of the client's rate (if one is set); events and statuses yield
+(`courtesy.py`). A 429 pauses its lane and the lanes below it for the time in Retry-After.
 
-The outcome of an effect (`id` other than 0) goes to `on_answer`, once; the caller awaits nothing.
+The outcome of an effect (`id` other than 0) goes to `on_answer`, once; `submit` never waits.
 
 Bounds  concurrency per lane below; queues in `lanes.py`; attempts and deadlines in `retries.py`.
 """
@@ -37,9 +37,9 @@ from asched.kube.writes import request_for
 log = logging.getLogger(__name__)
 
 #: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing
-#: (1,620 at 64). WRITE: 16 gave 700 writes of evictions a second, 64 gave 900. EVENT: so that they
-#: keep pace once they get their share. LOCAL: questions to extenders; more than bindings may be
-#: under way, so that none waits for another's. STATUS: a guess.
+#: (1,620 at 64). WRITE: 16 gave 700 writes of evictions per second, 64 gave 900. EVENT: enough to
+#: keep up once the lane gets its share. LOCAL: requests to extenders; more than bindings in flight,
+#: so that none waits for another. STATUS: a guess.
 CONCURRENCY: Final[Mapping[Lane, int]] = {
     Lane.BINDING: 64,
     Lane.WRITE: 64,
@@ -50,7 +50,7 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 
 
 class DispatchOptions(msgspec.Struct, frozen=True):
-    """Bounds that a test or a configuration may change."""
+    """Limits that a test or a configuration may change."""
 
     concurrency: Mapping[Lane, int] = msgspec.field(default_factory=lambda: CONCURRENCY)
     queue_max: Mapping[Lane, int] = msgspec.field(default_factory=lambda: QUEUE_MAX)
@@ -59,7 +59,7 @@ class DispatchOptions(msgspec.Struct, frozen=True):
 
 
 class Dispatcher:
-    """Performs effects. Spawn `run`, call `submit`, hear `on_answer`, end with `drain`."""
+    """Performs effects. Spawn `run`, call `submit`, end with `drain`."""
 
     def __init__(
         self,
@@ -76,22 +76,22 @@ class Dispatcher:
         self._recorder = EventRecorder(socket.gethostname()) if recorder is None else recorder
         self._extenders = extenders
         self._loop = asyncio.get_running_loop()
-        self._rng = random.Random(self.options.seed)  # only jitter is drawn from it
-        #: By lane: a list, since members of an enum are slow to hash.
+        self._rng = random.Random(self.options.seed)  # for jitter only
+        #: By lane: a list, since hashing enum members is slow.
         self._lanes = [
             LaneState(lane, self.options.concurrency[lane], self.options.queue_max[lane])
             for lane in Lane
         ]
-        # Room for all, so that no lane waits for another, and connections for those under way.
+        # Connections for all lanes at their limits, so that no lane waits for another.
         most = sum(own for lane, own in self.options.concurrency.items() if lane is not Lane.LOCAL)
         self._transport: Transport = session.pool(most, may_send=may_send)
         self._first = [self._lanes[lane] for lane in FIRST_LANES]
         statuses = self._lanes[Lane.STATUS].queue
         assert isinstance(statuses, StatusQueue)
         self._statuses = statuses
-        #: Bindings of pods whose status is just being patched; they start when that is over.
-        self._held: dict[str, QueuedWrite] = {}
-        #: Jobs that wait for their next attempt.
+        #: Bindings of pods with a status patch in flight; they start when it has finished.
+        self._delayed_bindings: dict[str, QueuedWrite] = {}
+        #: Jobs waiting for their next attempt.
         self._delayed: dict[QueuedWrite, asyncio.TimerHandle] = {}
         own = session.options
         self.rates = Rates(own.qps, own.burst, self._loop.time, self._pump)
@@ -103,10 +103,10 @@ class Dispatcher:
         self._pump_timer: asyncio.Handle | None = None
         self._pump_s = 0.0
 
-    # --- from outside ---------------------------------------------------------------------------
+    # --- public ---------------------------------------------------------------------------------
 
     def submit(self, effect: Effect) -> None:
-        """Take an effect on. Never blocks; what cannot be taken on is answered at once."""
+        """Accept an effect. Never blocks; an effect that cannot be accepted is answered at once."""
         if self._closed:
             self._answer((effect.id,), not_done(effect, "shutting down"))
             return
@@ -123,12 +123,12 @@ class Dispatcher:
         self._pump()
 
     async def prepare(self) -> None:
-        """Let the first effects find a connection; a failure is theirs to tell."""
+        """Open a first connection; a failure shows with the first effect."""
         with suppress(TransportError):
             await self._transport.prepare()
 
     async def run(self) -> None:
-        """Perform until `drain` has finished or the task is cancelled."""
+        """Perform effects until `drain` has finished or the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -136,15 +136,15 @@ class Dispatcher:
                 self._pump()
                 await self._stop.wait()
             finally:
-                self._group = None  # whoever ends from here on starts nobody
+                self._group = None  # jobs that end from here on start no other
             for task in (upkeep, *self._tasks):
                 task.cancel()
 
     async def drain(self, timeout_s: float) -> None:
-        """Take nothing more on, finish what is under way, and end `run`.
+        """Accept no more effects, finish those in flight, and end `run`.
 
-        Within `timeout_s` the lanes run empty, events included. What is left then is answered:
-        Unknown where it may have happened, else Refused; waiting events are dropped.
+        For `timeout_s` the lanes are emptied, events included. Then the remaining effects are
+        answered: Unknown where the server may have acted, else Refused; waiting events are dropped.
         """
         self._closed = True
         if self._group is not None:
@@ -155,11 +155,11 @@ class Dispatcher:
                         await self._idle.wait()
             except TimeoutError:
                 log.warning("not all writes were finished within %.1f s", timeout_s)
-        for job in (*self._held.values(), *self._delayed):
+        for job in (*self._delayed_bindings.values(), *self._delayed):
             self._answer(job.ids, given_up(job, "shut down before it was sent"))
         for timer in self._delayed.values():
             timer.cancel()
-        self._held.clear()
+        self._delayed_bindings.clear()
         self._delayed.clear()
         for state in self._lanes:
             while state.queue.waiting:
@@ -169,7 +169,7 @@ class Dispatcher:
         self._stop.set()
 
     def queued_count(self, lane: Lane) -> int:
-        """Waiting in a lane, retries included."""
+        """Jobs waiting in a lane, including those waiting for a retry."""
         state = self._lanes[lane]
         return len(state.queue) + state.delayed_count
 
@@ -177,7 +177,7 @@ class Dispatcher:
         return self._lanes[lane].in_flight_count
 
     def dropped_count(self, lane: Lane) -> int:
-        """Given up under pressure, so far."""
+        """Jobs dropped because a queue was full."""
         return self._lanes[lane].dropped_count
 
     # --- queues ---------------------------------------------------------------------------------
@@ -193,13 +193,13 @@ class Dispatcher:
         state.queue.put(job)
 
     def _overtake_status(self, effect: Bind) -> None:
-        """A binding writes PodScheduled itself; a waiting patch of the same pod is pointless."""
+        """Drop a waiting status patch of the pod: the binding writes PodScheduled itself."""
         overtaken = self._statuses.overtaken_by_binding(effect.pod.uid)
         if overtaken is not None:
             self._answer(overtaken.ids, given_up(overtaken, "overtaken by the binding of the pod"))
 
     def _pump(self) -> None:
-        """Start what may start, the important lanes first."""
+        """Start the jobs that may start, in order of priority."""
         if self._group is None:
             return
         now_s = self._loop.time()
@@ -226,7 +226,9 @@ class Dispatcher:
                 job = queue.take()
                 if job is None:
                     break
-                if isinstance(job.effect, Bind) and self._hold(state, job, job.effect.pod.uid):
+                if isinstance(job.effect, Bind) and self._delay_for_patch(
+                    state, job, job.effect.pod.uid
+                ):
                     continue
                 job.throttled_s = now_s - max(since_s, job.queued_s) if since_s is not None else 0.0
                 state.in_flight_count += 1
@@ -242,18 +244,20 @@ class Dispatcher:
             return 0.0
         return self.rates.of(is_event=lane is Lane.EVENT).take()
 
-    def _hold(self, state: LaneState, job: QueuedWrite, uid: str) -> bool:
-        """A status patch that landed after the binding would undo its condition: it goes first."""
-        if uid in self._held or not self._statuses.is_under_way(uid):
+    def _delay_for_patch(self, state: LaneState, job: QueuedWrite, uid: str) -> bool:
+        """Delay a binding until the pod's status patch has landed: a later patch would undo the
+        binding's condition.
+        """
+        if uid in self._delayed_bindings or not self._statuses.is_under_way(uid):
             return False
-        self._held[uid] = job
+        self._delayed_bindings[uid] = job
         state.delayed_count += 1
         return True
 
     def _status_done(self, job: QueuedWrite) -> None:
-        """A pod's patch is over: what waited for it goes on."""
+        """A pod's patch has finished: start the binding that waited for it."""
         self._statuses.done(job)
-        held = self._held.pop(job.key[0], None)
+        held = self._delayed_bindings.pop(job.key[0], None)
         if held is not None:
             self._resume(self._lanes[Lane.BINDING], held)
 
@@ -262,7 +266,7 @@ class Dispatcher:
             if self._pump_s <= when_s:
                 return
             self._pump_timer.cancel()
-        # Noted here, since a timer of uvloop that is due at once cannot be asked for its time.
+        # Stored, since uvloop cannot report the time of a timer that is due at once.
         self._pump_s = when_s
         self._pump_timer = self._loop.call_at(when_s, self._pump_again)
 
@@ -273,7 +277,7 @@ class Dispatcher:
     # --- one attempt ------------------------------------------------------------------------------
 
     async def _perform(self, state: LaneState, job: QueuedWrite) -> None:
-        """One attempt and what follows from it."""
+        """Make one attempt and act on its outcome."""
         is_over = True
         try:
             job.attempt_count += 1
@@ -296,7 +300,7 @@ class Dispatcher:
                 else:
                     self._answer(job.ids, step)
         except asyncio.CancelledError:
-            self._group = None  # the end: nothing is begun any more
+            self._group = None  # shutting down: start nothing more
             self._answer(job.ids, Unknown(job.effect.id, "cancelled while it was under way"))
             raise
         finally:
@@ -308,7 +312,7 @@ class Dispatcher:
             self._pump()
 
     async def _attempt(self, job: QueuedWrite) -> Outcome | Answer:
-        """Send the request; what a plugin made that none can be written of is refused here."""
+        """Send the request. An effect of a plugin that cannot be encoded is refused here."""
         try:
             event = job.event
             request = request_for(job.effect) if event is None else self._recorder.request(event)
@@ -333,7 +337,7 @@ class Dispatcher:
         return await self._extenders.ask(effect)
 
     def _repair_event(self, job: QueuedWrite, outcome: Outcome) -> bool:
-        """A series whose event has gone is created anew; one that exists after all is patched."""
+        """Create a missing event of a series again; patch one that exists unexpectedly."""
         write = job.event
         if write is None or not isinstance(outcome, Reply):
             return False
@@ -358,7 +362,7 @@ class Dispatcher:
         self._delayed[job] = self._loop.call_later(again.wait_s, self._resume, state, job)
 
     def _pause(self, state: LaneState, wait_s: float) -> None:
-        """Hold a lane and those below it."""
+        """Pause a lane and those below it."""
         until_s = self._loop.time() + wait_s
         for lower in self._lanes:
             if state.lane <= lower.lane < Lane.LOCAL:
@@ -384,7 +388,7 @@ class Dispatcher:
     # --- upkeep -----------------------------------------------------------------------------------
 
     async def _keep_series(self) -> None:
-        """Write live series again every REFRESH_S, quiet ones a last time."""
+        """Write live series every REFRESH_S, and quiet series a last time."""
         refreshed_s = self._loop.time()
         while True:
             await asyncio.sleep(FINISH_S)

@@ -1,9 +1,9 @@
-"""Is a stream that says nothing idle, or are we deaf?
+"""Detect watches that deliver nothing although objects change.
 
-A stream that ends in its time without a line is compared with the server's cache: if that knows of
-nothing newer, nothing was missed. Otherwise the next stream is a short one, a probe, before whose
-end a server sends a bookmark. If the probe is silent, too, everything is listed, and the list tells
-whether something had been kept back. `heard_s` stands still from then on until a stream speaks.
+A stream that ends in time without a line is compared with the server's cache: if that has nothing
+newer, nothing was missed. Otherwise the next stream is a short probe, before whose end a server
+sends a bookmark. If the probe delivers nothing either, everything is listed, and the list shows
+whether changes were missed. `heard_s` stands still from then on until a stream delivers.
 """
 
 import logging
@@ -19,23 +19,23 @@ log = logging.getLogger(__name__)
 
 
 class Doubt:
-    """What one reflector knows of its own hearing. `clock` in seconds."""
+    """Whether one reflector receives all changes. `clock` in seconds."""
 
     def __init__(self, kind: Kind, history: History, clock: Callable[[], float]) -> None:
-        #: When the streams were last known to tell everything.
+        #: When the streams were last known to be complete.
         self.heard_s: float | None = None
-        #: Streams that kept something back, or did not end in their time.
+        #: Streams that missed changes, or did not end in time.
         self.silent_count = 0
-        #: The next stream has to show that it speaks.
+        #: The next stream must deliver something (a probe).
         self.is_open = False
         self._kind = kind
         self._history = history
         self._clock = clock
-        #: A list is to tell whether something newer than this was kept back.
+        #: The next list decides whether changes after this version were missed.
         self._suspected = ""
 
     def spoke(self) -> None:
-        """A stream said something."""
+        """A stream delivered a line."""
         self.is_open = False
         self.heard_s = self._clock()
 
@@ -48,25 +48,25 @@ class Doubt:
         """A list is complete."""
         since, self._suspected = self._suspected, ""
         if since and any(runs_backwards(o.metadata.resource_version, since) for o in objects):
-            self._suspected = since  # a list is no proof of a stream
+            self._suspected = since  # a list does not prove that streams work
             self.fell_silent("kept back what is newer than " + since)
         else:
             self.spoke()
 
     def fell_silent(self, what: str) -> None:
-        """A stream was found deaf."""
+        """A stream was found to miss changes."""
         self.silent_count += 1
         self.is_open = True
         log.warning("%s: the watch %s, opening another", self._kind.plural, what)
 
     async def compare(self, reached: str, *, was_probe: bool) -> None:
-        """After a stream without a line that had reached this version.
+        """Check a stream that ended without a line and had reached this version.
 
-        Raises Relist if the server knows of more, and HistoryChanged, ApiError, TransportError.
+        Raises Relist if the server has newer changes, and HistoryChanged, ApiError, TransportError.
         """
         newest = await self._history.cached(self._kind)
         if runs_backwards(reached, newest):
-            await self._history.check()  # a cache that lags is no crime
+            await self._history.check()  # a lagging cache is not an error
             self.spoke()
         elif newest == reached:
             self.spoke()

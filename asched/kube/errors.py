@@ -1,19 +1,19 @@
-"""What may go wrong on the way to a server. Nobody above this room sees a class of aiohttp or ssl.
+"""Errors of requests. No package above `kube` sees an error of aiohttp or ssl.
 
 ClientError           base of all
-├── ConnectError      start-up failed; its text is the one line a user reads
-├── TransportError    no trustworthy answer; `sent`: may the server have acted on it?
-│   ├── ConnectFailed      nothing was sent: refused, unknown host, no TLS, none free
-│   ├── ConnectionLost     the connection broke after the request had left
-│   ├── DeadlineExceeded   the time for one request was over
-│   └── ProtocolBroken     the bytes were no HTTP response
-├── HistoryChanged    what was seen of the server never happened, by its own words now
+├── ConnectError      start-up failed; the text is one line for the user
+├── TransportError    no usable answer; `sent`: whether the server may have acted
+│   ├── ConnectFailed      nothing was sent: refused, unknown host, no TLS, no free connection
+│   ├── ConnectionLost     the connection broke after the request was sent
+│   ├── DeadlineExceeded   the time limit of a request has passed
+│   └── ProtocolBroken     the answer is not valid HTTP
+├── HistoryChanged    the server's history differs from what was observed
 └── ApiError          the server answered with an error; subclasses by reason, else code
 
 A separate class exists only where a caller acts differently.
 """
 
-# ruff: noqa: N818  # a class is named for what happened, not for being an error
+# ruff: noqa: N818  # classes are named after the event
 
 from typing import ClassVar, Final
 
@@ -23,12 +23,12 @@ from msgspec.structs import replace
 from asched.core.model.decode import MalformedError
 from asched.kube.parsing import read
 
-#: Texts of servers are cut here, so that a page of HTML from some proxy does not fill the log.
+#: Texts of servers are cut to this length, so that a proxy's HTML page does not fill the log.
 MESSAGE_LENGTH_MAX: Final = 1024
 
 
 class ClientError(Exception):
-    """Base of everything this room raises."""
+    """Base of all errors of this package."""
 
 
 class ConnectError(ClientError):
@@ -36,18 +36,18 @@ class ConnectError(ClientError):
 
 
 class HistoryChanged(ClientError):
-    """The server was restored from a backup, or is another cluster: nothing known of it holds."""
+    """The server was restored from a backup, or is another cluster; all cached state is invalid."""
 
 
 class TransportError(ClientError):
-    """No trustworthy answer arrived."""
+    """No usable answer arrived."""
 
     #: True: the server may have carried the request out.
     sent: ClassVar[bool] = True
 
 
 class ConnectFailed(TransportError):
-    """Nothing of the request left this process."""
+    """Nothing of the request was sent."""
 
     sent: ClassVar[bool] = False
 
@@ -57,11 +57,11 @@ class ConnectionLost(TransportError):
 
 
 class DeadlineExceeded(TransportError):
-    """The request was sent and the answer did not come in time."""
+    """The request was sent and the answer did not arrive in time."""
 
 
 class ProtocolBroken(TransportError):
-    """The answer cannot be understood."""
+    """The answer cannot be parsed."""
 
 
 class ApiError(ClientError):
@@ -78,11 +78,11 @@ class ApiError(ClientError):
 
 
 class Unauthorized(ApiError):
-    """401: the credentials are not accepted (any more)."""
+    """401: the credentials are not accepted."""
 
 
 class Forbidden(ApiError):
-    """403: known, but not allowed."""
+    """403: authenticated, but not authorized."""
 
 
 class NotFound(ApiError):
@@ -90,7 +90,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the object has moved on (or exists already: AlreadyExists)."""
+    """409: the object has changed (or exists already: AlreadyExists)."""
 
 
 class AlreadyExists(Conflict):
@@ -98,15 +98,15 @@ class AlreadyExists(Conflict):
 
 
 class Expired(ApiError):
-    """410: the resource version asked for has been forgotten."""
+    """410: the requested resource version is no longer available."""
 
 
 class TooManyRequests(ApiError):
-    """429: wait `retry_after_s`, then ask again."""
+    """429: wait `retry_after_s`, then retry."""
 
 
 class ServerFailed(ApiError):
-    """5xx: whether the request was carried out tells `Status.says_not_done`."""
+    """5xx: `Status.says_not_done` says whether the request was carried out."""
 
 
 _BY_REASON: Final[dict[str, type[ApiError]]] = {
@@ -134,7 +134,7 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class ApiStatus(msgspec.Struct, rename="camel"):
-    """metav1.Status, as far as anybody here reads it."""
+    """The fields of metav1.Status that are used."""
 
     kind: str = ""
     status: str = ""
@@ -145,16 +145,16 @@ class ApiStatus(msgspec.Struct, rename="camel"):
 
     @property
     def is_too_large_version(self) -> bool:
-        """The resource version asked for lies in the future of this server."""
+        """The requested resource version is newer than this server's."""
         causes = self.details.causes if self.details is not None else None
         return any(cause.reason == "ResourceVersionTooLarge" for cause in causes or ())
 
     @property
     def says_not_done(self) -> bool:
-        """Whether it says for certain that the request was not, and will not be, carried out.
+        """Whether the error proves that the request was not and will not be carried out.
 
         No timeout does. Nor does an error of etcd in the middle of a write, which kube-apiserver
-        passes on with no reason of its own (a binding's as 409): the write may be stored later.
+        passes on without a reason (for a binding as 409): the write may be stored later.
         """
         if self.code == _GATEWAY_TIMEOUT or self.reason in _TIMEOUTS:
             return False
@@ -165,7 +165,7 @@ class ApiStatus(msgspec.Struct, rename="camel"):
 
     @property
     def _is_known(self) -> bool:
-        """Whether the words alone say that nothing was carried out."""
+        """Whether the message alone proves that nothing was carried out."""
         return any(words in self.message for words in _NOT_DONE)
 
 
@@ -173,7 +173,7 @@ _SERVER_ERROR: Final = 500
 _GATEWAY_TIMEOUT: Final = 504
 _CONFLICT: Final = 409
 _TIMEOUTS: Final = frozenset(("Timeout", "ServerTimeout"))
-#: Words of errors of etcd, of its client, and of the connection between the two.
+#: Messages of etcd, of its client, and of the connection between the two.
 _STORE_ERRORS: Final = (
     "etcdserver: ",
     "etcdclient: ",
@@ -181,7 +181,7 @@ _STORE_ERRORS: Final = (
     "context deadline exceeded",
     "context canceled",
 )
-#: ... and of those among them, and others without a reason, by which nothing was written.
+#: Messages, also among the above, that prove that nothing was written.
 _NOT_DONE: Final = (
     "etcdserver: mvcc: database space exceeded",
     "etcdserver: request is too large",
@@ -193,7 +193,7 @@ _status_decoder: Final = msgspec.json.Decoder(ApiStatus)
 
 
 def read_status(body: bytes) -> ApiStatus | None:
-    """The metav1.Status in a body, or None if it is something else."""
+    """The metav1.Status in a body, or None."""
     try:
         status = read(_status_decoder.decode, body)
     except MalformedError:
@@ -202,8 +202,8 @@ def read_status(body: bytes) -> ApiStatus | None:
 
 
 def says_not_done(code: int, body: bytes) -> bool:
-    """Whether an error answer says for certain that the request was not carried out. A 5xx without
-    a Status is no word of the API server.
+    """Whether an error answer proves that the request was not carried out. A 5xx without a Status
+    does not come from the API server and proves nothing.
     """
     status = read_status(body)
     if status is None:
@@ -212,7 +212,7 @@ def says_not_done(code: int, body: bytes) -> bool:
 
 
 def retry_after_s(header: str | None) -> float | None:
-    """Seconds in a Retry-After header; a date or nonsense counts as absent."""
+    """Seconds in a Retry-After header; a date or invalid text counts as absent."""
     if header is None:
         return None
     try:

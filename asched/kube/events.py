@@ -1,13 +1,13 @@
-"""Events of events.k8s.io/v1: what is written, and what is only counted.
+"""Events of events.k8s.io/v1: which are written and which only counted.
 
-An event is the same as an earlier one if type, reason, action, reporter, the object it regards
-(with its resourceVersion) and the related object are the same; the note does not matter, the first
-one stays, cut to what an event may have. The first time it is created, the second time it is
-patched into a series of two, later times only count. Live series are written again every
-REFRESH_S, and a last time when they have been quiet for FINISH_S.
+An event equals an earlier one if type, reason, action, reporter, the object it regards (with its
+resourceVersion) and the related object are equal; the note does not matter, and the first one is
+kept, cut to the permitted size. The first event is created, the second is patched into a series of
+two, later ones are only counted. Live series are written every REFRESH_S, and a last time when no
+event has come for FINISH_S.
 
-Bounds  SERIES_MAX events, and SERIES_BYTES_MAX of them, are remembered for comparison; the oldest
-        are forgotten first. A note is cut to NOTE_BYTES_MAX before it is kept.
+Bounds  SERIES_MAX events, or SERIES_BYTES_MAX of them, are stored for comparison; the oldest are
+        dropped first. A note is cut to NOTE_BYTES_MAX.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events (runtime reference
         3.12)
 """
@@ -29,14 +29,14 @@ from asched.kube.writes import WireRequest, quoted
 NOTE_BYTES_MAX: Final = 1024
 REFRESH_S: Final = 30 * 60.0
 FINISH_S: Final = 6 * 60.0
-#: A failing pod has one live series; more than this many at once are told apart no longer.
+#: A failing pod has one live series; beyond this number the oldest series are dropped.
 SERIES_MAX: Final = 16_384
 #: SERIES_MAX of the usual 1.5 KB. Names may have 253 letters, and a note with a few letters beyond
 #: Latin takes four bytes for each of its 1,024.
 SERIES_BYTES_MAX: Final = 32 << 20
-#: Of a series but for its note and names: numbers, tuples, references, uids, namespaces.
+#: Size of a series without its note and names: numbers, tuples, references, uids, namespaces.
 _SERIES_BYTES: Final = 1_200
-#: Events about objects without a namespace are kept here.
+#: Namespace of events about objects without a namespace.
 DEFAULT_NAMESPACE: Final = "default"
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -58,7 +58,7 @@ class Series:
 
 
 class EventWrite:
-    """A write that is due, encoded when it leaves. `with_series`: a create after a lost one."""
+    """A write that is due, encoded when it is sent. `with_series`: a create after a lost one."""
 
     __slots__ = ("is_patch", "series", "with_series")
 
@@ -85,12 +85,12 @@ class EventRecorder:
         return len(self._known)
 
     def record(self, effect: EmitEvent) -> EventWrite | None:
-        """The write this event asks for; None if it is only counted."""
+        """The write for this event; None if it is only counted."""
         key = _key(effect)
         now_ns = self._clock_ns()
         series = self._known.get(key)
         if series is None:
-            # Names must differ although two events may fall into one tick of the clock.
+            # Names must differ even if the clock has not advanced.
             self._last_name_ns = name_ns = max(now_ns, self._last_name_ns + 1)
             series = Series(effect, f"{effect.regarding.name}.{name_ns:016x}", now_ns)
             self._known[key] = series
@@ -103,13 +103,13 @@ class EventRecorder:
         return EventWrite(series, is_patch=True) if series.count == 2 else None
 
     def refresh(self) -> Iterator[EventWrite]:
-        """Due every REFRESH_S: the present count of every live series."""
+        """Called every REFRESH_S: writes of the current count of every live series."""
         for series in list(self._known.values()):
             if series.count > 1:
                 yield EventWrite(series, is_patch=True)
 
     def finish(self) -> Iterator[EventWrite]:
-        """Due every FINISH_S: the last count of quiet series; quiet events are forgotten."""
+        """Called every FINISH_S: the last count of each quiet series; quiet events are dropped."""
         quiet_ns = self._clock_ns() - int(FINISH_S * NS_PER_SECOND)
         for key, series in list(self._known.items()):
             if series.last_seen_ns < quiet_ns:
@@ -119,7 +119,7 @@ class EventRecorder:
                     yield EventWrite(series, is_patch=True)
 
     def request(self, write: EventWrite) -> WireRequest:
-        """The request of a write, with the counts of this moment."""
+        """The request of a write, with the current counts."""
         series = write.series
         effect = series.effect
         namespace = effect.regarding.namespace or DEFAULT_NAMESPACE

@@ -1,7 +1,7 @@
-"""A program that prints credentials: the `exec` of a kubeconfig's user.
+"""Exec plugins: programs that print credentials, the `exec` of a kubeconfig's user.
 
-Runs in a session of its own without a terminal, and is ended with whatever it started when it has
-not answered within EXEC_S_MAX: whoever needs a person in front of it belongs elsewhere.
+A plugin runs in a session of its own without a terminal. It is ended with its child processes when
+it has not answered within EXEC_S_MAX; interactive plugins are not supported.
 
 Source  client.authentication.k8s.io v1 and v1beta1; client-go plugin/pkg/client/auth/exec
 """
@@ -21,11 +21,11 @@ from asched.core.model.decode import MalformedError, parse
 from asched.kube.errors import ConnectError
 
 EXEC_S_MAX: Final = 60.0
-#: For what a plugin that was ended has left in its pipes.
+#: Time to read the rest of an ended plugin's pipes.
 DRAIN_S_MAX: Final = 0.1
 #: A token, or a certificate with its chain. A guess.
 OUTPUT_BYTES_MAX: Final = 1 << 20
-#: So much of what a plugin says is shown.
+#: Error output is shown up to this length.
 _SHOWN: Final = 300
 GROUP: Final = "client.authentication.k8s.io/"
 VERSIONS: Final = (f"{GROUP}v1", f"{GROUP}v1beta1")
@@ -37,7 +37,7 @@ class Variable(msgspec.Struct):
 
 
 class ExecPlugin(msgspec.Struct, rename="camel"):
-    """As it stands in a kubeconfig."""
+    """The `exec` field of a kubeconfig's user."""
 
     command: str
     api_version: str
@@ -65,7 +65,7 @@ _credentials: Final = msgspec.json.Decoder(_ExecCredential)
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """What a plugin gave: a token, a certificate with its key (PEM), or both; until when."""
+    """A plugin's credentials: a token, a certificate with its key (PEM), or both; expiry."""
 
     token: str = ""
     certificate: bytes = b""
@@ -74,21 +74,22 @@ class Printed(msgspec.Struct, frozen=True):
 
 
 def check(plugin: ExecPlugin) -> None:
-    """Raises ConnectError for what cannot be run here."""
+    """Raises ConnectError for a plugin that is not supported."""
     name = f"exec plugin {plugin.command}"
     if plugin.api_version not in VERSIONS:
         raise ConnectError(
-            f"{name}: apiVersion {plugin.api_version!r} is not spoken; use {' or '.join(VERSIONS)}"
+            f"{name}: apiVersion {plugin.api_version!r} is not supported;"
+            f" use {' or '.join(VERSIONS)}"
         )
     if plugin.interactive_mode == "Always":
         raise ConnectError(
-            f"{name}: interactiveMode Always needs a person at a terminal; use a plugin or a user"
-            " that does without"
+            f"{name}: interactiveMode Always needs a terminal; use a plugin or a user"
+            " that works without"
         )
 
 
 async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
-    """Run it once. `cluster` is handed on if the plugin wants it. Raises ConnectError."""
+    """Run the plugin once. `cluster` is passed if the plugin wants it. Raises ConnectError."""
     name = f"exec plugin {plugin.command}"
     spec: dict[str, Any] = {"interactive": False}
     if plugin.provide_cluster_info:
@@ -107,7 +108,7 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
         )
     )
     try:
-        # Who is cancelled in the middle of starting would leave a process that nobody knows.
+        # A cancellation during the start would leave an unsupervised process.
         process = await asyncio.shield(starting)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
@@ -137,12 +138,12 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
         raise
     if process.returncode:
         said = " ".join(complaint.decode("utf-8", "replace").split())[:_SHOWN]
-        raise ConnectError(f"{name} ended with {process.returncode}: {said or 'it said nothing'}")
+        raise ConnectError(f"{name} ended with {process.returncode}: {said or 'no error output'}")
     return _read(out, plugin.api_version, name)
 
 
 async def _bounded(stream: asyncio.StreamReader | None, name: str) -> bytes:
-    """All of it. Raises ConnectError if that has no end."""
+    """The whole output. Raises ConnectError if it is too long."""
     said = bytearray()
     while stream is not None and (part := await stream.read(1 << 16)):
         said += part
@@ -154,14 +155,14 @@ async def _bounded(stream: asyncio.StreamReader | None, name: str) -> bytes:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):  # it may have left children behind
+    with suppress(ProcessLookupError):  # its children may still run
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
     for stream in filter(None, (process.stdout, process.stderr)):
-        with suppress(TimeoutError):  # a child in another session may hold it open
+        with suppress(TimeoutError):  # a child in another session may keep the pipe open
             async with asyncio.timeout(DRAIN_S_MAX):
                 while await stream.read(1 << 16):
-                    pass  # what is left unread keeps the pipe open
+                    pass  # unread output keeps the pipe open
 
 
 def _read(out: bytes, version: str, name: str) -> Printed:

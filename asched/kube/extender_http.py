@@ -1,7 +1,7 @@
-"""One question to an extender: POST it, believe a 200, and nothing else.
+"""One request to an extender: POST, where only status 200 is a success.
 
-Plain HTTP/1.1, JSON, no retries, `httpTimeout` for the whole of it; only status 200 counts,
-redirects are followed as Go follows them, the content type of the answer is ignored.
+Plain HTTP/1.1, JSON, no retries, `httpTimeout` for the whole request; redirects are followed as by
+Go, and the content type of the answer is ignored.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,17 @@ from asched.kube.sockets import connect_problem
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0
-#: An answer says something of each node of its question, or sends it back: what is larger than
-#: this and so many times the question is none.
+#: An answer describes each node of its request, or returns it. A longer answer is invalid.
 ANSWER_BYTES_MAX: Final = 16 << 20
 ANSWER_FACTOR: Final = 4
-#: Go's client follows so many redirects.
+#: Go's client follows at most this many redirects.
 REDIRECTS_MAX: Final = 10
 _OK: Final = 200
 _CURE: Final = "check the extender's tlsConfig"
 
 
 class ExtenderHttp:
-    """To be made inside the loop, and closed."""
+    """Create it inside the loop, and close it."""
 
     def __init__(self, user_agent: str) -> None:
         self._session = aiohttp.ClientSession(
@@ -43,7 +42,7 @@ class ExtenderHttp:
     async def ask(
         self, effect: AskExtender, url: str, body: bytes, tls: Mapping[str, Any]
     ) -> Answer:
-        """Where nobody knows whether it was heard the answer is Unknown."""
+        """The answer is Unknown if the extender may have processed the request."""
         is_reading = False
         timeout_s = effect.extender.http_timeout_s or HTTP_TIMEOUT_S
         try:
@@ -61,17 +60,19 @@ class ExtenderHttp:
                 content = await _whole(response, ANSWER_BYTES_MAX + ANSWER_FACTOR * len(body))
         except aiohttp.ClientConnectorError as error:
             return Refused(effect.id, 0, f'Post "{url}": {connect_problem(error, _CURE)}')
-        except (ValueError, aiohttp.NonHttpUrlClientError):  # aiohttp.InvalidURL is the former
-            return Refused(effect.id, 0, f'Post "{url}": no http or https URL; correct urlPrefix')
+        except (ValueError, aiohttp.NonHttpUrlClientError):  # includes aiohttp.InvalidURL
+            return Refused(
+                effect.id, 0, f'Post "{url}": not an http or https URL; correct urlPrefix'
+            )
         except TimeoutError:
             what = "the answer did not end" if is_reading else "no answer"
             return Unknown(effect.id, f'Post "{url}": {what} within {timeout_s:g} s')
         except (aiohttp.ClientError, OSError) as error:
-            what = "the answer broke off" if is_reading else "the connection broke"
+            what = "the answer is incomplete" if is_reading else "the connection broke"
             why = str(error) or type(error).__name__
             return Unknown(effect.id, f'Post "{url}": {what}: {why}')
         if content is None:
-            return Refused(effect.id, _OK, f"the answer of {url} is too large for its question")
+            return Refused(effect.id, _OK, f"the answer of {url} is too large for its request")
         try:
             return Replied(effect.id, first_value(content))
         except ValueError as error:
@@ -82,15 +83,15 @@ class ExtenderHttp:
 
 
 def _no_number(name: str) -> Any:
-    """Python reads NaN and Infinity."""
-    raise JSONDecodeError("no number", name, 0)
+    """Refuse NaN and Infinity, which Python accepts."""
+    raise JSONDecodeError("not a number", name, 0)
 
 
 _value_at_the_start: Final = JSONDecoder(parse_constant=_no_number).raw_decode
 
 
 def first_value(body: bytes) -> Any:
-    """The first JSON value of an answer: Go stops there, whatever follows. Raises ValueError."""
+    """The first JSON value of an answer: Go ignores the rest. Raises ValueError."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -102,12 +103,12 @@ def first_value(body: bytes) -> Any:
         raise ValueError("nested too deeply") from None
     except JSONDecodeError:
         raise
-    except ValueError:  # in words about this process
+    except ValueError:  # the original message is about an interpreter setting
         raise ValueError("a number has too many digits") from None
 
 
 async def _whole(response: Any, bytes_max: int) -> bytes | None:
-    """What an answer contains; None if that is too much."""
+    """The content of an answer; None if it is too large."""
     parts, size = [], 0
     async for part in response.content.iter_any():
         parts.append(part)

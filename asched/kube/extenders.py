@@ -1,8 +1,8 @@
-"""HTTP extenders: which there are, what TLS needs to know of each, and what is said of those that
-fail. The questions themselves are `extender_http.py`'s.
+"""HTTP extenders: configuration, TLS contexts, and log messages about failures. The requests
+themselves are sent by `extender_http.py`.
 
 With `enableHTTPS` and no CA nothing is verified (as upstream); without it an https prefix is
-verified against the system's roots. Files that change on disk are read again.
+verified against the system's CAs. Files that change on disk are read again.
 """
 
 import logging
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("asched.extenders")
 
-#: (URL prefix, verb as configured, success, refused or lost, seconds), once per question.
+#: (URL prefix, verb as configured, success/refused/lost, seconds), once per request.
 ExtenderObserver = Callable[[str, str, str, float], None]
 
 
 def observe_nothing(_extender: str, _verb: str, _result: str, _seconds: float) -> None:
-    """The observer of those who do not measure."""
+    """Ignore the measurement."""
 
 
 class Extenders:
-    """Asks extenders. `originals` has what is sent whole.
+    """Sends requests to extenders. `originals` has the objects that are sent whole.
 
-    Raises ConnectError, when made and by `adopt`, if TLS files of one cannot be used.
+    Raises ConnectError, in `__init__` and `adopt`, if TLS files of an extender cannot be used.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Extenders:
         observe: ExtenderObserver = observe_nothing,
     ) -> None:
         self._observe = observe
-        #: (extender, verb) -> questions under way; an entry stays at zero
+        #: (extender, verb) -> requests in flight; entries stay at zero
         self._open: Counter[tuple[Extender, str]] = Counter()
-        #: what TLS needs to know of each that is configured
+        #: TLS contexts of the configured extenders
         self._tls: dict[Extender, Rotating | None] = {}
-        #: (extender, verb) -> what was last said of its failing, empty while it answers
+        #: (extender, verb) -> last logged failure, empty while it succeeds
         self._complaints: dict[tuple[Extender, str], str] = {}
         self._user_agent = user_agent
         self._http: ExtenderHttp | None = None
@@ -64,13 +64,13 @@ class Extenders:
 
     @staticmethod
     def check(extenders: Sequence[Extender]) -> None:
-        """Raises ConnectError if TLS files of one cannot be used."""
+        """Raises ConnectError if TLS files of an extender cannot be used."""
         for extender in extenders:
             _tls_of(extender)
 
     def adopt(self, extenders: Sequence[Extender]) -> None:
-        """These are configured from now on. Questions to others are still asked: a cycle that
-        began with them ends with them.
+        """Use this configuration from now on. Requests to former extenders are still sent: a
+        scheduling cycle ends with the extenders it began with.
         """
         self._tls = {extender: _tls_of(extender) for extender in extenders}
         if extenders and self._http is None:
@@ -85,7 +85,7 @@ class Extenders:
                 del self._open[place]
 
     async def ask(self, effect: AskExtender) -> Answer:
-        """One question. Where nobody knows whether it was heard the answer is Unknown."""
+        """Send one request. The answer is Unknown if the extender may have processed it."""
         place = effect.extender, effect.verb
         started_s, result = monotonic(), "lost"
         self._open[place] += 1
@@ -97,12 +97,12 @@ class Extenders:
             self._open[place] -= 1
             prefix = effect.extender.url_prefix
             self._observe(prefix, effect.verb, result, monotonic() - started_s)
-        self._tell(effect, answer)
+        self._log_failure(effect, answer)
         return answer
 
     @property
     def prioritizing(self) -> int | None:
-        """Questions for priorities under way; None as long as there was none."""
+        """Prioritize requests in flight; None until there was one."""
         counts = [
             count
             for (extender, verb), count in self._open.copy().items()
@@ -110,8 +110,8 @@ class Extenders:
         ]
         return sum(counts) if counts else None
 
-    def _tell(self, effect: AskExtender, answer: Answer) -> None:
-        """Name a failure once, until it is another or over: ignorable ones are silent elsewhere."""
+    def _log_failure(self, effect: AskExtender, answer: Answer) -> None:
+        """Log a failure once until it changes or ends: ignorable ones are logged nowhere else."""
         place = effect.extender, effect.verb
         now = answer.message if isinstance(answer, Refused | Unknown) else ""
         before = self._complaints.get(place, "")
@@ -155,7 +155,7 @@ def _tls_of(extender: Extender) -> Rotating | None:
         return None
     config = extender.tls_config or ExtenderTLSConfig()
     ca_file = "" if config.ca_data else config.ca_file
-    has_own = bool(config.cert_data)  # data wins over files
+    has_own = bool(config.cert_data)  # data takes precedence over files
     cert_file, key_file = ("", "") if has_own else (config.cert_file, config.key_file)
 
     def make() -> ssl.SSLContext:
@@ -172,7 +172,7 @@ def _tls_of(extender: Extender) -> Rotating | None:
 
     try:
         return Rotating(make, (ca_file, cert_file, key_file))
-    except (OSError, ValueError) as error:  # ssl.SSLError is one
+    except (OSError, ValueError) as error:  # includes ssl.SSLError
         raise ConnectError(
             f"extender {extender.url_prefix}: its TLS files cannot be used: {error}"
         ) from error

@@ -1,17 +1,17 @@
-"""HTTP/1.1 to an API server: a pool of keep-alive connections without layers, through a proxy if
-there is one (`tunnel.py`).
+"""HTTP/1.1 to an API server: a pool of keep-alive connections, through a proxy if configured
+(`tunnel.py`).
 
-One request is one write; its answer is read by `http1.py`, whole or as it comes; requests are never
-pipelined. What can be said about a request that failed decides what becomes of a binding, so two
-cases are kept apart: nothing was written (ConnectFailed: refused, no TLS, no free connection in
-time) and something was (ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have
-acted). A reused connection that breaks before any byte of an answer was probably closed by the
-server while the request was under way: reads are repeated once on a new connection, writes are not,
-because "probably" is not "certainly".
+A request is one write; its answer is read by `http1.py`, whole or streamed; requests are never
+pipelined. The kind of failure decides what happens to a binding, so two cases are distinguished:
+nothing was written (ConnectFailed: refused, no TLS, no free connection in time) and something was
+(ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have acted). A reused connection
+that breaks before any byte of an answer was probably closed by the server while the request was
+sent: reads are repeated once on a new connection, writes are not, because the server may have
+received them.
 
 Bounds  `limit` connections, streams included, OPENING_MAX of them opened at a time if there is a
-        limit; an idle one is given up after IDLE_S_MAX, before servers and balancers do so;
-        `answer_bytes_max` of a whole answer.
+        limit; an idle connection is closed after IDLE_S_MAX, before servers and load balancers do
+        so; `answer_bytes_max` of a whole answer.
 """
 
 import asyncio
@@ -35,24 +35,24 @@ from asched.kube.transport import (
     Observer,
     Reply,
     StreamingTransport,
+    ignore_distrust,
     no_fence,
-    nobody_minds,
     observe_nothing,
 )
 from asched.kube.tunnel import open_tunnel, verification
 
 #: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
 IDLE_S_MAX: Final = 50.0
-#: A handshake costs both sides as much as a request: a burst that finds no connection waits for
-#: those that are being opened, and for what they free, rather than for one of its own each.
+#: A TLS handshake costs both sides as much as a request: requests of a burst wait for the
+#: connections being opened, or a freed one, rather than open one each.
 OPENING_MAX: Final = 8
-#: Closing waits for the transports to notice, so that none outlives the loop.
+#: Closing waits for the transports to close, so that none outlasts the loop.
 CLOSE_S_MAX: Final = 1.0
 
 
 class FastTransport(StreamingTransport):
-    """HTTP/1.1 over at most `limit` connections. `distrusted`: called when idle connections may
-    have been forgotten on the way.
+    """HTTP/1.1 over at most `limit` connections. `distrusted` is called when a device on the
+    network path may have dropped idle connections.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class FastTransport(StreamingTransport):
         observe: Observer = observe_nothing,
         may_send: Callable[[], bool] = no_fence,
         answer_bytes_max: int = BODY_BYTES_MAX,
-        distrusted: Callable[[], None] = nobody_minds,
+        distrusted: Callable[[], None] = ignore_distrust,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`headers` go with every request."""
+        """`headers` are sent with every request."""
         super().__init__(credentials, observe, may_send)
         self._own_headers = headers or {}
         self.loop = asyncio.get_running_loop()
@@ -97,7 +97,7 @@ class FastTransport(StreamingTransport):
         accept: str,
         timeout_s: float,
     ) -> Reply:
-        assert method != "HEAD", "its answer could not be told from one whose body is missing"
+        assert method != "HEAD", "the parser would wait for the body of the answer"
         deadline_s = self.loop.time() + timeout_s
         data = self._encode(method, path, body, content_type, accept)
         connection = await self._acquire(deadline_s)
@@ -112,7 +112,7 @@ class FastTransport(StreamingTransport):
     async def _run(self, connection: Connection, data: bytes, deadline_s: float) -> Reply:
         timer = self.loop.call_at(deadline_s, self._expire, connection, self.loop.time())
         try:
-            self._look_at_fence()  # nothing is waited for between this and the first byte
+            self._look_at_fence()  # no await between this and the first byte
             reply = await connection.send(data)
         except asyncio.CancelledError:
             connection.abort()
@@ -123,24 +123,24 @@ class FastTransport(StreamingTransport):
         return reply
 
     async def prepare(self) -> None:
-        """Open a connection, which the next request takes."""
+        """Open a connection for the next request."""
         self._release(await self._connect(self.loop.time() + CONNECT_TIMEOUT_S))
 
     def _expire(self, connection: Connection, sent_s: float) -> None:
-        """Past a deadline give up those connections, too, that have answered nothing since the
-        request was sent: whatever swallowed it has probably swallowed them.
+        """Fail the request, and close connections without an answer since it was sent: the network
+        has probably dropped them, too.
         """
         connection.expire()
         self.distrust(sent_s)
         self._distrusted()
 
     def distrust(self, heard_s: float) -> None:
-        """Give up idle connections over which nothing was heard since."""
+        """Close idle connections that received nothing since then."""
         for idle in tuple(self._idle):
             if idle.idle_since_s <= heard_s:
                 idle.abort()
 
-    # --- answers that are read as they come ------------------------------------------------------
+    # --- streamed answers ------------------------------------------------------------------------
 
     @asynccontextmanager
     async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[LiveStream]:
@@ -159,7 +159,7 @@ class FastTransport(StreamingTransport):
             self._leave(connection, live)
 
     async def _begin(self, path: str) -> tuple[Connection, LiveStream]:
-        """Up to the head of the answer. Raises TransportError."""
+        """Send the request and read the head of the answer. Raises TransportError."""
         deadline_s = self.loop.time() + HEADER_TIMEOUT_S
         data = self._encode("GET", path, None, "", JSON)
         connection = await self._acquire(deadline_s)
@@ -191,8 +191,8 @@ class FastTransport(StreamingTransport):
         self._release(connection)
 
     def _distrust_all(self) -> None:
-        """Whatever swallowed one answer, a box on the way that has forgotten us, say, has probably
-        done so to idle connections, too, also to those of others.
+        """Close idle connections here and in other pools: a device on the network path that dropped
+        one connection has probably dropped them, too.
         """
         self.distrust(self.loop.time())
         self._distrusted()
@@ -202,12 +202,12 @@ class FastTransport(StreamingTransport):
     def _encode(
         self, method: str, path: str, body: bytes | None, content_type: str, accept: str
     ) -> bytes:
-        """The whole request in one piece; everything but path and length is made once."""
+        """The whole request as bytes; everything but path and length is cached."""
         credentials = self._credentials
         heads_for = (credentials.authorization, credentials.generation)
         if heads_for != self._heads_for:
             self._heads_for = heads_for
-            # A proxy of plain HTTP is asked for the whole address.
+            # A proxy of plain HTTP needs the absolute URL.
             is_asked = credentials.proxy is not None and not credentials.is_tls
             self._prefix = f"{credentials.url if is_asked else ''}{credentials.base_path}".encode()
             self._heads.clear()
@@ -235,7 +235,7 @@ class FastTransport(StreamingTransport):
     # --- connections -----------------------------------------------------------------------------
 
     async def _acquire(self, deadline_s: float, *, fresh: bool = False) -> Connection:
-        """A connection that looks alive. Raises ConnectFailed; never after anything was written."""
+        """An open connection. Raises ConnectFailed; nothing has been written then."""
         while True:
             connection = None if fresh else self._take_idle()
             if connection is not None:
@@ -252,7 +252,7 @@ class FastTransport(StreamingTransport):
         return self._opening < OPENING_MAX and len(self._open) + self._opening < self._limit
 
     def _take_idle(self) -> Connection | None:
-        """The one used last, because it is the least likely to have been closed."""
+        """The most recently used connection, the least likely to have been closed."""
         oldest_s = self.loop.time() - IDLE_S_MAX
         while self._idle:
             connection = self._idle.pop()
@@ -272,7 +272,7 @@ class FastTransport(StreamingTransport):
             async with asyncio.timeout_at(deadline_s):
                 await turn
         except BaseException as error:
-            if turn.done() and not turn.cancelled():  # a turn that came too late is passed on
+            if turn.done() and not turn.cancelled():  # pass a turn that came too late on
                 self._wake_one()
             if isinstance(error, TimeoutError):
                 raise ConnectFailed(f"no connection to {self.where} became free in time") from None
@@ -289,7 +289,7 @@ class FastTransport(StreamingTransport):
                 connection = await self._open_connection(proxy)
         except TimeoutError:
             raise ConnectFailed(f"cannot reach {where}: no connection in time") from None
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # includes ssl.SSLError
             raise ConnectFailed(f"cannot reach {where}: {connect_problem(error)}") from error
         finally:
             self._opening -= 1
@@ -327,7 +327,7 @@ class FastTransport(StreamingTransport):
             except BaseException:
                 tunnel.abort()
                 raise
-            if transport is not None:  # else the connection has closed meanwhile
+            if transport is not None:  # else it has closed meanwhile
                 connection.connection_made(transport)
         return connection
 

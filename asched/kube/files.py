@@ -1,5 +1,5 @@
-"""Files that somebody names: read up to a bound, for one may be a device, which has no end, and of
-a pipe not waited for without one: its writer may never come. Secrets are written for their owner.
+"""Read files named by users, with bounds: a device has no end, and a pipe may have no writer.
+Secrets are written so that only their owner can read them.
 """
 
 import errno
@@ -9,16 +9,16 @@ from pathlib import Path
 from stat import S_ISFIFO
 from typing import Final
 
-#: Bundles of authorities have some hundred kilobytes.
+#: Bundles of CAs have some hundred kilobytes.
 BYTES_MAX: Final = 16 << 20
-#: A guess: what writes to a pipe may ask a cloud first.
+#: A guess: a program that writes to the pipe may first send a request to a cloud.
 PIPE_WAIT_S: Final = 10.0
 _PIECE_BYTES: Final = 1 << 20
 
 
 def write_private(name: str | Path, content: bytes) -> Path:
-    """Write a file that only its owner may read, also where there is one that others may; returns
-    its absolute path. Raises OSError.
+    """Write a file that only its owner may read, replacing a readable one; returns its absolute
+    path. Raises OSError.
     """
     path = Path(name).resolve()
     if path.exists() and not path.is_file():  # a device or a pipe
@@ -26,7 +26,7 @@ def write_private(name: str | Path, content: bytes) -> Path:
         return path
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
-    # Path.open takes no opener.
+    # Path.open has no `opener`.
     with open(fresh, "xb", opener=_for_its_owner) as stream:
         stream.write(content)
     return fresh.replace(path)
@@ -37,8 +37,8 @@ def _for_its_owner(name: str, flags: int) -> int:
 
 
 def file_content(path: Path | str, bytes_max: int = BYTES_MAX) -> bytes:
-    """All of it. Raises OSError, with a `strerror` that says it all, also for a larger file and for
-    a pipe that nobody writes to.
+    """The whole file. Raises OSError, with a complete `strerror`, also for a larger file and for a
+    pipe without a writer.
     """
     data = file_start(path, bytes_max + 1)
     if len(data) > bytes_max:
@@ -47,9 +47,9 @@ def file_content(path: Path | str, bytes_max: int = BYTES_MAX) -> bytes:
 
 
 def file_start(path: Path | str, size: int) -> bytes:
-    """The first bytes of it, all if there are fewer. Raises OSError as above."""
+    """The first bytes, all if there are fewer. Raises OSError as above."""
     data = bytearray()
-    # Path.open takes no opener.
+    # Path.open has no `opener`.
     with open(path, "rb", buffering=0, opener=_without_waiting) as stream:
         is_pipe = S_ISFIFO(os.fstat(stream.fileno()).st_mode)
         os.set_blocking(stream.fileno(), not is_pipe)
@@ -57,7 +57,7 @@ def file_start(path: Path | str, size: int) -> bytes:
         readable.register(stream)
         while len(data) < size:
             if is_pipe and not readable.poll(1000 * PIPE_WAIT_S):
-                text = f"a pipe to which nobody wrote for {PIPE_WAIT_S:.0f} s"
+                text = f"a pipe without a writer for {PIPE_WAIT_S:.0f} s"
                 raise OSError(errno.ETIMEDOUT, text, str(path))
             piece = stream.read(min(_PIECE_BYTES, size - len(data)))
             if piece == b"":
@@ -67,10 +67,10 @@ def file_start(path: Path | str, size: int) -> bytes:
 
 
 def file_text(path: Path | str) -> str:
-    """The same of UTF-8. Raises OSError and ValueError."""
+    """The whole file as UTF-8. Raises OSError and ValueError."""
     return file_content(path).decode()
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Else whoever opens a pipe waits for its writer."""
+    """Open without waiting for a pipe's writer."""
     return os.open(path, flags | os.O_NONBLOCK)

@@ -1,13 +1,13 @@
-"""What the API server holds of one kind, name by name: who an object is, and at which version.
+"""Identities and versions of all objects of one kind on the API server.
 
-    pages    everything, page by page, all of one moment: the newest there was at the first page
+    pages    everything, page by page, of one moment: the newest at the first page
     one      a single object as it is now, whole
 
-An object's version says all there is to say about whether it is known as it is, so pages ask for
-metadata alone (PartialObjectMetadata), of which nothing but four fields is kept.
+The version of an object suffices to tell whether the cached one is current, so pages request
+metadata only (PartialObjectMetadata), of which four fields are kept.
 
-Bounds  PAGE_SIZE objects are held at a time; the server forgets the moment of a list after five
-        minutes and more, which ends it with Expired.
+Bounds  PAGE_SIZE objects at a time; the server expires the version of a list after five minutes or
+        more, which ends the iteration with Expired.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from asched.kube.parsing import read
 from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
 
-#: A server that makes no such lists gives whole objects.
+#: A server that cannot make such lists sends whole objects.
 ACCEPT: Final = (
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.9"
 )
@@ -62,8 +62,8 @@ _pages: Final = msgspec.json.Decoder(_Page)
 
 
 class FoundObject(NamedTuple):
-    """An object as it is now, None if there is none, and the version of the answer. `is_odd`: there
-    is one that cannot be read.
+    """An object as it is now, or None, and the version of the answer. `is_odd`: the object exists
+    and cannot be decoded.
     """
 
     obj: Record | None
@@ -72,7 +72,7 @@ class FoundObject(NamedTuple):
 
 
 class Heads:
-    """Reads what a reflector follows, by its own selectors. Both raise ApiError or TransportError.
+    """Reads the objects of a reflector, with its selectors. Raises ApiError or TransportError.
 
     RBAC     the right to list is enough
     """
@@ -81,7 +81,7 @@ class Heads:
         self._reflector = reflector
 
     async def pages(self, pause_s: float) -> AsyncIterator[tuple[list[ObjectHead], str]]:
-        """Everything there is, with the version of that moment, and a rest after each page."""
+        """All objects page by page with the list's version; pauses after each page."""
         query = {"limit": str(PAGE_SIZE)}
         while True:
             body = (await self._get(query, ACCEPT)).body
@@ -98,7 +98,7 @@ class Heads:
             await asyncio.sleep(pause_s)
 
     async def one(self, key: str) -> FoundObject:
-        """The object of this key ("namespace/name", or a bare name) as it is at this moment."""
+        """The object of this key ("namespace/name", or a bare name) as it is now."""
         namespace, _, name = key.rpartition("/")
         reply = await self._get({"fieldSelector": f"metadata.name={name}"}, JSON, namespace)
         page = self._reflector.codec.page(reply.body)

@@ -1,18 +1,18 @@
-"""Small reads beside the streams: how far the server has come, and whether it is still the same.
+"""Small reads beside the streams: the server's newest version, and whether its history changed.
 
-    cached     the newest version of a kind that the server's watch cache knows. A stream that ended
-               without a line has missed nothing if it had reached it. Unlike the version of a plain
-               list, which moves with every write to etcd, it stands still while a kind is idle,
-               also where etcd does not notify of progress.
+    cached     the newest version of a kind in the server's watch cache. A stream that ended without
+               a line and had reached it has missed nothing. Unlike the version of a plain list,
+               which moves with every write to etcd, it stands still while a kind is idle, also
+               where etcd sends no progress notifications.
     check      whether the server still has the history that was followed. An etcd restored from a
-               backup, and another cluster behind the same address, have another; whoever believes
-               both at once binds pods by what never happened.
-    catch_up   until all is known that has happened by now, as whoever takes over from a dead leader
-               has to: the last bindings of that one may be under way on a slow stream.
+               backup, and another cluster at the same address, have another one; state of both
+               mixed would bind pods by events that never happened.
+    catch_up   wait until everything that has happened by now is received. A new leader must do
+               this: the last bindings of the former leader may still be on a slow stream.
 
-Both ask for one object by its name, which a server looks up instead of going through all of them.
+Both requests name one object, which a server looks up without scanning all objects.
 
-Bounds  READ_S for one read; one check at a time, whoever asks meanwhile shares its answer.
+Bounds  READ_S for one read; one check at a time, whose result concurrent callers share.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ from asched.kube.reading import runs_backwards
 from asched.kube.transport import Transport
 
 READ_S: Final = 3.0
-#: Streams that work are never so far behind. A guess.
+#: Working streams are never further behind. A guess.
 CATCH_UP_S: Final = 0.5
-#: The uid of this namespace identifies a cluster: it is made with it and cannot be deleted.
+#: The uid of this namespace identifies a cluster: it is created with it and cannot be deleted.
 WITNESS: Final = "kube-system"
-#: Objects of namespaced kinds are asked for in a namespace that every cluster has.
+#: Namespaced kinds are read in a namespace that every cluster has.
 NAMESPACE_ASKED: Final = "default"
-#: Nobody has to be called so: the version of an empty answer will do.
+#: No object needs to have this name: the version of an empty answer suffices.
 NAME_ASKED: Final = "asched-canary"
 
 
@@ -66,24 +66,24 @@ _answers: Final = msgspec.json.Decoder(_HistoryList)
 
 
 class History:
-    """What all reflectors of one process have seen of one server."""
+    """What all reflectors of one process have received from one server."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        #: by the kind as it was asked for: (the version that is spoken, up to where it is known)
+        #: by the kind as configured: (the version in use, a function for the version reached)
         self._reached: dict[Kind, tuple[Kind, Callable[[], str]]] = {}
         self._uid = ""
         self._checking: asyncio.Future[None] | None = None
         self._asking = 0
 
     def follow(self, kind: Kind, reached: Callable[[], str], spoken: Kind | None = None) -> None:
-        """`reached` tells the version up to which a kind is known, "" if not yet. `spoken` takes
-        its place for a server that has the kind in another version.
+        """`reached` returns the version up to which a kind is received, "" before the first list.
+        `spoken` replaces the kind for a server that serves another version of it.
         """
         self._reached[kind] = spoken or kind, reached
 
     def listed(self, kind: Kind, objects: Iterable[Any]) -> None:
-        """Recognize the cluster in a list. Raises HistoryChanged."""
+        """Identify the cluster by a list. Raises HistoryChanged."""
         if kind is NAMESPACE:
             found = (o.metadata.uid for o in objects if o.metadata.name == WITNESS)
             self._recognize(next(found, ""))
@@ -93,21 +93,21 @@ class History:
         return (await self._read(kind, {"resourceVersion": "0"})).metadata.resource_version
 
     def reached(self, kind: Kind) -> str:
-        """The version up to which a kind is known; "" if it is not."""
+        """The version up to which a kind is received; "" before the first list."""
         return self._reached[kind][1]()
 
-    async def has_told(self, kind: Kind, version: str) -> bool:
-        """Whether the streams of a kind have told all that happened up to a version of the server.
+    async def has_delivered(self, kind: Kind, version: str) -> bool:
+        """Whether the streams of a kind have delivered everything up to a version of the server.
         Raises ApiError, TransportError.
         """
         if not runs_backwards(version, self.reached(kind)):
             return True
-        newest = await self.cached(self._reached[kind][0])  # an idle kind does not move
+        newest = await self.cached(self._reached[kind][0])  # stands still for an idle kind
         return not runs_backwards(newest, self.reached(kind))
 
     async def catch_up(self, kind: Kind, list_again: Callable[[], Awaitable[None]]) -> None:
-        """Wait until the streams of a kind have told all that has happened by now. A slow one is
-        given CATCH_UP_S, then everything is listed again; while nobody answers, this waits.
+        """Wait until the streams of a kind have delivered everything that has happened by now.
+        After CATCH_UP_S everything is listed again; without an answer of the server this waits.
         """
         newest = ""
         while True:
@@ -120,7 +120,7 @@ class History:
                 await list_again()
 
     async def check(self) -> None:
-        """Raises HistoryChanged if it is not the same any more, ApiError or TransportError."""
+        """Raises HistoryChanged if the history differs, ApiError or TransportError."""
         if self._checking is None:
             self._checking = asyncio.ensure_future(self._check())
             self._checking.add_done_callback(self._checked)
@@ -137,9 +137,10 @@ class History:
         self._checking = None
 
     async def _check(self) -> None:
-        """Consistent reads never lag; a version they do not reach was given by another history.
+        """Compare versions: consistent reads never lag, so a version beyond them is of another
+        history.
 
-        Kinds may live in different etcds: only the kind's own version accuses.
+        Kinds may be stored in different etcds: only a kind's own version counts.
         """
         before = {kind: reached() for kind, reached in self._reached.values()}
         answer = await self._read(NAMESPACE, {})

@@ -1,8 +1,8 @@
-"""One HTTP/1.1 response after another out of pieces of bytes, parsed by httptools (llhttp).
+"""Parse HTTP/1.1 responses from received bytes, with httptools (llhttp).
 
-A response ends where its framing says, or with the connection where there is none; 1xx answers are
-skipped. What comes after the end belongs to nobody, because requests are never pipelined: the
-connection is then given up. HEAD is not spoken: its answers announce bodies that never come.
+A response ends where its framing says, or with the connection if it has none; 1xx responses are
+skipped. Bytes after the end are invalid, because requests are never pipelined: the connection is
+then closed. HEAD is not supported: its responses announce bodies that never come.
 """
 
 from math import inf
@@ -13,19 +13,19 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from asched.kube.errors import ProtocolBroken
 from asched.kube.transport import Reply
 
-#: All that may come before the body, 1xx answers too. Go's own client reads 1 MiB of header; a
-#: server that sends more is no API server.
+#: Limit of the bytes before the body, 1xx responses included. Go's client reads 1 MiB of header; an
+#: API server never sends more.
 HEAD_BYTES_MAX: Final = 1 << 20
-#: The rest, as it is on the wire: sizes of chunks and trailers count, so that nothing can flood.
-#: An object is at most 1.5 MiB in etcd, and lists are read as they come. Generous.
+#: Limit of the body on the wire, chunk sizes and trailers included. Generous: an object has at most
+#: 1.5 MiB in etcd, and lists are streamed.
 BODY_BYTES_MAX: Final = 64 << 20
 _HEAD_END: Final = b"\r\n\r\n"
 
 
 class ResponseReader:
-    """Feed it bytes until it returns a Reply. `reusable`: may the connection live on?
+    """Feed it bytes until it returns a Reply. `reusable`: whether the connection can be reused.
 
-    `bytes_max` bounds an answer's body as it is on the wire. The methods `on_...` are the parser's.
+    `bytes_max` limits a body on the wire. The methods `on_...` are called by the parser.
     """
 
     __slots__ = (
@@ -47,7 +47,7 @@ class ResponseReader:
         self.begin()
 
     def begin(self) -> None:
-        """Get ready for the answer to the next request."""
+        """Prepare for the response to the next request."""
         self._head: list[bytes] = []
         self._body: bytes | bytearray = b""
         self._got = 0
@@ -58,7 +58,7 @@ class ResponseReader:
         self.reusable = True
 
     def feed(self, data: bytes) -> Reply | None:
-        """Take what arrived. Raises ProtocolBroken."""
+        """Parse received bytes. Raises ProtocolBroken."""
         self._got += len(data)
         if self.in_head:
             self._head.append(data)
@@ -66,7 +66,7 @@ class ResponseReader:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             self.reusable = False
-            if not self._is_whole:  # else the nonsense came after the end
+            if not self._is_whole:  # else the invalid bytes came after the end
                 raise ProtocolBroken(f"the answer is not HTTP/1.1: {error}") from None
         if self._is_whole:
             return self._reply()

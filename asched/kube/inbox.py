@@ -1,12 +1,12 @@
-"""The inbox: facts that arrived since the machine last looked.
+"""The inbox: facts that arrived since the machine last drained it.
 
-Of each object only the newest sight is kept, so the cluster bounds it and not the traffic. Answers
-are never folded, a deletion is never folded away, and nothing overtakes a deletion of the same
-object.
+Only the newest `Seen` of an object is kept, so the size of the cluster limits the inbox, not the
+traffic. Answers are never folded, a deletion is never folded away, and no fact overtakes a deletion
+of the same object.
 
-Bounds  FACTS_PER_TURN are handed out at once, FACTS_FIRST of those that come after a silence:
-        thousands of pods may go in one moment. Fewer where they take longer than INTAKE_S: of one
-        pod that goes, thousands of waiting classes may have to hear.
+Bounds  FACTS_PER_TURN are handed out at once, FACTS_FIRST of those that follow a silence: thousands
+        of pods may be deleted at once. Fewer if they take longer than INTAKE_S: one deleted pod may
+        requeue thousands of waiting classes.
 """
 
 from collections.abc import Callable
@@ -15,32 +15,32 @@ from typing import Final, Protocol
 from asched.core.model.kinds import Kind
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 
-#: One that goes costs half a millisecond where pods of fifty kinds wait. (A long list is one fact,
-#: and sliced by whoever takes it in.)
+#: A deletion costs half a millisecond where pods of fifty kinds wait. (A long list is one fact,
+#: which the machine processes in slices.)
 FACTS_PER_TURN: Final = 64
-#: Before it is known how long they take. Three turns later it is as many as ever.
+#: Before their cost is known. Three turns later the full number is handed out.
 FACTS_FIRST: Final = 8
-#: As long as the machine runs cycles in a turn, twice. A guess between few turns and short ones.
+#: Twice the time of scheduling cycles in a turn. A guess between few turns and short turns.
 INTAKE_S: Final = 0.008
 
 
 class Listener(Protocol):
-    """Hears the facts of a kind on their way to the inbox."""
+    """Observes the facts of a kind on their way to the inbox."""
 
     def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
-        """The same receiver of facts, which are noted on the way."""
+        """Wrap a receiver of facts."""
 
     async def run(self) -> None:
-        """What follows from them, until cancelled."""
+        """Act on the observed facts, until cancelled."""
 
 
 class Inbox:
-    """`on_first` is called when something arrives in an empty inbox."""
+    """`on_first` is called when a fact arrives in an empty inbox."""
 
     def __init__(self, on_first: Callable[[], None]) -> None:
         self._on_first = on_first
         self._facts: list[Fact] = []
-        self._seen_at: dict[tuple[str, str], int] = {}  # as `arrived` counts
+        self._seen_at: dict[tuple[str, str], int] = {}  # numbered as by `arrived`
         self._share, self._handed_out = FACTS_FIRST, 0
         #: facts handed out since the start
         self.drained = 0
@@ -54,7 +54,7 @@ class Inbox:
         return len(self._facts)
 
     def put(self, fact: Fact) -> None:
-        """Take a fact; a newer sight of an object takes the place of the older one."""
+        """Add a fact; a newer `Seen` of an object replaces the older one."""
         if isinstance(fact, Seen):
             key = (fact.kind.resource, fact.obj.metadata.uid)  # type: ignore[attr-defined]
             at = self._seen_at.get(key)
@@ -71,11 +71,11 @@ class Inbox:
             self._on_first()
 
     def has_of(self, kind: Kind) -> bool:
-        """Whether something waits that was seen of a kind."""
+        """Whether a fact about objects of this kind waits."""
         return any(getattr(fact, "kind", None) == kind for fact in self._facts)
 
     def drain(self) -> list[Fact]:
-        """What arrived first, in order: a turn's share."""
+        """The oldest facts, in order: the share of one turn."""
         facts = self._facts[: self._share]
         del self._facts[: self._share]
         self.drained += len(facts)
@@ -85,7 +85,7 @@ class Inbox:
         return facts
 
     def took(self, intake_s: float) -> None:
-        """So long took what was handed out last: the next share is to take INTAKE_S at most."""
+        """Adjust the next share to INTAKE_S by the time that the last share took."""
         if intake_s > INTAKE_S and self._handed_out:
             self._share = max(int(self._handed_out * INTAKE_S / intake_s), 1)
         elif not self._facts:

@@ -1,10 +1,10 @@
-"""Kubeconfigs read and merged as kubectl does, and the service account of a pod.
+"""Read and merge kubeconfigs as kubectl does, and the service account of a pod.
 
-Of several files each name counts as the first file spells it, and so does current-context; empty
-files and files that do not exist add nothing; relative paths start at the file they stand in. Data
-wins over files. What cannot be honoured is refused by name.
+Of several files the first entry of a name counts, also for current-context; empty and missing files
+are skipped; relative paths start at the directory of their file. Data takes precedence over files.
+Unsupported settings are refused by name.
 
-Bounds  FILE_BYTES_MAX a file; VALUES_MAX values once aliases are expanded, NESTED_MAX levels.
+Bounds  FILE_BYTES_MAX per file; VALUES_MAX values once aliases are expanded, NESTED_MAX levels.
 Source  k8s.io/client-go v0.36 tools/clientcmd (loader.go, client_config.go), rest/config.go
 """
 
@@ -35,15 +35,15 @@ FILE_BYTES_MAX: Final = 16 << 20
 #: A guess: a thousand clusters with their users are a tenth of it.
 VALUES_MAX: Final = 100_000
 NESTED_MAX: Final = 100
-#: Where a pod finds its service account.
+#: The directory of a pod's service account.
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
 PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"
-#: What else than letters, digits and "_.-~" a header's name may hold; "%" begins an escape.
+#: Characters besides letters, digits and "_.-~" that a header name may have; "%" begins an escape.
 _SAFE: Final = "!#$&'*+^`|"
-#: The extension of a cluster that is handed to exec plugins.
+#: The extension of a cluster that is passed to exec plugins.
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
-#: What came after the auth-providers that client-go has, or had.
+#: Replacements of the auth-providers that client-go has, or had.
 _EXEC_PLUGINS: Final = {
     "oidc": "kubelogin (`kubectl oidc-login get-token`) as exec plugin",
     "gcp": "gke-gcloud-auth-plugin as exec plugin",
@@ -119,7 +119,7 @@ class _File(msgspec.Struct, rename="kebab"):
 
 
 class Login(msgspec.Struct, frozen=True):
-    """Where a server is and who we are to it, as configured. PEM in bytes; empty: not given."""
+    """Address and credentials of a server, as configured. PEM in bytes; empty: not given."""
 
     server: str = ""
     authorities: bytes = b""
@@ -135,14 +135,14 @@ class Login(msgspec.Struct, frozen=True):
     token_file: str = ""
     username: str = ""
     password: str = ""
-    #: headers that ask the server to take us for somebody else
+    #: headers for impersonation
     impersonation: tuple[tuple[str, str], ...] = ()
     plugin: ExecPlugin | None = None
-    #: handed to the plugin if it wants it
+    #: passed to the plugin if it wants it
     plugin_config: Any = None
-    #: which one is meant where none is named; empty: `default`
+    #: default namespace; empty: `default`
     namespace: str = ""
-    #: where a scheduler of this cluster serves its pages, if the file says so
+    #: address of a scheduler's pages, if the file has one
     pages: str = ""
 
 
@@ -172,7 +172,7 @@ def service_account() -> Login:
 
 
 class _Merged:
-    """Several files as one: name -> entry, the first of a name counts."""
+    """Merged files: name -> entry, of which the first counts."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -191,9 +191,9 @@ class _Merged:
         except MalformedError as error:
             raise ConnectError(f"kubeconfig {path} cannot be read: {error}") from error
         self.current = self.current or file.current_context or ""
-        clusters = {one.name: one.cluster for one in file.clusters or ()}
-        users = {one.name: one.user or _User() for one in file.users or ()}
-        contexts = {one.name: one.context for one in file.contexts or ()}
+        clusters = {entry.name: entry.cluster for entry in file.clusters or ()}
+        users = {entry.name: entry.user or _User() for entry in file.users or ()}
+        contexts = {entry.name: entry.context for entry in file.contexts or ()}
         for what, listed, found in (
             ("clusters", file.clusters, clusters),
             ("users", file.users, users),
@@ -209,7 +209,7 @@ class _Merged:
     def login(self, context: str) -> Login:
         name = context or self.current
         if not name and not self.contexts:
-            return Login()  # an address may be all that is needed
+            return Login()  # --master alone may suffice
         where = f"kubeconfig {':'.join(self.names)}"
         if not name:
             raise ConnectError(
@@ -220,8 +220,8 @@ class _Merged:
         chosen = self.contexts[name]
         if chosen.cluster not in self.clusters:
             raise ConnectError(f"{where}: context {name!r} names cluster {chosen.cluster!r}: none")
-        if chosen.user and chosen.user not in self.users:  # kubectl does not even say so
-            log.warning("%s has no user %r: the server is asked as nobody", where, chosen.user)
+        if chosen.user and chosen.user not in self.users:  # kubectl does not warn
+            log.warning("%s has no user %r: requests are unauthenticated", where, chosen.user)
         cluster = self.clusters[chosen.cluster]
         if not cluster.server:
             raise ConnectError(f"{where}: cluster {chosen.cluster!r} names no `server`")
@@ -233,10 +233,10 @@ class _Merged:
 
 
 def _pages(cluster: _Cluster) -> str:
-    """As the cluster's extension has it: {"server": URL}."""
-    for one in cluster.extensions or ():
-        if one.name == names.PAGES_EXTENSION and isinstance(one.extension, dict):
-            return str(one.extension.get("server") or "")
+    """The cluster's extension {"server": URL}, or empty."""
+    for extension in cluster.extensions or ():
+        if extension.name == names.PAGES_EXTENSION and isinstance(extension.extension, dict):
+            return str(extension.extension.get("server") or "")
     return ""
 
 
@@ -248,7 +248,7 @@ def _start_at(folder: Path, clusters: Iterable[_Cluster], users: Iterable[_User]
         user.client_certificate = _joined(folder, user.client_certificate)
         user.client_key = _joined(folder, user.client_key)
         user.token_file = _joined(folder, user.token_file)
-        if user.exec is not None and os.sep in user.exec.command:  # else PATH is searched
+        if user.exec is not None and os.sep in user.exec.command:  # else found on PATH
             user.exec.command = _joined(folder, user.exec.command)
 
 
@@ -272,7 +272,7 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
     config = None
     if user.exec is not None:
         check(user.exec)
-        extensions = {one.name: one.extension for one in cluster.extensions or ()}
+        extensions = {extension.name: extension.extension for extension in cluster.extensions or ()}
         config = extensions.get(_EXEC_EXTENSION)
     return Login(
         server=cluster.server,
@@ -295,7 +295,7 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
     )
 
 
-#: What came out of those that were named, as by `--kubeconfig <(...)`: they are read only once.
+#: Content of pipes that were named, as by `--kubeconfig <(...)`: they can be read only once.
 _pipes: Final[dict[Path, bytes]] = {}
 
 
@@ -313,14 +313,16 @@ def _document(path: Path) -> Any:
 
 
 def _is_small(document: Any) -> bool:
-    """Aliases multiply, and may hold themselves."""
+    """Whether the expanded document is within the bounds: aliases multiply and may be cyclic."""
     left, found = [(document, 0)], 0
     while left:
-        one, depth = left.pop()
+        value, depth = left.pop()
         found += 1
         if found > VALUES_MAX or depth > NESTED_MAX:
             return False
-        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        inner = (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        )
         left += [(each, depth + 1) for each in inner]
     return True
 
@@ -329,7 +331,7 @@ def _data(text: str, where: str, name: str) -> bytes:
     try:
         return b64decode("".join(text.split()), validate=True)
     except (Base64Error, ValueError) as error:
-        raise ConnectError(f"{where}: {name} is no base64: {error}") from error
+        raise ConnectError(f"{where}: {name} is not base64: {error}") from error
 
 
 def _impersonation(user: _User, who: str) -> Iterable[tuple[str, str]]:
@@ -342,7 +344,7 @@ def _impersonation(user: _User, who: str) -> Iterable[tuple[str, str]]:
         name = f"Impersonate-Extra-{quote(key, safe=_SAFE)}"
         headers += [(name, value) for value in values]
     if headers and not user.as_user:
-        raise ConnectError(f"{who} impersonates groups, a uid or more, but nobody; add `as`")
+        raise ConnectError(f"{who} impersonates groups, a uid or more without a user; add `as`")
     if any(not value.isprintable() for _, value in headers):
-        raise ConnectError(f"{who} impersonates a name that is not printable")
+        raise ConnectError(f"{who} impersonates a name with unprintable characters")
     return headers

@@ -1,11 +1,10 @@
-"""Queues of the writing lanes: bounded, and for pod statuses folded.
+"""Queues of the writing lanes: bounded, with folded pod statuses.
 
-In the WRITE lane whatever was begun earlier goes first, elsewhere what came first.
-A lane that overflows gives up its oldest work if it is courtesy (STATUS, EVENT) and refuses the
-newest if it is not. In the STATUS lane one pod has at most one waiting patch per condition, and so
-has a PodGroup: a newer one takes the older one's place in the line and its fields win. While a
-patch of a pod is under way the next one of the same pod waits, so that an older one never lands
-after a newer one.
+The WRITE lane serves the earliest begun operation first, other lanes are first in, first out. A
+full lane drops its oldest job if its priority is low (STATUS, EVENT) and refuses the newest
+otherwise. The STATUS lane has at most one waiting patch per pod and condition, or per PodGroup: a
+newer patch takes the older one's place in the queue and its fields take precedence. While a patch
+of a pod is in flight the next one of the same pod waits, so that patches land in order.
 """
 
 from collections import OrderedDict, deque
@@ -29,7 +28,7 @@ from asched.core.framework.effects import (
 from asched.core.state.facts import Answer, Refused, Unknown
 from asched.kube.events import EventWrite
 
-#: The figures are guesses with room: a burst of 50,000 pods must fit into the lane of events.
+#: The figures are generous guesses: a burst of 50,000 pods must fit into the lane of events.
 QUEUE_MAX: Final[Mapping[Lane, int]] = {
     Lane.BINDING: 50_000,
     Lane.WRITE: 50_000,
@@ -37,13 +36,13 @@ QUEUE_MAX: Final[Mapping[Lane, int]] = {
     Lane.EVENT: 100_000,
     Lane.LOCAL: 10_000,
 }
-#: What events and conditions in a courtesy lane take: 100,000 usual events. The text of a condition
-#: has no bound of its own.
+#: Memory of events and conditions in a low-priority lane: 100,000 usual events. The text of a
+#: condition has no bound of its own.
 BYTES_MAX: Final = 128 << 20
 
 
 class QueuedWrite(msgspec.Struct, eq=False):
-    """One effect on its way; `ids` are the effects that its outcome answers."""
+    """One effect to be sent; `ids` are the effects that its outcome answers."""
 
     lane: Lane
     effect: Effect
@@ -51,21 +50,21 @@ class QueuedWrite(msgspec.Struct, eq=False):
     ids: tuple[int, ...] = ()
     event: EventWrite | None = None
     attempt_count: int = 0
-    #: An earlier attempt broke off after it had been sent.
+    #: An earlier attempt failed after it had been sent.
     maybe_done: bool = False
-    #: How long the client's own rate kept this attempt from being sent.
+    #: How long the client's own rate limit delayed this attempt.
     throttled_s: float = 0.0
     #: The method of the last attempt.
     method: str = ""
-    #: Where the folded patch of a pod is filed.
+    #: Key of the folded patch of a pod.
     key: tuple[str, str] = msgspec.field(default=("", ""))
-    #: What it counts in the queue.
+    #: Bytes counted in the queue.
     size: int = 0
 
 
 class JobQueue:
-    """First in, first out, at most `limit`, and BYTES_MAX of events or conditions. `waiting` is
-    what is in it: read before and after each request, so it is an attribute and no method.
+    """First in, first out, at most `limit` jobs, and BYTES_MAX of events or conditions. `waiting`
+    is the content: an attribute, not a method, since it is read before and after each request.
     """
 
     waiting: Collection[Any]
@@ -83,7 +82,7 @@ class JobQueue:
         return len(self.waiting) >= self._limit or self._bytes >= BYTES_MAX
 
     def _counted(self, job: QueuedWrite) -> QueuedWrite:
-        """Count a job that comes in, or that has another text now."""
+        """Count a new job, or a job whose text has changed."""
         self._bytes -= job.size
         job.size = _bytes_of(job)
         self._bytes += job.size
@@ -96,14 +95,14 @@ class JobQueue:
 
     @property
     def oldest_s(self) -> float | None:
-        """When the job at the head was queued."""
+        """When the first job was queued."""
         return self._jobs[0].queued_s if self._jobs else None
 
     def put(self, job: QueuedWrite) -> None:
         self._jobs.append(self._counted(job))
 
     def put_back(self, job: QueuedWrite) -> None:
-        """To the head: it has waited before."""
+        """Put a job back to the head: it has waited before."""
         self._jobs.appendleft(self._counted(job))
 
     def drop_oldest(self) -> QueuedWrite:
@@ -115,9 +114,8 @@ class JobQueue:
 
 
 class TurnQueue(JobQueue):
-    """Whatever was begun earlier goes first: the next step of an undertaking does not wait behind
-    the first steps of a thousand others, so that undertakings end one after the other instead of
-    all at the very end.
+    """Serves the earliest begun operation first: its next step does not wait behind the first steps
+    of a thousand others, so that operations finish one after the other instead of all at the end.
     """
 
     def __init__(self, limit: int) -> None:
@@ -141,7 +139,7 @@ class TurnQueue(JobQueue):
 
 
 class StatusQueue(JobQueue):
-    """The line of status patches, folded per pod and condition."""
+    """The queue of status patches, folded per pod and condition."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -187,14 +185,14 @@ class StatusQueue(JobQueue):
         return None
 
     def done(self, job: QueuedWrite) -> None:
-        """A patch taken before is over (or goes back)."""
+        """A patch in flight has finished (or is put back)."""
         self._under_way.discard(job.key[0])
 
     def is_under_way(self, uid: str) -> bool:
         return uid in self._under_way
 
     def overtaken_by_binding(self, uid: str) -> QueuedWrite | None:
-        """Take out the waiting patch that a binding of the same pod makes pointless."""
+        """Take out the waiting patch that a binding of the same pod makes unnecessary."""
         job = self._waiting.pop((uid, names.POD_SCHEDULED), None)
         return None if job is None else self._gone(job)
 
@@ -206,17 +204,17 @@ QUEUES: Final[Mapping[Lane, type[JobQueue]]] = {
 
 
 class LaneState:
-    """What one lane holds and how it fares."""
+    """Queue and counters of one lane."""
 
     def __init__(self, lane: Lane, concurrency: int, queue_max: int) -> None:
         self.lane = lane
         self.queue: JobQueue = QUEUES.get(lane, JobQueue)(queue_max)
         self.concurrency = concurrency
         self.in_flight_count = 0
-        #: Jobs that wait for their next attempt, or for another job.
+        #: Jobs waiting for their next attempt, or for another job.
         self.delayed_count = 0
         self.paused_until_s = 0.0
-        #: Since when the client's own rate holds this lane up; None while it does not.
+        #: Since when the client's own rate limit delays this lane; None if it does not.
         self.throttled_since_s: float | None = None
         self.dropped_count = 0
 
@@ -226,7 +224,7 @@ class LaneState:
 
 
 def _bytes_of(job: QueuedWrite) -> int:
-    """What an event, or the text of a condition, takes in memory."""
+    """Memory of an event, or of the text of a condition."""
     if job.event is not None:
         return job.event.series.size
     if isinstance(job.effect, PatchPodStatus):
@@ -235,7 +233,7 @@ def _bytes_of(job: QueuedWrite) -> int:
 
 
 def status_key(effect: Effect) -> tuple[str, str]:
-    """Pod and condition; a bare nomination travels with PodScheduled. A group has one condition."""
+    """Pod and condition; a bare nomination uses PodScheduled. A group has one condition."""
     if isinstance(effect, PatchGroupStatus):
         return f"{effect.kind.resource} {effect.namespace}/{effect.name}", ""
     patch = _patch(effect)
@@ -244,7 +242,7 @@ def status_key(effect: Effect) -> tuple[str, str]:
 
 
 def fold(older: Effect, newer: Effect) -> Effect:
-    """One patch that leaves the pod, or the group, as both would, one after the other."""
+    """One patch with the same result as both in order."""
     if isinstance(newer, PatchGroupStatus):
         return newer
     older, newer = _patch(older), _patch(newer)
@@ -266,12 +264,12 @@ def _patch(effect: Effect) -> PatchPodStatus:
 
 
 def given_up(job: QueuedWrite, why: str) -> Answer:
-    """The answer to work that will not be tried (again)."""
+    """The answer for a job that will not be tried (again)."""
     return Unknown(job.effect.id, why) if job.maybe_done else not_done(job.effect, why)
 
 
 def not_done(effect: Effect, why: str) -> Answer:
-    """Who was not read back is no wiser; everything else is refused, for certain."""
+    """The answer for an effect that was certainly not carried out; a read has no result."""
     if isinstance(effect, ReadPod):
         return Unknown(effect.id, why)
     return Refused(effect.id, 0, why)

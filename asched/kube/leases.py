@@ -1,8 +1,7 @@
-"""One Lease, read and written with strict versions, for the elector in `core/leader`.
+"""Read and write one Lease with resourceVersion checks, for the elector in `core/leader`.
 
-Every call has a deadline and a connection of its own: an election must not wait behind bindings,
-and a frozen server must not be believed in. The mappings are the API's own; times inside are
-strings.
+Every call has a deadline and the client has connections of its own: an election must not wait
+behind bindings or rely on a frozen server. Mappings have the API's field names; times are strings.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from asched.kube.writes import quoted
 
 #: GET and PUT may overlap when one of them is cancelled.
 CONNECTIONS: Final = 2
-#: kube-scheduler's user agent ends in this word when it writes its lease.
+#: The suffix of kube-scheduler's user agent for requests about its lease.
 PURPOSE: Final = "leader-election"
 
 
@@ -27,7 +26,7 @@ class _LeaseMetadata(msgspec.Struct, rename="camel"):
 
 
 class _ElectionSpec(msgspec.Struct, rename="camel"):
-    """What the election reads."""
+    """The fields that the election reads."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -37,7 +36,7 @@ class _ElectionSpec(msgspec.Struct, rename="camel"):
 
 
 class _Lease(msgspec.Struct):
-    """An answer of another shape is no Lease, and proves nothing."""
+    """An answer of another shape is not a Lease."""
 
     metadata: _LeaseMetadata
     spec: _ElectionSpec | None = None
@@ -52,7 +51,7 @@ class LeaseClient:
         self._timeout_s = timeout_s
         self._transport = session.pool(CONNECTIONS, purpose=PURPOSE)
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
-        # The server is told how long we wait, as client-go tells it.
+        # The server gets our timeout, as from client-go.
         self._query = f"?timeout={max(1, round(timeout_s))}s"
 
     async def get(self) -> dict[str, Any] | None:
@@ -63,20 +62,20 @@ class LeaseClient:
             return None
 
     async def create(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """POST. AlreadyExists when somebody was faster."""
+        """POST. Raises AlreadyExists if another replica was faster."""
         body = self._body({"name": self.name, "namespace": self.namespace}, spec)
         return await self._send("POST", self._collection, body)
 
     async def update(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-        """PUT a new spec for `lease`, whose resourceVersion guards. Conflict if it moved."""
+        """PUT a new spec for `lease`, guarded by its resourceVersion. Raises Conflict."""
         return await self._send("PUT", self._object_path(), self._body(lease["metadata"], spec))
 
     async def announce(
         self, lease: Mapping[str, Any], message: str, *, component: str, now_ns: int
     ) -> None:
-        """Write the core/v1 event `LeaderElection` about the lease, as `<identity> became leader`.
+        """Write the core/v1 event `LeaderElection` about the lease: `<identity> became leader`.
 
-        The one event that kube-scheduler still writes in the old form. Callers may ignore errors.
+        kube-scheduler writes only this event in the old form. Callers may ignore errors.
         """
         meta = lease["metadata"]
         second = f"{micro_time(now_ns)[:19]}Z"

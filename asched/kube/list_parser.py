@@ -1,14 +1,14 @@
-"""A list out of pieces of bytes: its objects as they come, so that no large body has to be kept.
+"""Parse a list while it arrives, so that a large body is never stored as a whole.
 
     {"kind":"PodList","apiVersion":"v1","metadata":{...},"items":[{"metadata":{...},...},{...},...]}
     └──────────────────────── head ─────────────────────────────┘└── part ──┘└── part ──┘└─ rest ─┘
 
-A part ends where one object ends and another begins, which a server's spelling tells: within a
-string its quotation marks would be escaped. Such a place may lie deeper, in an array inside of an
-object; then what was cut off is no JSON, and everything is kept until the end, as it is where a
-server spells its lists in another way.
+A part ends between two objects, found by the text between them, which cannot occur within a string,
+where quotation marks are escaped. It may occur deeper, in an array inside of an object; then the
+part is not JSON, and everything is kept until the end, as for a server that formats its lists in
+another way.
 
-Bounds  PART_BYTES and one object are kept, unless nothing can be cut off.
+Bounds  PART_BYTES and one object are buffered, unless no part can be split off.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ _BETWEEN: Final = b'},{"metadata":{'
 
 
 class ListParser:
-    """Feed it pieces, then take the rest with `end`."""
+    """Feed it received bytes, then take the rest with `end`."""
 
     def __init__(self, codec: KindCodec) -> None:
         self._codec = codec
@@ -32,7 +32,7 @@ class ListParser:
         self._is_whole = False
 
     def feed(self, piece: bytes) -> list[Record]:
-        """The objects that are complete, if they are many."""
+        """The complete objects, once there are many."""
         kept = self._kept
         kept += piece
         if self._is_whole or len(kept) - self._looked < PART_BYTES:
@@ -56,5 +56,5 @@ class ListParser:
         return objects
 
     def end(self) -> ListPage:
-        """What is left, with the list's version. Raises ProtocolBroken."""
+        """The remaining objects, with the list's version. Raises ProtocolBroken."""
         return self._codec.page(self._head + self._kept)

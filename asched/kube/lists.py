@@ -1,9 +1,9 @@
-"""Everything there is of one kind: as a streaming list, or in pages.
+"""List all objects of one kind: as a streaming list, or in pages.
 
-Either is read as it comes. Where the caller takes a list in parts, they are handed on as they come,
-too: then neither its bytes nor its objects are ever kept as a whole.
+Both are parsed while they arrive. A caller that takes parts gets them as they arrive; then neither
+bytes nor objects are stored as a whole.
 
-Bounds  PART objects, or a MiB of a body, make a part.
+Bounds  a part has PART objects, or a MiB of a body.
 """
 
 import asyncio
@@ -32,25 +32,24 @@ from asched.kube.reading import LineReader, object_key
 from asched.kube.transport import Stream, StreamingTransport
 from asched.kube.turns import NoStreaming, Relist
 
-#: Objects per page; client-go's and kubectl's figure. Served from memory (version 0) it is not
-#: honoured.
+#: Objects per page; client-go's and kubectl's figure. A server ignores it for version 0.
 PAGE_SIZE: Final = 500
 #: A page of 500 large objects from a busy server; kube-apiserver itself gives up after 60 s.
 PAGE_TIMEOUT_S: Final = 65.0
 #: A server that streams initial events begins within seconds; one that ignores the option never
 #: ends them.
 INITIAL_SILENCE_S: Final = 10.0
-#: Objects that are handed on together. A guess: some 10 ms of deciding work.
+#: Objects per part. A guess: some 10 ms of work for the core.
 PART: Final = 512
-#: A stream that begins with an ERROR ends with it, and its connection serves the list that follows.
+#: A stream that begins with an ERROR ends with it, and its connection is reused for the list.
 ERROR_END_S: Final = 0.2
-#: Whatever the server has in memory will do; "" is the newest instead.
+#: Any version that the server has in memory; "" means the newest.
 ANY_VERSION: Final = "0"
 
 
 class Everything(NamedTuple):
-    """A complete list, or what was left of it after so many parts, and what the same stream told
-    after it.
+    """A complete list, or the rest of it after this number of parts, and the later lines of the
+    same stream.
     """
 
     objects: tuple[Record, ...]
@@ -64,7 +63,7 @@ TakePart = Callable[[tuple[Record, ...], int], None]
 
 
 def parts_to(put: Callable[[Fact], None], kind: Kind) -> TakePart | None:
-    """Hand on the first list of pods as it comes: nothing is decided before its end."""
+    """Hand on the first list of pods in parts: no decision is made before its end."""
     if kind is not POD:
         return None
     return lambda objects, part: put(Listed(kind, objects, part, has_more=True))
@@ -79,7 +78,7 @@ class _Parts:
         self.count = 0
 
     def add(self, objects: Iterable[Record]) -> None:
-        """A newer version of an object takes the place of the older one, or comes after it."""
+        """Add objects; a newer version of an object replaces the older one, or follows it."""
         for obj in objects:
             self.objects[object_key(obj)] = obj
         if self._take is not None and len(self.objects) >= PART:
@@ -88,15 +87,14 @@ class _Parts:
             self.count += 1
 
     def drop(self, obj: Record) -> None:
-        """It is gone. Raises Relist if that comes too late."""
+        """An object was deleted. Raises Relist if it was handed on before."""
         if self.objects.pop(object_key(obj), None) is None and self.count:
-            raise Relist("", "an object went while it was listed")
+            raise Relist("", "an object was deleted during the list")
 
 
 class Lister:
-    """Lists one kind. `path` makes a path of a query, `heard` is called for each sign of life.
-
-    `take` is handed parts of the first list as they come, unless objects are kept whole.
+    """Lists one kind. `path` makes a path of a query, `heard` is called whenever bytes arrive.
+    `take` gets parts of the first list as they arrive, unless whole objects are stored.
     """
 
     def __init__(
@@ -156,7 +154,7 @@ class Lister:
         return sights
 
     async def _refused(self, stream: Stream) -> Exception:
-        """What a non-200 answer to a streaming list means."""
+        """The error for a non-200 answer to a streaming list."""
         error = api_error(stream.status, await stream.read_all(), stream.header("Retry-After"))
         if isinstance(error, Expired):
             return Relist("", str(error))
@@ -167,11 +165,11 @@ class Lister:
     # --- pages -----------------------------------------------------------------------------------
 
     async def pages(self, want: str) -> Everything:
-        """A list in pages, the first of which may be all of it. Of others one is parsed while the
-        next is already on its way.
+        """A list in pages, of which the first may be complete. Each further page is parsed while
+        the next one is requested.
         """
         query = {"resourceVersion": want} if want else {}
-        if want in {"", ANY_VERSION}:  # with another one a limit would mean exactly that version
+        if want in {"", ANY_VERSION}:  # otherwise a limit means exactly that version
             query["limit"] = str(PAGE_SIZE)
         parts = self._parts()
         page = await self._first_page(query, parts)
@@ -181,7 +179,7 @@ class Lister:
             token = codec.peek_continue(body)
             following = asyncio.ensure_future(self._get_page(token)) if token else None
             try:
-                await asyncio.sleep(0)  # the request leaves before the parser takes the processor
+                await asyncio.sleep(0)  # send the request before the parser runs
                 page = self._codec.page(body)
                 parts.add(page.objects)
                 body = await following if following is not None else b""
@@ -191,7 +189,7 @@ class Lister:
         return self._complete(parts, page.version, [])
 
     async def _first_page(self, query: dict[str, str], parts: _Parts) -> ListPage:
-        """Its objects are among the parts. Served from memory, it is the whole list."""
+        """Add the objects to the parts. Served from memory, the page is the whole list."""
         path = self._path(query)
         async with self._transport.stream(path, timeout_s=PAGE_TIMEOUT_S) as stream:
             if stream.status != 200:
@@ -216,7 +214,7 @@ class Lister:
 
 
 async def _ended(reading: LineReader) -> None:
-    """Read on to the end, if it comes."""
+    """Read to the end, if it comes in time."""
     with suppress(TimeoutError, TransportError):
         async with asyncio.timeout(ERROR_END_S):
             while await reading.next() is not None:
@@ -224,7 +222,7 @@ async def _ended(reading: LineReader) -> None:
 
 
 def _initial_error(status: ApiStatus) -> Exception:
-    """An ERROR among the initial events: a server may promise streaming lists in vain."""
+    """The error for an ERROR among the initial events: a server may support streaming in part."""
     if status.code == 410 or status.is_too_large_version:
         return Relist("", status.message)
     if status.code == 429:
@@ -233,10 +231,12 @@ def _initial_error(status: ApiStatus) -> Exception:
 
 
 def _refused(status: int, body: bytes, retry_after: str | None) -> Exception:
-    """What a non-200 answer to a page means."""
+    """The error for a non-200 answer to a page."""
     error = api_error(status, body, retry_after)
-    told = read_status(body)
-    if isinstance(error, Expired) or (told is not None and told.is_too_large_version):
-        # An expired continue token too: its fresh one would mix pages of two moments.
+    status_object = read_status(body)
+    if isinstance(error, Expired) or (
+        status_object is not None and status_object.is_too_large_version
+    ):
+        # An expired continue token, too: its fresh one would mix pages of two versions.
         return Relist("", str(error))
     return error

@@ -1,14 +1,14 @@
-"""Whole nodes and pods, as bytes, for extenders that want to see them.
+"""Whole nodes and pods, as bytes, for extenders that need them.
 
-The state keeps small records; an extender of another house may look at any field. So while one is
-configured that wants whole objects, the newest version of each is kept here beside its record, as
-the API server wrote it but for what kube-scheduler does not pass on either: kind and apiVersion,
-which items of a list do not have, and managedFields.
+The state stores small records; an extender may read any field. While an extender that needs whole
+objects is configured, the newest version of each is stored here as the API server sent it, without
+the fields that kube-scheduler does not pass on either: kind and apiVersion, which items of a list
+do not have, and managedFields.
 
     codec ──keep──> Originals <──splice── request of an extender
-    facts ──hear──> what is gone is dropped
+    facts ──hear──> deleted objects are dropped
 
-Bounds  one version per object of the kinds asked for; an object is trimmed when it is first used.
+Bounds  one version per object of the requested kinds; an object is trimmed when first used.
 """
 
 from collections.abc import Iterable
@@ -25,12 +25,12 @@ from asched.core.state.facts import Fact, Gone, Listed
 from asched.kube.parsing import read
 
 _ENVELOPE_KEY: Final = "object"
-#: What stands in a field is neither read nor written anew.
+#: Field values are neither decoded nor encoded again.
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 class MissingOriginalError(Exception):
-    """The object went away before the question was sent, or cannot be passed on."""
+    """The object was deleted before the request was sent, or cannot be passed on."""
 
 
 class _Original:
@@ -62,7 +62,7 @@ def _fields_of(content: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
 
 
 class Originals:
-    """`kinds`: of which whole objects are wanted; of pods, most need only those that wait."""
+    """Stores whole objects of `kinds`; most extenders need only waiting pods."""
 
     def __init__(self, kinds: Iterable[Kind] = (), *, with_placed_pods: bool = True) -> None:
         self._kept: dict[str, dict[str, _Original]] = {}
@@ -70,8 +70,8 @@ class Originals:
         self.want(kinds, with_placed_pods=with_placed_pods)
 
     def want(self, kinds: Iterable[Kind], *, with_placed_pods: bool) -> tuple[Kind, ...]:
-        """Keep these from now on, forget the others. The kinds that must be listed again, because
-        what is there of them has passed by.
+        """Store these kinds from now on and drop others. Returns the kinds that must be listed
+        again.
         """
         kinds = tuple(kinds)
         adds_pods = with_placed_pods and not self._with_placed_pods
@@ -93,7 +93,7 @@ class Originals:
     # --- from the watch --------------------------------------------------------------------------
 
     def keep(self, kind: Kind, obj: Record, content: bytes, *, is_line: bool = False) -> None:
-        """The bytes of a version: of the object, or of the watch's line that holds it."""
+        """Store a version: the bytes of the object, or of the watch line that contains it."""
         if not self.wants(kind):
             return
         metadata: Any = obj.metadata  # type: ignore[attr-defined]
@@ -104,7 +104,7 @@ class Originals:
         self._kept[kind.resource][metadata.key] = original
 
     def hear(self, fact: Fact) -> None:
-        """Drop what is gone."""
+        """Drop deleted objects."""
         if not self._kept:
             return
         if isinstance(fact, Gone) and self.wants(fact.kind):
@@ -122,7 +122,7 @@ class Originals:
     # --- for requests ----------------------------------------------------------------------------
 
     def splice(self, stand_in: Any) -> msgspec.Raw:
-        """The bytes a `Whole` or `Wholes` stands for. Raises MissingOriginalError."""
+        """The bytes for a `Whole` or `Wholes`. Raises MissingOriginalError."""
         try:
             return self._spliced(stand_in)
         except MalformedError as error:

@@ -1,17 +1,17 @@
-"""The one way from bytes of a server to values: lists, watch events, read-backs, discovery.
+"""Decode bytes of a server: lists, watch events, read-backs, discovery.
 
-A tenant decides what stands in some parts of an object, which the API server passes on unread:
-managedFields, parameters of drivers. Go reads all of it; a decoder here fails at a thousand levels
-of nesting, at half a surrogate pair, at bytes that are no UTF-8. So what cannot be decoded is
-mended, as little as it takes, and decoded again:
+A tenant controls some parts of an object that the API server does not interpret: managedFields,
+parameters of drivers. Go decodes all of it; a decoder here fails at a thousand levels of nesting,
+at half a surrogate pair and at invalid UTF-8. Bytes that cannot be decoded are therefore repaired
+as little as possible and decoded again:
 
-    bytes that are no UTF-8, halves of surrogate pairs    U+FFFD, as Go's encoding/json reads them
+    invalid UTF-8, halves of surrogate pairs              U+FFFD, as Go's encoding/json reads them
     lists and mappings on level LEVELS_MAX + 1            empty
 
-No field that is read nests so deeply, but for parameters of drivers; a claim whose parameters were
-cut is known, and not allocated (`core/model/claim.py`).
+No field that is used is nested so deeply, except parameters of drivers; a claim whose parameters
+were cut is stored and not allocated (`core/model/claim.py`).
 
-Bounds  mending takes some 100 ms for the largest object that an API server accepts (3 MiB)
+Bounds  a repair takes some 100 ms for the largest object that an API server accepts (3 MiB)
 """
 
 from collections.abc import Callable
@@ -29,11 +29,11 @@ LEVELS_MAX: Final = 128
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _UNKNOWN: Final = rb"\ufffd"
-#: By byte: the value of a hexadecimal digit, -1 for others. First halves are \ud800 and up, second
-#: ones \udc00 and up.
+#: By byte: the value of a hexadecimal digit, -1 for other bytes. First halves are \ud800 and up,
+#: second halves \udc00 and up.
 _NIBBLES: Final = np.array([int(chr(n), 16) if chr(n) in hexdigits else -1 for n in range(256)])
 _FIRST_HALF, _SECOND_HALF = 8, 12
-#: By byte: what it does to the depth, and whether that or a string begins or ends with it.
+#: By byte: the change of depth, and whether a list, mapping or string begins or ends with it.
 _STEPS: Final = np.zeros(256, dtype=np.int8)
 _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
@@ -42,7 +42,7 @@ _MARKS[_QUOTE] = True
 
 
 def read(decoder: Callable[[bytes], T], data: bytes) -> T:
-    """Decode JSON that a server sent, mended if need be. Raises MalformedError."""
+    """Decode JSON of a server, repaired if necessary. Raises MalformedError."""
     try:
         return parse(decoder, data)
     except MalformedError:
@@ -53,12 +53,12 @@ def read(decoder: Callable[[bytes], T], data: bytes) -> T:
 
 
 def mended(data: bytes) -> bytes:
-    """The same JSON for decoders that are stricter than Go's."""
+    """Equivalent JSON for decoders that are stricter than Go's."""
     return _shallow(whole_letters(data.decode("utf-8", "replace").encode()))
 
 
 def whole_letters(data: bytes) -> bytes:
-    """JSON with U+FFFD for each escaped half of a surrogate pair that has no other half."""
+    """Replace each escaped half of a surrogate pair without its other half by U+FFFD."""
     rest = len(_UNKNOWN) - 1
     text = np.frombuffer(data.replace(rb"\\", b"__") + b"_" * rest, dtype=np.uint8)
     places = np.flatnonzero(text[:-rest] == _BACKSLASH)
@@ -80,8 +80,8 @@ def whole_letters(data: bytes) -> bytes:
 
 
 def _shallow(data: bytes) -> bytes:
-    """Without the content of lists and mappings that begin below LEVELS_MAX; no recursion. Text
-    whose brackets do not match stays as it is.
+    """Empty lists and mappings that begin below LEVELS_MAX; no recursion. Text with unbalanced
+    brackets is unchanged.
     """
     unescaped = data.replace(rb"\\", b"__").replace(rb"\"", b"__")
     text = np.frombuffer(unescaped, dtype=np.uint8)

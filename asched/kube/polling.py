@@ -1,11 +1,11 @@
-"""Kinds that cannot be watched: listed again and again, each time as a whole.
+"""Kinds that cannot be watched: listed periodically, each time as a whole.
 
-A kind whose record has a method `following` is told with its past: each object is asked for itself
-as it follows the one that was listed before under its name, or None. What one list leaves out,
-since its source was not heard in time, stays as it was for KEPT_LISTS more.
+A kind whose record has a method `following` keeps a history: each object is derived from the object
+of the same name in the previous list, or None. An object that is missing in a list, because its
+source did not answer in time, stays as it was for KEPT_LISTS more lists.
 
-Nobody waits for them: what is not there yet, or no more, is for the plugin that reads it to judge.
-A failure is logged once, and again when its cause changes; the next list may be right.
+Start-up does not wait for these kinds: plugins handle missing objects. A failure is logged once,
+and again when its cause changes.
 """
 
 import asyncio
@@ -25,22 +25,24 @@ from asched.kube.turns import Relist
 
 log = logging.getLogger(__name__)
 
-#: Each pause is stretched by up to this share, so that replicas do not ask together.
+#: Each pause is extended by up to this share, so that replicas do not list at the same time.
 SPREAD: Final = 0.1
 
 
-#: Twelve lists at 15 s are the three minutes after which measurements say nothing any more.
+#: Twelve lists at 15 s are the three minutes after which measurements are too old to be used.
 KEPT_LISTS: Final = 12
 
 
 class ListedObjects:
-    """What was listed before, by key."""
+    """Previously listed objects by key."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Any, int]] = {}  # the object, and how many lists lacked it
+        self._known: dict[
+            str, tuple[Any, int]
+        ] = {}  # the object, and how many lists it was missing in
 
     def with_it(self, objects: Iterable[Any]) -> tuple[Any, ...]:
-        """The objects of a new list, each following its own past, and those it leaves out."""
+        """The objects of a new list, each derived from its predecessor, and missing objects."""
         known = {key: (obj, lacks + 1) for key, (obj, lacks) in self._known.items()}
         for obj in objects:
             key = obj.metadata.key
@@ -82,7 +84,7 @@ class Poller:
             if cause != self._complained:
                 self._complained = cause
                 log.warning(
-                    "cannot list %s: %s; going on without, trying every %.0f s",
+                    "cannot list %s: %s; continuing without, retrying every %.0f s",
                     f"{self.kind.name} ({self.kind.group_version})",
                     cause,
                     self.kind.poll_s,

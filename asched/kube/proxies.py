@@ -1,7 +1,7 @@
-"""Which proxy a server is reached through, and what it needs to know of us.
+"""The proxy for a server, and its credentials.
 
 Source  golang.org/x/net/http/httpproxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, upper case first), and
-        client-go's `proxy-url`; of their schemes SOCKS is not spoken here, and refused.
+        client-go's `proxy-url`; SOCKS is not supported and is refused.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class Proxy(msgspec.Struct, frozen=True):
-    """A proxy's address. `headers`: who asks it, as lines of a request."""
+    """A proxy's address. `headers`: its authentication, as lines of a request."""
 
     host: str
     port: int
@@ -30,12 +30,12 @@ class Proxy(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """For messages: without a password."""
+        """For messages, without credentials."""
         return f"{self.host}:{self.port}"
 
     @classmethod
     def of(cls, url: str) -> "Proxy":
-        """The proxy of a URL that was `checked`."""
+        """The proxy of a URL validated by `checked`."""
         parts = urlsplit(url)
         headers: tuple[str, ...] = ()
         if parts.username is not None:
@@ -46,7 +46,9 @@ class Proxy(msgspec.Struct, frozen=True):
 
 
 def environment_proxy(url: str) -> str | None:
-    """What the environment says of this server. Raises ConnectError for a scheme not spoken."""
+    """The proxy that the environment sets for this server. Raises ConnectError for an unsupported
+    scheme.
+    """
     server = urlsplit(url)
     for name in (f"{server.scheme.upper()}_PROXY", f"{server.scheme}_proxy"):
         proxy = os.environ.get(name, "")
@@ -60,7 +62,7 @@ def environment_proxy(url: str) -> str | None:
 
 
 def checked(proxy: str, source: str) -> str:
-    """The proxy, if it can be used. A password in it is not shown."""
+    """The proxy, if it can be used. Messages do not show its password."""
     try:
         parts = urlsplit(proxy)
         is_usable = bool(parts.hostname) and parts.scheme in _PORTS and parts.port != 0
@@ -86,7 +88,7 @@ def _is_proxied(server: SplitResult, exceptions: str) -> bool:
 
 
 def _matches(word: str, name: str, port: int, address: "Address | None") -> bool:
-    """Whether one word of NO_PROXY means this server."""
+    """Whether one entry of NO_PROXY matches this server."""
     if not word:
         return False
     if word == "*":

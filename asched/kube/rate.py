@@ -1,7 +1,6 @@
-"""A token bucket: kube-scheduler's client QPS and burst, for those who set them.
+"""A token bucket for kube-scheduler's client QPS and burst, if they are set.
 
-By default nothing is limited here: the API server's priority and fairness knows better when to say
-429.
+There is no limit by default: the API server's priority and fairness limits requests by 429.
 """
 
 from collections.abc import Callable
@@ -9,14 +8,14 @@ from time import monotonic
 
 
 class TokenBucket:
-    """`qps` tokens a second, at most `burst` saved up. qps <= 0 means no limit."""
+    """`qps` tokens per second, at most `burst` saved. qps <= 0 means no limit."""
 
     def __init__(self, qps: float, burst: int, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self.limit(qps, burst)
 
     def limit(self, qps: float, burst: int) -> None:
-        """Another rate from now on, with a full burst saved up."""
+        """Change the rate, with a full burst."""
         self._qps = qps
         self._burst = max(burst, 1)
         self._tokens = float(self._burst)
@@ -36,8 +35,8 @@ class TokenBucket:
 
 
 class Rates:
-    """As upstream, events have a client, and so a rate, of their own. `changed` is called when
-    both are others.
+    """Two buckets: as upstream, events have their own rate. `changed` is called when the rates
+    change.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Rates:
         return self._events if is_event else self._requests
 
     def limit(self, qps: float, burst: int) -> None:
-        """Another rate for both from now on; qps <= 0 is none."""
+        """Change both rates; qps <= 0 means no limit."""
         self._requests.limit(qps, burst)
         self._events.limit(qps, burst)
         self._changed()

@@ -1,4 +1,4 @@
-"""Reading a watch: lines out of pieces, versions that must grow, and failures in words."""
+"""Read a watch: split lines, check versions, explain failures."""
 
 import logging
 from typing import Any, Final
@@ -19,12 +19,12 @@ from asched.kube.transport import Stream
 log = logging.getLogger(__name__)
 
 
-#: An object is at most 1.5 MiB in etcd, and where that was raised, still far below this.
+#: An object has at most 1.5 MiB in etcd by default; even a raised limit is far below this.
 LINE_BYTES_MAX: Final = 64 << 20
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines; an unfinished one waits for the rest."""
+    """Splits a stream of bytes into lines; an incomplete line waits for the rest."""
 
     __slots__ = ("_rest",)
 
@@ -48,7 +48,7 @@ class LineSplitter:
 
 
 class LineReader:
-    """Pieces of a stream as decoded lines; None at its end."""
+    """Decoded lines of a stream; None at its end."""
 
     def __init__(self, stream: Stream, kind_codec: KindCodec) -> None:
         self._chunks = stream.chunks()
@@ -56,7 +56,7 @@ class LineReader:
         self._splitter = LineSplitter()
 
     async def next(self) -> list[WatchLine] | None:
-        """All whole lines of the next piece; may be empty."""
+        """All complete lines of the next read; may be empty."""
         try:
             chunk = await anext(self._chunks)
         except StopAsyncIteration:
@@ -66,13 +66,13 @@ class LineReader:
 
 
 def runs_backwards(before: str, after: str) -> bool:
-    """Versions are numbers that only grow; anything else cannot be compared and passes."""
+    """Whether versions, which are growing numbers, decrease; other texts cannot be compared."""
     is_less = (len(after), after) < (len(before), before)
     return is_less and before.isdigit() and after.isdigit()
 
 
 def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
-    """One line for the log and for start-up: what failed and what to do."""
+    """One line for the log and for start-up: the failure and its fix."""
     if isinstance(error, Forbidden):
         group = kind.group_version.rpartition("/")[0]
         return (
@@ -81,22 +81,22 @@ def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
         )
     if isinstance(error, NotFound):
         return (
-            f"the server denies that there are {kind.plural} ({kind.group_version});"
-            " what is known of them stays in use"
+            f"the server says that it does not serve {kind.plural} ({kind.group_version});"
+            " cached objects stay in use"
         )
     if isinstance(error, Unauthorized):
         return f"cannot list {kind.plural}: the credentials are not accepted ({error.message})"
     return f"cannot list {kind.plural}: {error}"
 
 
-def log_failure(kind: Kind, error: ApiError | TransportError, told: str) -> str:
-    """Say what is wrong, unless that was what was `told` last; what is told now.
+def log_failure(kind: Kind, error: ApiError | TransportError, logged: str) -> str:
+    """Log a failure unless it was `logged` last; returns the failure now logged.
 
-    A server that is not reached, or does not know us, is so for all kinds: that is one cause.
+    A failure to reach the server or to authenticate concerns all kinds and is logged as one.
     """
     text = explain_failure(kind, error)
-    if text == told:
-        return told
+    if text == logged:
+        return logged
     if isinstance(error, ConnectFailed | Unauthorized):
         whole = f"cannot follow the cluster: {error}"
         log.warning("%s", whole, extra={"cause": whole})
@@ -106,7 +106,7 @@ def log_failure(kind: Kind, error: ApiError | TransportError, told: str) -> str:
 
 
 def log_no_streaming(refused: Exception) -> None:
-    """Once for all kinds: it is the server that has none."""
+    """Log once for all kinds: the server supports no streaming lists."""
     extra = {"cause": f"no streaming lists: {refused}"}
     log.info("no streaming lists (%s), listing in pages", refused, extra=extra)
 
@@ -118,5 +118,5 @@ def object_key(obj: Any) -> str:
 
 
 def log_malformed(kind: Kind, name: str, why: str) -> None:
-    """Name a malformed object in the log."""
-    log.warning("%s %s is malformed and is left out: %s", kind.name, name, why)
+    """Log a malformed object."""
+    log.warning("%s %s is malformed and is ignored: %s", kind.name, name, why)

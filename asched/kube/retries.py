@@ -1,4 +1,4 @@
-"""What comes after one attempt: an answer, or another attempt and when.
+"""The next step after an attempt: an answer, or another attempt and its time.
 
 | what happened         | Bind    | ReadPod | Delete     | Patch   | Create  | status  | event    |
 |-----------------------|---------|---------|------------|---------|---------|---------|----------|
@@ -10,14 +10,12 @@
 | 409                   | Refused | -       | Refused    | Refused | Refused | again   | given up |
 | other 4xx             | Refused | Unknown | Refused ** | Refused | Refused | Refused | given up |
 
-"Timeouts" are all answers that do not say for certain that nothing was carried out
+"Timeouts" are all answers that do not prove that nothing was carried out
 (`errors.Status.says_not_done`); a bare 5xx has no Status of the API server.
-*  a patch that names a resourceVersion is Unknown instead: repeated, it could only conflict with
-   itself.
+*  a patch with a resourceVersion is Unknown instead: a repetition could only conflict with itself.
 ** 404 after an attempt that may have worked is Done.
-"Again" ends after RETRY_S_MAX with the honest answer: Unknown if any attempt may have worked, else
-Refused. Status patches end after STATUS_ATTEMPTS, events after EVENT_ATTEMPTS (both upstream's
-figures).
+"Again" ends after RETRY_S_MAX with Unknown if any attempt may have succeeded, else Refused. Status
+patches end after STATUS_ATTEMPTS, events after EVENT_ATTEMPTS (both upstream's figures).
 """
 
 from random import Random
@@ -43,10 +41,10 @@ from asched.kube.lanes import QueuedWrite
 from asched.kube.transport import Reply
 from asched.kube.writes import answer_for
 
-#: One attempt. kube-apiserver gives a request 60 s; who waits 30 is better served by asking what
-#: became of it.
+#: Timeout of one attempt. kube-apiserver gives a request 60 s; after 30 s a read-back of the object
+#: is more useful.
 ATTEMPT_TIMEOUT_S: Final = 30.0
-#: All attempts of one effect together, measured from when it was handed over.
+#: All attempts of one effect together, measured from its submission.
 RETRY_S_MAX: Final = 60.0
 #: Waits between attempts: 0.1 s doubling to 5 s. A guess; a restarting server is back within
 #: seconds.
@@ -62,7 +60,7 @@ EVENT_ATTEMPTS: Final = 12
 EVENT_WAIT_S: Final = 10.0
 #: Without Retry-After; what kube-apiserver itself sends.
 OVERLOAD_WAIT_S: Final = 1.0
-#: A longer Retry-After is not believed: then we ask again.
+#: A longer Retry-After is cut to this.
 PAUSE_S_MAX: Final = 30.0
 _CONFLICT: Final = 409
 _SERVER_ERROR: Final = 500
@@ -73,7 +71,7 @@ _STATUSES: Final = PatchPodStatus | PatchGroupStatus
 
 
 class Again(msgspec.Struct, frozen=True):
-    """Try again after a wait. `pause`: the lane, and those below it, wait as well."""
+    """Retry after a wait. `pause`: the lane, and those below it, wait as well."""
 
     wait_s: float
     pause: bool = False
@@ -83,7 +81,7 @@ Outcome = Reply | TransportError
 
 
 def next_step(job: QueuedWrite, outcome: Outcome, now_s: float, rng: Random) -> Answer | Again:
-    """What to do after an attempt of `job`; sets `job.maybe_done`."""
+    """The step after an attempt of `job`; sets `job.maybe_done`."""
     effect = job.effect
     if isinstance(outcome, Reply):
         wait_s = overload_wait_s(outcome)
@@ -93,19 +91,19 @@ def next_step(job: QueuedWrite, outcome: Outcome, now_s: float, rng: Random) -> 
             answer = answer_for(effect, outcome)
             if job.maybe_done and outcome.status == 404 and _is_delete(effect):
                 return Done(answer.effect_id)
-            if job.maybe_done and outcome.status >= _SERVER_ERROR:  # of this attempt alone
-                return _honest(job, outcome, maybe_done=True)
+            if job.maybe_done and outcome.status >= _SERVER_ERROR:  # for this attempt only
+                return _final_answer(job, outcome, maybe_done=True)
             return answer
     if isinstance(effect, EmitEvent):
         return _next_for_event(job, outcome, rng)
     if isinstance(outcome, Reply) or outcome.sent:
         if outcome_may_stand(effect):
-            return _honest(job, outcome, maybe_done=True)
+            return _final_answer(job, outcome, maybe_done=True)
         is_refused = isinstance(outcome, Reply) and says_not_done(outcome.status, outcome.body)
         job.maybe_done = job.maybe_done or not is_refused
     if isinstance(effect, _STATUSES):
         if job.attempt_count >= STATUS_ATTEMPTS:
-            return _honest(job, outcome, maybe_done=job.maybe_done)
+            return _final_answer(job, outcome, maybe_done=job.maybe_done)
         wait_s = STATUS_INITIAL_S * STATUS_FACTOR ** (job.attempt_count - 1)
         return Again(wait_s * (1 + STATUS_JITTER * rng.random()))
     wait_s = min(RETRY_INITIAL_S * 2 ** (job.attempt_count - 1), RETRY_WAIT_S_MAX)
@@ -113,7 +111,7 @@ def next_step(job: QueuedWrite, outcome: Outcome, now_s: float, rng: Random) -> 
 
 
 def overload_wait_s(outcome: Outcome) -> float | None:
-    """How long a 429 asks us to stay away, at most PAUSE_S_MAX; None for everything else."""
+    """The wait that a 429 requests, at most PAUSE_S_MAX; None for other outcomes."""
     if not isinstance(outcome, Reply) or outcome.status != _OVERLOADED:
         return None
     wait_s = retry_after_s(outcome.header("Retry-After"))
@@ -121,7 +119,7 @@ def overload_wait_s(outcome: Outcome) -> float | None:
 
 
 def outcome_may_stand(effect: Effect) -> bool:
-    """Repeating this after it may have been carried out could do harm or mislead."""
+    """Whether a repetition could do harm if this was already carried out."""
     if isinstance(effect, Patch):
         return "resourceVersion" in effect.body.get("metadata", {})
     return isinstance(effect, Bind | Create)
@@ -129,12 +127,12 @@ def outcome_may_stand(effect: Effect) -> bool:
 
 def _next_for_event(job: QueuedWrite, outcome: Outcome, rng: Random) -> Answer | Again:
     if isinstance(outcome, Reply) or job.attempt_count >= EVENT_ATTEMPTS:
-        return _honest(job, outcome, maybe_done=True)
+        return _final_answer(job, outcome, maybe_done=True)
     return Again(EVENT_WAIT_S * (1 + 0.2 * rng.random()), pause=True)
 
 
 def _is_tried_again(effect: Effect, reply: Reply) -> bool:
-    """Whether what a server answered is to be followed by another attempt, or by `Unknown`."""
+    """Whether an answer leads to another attempt, or to `Unknown`."""
     if isinstance(effect, _STATUSES) and reply.status == _CONFLICT:
         return True
     if isinstance(effect, ReadPod | EmitEvent | _STATUSES) and reply.status >= _SERVER_ERROR:
@@ -149,10 +147,10 @@ def _is_delete(effect: Effect) -> bool:
 def _again(job: QueuedWrite, again: Again, outcome: Outcome, now_s: float) -> Answer | Again:
     if now_s + again.wait_s - job.queued_s <= RETRY_S_MAX:
         return again
-    return _honest(job, outcome, maybe_done=job.maybe_done)
+    return _final_answer(job, outcome, maybe_done=job.maybe_done)
 
 
-def _honest(job: QueuedWrite, outcome: Outcome, *, maybe_done: bool) -> Answer:
+def _final_answer(job: QueuedWrite, outcome: Outcome, *, maybe_done: bool) -> Answer:
     """The answer when there will be no further attempt."""
     effect = job.effect
     if isinstance(effect, ReadPod) or maybe_done:

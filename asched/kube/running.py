@@ -1,4 +1,4 @@
-"""A running scheduler, as its pages, figures and audits see it; `asched.host` has the real one."""
+"""Protocol of a running scheduler, for pages, figures and audits; `asched.host` implements it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -15,7 +15,7 @@ from asched.kube.watch import Reflector
 
 
 class Running(Protocol):
-    """The parts of a scheduler that others read, and what they may ask of it."""
+    """The parts of a scheduler that other packages read, and requests they may make."""
 
     machine: Machine
     clock: Clock
@@ -30,7 +30,7 @@ class Running(Protocol):
     def reflectors(self) -> Mapping[Kind, Reflector]: ...
 
     def may_act(self) -> bool:
-        """Whether no other process can be leading."""
+        """Whether no other process can be the leader."""
 
     async def list_again(self, kinds: Iterable[Kind]) -> None:
-        """List these kinds anew, and wait until that is taken in."""
+        """List these kinds again, and wait until the lists are processed."""

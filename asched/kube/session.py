@@ -1,8 +1,7 @@
-"""One cluster, reached: connect once, then ask this object for transports.
+"""A connected cluster, and transports to it.
 
-`connect` loads the configuration, asks the server for its version as a first handshake, and turns
-what may be wrong into one line for the user (ConnectError). Forbidden lists show later, per kind,
-in `watch.py`.
+`connect` loads the configuration, reads the server's version as a first request, and turns failures
+into one line for the user (ConnectError). Forbidden lists show later, per kind, in `watch.py`.
 """
 
 import asyncio
@@ -35,27 +34,26 @@ from asched.kube.transport import (
 
 #: How long the first handshake may take before start-up is given up.
 HANDSHAKE_TIMEOUT_S: Final = 10.0
-#: So many bytes of an answer that makes no sense are shown.
+#: An invalid answer is shown up to this length.
 _SHOWN: Final = 100
 
 T = TypeVar("T")
 
 
 class ConfigData(msgspec.Struct):
-    """What a ConfigMap holds."""
+    """The data of a ConfigMap."""
 
     data: dict[str, str] | None = None
 
 
 class ConnectionOptions(msgspec.Struct, frozen=True):
-    """How to reach the cluster. Empty strings are "not given"."""
+    """How to reach the cluster. Empty strings mean "not given"."""
 
     kubeconfig: str = ""
     context: str = ""
     #: Address that overrides the kubeconfig's `server`.
     master: str = ""
-    #: Requests per second of the writing lanes; 0 and negative: the server's own flow control
-    #: decides.
+    #: Requests per second of the writing lanes; 0 and negative: no limit of our own.
     qps: float = 0.0
     burst: int = 0
     user_agent: str = "asched"
@@ -71,7 +69,7 @@ class Session:
         self.options = options
         self._observe = observe
         self._pools: list[FastTransport] = []
-        #: For watches and everything rare.
+        #: For watches and rare requests.
         self.general = self._streaming()
 
     def _streaming(self) -> StreamingTransport:
@@ -91,10 +89,10 @@ class Session:
     def pool(
         self, limit: int, *, purpose: str = "", may_send: Callable[[], bool] = no_fence
     ) -> Transport:
-        """A transport with at most `limit` connections of its own: nobody else makes it wait.
+        """A transport with at most `limit` connections of its own, independent of other pools.
 
-        `purpose` follows the user agent after a slash, for those who read the server's audit log.
-        Without `may_send` nothing leaves: then a request ends in ConnectFailed.
+        `purpose` is appended to the user agent, for the server's audit log. While `may_send` is
+        False a request ends in ConnectFailed.
         """
         agent = self.options.user_agent + (f"/{purpose}" if purpose else "")
         made = FastTransport(
@@ -104,7 +102,7 @@ class Session:
         return made
 
     def _distrust_pools(self) -> None:
-        """A watch that fell silent says something about the way that bindings take, too."""
+        """A silent watch suggests that the connections of other pools are broken, too."""
         now_s = asyncio.get_running_loop().time()
         for pool in self._pools:
             pool.distrust(now_s)
@@ -130,8 +128,8 @@ def successful(reply: Reply) -> bytes:
 
 
 def read_as(reply: Reply, shape: type[T]) -> T:
-    """What a successful answer holds. Raises ApiError for any other, ProtocolBroken for one of
-    another shape: whoever can bear no answer can bear that.
+    """Decode a successful answer. Raises ApiError for any other, and ProtocolBroken for another
+    shape, which callers can handle like a missing answer.
     """
     body = successful(reply)
     try:
@@ -142,17 +140,17 @@ def read_as(reply: Reply, shape: type[T]) -> T:
 
 
 def read_json(reply: Reply) -> dict[str, Any]:
-    """The object in a successful answer. Raises as `read_as` does."""
+    """The JSON object of a successful answer. Raises as `read_as` does."""
     return read_as(reply, dict[str, Any])
 
 
 async def connect(
     options: ConnectionOptions, *, observe: Observer = observe_nothing, handshake: bool = True
 ) -> Session:
-    """A session with the cluster the options name.
+    """A session with the cluster that the options name.
 
-    `handshake=False` leaves out the first request: kube-scheduler waits for an unreachable server
-    without a word, and so may the host. Raises ConnectError.
+    `handshake=False` leaves out the first request: like kube-scheduler, the host may wait for an
+    unreachable server. Raises ConnectError.
     """
     source = CredentialSource(options.kubeconfig, options.context, options.master)
     session = Session(await load_credentials(source), options, observe)
@@ -171,5 +169,5 @@ async def connect(
             f"{session.url} does not accept the credentials ({refused.message}); "
             "renew the token or certificate in the kubeconfig"
         )
-    # Anything else proves that a server answers; whether it lets us list is seen kind by kind.
+    # Any other error proves that a server answers; permissions show per kind.
     return session

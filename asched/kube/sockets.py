@@ -1,18 +1,17 @@
-"""Sockets of outgoing connections, and what goes wrong before there is one, in words."""
+"""Sockets of outgoing connections, and messages for failed connections."""
 
 import socket
 import ssl
 from typing import Final
 
-#: client-go pings a silent HTTP/2 connection after 30 s; dead peers are found by TCP keep-alive
-#: here.
+#: client-go pings a silent HTTP/2 connection after 30 s; here TCP keep-alive detects dead peers.
 KEEPALIVE_IDLE_S: Final = 30
 KEEPALIVE_INTERVAL_S: Final = 10
 KEEPALIVE_PROBES: Final = 3
 
 
 def set_keepalive(made: socket.socket) -> None:
-    """Ask the kernel to probe a silent connection; options a platform lacks are left out."""
+    """Enable TCP keep-alive; options that a platform lacks are left out."""
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
         ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
@@ -24,7 +23,7 @@ def set_keepalive(made: socket.socket) -> None:
 
 
 def connect_problem(error: BaseException, cure: str = "check the kubeconfig's CA") -> str:
-    """Why no connection came about, in words for a user; `cure` is for untrusted certificates."""
+    """Why a connection failed, for a user; `cure` is the advice for untrusted certificates."""
     cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({cause.verify_message}); {cure}"

@@ -1,12 +1,12 @@
-"""The only spawner: every task has a name, is kept, and is missed when it dies.
+"""Start tasks: each has a name, is referenced, and its failure stops the process.
 
-`in_thread` is for what would hold the loop up: an import, another event loop. `Unawaited` does the
-same for whatever a loop does in threads by itself, or by `asyncio.to_thread`.
+`in_thread` is for work that would block the loop: an import, another event loop. `Unawaited` serves
+calls of the loop itself and of `asyncio.to_thread`.
 
-Bounds  THREADS_MAX of an executor's calls at once.
+Bounds  THREADS_MAX concurrent calls of an executor.
 
-A task that ends by an exception stops the process with that exception: all state comes back from a
-list, so stopping is cheap and going on half-blind is not.
+A task that ends by an exception stops the process with that exception: a restart rebuilds all state
+from lists, while a process without one of its tasks would work on outdated state.
 """
 
 import asyncio
@@ -22,59 +22,59 @@ THREADS_MAX: Final = 8
 
 
 def in_thread(name: str, work: Callable[[], R]) -> "asyncio.Future[R]":
-    """Do this in a thread whose end the process does not wait for, unlike the loop's executor's.
+    """Run this in a daemon thread: the end of the process does not wait for it.
 
-    Whatever it raises is the future's exception, SystemExit too.
+    Every exception, SystemExit too, is set on the future.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[R] = loop.create_future()
 
-    def live() -> None:
+    def run() -> None:
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - handed on to whoever waits
+        except BaseException as error:  # noqa: BLE001 - set on the future
             tell_loop(loop, _end, done, error, None)
         else:
             tell_loop(loop, _end, done, None, result)
 
-    threading.Thread(target=live, name=name, daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     return done
 
 
 class Unawaited(ThreadPoolExecutor):
-    """A loop's executor whose calls nobody waits for at the end: a name server that does not
-    answer, a profile for which a minute is left. Who has lost the lease is gone at once.
+    """A loop's executor whose calls are not awaited at the end: a name server without an answer, a
+    profile that takes another minute. A process that lost the lease ends at once.
     """
 
     def __init__(self) -> None:
-        super().__init__()  # starts no thread of its own
+        super().__init__()  # starts no thread
         self._turns = threading.BoundedSemaphore(THREADS_MAX)
 
     def submit(self, call: Callable[..., R], /, *arguments: Any, **named: Any) -> "Future[R]":
         done: Future[R] = Future()
 
-        def live() -> None:
+        def run() -> None:
             with self._turns:
                 if not done.set_running_or_notify_cancel():
                     return
                 try:
                     result = call(*arguments, **named)
-                except BaseException as error:  # noqa: BLE001 - handed on to whoever waits
+                except BaseException as error:  # noqa: BLE001 - set on the future
                     done.set_exception(error)
                 else:
                     done.set_result(result)
 
-        threading.Thread(target=live, name="executor", daemon=True).start()
+        threading.Thread(target=run, name="executor", daemon=True).start()
         return done
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """There is nothing to wait for."""
+        """Wait for nothing."""
 
 
 def tell_loop(
     loop: asyncio.AbstractEventLoop, call: Callable[..., object], *arguments: Any
 ) -> None:
-    """Have another thread's loop make a call; one that has ended needs to hear nothing."""
+    """Call a function in another thread's loop; ignored if that loop has ended."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(call, *arguments)
 
@@ -89,14 +89,14 @@ def _end(done: "asyncio.Future[Any]", error: BaseException | None, result: Any) 
 
 
 class Tasks:
-    """The tasks of one host. `failed` resolves with the first exception any of them ended by."""
+    """The tasks of one host. `failed` resolves with the first exception of a task."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run a coroutine beside the others."""
+        """Start a coroutine as a task."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -122,7 +122,7 @@ class Tasks:
         await asyncio.gather(*named, return_exceptions=True)
 
     async def cancel_all(self) -> None:
-        """End whatever still runs, and wait for it."""
+        """Cancel all tasks and wait for them."""
         pending = list(self._tasks)
         for task in pending:
             task.cancel()

@@ -1,9 +1,9 @@
-"""Requests and answers as values, and the small interface behind which HTTP happens.
+"""The interface of HTTP transports, with requests and answers as values.
 
 `fast.py` implements it (keep-alive connections over httptools), because aiohttp costs 79 µs of CPU
-per request where 17 µs suffice; simulations have another. What stands here is common to both: the
-token is checked before each request, a 401 leads to one forced reload of the credentials and one
-repetition (nothing was done by a request that was not let in), and each exchange is reported to the
+per request where 17 µs suffice; simulations have another implementation. Common to both: the token
+is checked before each request, a 401 leads to one forced reload of the credentials and one retry
+(the server did not carry out an unauthenticated request), and each exchange is passed to the
 observer once.
 """
 
@@ -17,15 +17,15 @@ from asched.kube.credentials import Credentials
 from asched.kube.errors import ConnectFailed
 
 JSON: Final = "application/json"
-#: A request without a deadline of its own; kube-apiserver itself gives up after 60 s.
+#: Timeout of a request by default; kube-apiserver itself gives up after 60 s.
 REQUEST_TIMEOUT_S: Final = 60.0
 #: TCP, TLS and name resolution together; what Go's default transport allows for dialling.
 CONNECT_TIMEOUT_S: Final = 30.0
-#: Until the header of a stream's answer. Priority and fairness may hold a request back for 15 s.
+#: Until the header of a streamed answer. Priority and fairness may delay a request by 15 s.
 HEADER_TIMEOUT_S: Final = 20.0
-#: Of an error's body so much is read where an answer is read as it comes.
+#: The body of an error is read up to this size for streamed answers.
 ERROR_BYTES_MAX: Final = 1 << 20
-#: Rare answers may be long. Generous: lists are read as they come.
+#: Limit of rare answers. Generous: lists are streamed.
 ANSWER_BYTES_MAX: Final = 2 << 30
 #: The code under which rest_client_requests_total counts requests without an answer, as in
 #: client-go.
@@ -33,8 +33,8 @@ NO_CODE: Final = "<error>"
 
 
 class Exchange(NamedTuple):
-    """One request and what came of it, for those who count. Of a stream only the start is known:
-    as in client-go it has neither a duration nor sizes.
+    """One request and its result, for metrics. A stream is measured at its start only: as in
+    client-go it has neither a duration nor sizes.
     """
 
     method: str
@@ -45,25 +45,25 @@ class Exchange(NamedTuple):
     received: int | None = None  # bytes of the body; None without an answer
 
 
-#: Told of each exchange once.
+#: Called once per exchange.
 Observer = Callable[[Exchange], None]
 
 
 def observe_nothing(_exchange: Exchange) -> None:
-    """The observer of those who do not measure."""
+    """Ignore the exchange."""
 
 
-def nobody_minds() -> None:
-    """Of a transport that is the only one on its way."""
+def ignore_distrust() -> None:
+    """For a transport that is the only one to its server."""
 
 
 def no_fence() -> bool:
-    """For those who may send whatever they like."""
+    """For clients without leader election: always send."""
     return True
 
 
 class Reply:
-    """A complete answer. Headers stay bytes until somebody asks for one."""
+    """A complete answer. Headers stay bytes until one is read."""
 
     __slots__ = ("body", "head", "status")
 
@@ -73,7 +73,7 @@ class Reply:
         self.head = head
 
     def header(self, name: str) -> str | None:
-        """The value of a header, or None; the name in any case."""
+        """The value of a header, or None; names are case-insensitive."""
         wanted = name.lower()
         for line in self.head.split(b"\r\n")[1:]:
             key, colon, value = line.partition(b":")
@@ -86,15 +86,15 @@ class Reply:
 
 
 class Stream(Protocol):
-    """An answer that is read as it comes."""
+    """A streamed answer."""
 
     status: int
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Pieces as they arrive. Raises TransportError if the stream breaks; ends when it ends."""
+        """Bytes as they arrive. Raises TransportError if the stream breaks."""
 
     async def read_all(self) -> bytes:
-        """The body of an error, its start if it is long."""
+        """The body of an error, truncated if long."""
 
     def header(self, name: str) -> str | None: ...
 
@@ -140,15 +140,15 @@ class Transport(ABC):
             sent, took_s = len(body) if body is not None else 0, monotonic() - started_s
             self._observe(Exchange(method, credentials.host, code, took_s, sent, received))
 
-    async def prepare(self) -> None:  # noqa: B027 - most have nothing to do
-        """Get ready for a first request that must not wait for a connection, if there is anything
-        to be got ready. Raises TransportError.
+    async def prepare(self) -> None:  # noqa: B027 - optional
+        """Open a connection for the first request in advance, if supported. Raises
+        TransportError.
         """
 
     def _look_at_fence(self) -> None:
-        """Connections and tokens may have been waited for since somebody looked."""
+        """Check the lease again: waits for connections and tokens may have taken long."""
         if not self._may_send():
-            raise ConnectFailed("held back: somebody else may act by now")
+            raise ConnectFailed("not sent: another replica may be leading by now")
 
     @abstractmethod
     async def _exchange(
@@ -164,14 +164,14 @@ class Transport(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
 
 
 class StreamingTransport(Transport):
-    """A transport that can also read an answer while it comes."""
+    """A transport that can also stream answers."""
 
     @abstractmethod
     def stream(self, path: str, *, timeout_s: float) -> AbstractAsyncContextManager[Stream]:
-        """GET whose answer is read piece by piece; `timeout_s` bounds the whole of it,
-        HEADER_TIMEOUT_S its beginning.
+        """GET with a streamed answer; `timeout_s` bounds the whole of it, HEADER_TIMEOUT_S its
+        beginning.
         """

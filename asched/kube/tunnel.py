@@ -1,7 +1,7 @@
-"""The way through a proxy: CONNECT, and TLS with the server inside of the tunnel.
+"""Connections through a proxy: CONNECT, and TLS with the server inside of the tunnel.
 
-Nothing but the server's name and the proxy's own credentials is written before the server is known
-by its certificate, so whatever goes wrong here has reached no server.
+Only the server's name and the proxy's credentials are written before the server's certificate is
+verified, so no request has been sent when an error is raised here.
 
 Source  RFC 9110, 9.3.6 (CONNECT); net/http of Go 1.25, Transport.dialConn (which authorities a
         proxy that speaks TLS itself is verified with: those of the server)
@@ -15,7 +15,7 @@ from typing import Final
 from asched.kube.certificates import client_context
 from asched.kube.proxies import Proxy
 
-#: Of a proxy's answer so much is read; what it says beside its status is not.
+#: Limit of the head of a proxy's answer; only its status is used.
 HEAD_BYTES_MAX: Final = 1 << 16
 _HEAD_END: Final = b"\r\n\r\n"
 
@@ -38,8 +38,8 @@ class _ProxyHead(asyncio.Protocol):
 
 
 async def open_tunnel(proxy: Proxy, target: str, tls: ssl.SSLContext | None) -> asyncio.Transport:
-    """A transport whose other end is `target` (host:port). Raises OSError. `tls` verifies the
-    proxy if it speaks TLS itself.
+    """A transport to `target` (host:port). Raises OSError. `tls` also verifies a proxy that uses
+    TLS.
     """
     loop = asyncio.get_running_loop()
     answer = _ProxyHead(loop)
@@ -60,12 +60,12 @@ async def open_tunnel(proxy: Proxy, target: str, tls: ssl.SSLContext | None) -> 
 def verification(
     proxy: Proxy, tls: ssl.SSLContext | None
 ) -> tuple[ssl.SSLContext | None, str | None]:
-    """What the proxy itself is verified with, and under which name; nothing without TLS."""
+    """TLS context and server name for the proxy itself; nothing without TLS."""
     return (tls or client_context(), proxy.host) if proxy.is_tls else (None, None)
 
 
 def _check(head: bytes) -> None:
-    """Raises OSError unless the tunnel is open, and nothing but the tunnel."""
+    """Raises OSError unless the tunnel is open and no further bytes have arrived."""
     line, _, _ = head.partition(b"\r\n")
     version, _, rest = line.partition(b" ")
     code = rest[:3]

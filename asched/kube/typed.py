@@ -1,13 +1,13 @@
-"""kubernetes-asyncio's typed client, logged in as asched: two ways to have it.
+"""kubernetes-asyncio's typed client with asched's credentials, in two forms.
 
 Commands (`doctor`, `snapshot`, `plan --apply`) and the start with a Policy in a ConfigMap use the
-library's APIs over connections of asched (`client_over`): what goes wrong is a ClientError.
-Plugins get a client with the library's own connections and errors (`ApiAccess`): their authors know
-those from its documentation, and its `Watch` reads answers of aiohttp.
+library's APIs over connections of asched (`client_over`): failures are ClientErrors. Plugins get a
+client with the library's own connections and errors (`ApiAccess`), as its documentation describes
+them; its `Watch` needs answers of aiohttp.
 
-What scheduling itself reads and writes goes other ways (`session.py`), because building the
-library's models costs a hundred times what decoding our records does. The library is imported where
-a client is made, which takes half a second: never in a scheduler without a plugin that asks for it.
+Scheduling itself does not use the library (`session.py`), because building its models costs a
+hundred times what decoding our records does. The library is imported where a client is made, which
+takes half a second: never in a scheduler without a plugin that uses it.
 """
 
 import re
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from asched.core.state.cluster import Cluster
 
 
-#: Lists objects, and returns a Reply.
+#: A function that lists objects and returns a Reply.
 Lister = Callable[..., Awaitable[Any]]
 
 
 async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
     """A client of the library whose requests `transport` sends, each within `timeout_s`.
 
-    Its APIs raise ApiError and TransportError. With `_preload_content=False` they return the Reply,
-    whatever its status is. There is nothing to close but the transport.
+    Its APIs raise ApiError and TransportError. With `_preload_content=False` they return the Reply
+    for any status. Only the transport has to be closed.
     """
     from kubernetes_asyncio.client import ApiClient, ApiException, Configuration
 
@@ -50,7 +50,7 @@ async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
             url: str,
             query_params: Any = None,
             headers: Any = None,
-            post_params: Any = None,  # noqa: ARG002 - forms, which no API of Kubernetes has
+            post_params: Any = None,  # noqa: ARG002 - forms; no Kubernetes API uses them
             body: Any = None,
             _preload_content: bool = True,
             _request_timeout: Any = None,
@@ -64,14 +64,14 @@ async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
             )
             if not _preload_content:
                 return reply
-            read_json(reply)  # raises for an error, and for what is no JSON object
+            read_json(reply)  # raises for an error, and unless it is a JSON object
             return _LibraryReply(reply)
 
         def deserialize(self, response: Any, response_type: Any) -> Any:
             try:
                 return super().deserialize(response, response_type)
             except (ApiException, AttributeError, LookupError, TypeError, ValueError) as error:
-                raise ProtocolBroken(f"the answer is no {response_type}: {error}") from error
+                raise ProtocolBroken(f"the answer is not a {response_type}: {error}") from error
 
     client = TransportClient(Configuration(host=""))
     await client.rest_client.close()  # its own connections are not used
@@ -79,7 +79,7 @@ async def client_over(transport: Transport, timeout_s: float) -> "ApiClient":
 
 
 def lister(client: "ApiClient", group_version: str, name: str, plural: str) -> Lister:
-    """What lists a kind in all namespaces: called with the library's keywords, in JSON."""
+    """A function that lists a kind in all namespaces, with the library's keywords, as JSON."""
     from kubernetes_asyncio.client import CoreV1Api, CustomObjectsApi
 
     group, _, version = group_version.rpartition("/")
@@ -97,12 +97,12 @@ def lister(client: "ApiClient", group_version: str, name: str, plural: str) -> L
 
 
 def noun_of(kind: str) -> str:
-    """A kind as methods of the APIs spell it: PodTemplate is pod_template."""
+    """A kind as in method names of the APIs: PodTemplate is pod_template."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
 
 
 class _LibraryReply:
-    """A Reply as the library reads it."""
+    """A Reply in the form that the library reads."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
@@ -114,11 +114,11 @@ class _LibraryReply:
 
 
 class ApiAccess:
-    """What a plugin's `__init__` is given as `api`: `async with self.api() as client: ...`.
+    """The `api` parameter of a plugin's `__init__`: `async with self.api() as client: ...`.
 
     One client serves all plugins of the process, over connections that stay open. It uses the
-    address, proxy, certificates and tokens of the scheduler; where address or certificates change,
-    another client follows. Close it once.
+    scheduler's address, proxy, certificates and tokens; when address or certificates change, a new
+    client replaces it. Close it once.
     """
 
     def __init__(self, _cluster: "Cluster | None" = None) -> None:
@@ -126,7 +126,7 @@ class ApiAccess:
         self._shared: _Shared | None = None
 
     def open(self, credentials: Credentials) -> None:
-        """From now on there is a client."""
+        """Clients are available from now on."""
         self._credentials = credentials
 
     @asynccontextmanager
@@ -144,8 +144,10 @@ class ApiAccess:
     async def _current(self) -> "_Shared":
         credentials, old = self._credentials, self._shared
         if credentials is None:
-            raise ConnectError("there is no API server here; ask for a client in a point that runs")
-        tls = credentials.tls()  # may notice a changed file, and count a generation
+            raise ConnectError(
+                "not connected to an API server; request a client in an extension point"
+            )
+        tls = credentials.tls()  # may detect a changed file and raise the generation
         if old is not None and old.generation == credentials.generation and not old.is_closed:
             return old
         new = self._shared = _Shared(_client(credentials), credentials.generation)
@@ -155,7 +157,7 @@ class ApiAccess:
         return new
 
     async def close(self) -> None:
-        """There is no client any more."""
+        """Close the client; none is available any more."""
         self._credentials, shared, self._shared = None, self._shared, None
         if shared is not None:
             await shared.client.close()
@@ -171,12 +173,12 @@ class _Shared:
 
     @property
     def is_closed(self) -> bool:
-        """A plugin may have closed it."""
+        """Whether a plugin has closed the client."""
         is_closed: bool = self.client.rest_client.pool_manager.closed
         return is_closed
 
     async def connect_by(self, tls: ssl.SSLContext | None) -> None:
-        """The library makes a TLS context of its own from files; ours needs none."""
+        """Use our TLS context: the library would make its own from files."""
         import aiohttp
 
         rest = self.client.rest_client
@@ -195,12 +197,12 @@ def _client(credentials: Credentials) -> "ApiClient":
 
     class SchedulerClient(ApiClient):
         async def update_params_for_auth(self, headers: dict[str, str], *_: Any, **__: Any) -> None:
-            """Say who asks as the scheduler's own requests do at that moment."""
+            """Authenticate as the scheduler's own requests do at this moment."""
             credentials.keep_fresh()
             named = dict(credentials.headers)
             if len(named) < len(credentials.headers):
                 raise ConnectError(
-                    "the kubeconfig impersonates several groups, which plugins' clients cannot send"
+                    "the kubeconfig impersonates several groups; plugins' clients support one"
                 )
             headers.update(named)
 

@@ -1,8 +1,8 @@
-"""Kinds that servers have in one version or another: which one it is, by the server's discovery.
+"""Kinds that servers have in different versions: find the served one by discovery.
 
-A version whose gate is off, or that an upgrade took away, is not in its group's document. The
-versions of one kind have one record and one store; what tells them apart is where they are read and
-written, and the words of their rules.
+A version whose feature gate is off, or that an upgrade removed, is not in its group's document. The
+versions of a kind share one record and one store; they differ in where they are read and written,
+and in the spelling of their fields.
 """
 
 from typing import Any, Final
@@ -15,19 +15,19 @@ from asched.kube.errors import api_error
 from asched.kube.parsing import read
 from asched.kube.transport import Transport
 
-#: Whether a kind is served at all is a small question.
+#: Timeout of a discovery request.
 DISCOVERY_S: Final = 10.0
 
 _resources: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def versions_of(kind: Kind) -> tuple[Kind, ...]:
-    """The preferred one first."""
+    """The versions of a kind, preferred first."""
     return VERSIONS.get(kind.resource, (kind,))
 
 
 async def served_version(transport: Transport, kind: Kind) -> Kind | None:
-    """The preferred one of those that the server has; None if it has none. Raises ApiError,
+    """The preferred version that the server has; None if it has none. Raises ApiError,
     TransportError.
     """
     for version in versions_of(kind):
@@ -37,7 +37,7 @@ async def served_version(transport: Transport, kind: Kind) -> Kind | None:
 
 
 async def _is_served(transport: Transport, kind: Kind) -> bool:
-    """Whether the server's discovery knows the kind in this version."""
+    """Whether the server's discovery has the kind in this version."""
     reply = await transport.request("GET", f"/apis/{kind.group_version}", timeout_s=DISCOVERY_S)
     if reply.status == 404:
         return False

@@ -1,28 +1,27 @@
-"""One stream of one kind, from its first list to the end of the process.
+"""List and watch one kind until the process ends.
 
-The history, as client-go's reflector lives it:
+The steps follow client-go's reflector:
 
-1. First everything there is. A server that can (WatchList) streams it: ADDED for each object, then
-   a bookmark that says "that was all", and the same stream goes on with what happens next. A server
-   that cannot says so (4xx, or an ERROR inside a 200, or it stays silent): then this round lists in
-   pages. Either way the state hears one `Listed`; what it does not contain is gone.
-2. Then what changes. Each line moves the version on; bookmarks move it where nothing of interest
-   happens.
-3. A stream that ends is opened again from the last version: at once if it had lived, after a pause
-   if the server is away or refuses. Nothing is lost, because the server keeps what happened since.
-4. Unless it has forgotten that version (410, as a status or as an ERROR event): back to 1, after a
-   pause that grows with lists alone, and that all kinds share. The same when streams die as soon as
-   they live.
-5. Streams are short: the server sends a bookmark and ends them within STREAM_S, so that one that
-   says nothing and does not end either is known for deaf; `doubt.py` looks at one that ended
-   without a line, as those of idle kinds do where etcd does not notify of progress.
-6. Versions that run backwards, and streams that broke, raise the question whether the server still
-   is who it was. If not (HistoryChanged), `run` ends: everything known is void.
-7. What was listed once is never taken for empty because the server says 404; only a kind outside
-   the core group that was never there, by the server's own discovery, is absent. Of kinds in
-   several versions the newest that is served is spoken; one that vanishes gives way to another.
+1. List everything. A server with streaming lists (WatchList) sends ADDED for each object, then a
+   bookmark that ends the list, and continues the stream as a watch. A server without them refuses
+   (4xx, an ERROR inside a 200, or no line at all): then this list is read in pages. In both cases
+   the state gets one `Listed`; objects that it does not contain are gone.
+2. Watch. Each line advances the version; bookmarks advance it where nothing relevant happens.
+3. A stream that ends is opened again from the last version: at once if it delivered, after a pause
+   if the server is down or refuses. Nothing is lost, because the server keeps recent changes.
+4. If the server no longer has that version (410, as a status or as an ERROR event), go back to 1
+   after a pause that grows with lists only and that all kinds share. The same applies when streams
+   end as soon as they begin.
+5. Streams are short: the server sends a bookmark and ends them within STREAM_S, so that a stream
+   that delivers nothing and does not end is detected. `doubt.py` checks streams that end without a
+   line, as those of idle kinds do where etcd sends no progress notifications.
+6. Decreasing versions and broken streams lead to a check whether the server still has the same
+   history. If not (HistoryChanged), `run` ends: all cached state is invalid.
+7. A kind that was listed once is never taken as empty because the server answers 404; only a kind
+   outside the core group that is missing in the server's discovery is absent. Of kinds in several
+   versions the newest served version is used; if it disappears, another one replaces it.
 
-Facts are handed over as they are parsed, all whole lines of a piece at once, in order.
+Facts are handed over as they are parsed, all complete lines of a read at once, in order.
 """
 
 import asyncio
@@ -78,13 +77,13 @@ from asched.kube.versions import served_version, versions_of
 
 log = logging.getLogger(__name__)
 
-#: A stream that ends sooner and without a word is a failure (client-go: very short watch).
+#: A stream that ends sooner and without a line is a failure (client-go: very short watch).
 SHORT_STREAM_S: Final = 1.0
-#: How often a resource that does not exist is asked for again.
+#: How often a resource that does not exist is requested again.
 ABSENT_RETRY_S: Final = 30.0
-#: Kinds of this group are served by every API server, whatever it says while it starts.
+#: Every API server serves kinds of this group, even if it denies them while it starts.
 CORE: Final = "v1"
-#: What a server that restarts answers to a stream: its version is good for another try.
+#: Answers of a restarting server to a watch: the version may still be valid.
 TRY_AGAIN: Final = (
     TransportError,
     TooManyRequests,
@@ -93,17 +92,17 @@ TRY_AGAIN: Final = (
     Forbidden,
     NotFound,
 )
-#: Pods that are through do not take part; kube-scheduler asks with the same words.
+#: Completed pods are not watched, as in kube-scheduler.
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Reflector:
-    """Keeps the state informed about one kind. `run` never returns (cancel it), unless it raises
+    """Keeps the state of one kind current. `run` never returns (cancel it), unless it raises
     HistoryChanged.
 
     `put` gets each fact. `synced` is set when the first complete list has been handed over.
-    `on_failure(kind, error)` hears of every failed list or refused watch; the host decides whether
-    a kind is so important that start-up ends.
+    `on_failure(kind, error)` is called for every failed list or refused watch; the host decides
+    whether the failure of a kind ends the start-up.
     """
 
     def __init__(
@@ -119,10 +118,10 @@ class Reflector:
         company: ListPacer | None = None,
     ) -> None:
         self.kind = kind
-        #: The version of it that the server has.
+        #: The version of the kind that the server has.
         self.spoken = kind
         self.synced = asyncio.Event()
-        #: The server does not serve this kind; taken as none.
+        #: The server does not serve this kind; treated as empty.
         self.is_absent = False
         self.list_count = 0
         self.watch_count = 0
@@ -142,22 +141,22 @@ class Reflector:
         heard, take = self.doubt.listening, parts_to(put, kind)
         self._lister = Lister(transport, self.codec, self._path, heard, take)
         self._version = ""
-        #: The connection broke: who answers next may be somebody else.
+        #: The connection broke: another server may answer next.
         self._is_shaken = False
         self._complained = ""
 
     @property
     def heard_s(self) -> float | None:
-        """When the streams were last known to tell everything, by `clock`."""
+        """When the streams were last known to be complete, by `clock`."""
         return self.doubt.heard_s
 
     @property
     def malformed_count(self) -> int:
-        """Malformed objects met so far, repetitions included."""
+        """Malformed objects received so far, repetitions included."""
         return self.codec.malformed_count
 
     async def run(self) -> None:
-        """Live through the history, again and again; after a cancellation, from where it was."""
+        """List and watch repeatedly; after a cancellation, continue from the last version."""
         want = self._version or ANY_VERSION
         while True:
             try:
@@ -173,7 +172,7 @@ class Reflector:
                 raise
 
     async def _once(self, want: str) -> None:
-        """Chapter 1, then 2 and 3 until something sends us back."""
+        """Step 1, then 2 and 3 until a new list is needed."""
         if self._version:
             await self._history.check()
             self._is_shaken = False
@@ -190,10 +189,10 @@ class Reflector:
         while True:
             await self._watch()
 
-    # --- chapter 1: everything there is ----------------------------------------------------------
+    # --- step 1: list ----------------------------------------------------------------------------
 
     async def _stream_list(self, want: str) -> None:
-        """Initial events up to the bookmark that ends them, then the live stream, for a while."""
+        """Read initial events up to the bookmark that ends them, then watch for a while."""
         query = {
             "watch": "true",
             "sendInitialEvents": "true",
@@ -209,14 +208,14 @@ class Reflector:
             found = await self._lister.initial(stream, reading)
             await self._listed(found, want)
             seconds = stream_s(self.options, is_probe=self.doubt.is_open)
-            self.doubt.is_open = True  # until it says something
+            self.doubt.is_open = True  # until it delivers something
             self._deliver(found.rest)
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._follow(reading)
 
     async def _listed(self, found: Everything, want: str) -> None:
-        """Hand over a list, unless it is older than what is known and not the newest."""
+        """Hand over a list, unless it is older than the known state and not the newest."""
         if runs_backwards(self._version, found.version):
             await self._history.check()
             if want:
@@ -234,10 +233,10 @@ class Reflector:
         self.put(Listed(self.spoken, objects, parts))
         self.synced.set()
 
-    # --- chapters 2 and 3: what changes ----------------------------------------------------------
+    # --- steps 2 and 3: watch --------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """One stream from the last version to its end."""
+        """Read one stream from the last version to its end."""
         seconds, is_probe = stream_s(self.options, is_probe=self.doubt.is_open), self.doubt.is_open
         query = {
             "watch": "true",
@@ -260,12 +259,12 @@ class Reflector:
                 heard = await self._follow(LineReader(stream, self.codec), started_s)
             if not heard:
                 await self.doubt.compare(self._version, was_probe=is_probe)
-            elif self.kind is NAMESPACE:  # one kind looks after the others
+            elif self.kind is NAMESPACE:  # one kind checks for all
                 await self._history.check()
         except Expired as error:
             raise Relist(self._version, str(error)) from error
         except TRY_AGAIN as error:
-            if not isinstance(error, TooManyRequests):  # it is there, and busy
+            if not isinstance(error, TooManyRequests):  # a busy server has answered
                 self._shaken()
             if isinstance(error, NotFound) and await self._learn_version():
                 raise Relist(ANY_VERSION, f"it is served as {self.spoken.group_version}") from error
@@ -274,8 +273,8 @@ class Reflector:
             await self._pauses.after(error)
 
     async def _follow(self, reading: LineReader, started_s: float | None = None) -> bool:
-        """Read a live stream to its end; whether there is nothing to ask about it. A break is an
-        end like any other, but raised if it came at once: a list would break, too, or cost most.
+        """Read a live stream to its end; returns whether its completeness needs no check. A break
+        is a normal end, but raised if it came at once: a list would break, too.
         """
         self.watch_count += 1
         self._complained = ""
@@ -284,29 +283,29 @@ class Reflector:
             while (sights := await reading.next()) is not None:
                 heard = heard or bool(sights)
                 self._deliver(sights)
-        except ProtocolBroken as error:  # asked again, the server would say the same again
+        except ProtocolBroken as error:  # a repetition would fail in the same way
             raise Relist(self._version, str(error)) from error
         except DeadlineExceeded:
             self.doubt.fell_silent("did not end in its time")
             return False
         except TransportError as error:
-            broke.append(error.with_traceback(None))  # which would know this frame, and we it
+            broke.append(error.with_traceback(None))  # else a cycle with this frame
             self._shaken()
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
-        if heard or started_s is None:  # initial events are a sign of life, too
+        if heard or started_s is None:  # initial events prove that the stream works
             return True
         if self.options.clock() - started_s >= SHORT_STREAM_S:
-            return bool(broke)  # what it would have said, the next one will
+            return bool(broke)  # the next stream continues from here
         raise broke.pop() if broke else Relist(self._version, "the stream ended at once")
 
     def _shaken(self) -> None:
-        """The connection broke. The next stream is a short one, so that it is soon known whether we
-        hear: else whose streams keep breaking would be taken for deaf.
+        """The connection broke. The next stream is a probe, so that it soon delivers: otherwise a
+        kind whose streams keep breaking would be taken for deaf.
         """
         self._is_shaken = self.doubt.is_open = True
 
     def _deliver(self, sights: list[WatchLine]) -> None:
-        """Hand over what a piece of the stream contained."""
+        """Hand over the events of a read."""
         if not sights:
             return
         self.doubt.spoke()
@@ -329,10 +328,10 @@ class Reflector:
         why = f"the server ended the stream: {status.message or status.reason or status.code}"
         return Relist(self._version, why)
 
-    # --- chapters 4 and 7: what goes wrong -------------------------------------------------------
+    # --- steps 4 and 7: failures -----------------------------------------------------------------
 
     async def _after_failure(self, error: ApiError | TransportError, want: str) -> str:
-        """Tell, wait; returns the version that the next list should show."""
+        """Report the failure and wait; returns the version for the next list."""
         if isinstance(error, NotFound):
             try:
                 if await self._learn_version():
@@ -342,7 +341,7 @@ class Reflector:
         if isinstance(error, NotFound) and await self._never_was():
             log.log(
                 logging.DEBUG if self.is_absent else logging.INFO,
-                "the server does not serve %s (%s); taken as none",
+                "the server does not serve %s (%s); treated as empty",
                 self.kind.plural,
                 self.kind.group_version,
             )
@@ -365,9 +364,9 @@ class Reflector:
             return False
 
     async def _learn_version(self) -> bool:
-        """Find out which version of the kind the server has; whether it is another one now. If it
-        has none, what is known stays in use. Raises ApiError or TransportError before the first
-        list.
+        """Find the version of the kind that the server has; returns whether it has changed. If the
+        server has none, cached objects stay in use. Raises ApiError or TransportError before the
+        first list.
         """
         if len(versions_of(self.kind)) == 1:
             return False
@@ -386,7 +385,7 @@ class Reflector:
         return True
 
     def _complain(self, error: ApiError | TransportError) -> None:
-        """Say what is wrong once, until something else is."""
+        """Log a failure once until it changes."""
         self._complained = log_failure(self.kind, error, self._complained)
 
     def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:

@@ -1,8 +1,8 @@
-"""Effects to requests and answers to facts: pure functions, bodies as kube-scheduler's.
+"""Convert effects to requests and answers to facts: pure functions, bodies as kube-scheduler's.
 
-A write has three outcomes, and this file knows which is which: 2xx is Bound or Done; an error that
-says for certain that nothing was carried out is Refused, a webhook's that is down included; every
-other one is Unknown, because a server that timed out on its store may still have stored it.
+A write has three outcomes: a 2xx is Bound or Done; an error that proves that nothing was carried
+out is Refused, also an unavailable webhook; every other error is Unknown, because a server that
+timed out on its store may still have stored the write.
 """
 
 from typing import Any, Final, NamedTuple
@@ -38,13 +38,13 @@ from asched.kube.errors import api_error, says_not_done
 from asched.kube.parsing import read
 from asched.kube.transport import JSON, Reply
 
-#: After so long the server gives up a binding that it holds, and will not carry it out any more:
-#: when we stop waiting for the answer (`retries.ATTEMPT_TIMEOUT_S`), what is unknown gets an end.
+#: Server-side timeout of a binding, equal to `retries.ATTEMPT_TIMEOUT_S`: once we stop waiting for
+#: the answer, the server will not carry it out any more.
 SERVER_TIMEOUT: Final = "?timeout=30s"
 
 
 class WireRequest(NamedTuple):
-    """What goes over the wire."""
+    """A request as it is sent."""
 
     method: str
     path: str
@@ -62,7 +62,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class _ReadBack(msgspec.Struct):
-    """A pod as far as a binding is settled by it. Without a uid it is none: nothing follows."""
+    """The fields of a pod that settle a binding. Without a uid the answer is not a pod."""
 
     metadata: _Meta
     spec: _Spec
@@ -72,7 +72,7 @@ _read_backs: Final = msgspec.json.Decoder(_ReadBack)
 
 
 def request_for(effect: Effect) -> WireRequest:
-    """The request that performs an effect. Raises TypeError if no request does."""
+    """The request that performs an effect. Raises TypeError if there is none."""
     match effect:
         case Bind():
             return bind(effect)
@@ -117,7 +117,7 @@ def bind(effect: Bind) -> WireRequest:
 def patch_pod_status(effect: PatchPodStatus) -> WireRequest:
     """PATCH pods/NAME/status, strategic merge, of one condition and the nomination.
 
-    The uid in the metadata makes the server refuse it (422) for a pod made anew under the name.
+    The uid in the metadata makes the server refuse the patch (422) for a new pod of the same name.
     """
     status: dict[str, Any] = {}
     if effect.condition is not None:
@@ -134,7 +134,7 @@ def patch_pod_status(effect: PatchPodStatus) -> WireRequest:
 
 
 def answer_for(effect: Effect, reply: Reply) -> Answer:
-    """The fact that tells the outcome of a request that was answered."""
+    """The fact for the outcome of an answered request."""
     if isinstance(effect, ReadPod):
         return _read_pod(effect, reply)
     if 200 <= reply.status < 300:
@@ -156,7 +156,7 @@ def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
     try:
         pod = read(_read_backs.decode, reply.body)
     except MalformedError as error:
-        return Unknown(effect.id, f"what was read back is no pod: {error}")
+        return Unknown(effect.id, f"the answer is not a pod: {error}")
     if effect.pod.uid and pod.metadata.uid != effect.pod.uid:
         return ReadGone(effect.id)
     node = pod.spec.node_name
@@ -183,7 +183,7 @@ def _pod_path(namespace: str, name: str) -> str:
 
 
 def quoted(segment: str) -> str:
-    """A name as one segment of a path; the server's own names need no escapes and cost nothing."""
+    """A name as one path segment; valid Kubernetes names need no escapes."""
     return (
         segment
         if segment.replace("-", "a").isalnum() and segment.isascii()

@@ -210,15 +210,15 @@ USER = (
         (USER.format("{auth-provider: {name: gcp}}"), "use gke-gcloud-auth-plugin as exec plugin"),
         (USER.format("{auth-provider: {name: x}}"), "use an exec plugin, a token file or a client"),
         (USER.format("{token: t, username: u}"), "a token and a password"),
-        (USER.format("{client-key-data: '%'}"), "client-key-data is no base64"),
+        (USER.format("{client-key-data: '%'}"), "client-key-data is not base64"),
         (USER.format("{as-groups: [g]}"), "impersonates groups"),
-        (USER.format("{exec: {command: c, apiVersion: v1}}"), "apiVersion 'v1' is not spoken"),
+        (USER.format("{exec: {command: c, apiVersion: v1}}"), "apiVersion 'v1' is not supported"),
         (
             USER.format(
                 "{exec: {command: c, apiVersion: client.authentication.k8s.io/v1,"
                 " interactiveMode: Always}}"
             ),
-            "needs a person",
+            "needs a terminal",
         ),
     ],
 )

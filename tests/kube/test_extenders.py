@@ -82,7 +82,7 @@ async def test_the_first_value_is_the_answer_whatever_it_is(server, body, value)
         (b"", "Expecting value: line 1 column 1 (char 0)"),
         (b"<html>", "Expecting value: line 1 column 1 (char 0)"),
         (b'{"a" 1}', "Expecting ':' delimiter: line 1 column 6 (char 5)"),
-        (b'{"a": NaN}', "no number: line 1 column 1 (char 0)"),
+        (b'{"a": NaN}', "not a number: line 1 column 1 (char 0)"),
         (b"[" * 200_000, "nested too deeply"),
         (b"9" * 10_000, "a number has too many digits"),
     ],
@@ -132,7 +132,7 @@ async def test_an_answer_without_end_is_refused(server):
     async with asking(server) as extenders:
         answer = await extenders.ask(question())
     assert isinstance(answer, Refused)
-    assert "too large for its question" in answer.message
+    assert "too large for its request" in answer.message
 
 
 async def test_the_timeout_covers_the_whole_question(server):
@@ -148,7 +148,7 @@ async def test_the_timeout_covers_the_whole_question(server):
 @pytest.mark.parametrize(
     ("is_late", "why"),
     [
-        (False, "the answer broke off: "),
+        (False, "the answer is incomplete: "),
         (True, "the answer did not end within 0.05 s"),
     ],
 )

@@ -40,12 +40,12 @@ class World:
 def test_readiness_names_the_kind_that_is_not_heard_and_why():
     world = World()
     world.passes(29.0, heard=(NODE, POD, POD_GROUP))
-    assert world.hearing.trouble() == ""
+    assert world.hearing.readiness_problem() == ""
     world.hearing.failed(SERVICE, ConnectionLost("it broke"))
     world.passes(1.0)
-    assert world.hearing.trouble() == "not heard of services for 30 s: it broke"
+    assert world.hearing.readiness_problem() == "no events of services for 30 s: it broke"
     world.passes(1.0, heard=(SERVICE,))
-    assert world.hearing.trouble() == ""
+    assert world.hearing.readiness_problem() == ""
     assert world.hearing.why(SERVICE) == ""
 
 
@@ -89,7 +89,7 @@ async def test_a_leader_that_stays_deaf_frees_its_lease_and_begins_anew(
             await asyncio.sleep(0.2)
             if "Starting over" in caplog.text:
                 break
-        assert "nothing was heard of nodes" in caplog.text
+        assert "no events of nodes arrived" in caplog.text
         server.faults.clear()
         server.create("pods", a_pod("late"))
         await until(lambda: placed(server, "late"))

@@ -162,7 +162,7 @@ async def test_a_malformed_object_is_left_out_and_the_stream_lives_on(caplog):
     async with living(world) as reflector:
         assert world.told == [("a",), "+b@12", "-bad@13"]
         assert reflector.malformed_count == 3
-    assert caplog.text.count("Node bad is malformed and is left out") == 1
+    assert caplog.text.count("Node bad is malformed and is ignored") == 1
 
 
 async def test_a_line_that_is_no_event_leads_to_a_new_list_after_a_pause():
@@ -238,7 +238,7 @@ async def test_a_resource_that_discovery_knows_is_waited_for(caplog):
         assert world.told == [("a",)]
     assert [type(error) for _, error in world.failures] == [NotFound]
     assert max(world.waits_s) < 2 * RETRY_S_MAX
-    assert "denies that there are podgroups" in caplog.text
+    assert "does not serve podgroups" in caplog.text
 
 
 @pytest.mark.parametrize("kind", [NODE, POD_GROUP], ids=["core", "optional"])
@@ -254,7 +254,7 @@ async def test_a_resource_that_was_there_is_never_emptied(kind, caplog):
         assert world.told == [("a",), ("a", "c")]
     assert [type(error) for _, error in world.failures] == [NotFound] * 4
     assert max(world.waits_s) < 2 * RETRY_S_MAX
-    assert "what is known of them stays in use" in caplog.text
+    assert "cached objects stay in use" in caplog.text
 
 
 async def test_an_unreachable_server_keeps_the_gate_shut():

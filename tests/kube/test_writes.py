@@ -176,7 +176,7 @@ def test_a_pod_read_back_settles_a_binding(reply, expected):
 def test_what_is_no_pod_settles_nothing(body):
     found = answer_for(ReadPod(id=7, pod=POD), Reply(200, body))
     assert isinstance(found, Unknown)
-    assert "no pod" in found.message
+    assert "not a pod" in found.message
 
 
 @pytest.mark.parametrize(

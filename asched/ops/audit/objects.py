@@ -150,7 +150,7 @@ class _Comparison:
         """
         if suspicion.head is not None:
             return not self._is_behind(suspicion.at)
-        return await self._scheduler.history.has_told(self._kind, suspicion.at)
+        return await self._scheduler.history.has_delivered(self._kind, suspicion.at)
 
     def _is_behind(self, version: str) -> bool:
         """Whether the stream has not told yet what happened up to this version."""
