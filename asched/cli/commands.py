@@ -24,12 +24,12 @@ COMMANDS: Final = {
     "doctor": "check an installation: access, rights, lease, other schedulers, each with a fix",
     "config": "check, view or migrate configuration files",
     "explain": "show why a pod is pending or why it was placed on its node",
-    "top": "show queues, rates, reasons of waiting pods, and nodes",
-    "ui": "show the live view in a browser",
-    "shadow": "print the report of a running shadow (asched run --shadow)",
+    "top": "show queues, rates, reasons of waiting pods, and nodes, also in a browser",
+    "shadow": "compare the decisions of another scheduler with asched's",
     "plugins": "list plugins, or create a new plugin",
     "healthcheck": "check the health of the scheduler on this host",
-    "completion": "print a completion script for bash or zsh",
+    "completion": "print a completion script for bash, fish or zsh",
+    "version": "print the versions of this command, the scheduler and the API server",
 }
 #: Commands of the distribution asched-lab, from the entry point group COMMANDS_GROUP.
 LAB_COMMANDS: Final = {
@@ -45,7 +45,14 @@ LAB_COMMANDS: Final = {
 }
 COMMANDS_GROUP: Final = "asched.commands"
 #: Former names, accepted for one release.
-RENAMED: Final = {"dump": "snapshot", "sim": "chaos"}
+RENAMED: Final = {
+    "dump": "snapshot",
+    "sim": "chaos",
+    "ui": "top --web",
+    "shadow": "shadow report",
+}
+#: Forms of `shadow` that are not former.
+SHADOW_FORMS: Final = (["shadow", "report"], ["shadow", "-h"], ["shadow", "--help"])
 #: Commands whose module parses its arguments by kube-scheduler's rules for flags.
 OWN_FLAGS: Final = ("run", "doctor")
 KUBECTL_PLUGIN: Final = "kubectl-asched"
@@ -118,15 +125,20 @@ def _end(*_: object) -> None:
 
 def _command(argv: list[str]) -> int:
     """The garbage collector is off until a command begins; for `run` until the first lists."""
+    if argv[:2] == ["shadow", "run"]:
+        shadow_status: int = importlib.import_module("asched.cli.run").main(
+            argv[2:], is_shadow=True
+        )
+        return shadow_status
     if argv and argv[0] in OWN_FLAGS:
         own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
         return own_status
     wanted = next((word for word in argv if not word.startswith("-")), "")
-    if wanted in RENAMED:
+    at = argv.index(wanted) if wanted else 0
+    if wanted in RENAMED and argv[at : at + 2] not in SHADOW_FORMS:
         sys.stderr.write(f"asched: '{wanted}' is now called '{RENAMED[wanted]}'\n")
-        at = argv.index(wanted)
-        argv = [*argv[:at], RENAMED[wanted], *argv[at + 1 :]]
-        wanted = RENAMED[wanted]
+        argv = [*argv[:at], *RENAMED[wanted].split(), *argv[at + 1 :]]
+        wanted = argv[at]
     if wanted and wanted not in COMMANDS:
         module = module_of(wanted)
         if module is None:

@@ -83,17 +83,22 @@ def full_parser() -> argparse.ArgumentParser:
             importlib.import_module(f"asched.cli.{command}").add_parser(subparsers)
             continue
         own = subparsers.add_parser(command, help=summary)
-        for flag in ALL:
-            words = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
-            if "-h" not in words:
-                _add(own, words, "" if flag.kind == "bool" else flag.kind, flag.help)
+        _add_flags_of_run(own)
         if command == "doctor":
             add_output_flag(own)
             for name, metavar, text in DOCTOR_FLAGS:
                 _add(own, [f"--{name}"], metavar, text)
+    _add_flags_of_run(commands_of(commands_of(parser)["shadow"])["run"])
     for command in other_commands():
         module_of(command).add_parser(subparsers)
     return parser
+
+
+def _add_flags_of_run(parser: argparse.ArgumentParser) -> None:
+    for flag in ALL:
+        words = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
+        if "-h" not in words:
+            _add(parser, words, "" if flag.kind == "bool" else flag.kind, flag.help)
 
 
 def _add(parser: argparse.ArgumentParser, words: list[str], metavar: str, text: str) -> None:

@@ -1,14 +1,17 @@
-"""`asched shadow`: compare the decisions of a shadowed scheduler with asched's.
+"""`asched shadow`: compare the decisions of another scheduler with asched's.
 
-Reads the report of a process started with `asched run --shadow`.
+`asched shadow run --shadow=NAME` runs a shadow of the scheduler NAME, with the flags of `asched
+run`; it places no pods. `asched shadow report` prints the report of a running shadow.
 
-Exit status: 0; 1 no answer, no permission, or no shadow running; 2 wrong usage.
+Exit status: 0; 1 no answer, no permission, or no shadow running; 2 wrong usage. run: as `asched
+run`.
 """
 
 import argparse
 import sys
 from typing import Any, Final
 
+from asched.cli.commands import COMMANDS
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
 from asched.cli.sources import HOW, add_source_flags, open_source, read_page
@@ -21,14 +24,21 @@ PAGE: Final = "/debug/asched/shadow"
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "shadow",
-        help="print the report of a running shadow (asched run --shadow)",
+        help=COMMANDS["shadow"],
         description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("run", help="run a shadow (flags: asched shadow run --help)")
+    report = actions.add_parser(
+        "report",
+        help="print the report of a running shadow",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=HOW,
     )
-    add_output_flag(parser, "all stored examples")
-    add_source_flags(parser)
-    parser.set_defaults(run=run)
+    add_output_flag(report, "all stored examples")
+    add_source_flags(report)
+    report.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         report = _report(args)
     except PageError as error:
-        sys.stderr.write(f"asched shadow: {error}\n")
+        sys.stderr.write(f"asched shadow report: {error}\n")
         return 1
     if args.output in ("text", "wide"):
         sys.stdout.write(text(report, is_wide=args.output == "wide"))
@@ -55,7 +65,9 @@ def _report(args: argparse.Namespace) -> dict[str, Any]:
         finally:
             await source.close()
         if reply.status == 404:
-            raise PageError("the process is not a shadow: start it with asched run --shadow=NAME")
+            raise PageError(
+                "the process is not a shadow: start it with asched shadow run --shadow=NAME"
+            )
         found.update(read_page(reply, "shadow report", lambda report: text(report, is_wide=True)))
         return 0
 

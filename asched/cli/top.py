@@ -2,8 +2,10 @@
 
 On a terminal the view is redrawn every --every seconds until q or Ctrl-C; elsewhere one text
 follows the other. --once prints it once, for people (-o text, wide) or programs (-o json, yaml).
+--web serves it as a page for a browser on this machine, at a secret address, until Ctrl-C.
 
-Exit status: 0, also after q or Ctrl-C; 1 no answer or no permission; 2 wrong usage.
+Exit status: 0, also after q or Ctrl-C; 1 no answer, no permission, or the port is in use; 2 wrong
+usage.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
+from asched.cli.arguments import port
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError
 from asched.cli.sources import HOW, ClusterSource, add_source_flags, open_source, read_page
@@ -35,13 +38,21 @@ def add_parser(subparsers: Any) -> None:
         epilog=HOW,
     )
     add_output_flag(parser, "every reason and the fullest 100 nodes")
-    parser.add_argument("--once", action="store_true", help="print the view once and exit")
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--once", action="store_true", help="print the view once and exit")
+    add("--web", action="store_true", help="show the view in a browser")
     parser.add_argument(
         "--every",
         type=_seconds,
         default=EVERY_S,
         metavar="S",
         help="seconds between updates (default %(default)s)",
+    )
+    parser.add_argument(
+        "--port", type=port, metavar="N", help="port of --web; default: any free port"
+    )
+    parser.add_argument(
+        "--open", action="store_true", help="with --web: open the address in a browser"
     )
     add_source_flags(parser)
     parser.set_defaults(run=run)
@@ -59,8 +70,15 @@ def _seconds(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read and print until interrupted."""
+    """Read and print, or serve, until interrupted."""
+    if not args.web and (args.open or args.port is not None):
+        sys.stderr.write("asched top: --port and --open need --web\n")
+        return 2
     try:
+        if args.web:
+            from asched.cli.top_web import serve  # aiohttp, for this flag only
+
+            return runner()(serve(args))
         return runner()(_top(args))
     except PageError as error:
         sys.stderr.write(f"asched top: {error}\n")

@@ -1,4 +1,4 @@
-"""`asched ui`: the live view on this machine, for whoever knows its address."""
+"""`asched top --web`: the live view on this machine, at a secret address."""
 
 import asyncio
 import re
@@ -73,7 +73,8 @@ async def test_it_reaches_the_leader_with_one_token_for_many_pages(tmp_path: Pat
     world.answers[f"{proxied}/debug/asched/view"] = (200, a_view(1))
     world.answers[f"{proxied}/ui/"] = (200, {"page": 1})
     async with scripted(world.answer) as server:
-        command = (sys.executable, "-m", "asched", "ui", a_kubeconfig(tmp_path, server.url))
+        kubeconfig = a_kubeconfig(tmp_path, server.url)
+        command = (sys.executable, "-m", "asched", "top", "--web", kubeconfig)
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         async with asyncio.timeout(HANG_S):
@@ -98,7 +99,7 @@ async def test_after_a_failure_it_asks_who_leads_now(tmp_path: Path) -> None:
     world.answers[page] = (503, {"message": "no route"})
     async with scripted(world.answer) as server:
         flag = a_kubeconfig(tmp_path, server.url)
-        refused = await asched("ui", flag)
+        refused = await asched("top", "--web", flag)
         assert refused[0] == 1
         assert "the API server cannot reach pod asched-7f-x" in refused[2]
 
@@ -107,7 +108,7 @@ async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     async with a_port(allowed=("/*",)) as port:
         number = port.server.port
         ended, _, err = await asched(
-            "ui", f"--server=https://localhost:{number}", f"--port={number}"
+            "top", "--web", f"--server=https://localhost:{number}", f"--port={number}"
         )
     assert ended == 1
     assert f"cannot listen on 127.0.0.1:{number}" in err

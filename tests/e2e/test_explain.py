@@ -70,8 +70,8 @@ def the_pod_of_this_process(port: int) -> dict[str, Any]:
 
 
 async def shown_by_ui(flag: str) -> tuple[str, str]:
-    """What `asched ui` gives a browser: the page as it came through the API server, its policy."""
-    command = (sys.executable, "-m", "asched", "ui", flag)
+    """The page of `asched top --web` as it came through the API server, and its policy."""
+    command = (sys.executable, "-m", "asched", "top", "--web", flag)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:

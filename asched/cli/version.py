@@ -1,0 +1,90 @@
+"""`asched version`: print the versions of this command, the running scheduler and the API server.
+
+A version that cannot be read is one line with the reason.
+
+Exit status: 0, also where a server is not reachable; 2 wrong usage.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+
+from asched.cli.commands import COMMANDS, installed_version
+from asched.cli.output import add_output_flag, plain, written
+from asched.cli.pages import PageError
+from asched.cli.reach import REQUEST_S
+from asched.cli.sources import HOW, add_source_flags, open_source, read_page
+from asched.cli.top import VIEW
+from asched.host.process import runner
+from asched.kube.errors import ClientError
+from asched.kube.session import ConnectionOptions, connect, read_as
+
+
+class _ServerVersion(msgspec.Struct, rename="camel"):
+    git_version: str
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "version",
+        help=COMMANDS["version"],
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=HOW,
+    )
+    add_output_flag(parser)
+    add_source_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the versions."""
+    return runner()(_print(args))
+
+
+async def _print(args: argparse.Namespace) -> int:
+    scheduler, server = await asyncio.gather(_answer(_scheduler(args)), _answer(_api_server(args)))
+    versions = {
+        "client": {"version": installed_version()},
+        "scheduler": scheduler,
+        "apiServer": server,
+    }
+    if args.output in ("json", "yaml"):
+        sys.stdout.write(written(versions, args.output))
+        return 0
+    for name, found in versions.items():
+        text = found.get("version") or f"unknown: {found['error']}"
+        print(f"{name:9}  {plain(text)}")
+    return 0
+
+
+async def _answer(version: Awaitable[str]) -> dict[str, str]:
+    try:
+        return {"version": await version}
+    except (ClientError, PageError) as error:
+        return {"error": " ".join(str(error).split())}
+
+
+async def _scheduler(args: argparse.Namespace) -> str:
+    """The version of the leading replica or of `--server`. Raises PageError."""
+    source = await open_source(args)
+    try:
+        view = read_page(await source.page(VIEW), "live view", lambda view: view["version"])
+    finally:
+        await source.close()
+    return str(view["version"])
+
+
+async def _api_server(args: argparse.Namespace) -> str:
+    """The version of the context's API server. Raises ClientError."""
+    options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
+    session = await connect(options, handshake=False)
+    try:
+        reply = await session.general.request("GET", "/version", timeout_s=REQUEST_S)
+        return read_as(reply, _ServerVersion).git_version
+    finally:
+        await session.close()
