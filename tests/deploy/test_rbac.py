@@ -197,7 +197,7 @@ def test_who_looks_on_may_list_and_watch_and_nothing_else() -> None:
     roles = {m["metadata"]["name"]: m for m in rendered if m["kind"] == "ClusterRole"}
     assert roles.keys() == {"asched-shadow", "asched-serving", READER_ACCOUNT}
     arguments = container(one(rendered, "Deployment"))["args"]
-    assert flags.parse(arguments[1:]).shadow == (names.DEFAULT_SCHEDULER_NAME,)
+    assert flags.parse(arguments[2:]).shadow == (names.DEFAULT_SCHEDULER_NAME,)
 
 
 def test_the_option_for_asking_why_opens_pages_to_look_at_and_nothing_else() -> None:
