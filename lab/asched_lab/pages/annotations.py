@@ -45,7 +45,7 @@ MARKERS: Final[tuple[Marker, ...]] = (
         "extension of a cluster in a kubeconfig",
         _READ,
         "",
-        '`{"server": URL}`: where `explain`, `top` and `ui` find the scheduler\'s pages',
+        '`{"server": URL}`: where `explain`, `top`, `shadow` and `version` read pages',
     ),
     Marker(
         "use.asched.dev/asched",
