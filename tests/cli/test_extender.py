@@ -16,7 +16,11 @@ profiles: [{schedulerName: a, plugins: {filter: {enabled: [{name: Nope}]}}}]
 @pytest.mark.parametrize(
     ("flags", "status", "why"),
     [
-        (["--tls-cert-file", "x"], 2, "--tls-cert-file and --tls-private-key-file must be given together"),
+        (
+            ["--tls-cert-file", "x"],
+            2,
+            "--tls-cert-file and --tls-private-key-file must be given together",
+        ),
         (["--client-ca-file", "x"], 2, "--client-ca-file needs HTTPS"),
         (["--config", "/nonexistent.yaml"], 2, "open /nonexistent.yaml: no such file or directory"),
         (["--plugin", "nowhere.py"], 2, "there is no such file"),
