@@ -114,8 +114,8 @@ async def test_the_report_goes_to_standard_output_if_no_file_is_named(
         (["--explain-hint"], "--shadow and --explain-hint exclude each other"),
         (["--bind-concurrency=3"], "--shadow and --bind-concurrency exclude each other"),
         (["--scheduler-name=x"], "--shadow and --scheduler-name exclude each other"),
-        (["--leader-elect-resource-name=x"], "--shadow elects nobody"),
-        (["--leader-elect"], "--shadow elects nobody"),
+        (["--leader-elect-resource-name=x"], "--shadow takes no part in leader election"),
+        (["--leader-elect"], "--shadow takes no part in leader election"),
     ],
 )
 def test_what_makes_no_sense_beside_it_is_refused(words: list[str], said: str) -> None:
