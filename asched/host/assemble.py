@@ -17,6 +17,7 @@ from asched.core.config.construct import in_order_of_use
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.extension import Extension
 from asched.core.cycle.look import DryRuns
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
 from asched.core.cycle.observer import Observer, SilentObserver
@@ -101,6 +102,7 @@ def build_machine(
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
     seed: int = 0,
     bindings_max: int = BINDINGS_MAX,
+    extensions: Iterable[type[Extension]] = EXTENSIONS,
 ) -> Machine:
     """The machine around the runners. `counter_s` measures durations, it never decides."""
     observer = observer or SilentObserver()
@@ -129,7 +131,7 @@ def build_machine(
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
     looks.of(context)
-    return Machine(context, EXTENSIONS, bindings_max=bindings_max)
+    return Machine(context, extensions, bindings_max=bindings_max)
 
 
 def reconfigured(

@@ -5,8 +5,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from asched.batch.extensions import EXTENSIONS
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.cycle.extension import Extension
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.observer import SilentObserver
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
@@ -45,8 +47,11 @@ class Play:
         *nodes: NodeBuilder,
         plugins: Iterable[type[Plugin]] = (),
         gates: Mapping[str, bool] | None = None,
+        extensions: Iterable[type[Extension]] = EXTENSIONS,
+        contained: int = 0,
         **config: Any,
     ) -> None:
+        """`contained`: so many exceptions may be contained before a turn raises one."""
         classes = {cls.name: cls for cls in plugins}
         enabled = [{"name": name} for name in classes]
         profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
@@ -62,9 +67,14 @@ class Play:
         runners = build_runners(
             effective, self.parts, factories=factories, known=known_points(classes)
         )
-        self._strict = Strict()
+        self._strict, self._contained = Strict(), contained
         self.machine: Machine = build_machine(
-            effective, self.parts, runners, counter_s=lambda: 0.0, observer=self._strict
+            effective,
+            self.parts,
+            runners,
+            counter_s=lambda: 0.0,
+            observer=self._strict,
+            extensions=extensions,
         )
         self.now_s = 1000.0
         self.effects: list[Effect] = []
@@ -74,7 +84,7 @@ class Play:
         """Hand in facts; what comes out is kept in `effects`."""
         self.now_s += after_s
         self.effects = self.machine.handle([ours(fact) for fact in facts], self.now_s)
-        for error in self._strict.raised:
+        for error in self._strict.raised[self._contained :]:
             raise error
         return self.effects
 
