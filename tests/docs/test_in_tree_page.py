@@ -8,18 +8,22 @@ from typing import Any
 import pytest
 
 from asched.core import plugins
+from asched.core.cycle.extension import Extension
 from asched.core.framework.point_table import points_of
 from asched.core.state.cluster import Cluster
 from asched.testing import given, node, pod
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
 from tests.shared import ROOT
 
 TEXT = (ROOT / "docs" / "in-tree-plugins.md").read_text(encoding="utf-8")
 
+SOURCES = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
 
 def the_plugin() -> type[Any]:
-    (source,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     namespace: dict[str, Any] = {"__name__": "in_tree_page"}
-    exec(source, namespace)
+    exec(SOURCES[0], namespace)
     plugin: type[Any] = namespace["TeamNodes"]
     return plugin
 
@@ -51,3 +55,13 @@ def test_one_line_in_the_table_makes_it_one_of_the_tree(monkeypatch: pytest.Monk
     made = plugins.in_tree({})[plugin.name](None, Cluster())
     assert isinstance(made, plugin)
     assert points_of(plugin) == {"filter"}
+
+
+def test_the_extension_of_the_page_adds_to_the_condition() -> None:
+    namespace: dict[str, Any] = {"__name__": "in_tree_page", "Extension": Extension}
+    exec(SOURCES[1], namespace)
+    play = Play(a_node("n").allocatable(cpu="1"), extensions=(namespace["LongWaits"],))
+
+    play.see(a_pod("large").requests(cpu="2"))
+
+    assert play.condition()["message"].endswith("; it waits for 0 s")
