@@ -1,8 +1,8 @@
-"""What an attempt found: who rejected which node and why, in arrays, told in words when asked.
+"""The result of a failed attempt: which plugin rejected which node and why, in arrays.
 
-A `Rejection` is made when no node is left. It holds, per node row, the first plugin that rejected
-it and that plugin's code; texts are built from the distinct pairs, so explaining costs little and
-reading nothing costs nothing. The words are kube-scheduler's FitError, to the byte.
+A `Rejection` is made when no node is left. It has, per node row, the first plugin that rejected the
+row and that plugin's code; texts are built on demand from the distinct pairs. The messages are
+kube-scheduler's FitError, to the byte.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/types.go (FitError), interface.go
 (Diagnosis)
@@ -23,7 +23,7 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Up to so many distinct verdicts are told apart without sorting.
+#: Up to this many distinct verdicts are found without sorting.
 DISTINCT_FEW: Final = 8
 
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -32,11 +32,11 @@ NO_NODES: Final = "no nodes available to schedule pods"
 class Rejection:
     """Why no node was left for a pod.
 
-    `judge[row]` is 1 + the position in `plugins` of whoever rejected the row first, 0 if nobody
-    did; `codes[row]` is that plugin's code. `overrides` are rows judged differently (nominated
-    pods, extenders): row to status. Rows outside `looked_at` were ruled out by PreFilter: `absent`
-    tells why. `all_codes` (one array per plugin) makes every rejecting plugin of a row speak, not
-    only the first.
+    `judge[row]` is 1 + the position in `plugins` of the first plugin that rejected the row, 0 if
+    none did; `codes[row]` is that plugin's code. `overrides` maps rows with another verdict
+    (nominated pods, extenders) to their status. PreFilter excluded the rows outside `looked_at`,
+    for the reason in `absent`. With `all_codes` (one array per plugin) every rejecting plugin of a
+    row counts, not only the first.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Rejection:
         self._pre_filter_ran = pre_filter_ran
 
     def pre_filter_ran(self, plugin: str) -> bool:
-        """Whether the plugin had its turn before PreFilter ended."""
+        """Whether the plugin ran before PreFilter ended."""
         return self._pre_filter_ran is None or plugin in self._pre_filter_ran
 
     @property
@@ -78,7 +78,7 @@ class Rejection:
 
     @derived
     def groups(self) -> tuple[tuple[Status, I64], ...]:
-        """(status, rows) for each distinct verdict of the filters, overridden rows left out."""
+        """(status, rows) for each distinct verdict of the filters, without overridden rows."""
         if self.pre_filter is not None:
             return ((self.pre_filter, np.flatnonzero(self.live)),)
         seen = self.live & (self.judge > 0)
@@ -98,7 +98,7 @@ class Rejection:
         return tuple(found)
 
     def _groups_of_all(self, rows: I64, all_codes: Sequence[I32]) -> Iterator[tuple[Status, I64]]:
-        """As the legacy `alwaysCheckAllPredicates` has it: all rejecting plugins of a row speak."""
+        """As for the legacy `alwaysCheckAllPredicates`: all rejecting plugins of a row count."""
         table = np.stack([codes[rows] for codes in all_codes])
         values, inverse = np.unique(table, axis=1, return_inverse=True)
         for index in range(values.shape[1]):
@@ -115,7 +115,7 @@ class Rejection:
         return Status(code, reasons, said[0].plugin)
 
     def status_at(self, row: int) -> Status | None:
-        """The verdict on one row; None for a row that was not looked at or that fits."""
+        """The verdict on one row; None for a row that was not checked or that fits."""
         if self.pre_filter is not None:
             return self.pre_filter
         if row in self.overrides:
@@ -131,15 +131,15 @@ class Rejection:
         return plugin.explain(self.pod, int(self.codes[row])).by(plugin.name)
 
     def statuses(self) -> Iterator[tuple[Status, int]]:
-        """(status, how many nodes) for each distinct verdict, overridden rows one by one."""
+        """(status, number of nodes) for each distinct verdict; overridden rows one by one."""
         for status, rows in self.groups:
             yield status, len(rows)
         for status in self.overrides.values():
             yield status, 1
 
     def summary(self) -> tuple[tuple[str, str, str, int], ...]:
-        """(plugin, code, reasons, nodes) for each distinct verdict: what a history keeps, since a
-        rejection itself holds arrays of the cluster's size.
+        """(plugin, code, reasons, nodes) for each distinct verdict, for histories: a rejection
+        itself has arrays of the cluster's size.
         """
         said = [
             (status.plugin, status.code.text, ", ".join(status.reasons), count)
@@ -153,25 +153,25 @@ class Rejection:
 
     @derived
     def absent_count(self) -> int:
-        """Nodes that PreFilter ruled out before any filter looked at them."""
+        """Nodes that PreFilter excluded before any filter ran."""
         if self.looked_at is None:
             return 0
         return int(np.count_nonzero(self.live & ~self.looked_at))
 
     @derived
     def candidates(self) -> I64:
-        """Rows from which evicting pods could help: those rejected as exactly Unschedulable."""
+        """Rows on which evicting pods could help: those rejected as exactly Unschedulable."""
         parts = [rows for status, rows in self.groups if status.code is Code.UNSCHEDULABLE]
-        told_apart = [r for r, s in self.overrides.items() if s.code is Code.UNSCHEDULABLE]
-        if told_apart:
-            parts.append(np.array(told_apart, dtype=np.int64))
+        overridden = [r for r, s in self.overrides.items() if s.code is Code.UNSCHEDULABLE]
+        if overridden:
+            parts.append(np.array(overridden, dtype=np.int64))
         if len(parts) == 1:
             return parts[0]
         return np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
     @derived
     def unschedulable_plugins(self) -> frozenset[str]:
-        """Who is to blame, apart from those that wait for something outside."""
+        """Plugins that rejected nodes, except those that wait for something external."""
         return self._blamed(pending=False)
 
     @derived
@@ -187,7 +187,7 @@ class Rejection:
         return frozenset(by_filters) | (frozenset() if pending else self._pre_filter_plugins)
 
     def message(self, post_filter: str = "") -> str:
-        """`0/N nodes are available: …`, with the words of the PostFilter plugins at the end."""
+        """`0/N nodes are available: …`, followed by the messages of the PostFilter plugins."""
         return fit_error(
             self.node_count,
             self.pre_filter.message if self.pre_filter is not None else "",
@@ -196,7 +196,7 @@ class Rejection:
         )
 
     def reason_counts(self) -> dict[str, int]:
-        """How many nodes gave each reason; a node with two reasons counts twice."""
+        """Number of nodes by reason; a node with two reasons counts twice."""
         counts: dict[str, int] = {}
         if self.pre_filter is not None:
             return counts
@@ -210,8 +210,8 @@ class Rejection:
 
 
 def _by_value(values: I64, rows: I64) -> Iterator[tuple[int, I64]]:
-    """(value, the rows that have it in ascending order). Few distinct values cost one pass each,
-    which is cheaper than sorting.
+    """(value, its rows in ascending order). A few distinct values cost one pass each, less than
+    sorting.
     """
     for _ in range(DISTINCT_FEW):
         if not len(values):

@@ -1,9 +1,9 @@
-"""What Reserve is to choose for pods, where it is not the first that will do.
+"""Choices for Reserve other than the first possible one.
 
-Of all devices and volumes that serve a pod's claims Reserve takes the first, as kube-scheduler
-does. Others may leave more to the rest of its gang: the search for places asks how many there are
-(`ReservePlugin.choices`), and says here which of them it means, for as long as it and the trial of
-what it found last.
+Of the devices and volumes that satisfy a pod's claims Reserve takes the first, as kube-scheduler
+does. Other choices may leave more for the rest of its gang: the search for places asks for their
+number (`ReservePlugin.choices`) and selects one here, during the search and the trial of its
+result.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 
 from asched.core.state.cluster import Cluster
 
-#: So many of them are tried for each pod on a node. A guess.
+#: Number of choices tried for each pod on a node. A guess.
 CHOICES_MAX: Final = 64
 
 
@@ -22,7 +22,7 @@ class Choices:
         self._numbers: dict[str, tuple[str, Mapping[str, int]]] = {}  # by pod uid
 
     def insist(self, uid: str, node: str, numbers: Mapping[str, int]) -> None:
-        """On a node, a pod gets this one from each plugin, counted from 0."""
+        """Select the choice of each plugin for a pod on a node, counted from 0."""
         if any(numbers.values()):
             self._numbers[uid] = node, numbers
 
@@ -30,6 +30,6 @@ class Choices:
         self._numbers.pop(uid, None)
 
     def number(self, uid: str, node: str, plugin: str) -> int:
-        """Which one it gets."""
+        """The selected choice."""
         where, numbers = self._numbers.get(uid, ("", {}))
         return numbers.get(plugin, 0) if where == node else 0

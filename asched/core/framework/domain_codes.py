@@ -1,8 +1,8 @@
-"""What a filter says of whole domains: of all nodes that show the same value of a label.
+"""Filter results for whole domains: all nodes with the same value of a label.
 
-A zone that turns would have a third of all rows judged, folded and ranked anew. Where a filter says
-the same of every row of a domain, and there are few domains, it says so of the domains alone, and
-nobody visits their rows.
+When a zone's result changes, a third of all rows would have to be filtered, folded and ranked
+again. A filter with the same result for all rows of a domain, and few domains, provides results by
+domain only, and no row is visited.
 """
 
 from typing import Final
@@ -14,27 +14,27 @@ from asched.core.state.nodes import LabelColumn
 
 I32 = npt.NDArray[np.int32]
 
-#: With more values of a label rows are told one by one: a ranking keeps its peaks for each value.
-#: A guess: regions have three to six zones.
+#: With more values of a label results are by row: a ranking stores its peaks for each value. A
+#: guess: regions have three to six zones.
 DOMAINS_MAX: Final = 16
 
 
 class DomainCodes:
-    """`codes` int32[D]: the code of each value id of `column`, that of rows without the label
-    first. Kept up to date by the filter, once its stamp has been asked.
+    """`codes` int32[D]: the code of each value id of `column`, rows without the label first. The
+    filter updates it when its stamp is read.
     """
 
     __slots__ = ("codes", "column", "version")
 
     def __init__(self) -> None:
-        #: None: now it speaks of rows, as other filters do
+        #: None: the results are by row at the moment
         self.column: LabelColumn | None = None
         self.codes: I32 = np.zeros(0, dtype=np.int32)
-        #: moves whenever a domain has another code
+        #: changes whenever the code of a domain changes
         self.version = 0
 
     def tell(self, column: LabelColumn | None, codes: I32) -> None:
-        """These, from now on."""
+        """Set the results."""
         if column is not self.column or codes.tobytes() != self.codes.tobytes():
             self.version += 1
         self.column, self.codes = column, codes

@@ -1,9 +1,8 @@
-"""Effects: everything the deciding half asks of the outside, as data. Each class names its answers.
+"""Effects: everything the core requests from outside, as data. Each class names its answers.
 
 An effect leaves `Machine.handle`, the driver (`host/loops.py`) performs it, and its outcome
-comes back as a fact with the same id. Effects without answers are courtesy: they may be coalesced
-or dropped. `lane` says who waits behind whom: bindings never queue behind conditions, nor
-conditions behind events.
+returns as a fact with the same id. Effects without answers may be merged or dropped. `lane` is the
+priority: bindings never queue behind conditions, nor conditions behind events.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -20,22 +19,22 @@ from asched.core.state import facts
 
 
 class Lane(IntEnum):
-    """Order of importance. Each lane has a queue and bounds of its own in the client."""
+    """Priorities. Each lane has its own queue and limits in the client."""
 
     BINDING = 0  # bindings, and the reads that settle an unknown one
     WRITE = 1  # what bindings and preemption wait for: volumes, claims, evictions
     STATUS = 2  # conditions and nominations
     EVENT = 3  # events
-    LOCAL = 4  # nothing leaves the process over the API: coroutines of plugins, questions, timers
+    LOCAL = 4  # no API requests: coroutines of plugins, calls of extenders, timers
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all effects. `id` is unique within a process, 0 until the machine gives it; `turn`
-    is that of the first effect of the same undertaking, so that those begun earlier have lower
-    ones.
+    """Base of all effects. `id` is unique within a process, 0 until the machine sets it; `turn` is
+    that of the first effect of the same operation, so that operations begun earlier have lower
+    numbers.
 
-    Whoever yields an effect with answers is sent one, unless it sets `wants_answer` to False: then
-    it goes on at once, and nobody hears what became of the effect.
+    A generator that yields an effect with answers is sent one, unless `wants_answer` is False: then
+    it continues at once and the answer is dropped.
     """
 
     lane: ClassVar[Lane]
@@ -46,7 +45,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def lets_others(self) -> bool:
-        """Whether others may have their turn before the asker goes on."""
+        """Whether other work may run before the generator continues."""
         return bool(self.answers) and self.wants_answer
 
 
@@ -55,7 +54,7 @@ STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
 
 
 class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which pod an effect is about."""
+    """The pod of an effect."""
 
     namespace: str
     name: str
@@ -68,7 +67,7 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def ref_of(pod: Pod) -> PodRef:
-    """A pod in this very version."""
+    """A reference to this version of a pod."""
     metadata = pod.metadata
     return PodRef(
         namespace=metadata.namespace,
@@ -78,10 +77,10 @@ def ref_of(pod: Pod) -> PodRef:
     )
 
 
-#: A binding is carried out within this time after we gave up its answer, or never. kube-apiserver
-#: ends a request after the time it names (ours: 30 s from when it was received), after its own
-#: --request-timeout at the latest (60 s unless changed), and when its connection closes, as it did.
-#: What is left is for a proxy that forwards late and for etcd: half a minute.
+#: A binding without an answer is carried out within this time or never. kube-apiserver ends a
+#: request after the time it names (ours: 30 s from its arrival), after its own --request-timeout at
+#: the latest (60 s by default), and when its connection closes. The rest, half a minute, is for a
+#: slow proxy and for etcd.
 LANDS_WITHIN_S: Final = 60.0
 
 
@@ -103,7 +102,7 @@ class ReadPod(Effect, frozen=True, kw_only=True):
 
 
 class PatchPodStatus(Effect, frozen=True, kw_only=True):
-    """PATCH pods/NAME/status (strategic merge). Only the parts given are written.
+    """PATCH pods/NAME/status (strategic merge). Only the given parts are written.
 
     `condition`: fields of one condition, merged by its type. `condition_types`: all types the pod
     has after the patch, in order (`$setElementOrder/conditions`). `nominated_node_name`: None
@@ -119,15 +118,13 @@ class PatchPodStatus(Effect, frozen=True, kw_only=True):
 
 
 class MarkVictim(PatchPodStatus, frozen=True, kw_only=True):
-    """The condition of a pod about to be evicted: its deletion waits for it, so it is no
-    courtesy.
-    """
+    """The condition of a pod about to be evicted; not dropped, as the deletion waits for it."""
 
     lane: ClassVar[Lane] = Lane.WRITE
 
 
 class DeletePod(Effect, frozen=True, kw_only=True):
-    """DELETE a pod with its default grace period; the uid is a precondition where it is known."""
+    """DELETE a pod with its default grace period; the uid, if known, is a precondition."""
 
     lane: ClassVar[Lane] = Lane.WRITE
     answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
@@ -135,9 +132,9 @@ class DeletePod(Effect, frozen=True, kw_only=True):
 
 
 class Patch(Effect, frozen=True, kw_only=True):
-    """PATCH any object (merge patch unless said otherwise); the answer carries the new object.
+    """PATCH any object (by default a merge patch); the answer contains the new object.
 
-    A `resourceVersion` in the body's metadata makes it conditional (409 when it has moved on).
+    A `resourceVersion` in the body's metadata makes it conditional (409 if the object changed).
     """
 
     lane: ClassVar[Lane] = Lane.WRITE
@@ -151,15 +148,15 @@ class Patch(Effect, frozen=True, kw_only=True):
 
 
 class PatchGroupStatus(Patch, frozen=True, kw_only=True):
-    """The condition of a PodGroup: nothing waits for it, so that bindings go first. A newer one
-    says all that an older one does.
+    """The condition of a PodGroup, with lower priority than bindings. A newer one replaces an older
+    one.
     """
 
     lane: ClassVar[Lane] = Lane.STATUS
 
 
 class Create(Effect, frozen=True, kw_only=True):
-    """POST an object; the answer carries it as stored."""
+    """POST an object; the answer contains it as stored."""
 
     lane: ClassVar[Lane] = Lane.WRITE
     answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
@@ -192,24 +189,24 @@ class EmitEvent(Effect, frozen=True, kw_only=True):
     related: ObjectReference | None = None
 
 
-#: What a question looks at: a kind's `resource` and the key of one object of it.
+#: An object that a condition depends on: a kind's `resource` and the object's key.
 Topic = tuple[str, str]
 
 
-#: How long a coroutine may take if nobody says: what VolumeBinding gives volumes.
+#: Default time limit of a coroutine: VolumeBinding's limit for volumes.
 CALL_TIMEOUT_S: Final = 600.0
 
 
 def never() -> bool:
-    """For what only its own end can end."""
+    """A condition that never becomes true."""
     return False
 
 
 class CallPlugin(Effect, frozen=True, kw_only=True):
     """Run a coroutine of a user's plugin in the binding task, for `timeout_s` at most.
 
-    It is pointless once `ready` says so (asked again when something of `on` moves): then it is
-    cancelled and answered by Done. `binds`: what it does is a binding.
+    It is cancelled and answered by Done once `ready` returns True (called again when an object in
+    `on` changes). `binds`: the coroutine performs the binding.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
@@ -223,16 +220,16 @@ class CallPlugin(Effect, frozen=True, kw_only=True):
 
 
 class CancelCall(Effect, frozen=True, kw_only=True):
-    """End the coroutine of a `CallPlugin` whose answer nobody waits for any more."""
+    """Cancel the coroutine of a `CallPlugin` whose answer is no longer needed."""
 
     lane: ClassVar[Lane] = Lane.LOCAL
     call_id: int
 
 
 class Whole:
-    """Stands for an object just as the API server has it, where only records are kept here.
+    """Replaces an object that must be sent as the API server has it; the core stores records only.
 
-    An empty `uid` is any. Not a dataclass, lest an encoder takes it for content.
+    An empty `uid` matches any. Not a dataclass, so that no encoder treats it as content.
     """
 
     __slots__ = ("key", "kind", "uid")
@@ -247,7 +244,7 @@ class Whole:
 
 
 class Wholes:
-    """Stands for a list of such objects; those that are gone by then are left out."""
+    """Replaces a list of such objects; deleted ones are left out."""
 
     __slots__ = ("keys", "kind")
 
@@ -260,9 +257,8 @@ class Wholes:
 
 
 class AskExtender(Effect, frozen=True, kw_only=True):
-    """POST a request of the extender protocol; `body` is JSON to be, with `Whole` and `Wholes` in
-    place of objects.
-
+    """POST a request of the extender protocol; `body` is the later JSON, with `Whole` and `Wholes`
+    in place of objects.
     The answer is the JSON of a 200; everything else is Refused or Unknown.
     """
 
@@ -274,9 +270,9 @@ class AskExtender(Effect, frozen=True, kw_only=True):
 
 
 class Together(Effect, frozen=True, kw_only=True):
-    """Run these late points at the same time; answered by what they returned, once all have ended.
+    """Run these late points concurrently; answered by their results once all have ended.
 
-    It never leaves the machine.
+    Handled within the machine.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
@@ -285,11 +281,11 @@ class Together(Effect, frozen=True, kw_only=True):
 
 
 class Pause(Effect, frozen=True, kw_only=True):
-    """Let others have their turn: the asker has used up its slice of the budget.
+    """Let other work run: the generator has used up its slice of the budget.
 
-    It never leaves the machine. Answered by Done in a later turn. `is_alone`: nobody may see what
-    the asker is in the midst of, so the turn ends, and the next one begins with it: nothing is
-    taken in or decided before.
+    Handled within the machine and answered by Done in a later turn. `is_alone`: the state is
+    inconsistent in between, so the turn ends and the next one begins with this generator: no fact
+    is processed and nothing is decided before.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
@@ -302,14 +298,14 @@ class Pause(Effect, frozen=True, kw_only=True):
 
 
 class WaitFor(Effect, frozen=True, kw_only=True):
-    """Wake the asker once `ready` says so, or at the deadline.
+    """Resume the generator once `ready` returns True, or at the deadline.
 
-    It never leaves the machine: `ready` is asked synchronously, whenever one of the objects in `on`
-    has moved (seen, assumed or gone), and after every batch of facts if there are none. Answered by
-    Done or TimedOut.
+    Handled within the machine: `ready` is called whenever an object in `on` has changed (seen,
+    assumed or deleted), and after every batch of facts if there are none. Answered by Done or
+    TimedOut.
 
-    `in_doubt`: the asker has sent something that may still be carried out. Nobody ends such a wait
-    early, since what the asker holds until it knows must not be given back on a guess.
+    `in_doubt`: an effect of the generator may still be carried out. Such a wait does not end early,
+    since what is reserved for it must not be released before the outcome is known.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
@@ -320,5 +316,5 @@ class WaitFor(Effect, frozen=True, kw_only=True):
     in_doubt: bool = False
 
 
-#: Lanes whose effects may be given up under pressure, first the last.
+#: Lanes whose effects may be dropped if queues are full, lowest priority last.
 COURTESY_LANES: Final = (Lane.STATUS, Lane.EVENT)

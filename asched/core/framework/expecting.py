@@ -1,18 +1,18 @@
-"""For whom room is being made on which node."""
+"""Pods for which preemption makes room, and on which nodes."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
 
 
 class Expecting:
-    """Pods for which room is being made, by their keys, each on one node: both ways round, since
-    this is asked for every pod that leaves a node.
+    """Pods for which room is being made, by key, each on one node; indexed both ways, since it is
+    read for every pod that leaves a node.
     """
 
     __slots__ = ("_keys_at", "node_of")
 
     def __init__(self, nodes: Mapping[str, str] | None = None) -> None:
-        #: Key of a pod to the name of the node. Not to be written from outside.
+        #: Key of a pod -> name of the node. Read-only outside.
         self.node_of: dict[str, str] = {}
         self._keys_at: dict[str, set[str]] = {}
         for key, node in (nodes or {}).items():
@@ -24,7 +24,7 @@ class Expecting:
         self._keys_at.setdefault(node, set()).add(key)
 
     def drop(self, key: str) -> None:
-        """Unknown ones as well."""
+        """Remove a pod; unknown keys are ignored."""
         node = self.node_of.pop(key, None)
         if node is not None:
             keys = self._keys_at[node]

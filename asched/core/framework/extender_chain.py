@@ -1,4 +1,4 @@
-"""Extenders as the runner and preemption see them; `core/extender/consult.py` is what they are."""
+"""Extenders for the runner and preemption; `core/extender/consult.py` implements them."""
 
 from collections.abc import Generator, Mapping
 from typing import Protocol
@@ -20,38 +20,37 @@ Mask = npt.NDArray[np.bool_]
 class ExtenderChain(Protocol):
     """The HTTP extenders of a configuration, in the order of use.
 
-    Their generators raise PointError where one fails that must not be ignored.
+    Their generators raise PointError if an extender fails that must not be ignored.
     """
 
     has_filter: bool
     has_prioritize: bool
-    #: whether anybody wants to hear of preemption
+    #: whether any extender takes part in preemption
     has_preempt: bool
 
     def is_interested(self, pod: PodInfo) -> bool:
-        """Whether the pod's cycle has anything to ask."""
+        """Whether any extender takes part in the pod's cycle."""
 
     def filter(
         self, pod: PodInfo, feasible: Mask
     ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
-        """(rows left as they are once the answers are in, statuses of the rows refused)."""
+        """(rows left by the extenders, statuses of the rejected rows)."""
 
     def note_in_vain(self, pod: PodInfo) -> None:
-        """Room was made for the pod on a node that an extender has just refused."""
+        """Record that an extender rejected the node on which room was made for the pod."""
 
     def objection(self, pod: PodInfo, now_s: float) -> str:
-        """Why nobody may be evicted for the pod just now; empty if nothing speaks against it."""
+        """Why no pod may be evicted for this pod now; empty if eviction is allowed."""
 
     def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
-        """int64[N] to be added to the totals, None if nobody had an opinion."""
+        """int64[N] to be added to the totals, None if no extender scores."""
 
     def preempt(
         self, pod: PodInfo, candidates: Mapping[str, Candidate]
     ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
-        """What the extenders that are interested in the pod leave of the candidates (by node
-        name), victims changed or nodes dropped.
-
-        Raises PointError if one that must not be ignored fails.
+        """The candidates (by node name) that the extenders interested in the pod accept, with
+        changed victims or without some nodes.
+        Raises PointError if an extender that must not be ignored fails.
         """
 
     def binder(self, pod: PodInfo) -> BindPlugin | None:

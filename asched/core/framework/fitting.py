@@ -1,11 +1,10 @@
-"""The filter half of an attempt: where one pod fits, room promised to others respected.
+"""The filter half of an attempt: where one pod fits, with regard to promised room.
 
-    Runner.fitting(pod) ─> Fitting    rows it fits on as the cluster stands, or is supposed to stand
-                                      one row judged from scratch, within a supposition about it
+    Runner.fitting(pod) ─> Fitting    rows on which the pod fits in the current or supposed state
+                                      one row filtered from scratch, within a supposition about it
 
-Cached results are brought up to date, so that an attempt that follows finds them so. Nobody is
-asked for scores, nothing is reserved or written, and no extender has a say. It holds until the
-cluster changes.
+Cached results are updated, so that a following attempt can use them. Nothing is scored, reserved or
+written, and extenders are not called. A Fitting is valid until the cluster changes.
 """
 
 import numpy as np
@@ -25,7 +24,7 @@ from asched.core.state.pods import PodInfo
 
 
 class Fitting:
-    """Where a pod fits. `state` is that of its class, brought up to date."""
+    """Where a pod fits. `state` is that of its class, up to date."""
 
     def __init__(
         self, pod: PodInfo, state: ClassState, cluster: Cluster, nominated_pods: NominatedPods
@@ -37,25 +36,25 @@ class Fitting:
 
     @property
     def rejection(self) -> Status | None:
-        """PreFilter's, of all nodes."""
+        """PreFilter's rejection of all nodes."""
         return self.state.outcome.rejection
 
     @derived
     def refused(self) -> RefusedRows:
-        """Rows on which the room is promised to others."""
+        """Rows on which room is promised to other pods."""
         if self.rejection is not None:
             return NOBODY_REFUSED
         return self._nominated_pods.refused(self.pod, self.state)
 
     def in_words(self) -> dict[int, Status]:
-        """Row to status: what these rows are told."""
+        """Row -> status of these rows."""
         if self.rejection is not None:
             return {}
         return self._nominated_pods.judge(self.pod, self.state)
 
     @property
     def count(self) -> int:
-        """On how many rows it fits."""
+        """The number of rows on which it fits."""
         if self.rejection is not None:
             return 0
         return self.state.feasible_count - len(self.refused.rows)
@@ -69,7 +68,7 @@ class Fitting:
         return fits
 
     def status_on(self, row: int, *, heeds_promises: bool = True) -> Status | None:
-        """Why not on this row, the filters asked anew; None if it fits."""
+        """Why the pod does not fit on this row, filtered again; None if it fits."""
         outcome = self.state.outcome
         if outcome.rejection is not None:
             return outcome.rejection

@@ -1,7 +1,7 @@
-"""Making room for a pod group as a whole: what is asked of whoever can, and what it may try.
+"""Preemption for a pod group as a whole: the interface of its plugin, and what it may try.
 
-One plugin of a profile at most is of this kind, wherever else it stands; it is no extension point
-that a configuration could name.
+A profile has at most one plugin of this kind, at whichever other points it is enabled; this is not
+an extension point that a configuration can name.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/interface.go (PodGroupPostFilterPlugin)
 """
@@ -26,10 +26,10 @@ from asched.core.state.pods import PodInfo
 
 
 class EqualMembers(NamedTuple):
-    """Pods of the group that no rule tells apart, by uid.
+    """Pods of the group that no rule distinguishes, by uid.
 
-    `takes`: what each surely needs of a row and holds there, place on axis R (or POD_PLACE) to
-    amount; `rows`: bool[N] of those to which every rule agrees that ignores the pods there.
+    `takes`: the minimum that each needs and uses on a row, place on axis R (or POD_PLACE) ->
+    amount; `rows`: bool[N] of rows accepted by every rule that ignores the pods on them.
     """
 
     uids: tuple[str, ...]
@@ -38,9 +38,9 @@ class EqualMembers(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """What a trial of the group came to: `places` by uid if it fits, else `status` says why not.
+    """The result of a trial of the group: `places` by uid if it fits, else the `status`.
 
-    `steps`: of the budget, that it took.
+    `steps`: steps of the budget that it took.
     """
 
     status: Status = SUCCESS
@@ -49,11 +49,11 @@ class Probe(NamedTuple):
 
 
 class GroupTrial(Protocol):
-    """The group and the cluster, as far as making room may touch it.
+    """The group and the cluster, within the limits of preemption.
 
-    `pods` are those that wait; `needed` of them must get places, or the group has none. `refusal`:
-    what it was told when nobody had gone. `moves` counts how often anything happened meanwhile
-    that is none of the trial's doing.
+    `pods` are the waiting ones; `needed` of them must get nodes, or none gets one. `refusal`: the
+    rejection without evictions. `moves` counts changes of the cluster during the trial that the
+    trial itself did not make.
     """
 
     scheduler_name: str
@@ -67,26 +67,26 @@ class GroupTrial(Protocol):
     moves: int
 
     def alike(self) -> Sequence[EqualMembers]:
-        """All pods, sorted by what they are like."""
+        """All pods, in sets of equal ones."""
 
     def fits_without(
         self, gone: Sequence[PodInfo], hints: Mapping[str, str]
     ) -> Generator[Effect, Answer, Probe]:
-        """Try the group as if these placed pods were gone. Everything is as it was afterwards.
+        """Try the group without these placed pods. The state is restored afterwards.
 
-        `hints`: by uid, the nodes that pods of the group are tried on first, as if nominated.
+        `hints`: by uid, the nodes on which pods of the group are tried first, as if nominated.
         """
 
     def charge(self, steps: float, *, is_alone: bool = False) -> Generator[Effect, Answer, None]:
-        """Pause if the slice of the budget is used up, then count so many steps. `is_alone`: nobody
-        has a turn meanwhile.
+        """Pause if the slice of the budget is used up, then count these steps. `is_alone`: no other
+        work runs meanwhile.
         """
 
 
 class RoomMade(msgspec.Struct, frozen=True):
-    """`places`: by uid, where pods of the group may go once those in the way have gone.
+    """`places`: by uid, where pods of the group may go once the victims have gone.
 
-    `background` evicts them; None if all are on their way out. `victims` by key.
+    `background` evicts them; None if all are terminating. `victims` by key.
     """
 
     status: Status
@@ -98,11 +98,11 @@ class RoomMade(msgspec.Struct, frozen=True):
 class GroupPostFilterPlugin(Plugin):
     @abstractmethod
     def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
-        """Make room for a group that has no place, or say why not."""
+        """Make room for a group that does not fit, or return why not."""
 
 
 def group_post_filter(plugins: Mapping[str, Any]) -> GroupPostFilterPlugin | None:
-    """The plugin of a profile that makes room for groups; None if it has none."""
+    """The plugin of a profile that makes room for groups, or None."""
     for plugin in plugins.values():
         if isinstance(plugin, GroupPostFilterPlugin):
             return plugin

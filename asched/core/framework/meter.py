@@ -1,12 +1,12 @@
-"""The stopwatch of a profile: how long its extension points take, and whom it asked.
+"""Measurements of a profile: durations of its extension points, and calls of plugins.
 
-Without a meter nothing is measured. With one, an attempt costs a handful of looks at the counter;
-single plugins are timed in one attempt of SAMPLE_EVERY only.
+Without a meter nothing is measured. With one, an attempt costs a handful of counter reads; single
+plugins are timed only in one attempt of SAMPLE_EVERY.
 
     begin ─> PreFilter and Filter ─> filtered ─> PreScore and Score ─> ranked
 
-The time a point's plugins spend inside another point's stretch (PreFilter while cached results are
-brought up to date, PreScore while rows are ranked) is taken from that stretch and told apart.
+The time that a point's plugins use within another point's interval (PreFilter while cached results
+are updated, PreScore while rows are ranked) is subtracted from that interval and reported apart.
 """
 
 from collections.abc import Callable
@@ -23,25 +23,25 @@ T = TypeVar("T")
 
 
 class PointObserver(Protocol):
-    """Who hears of points and plugins. Durations in seconds."""
+    """Receives the measurements. Durations in seconds."""
 
     def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
         """One extension point of one attempt, all of its plugins."""
 
     def points_passed(self, point: str, profile: str, status: str, times: int) -> None:
-        """So many attempts passed a point at which nobody had anything to do, in no time."""
+        """Attempts passed a point without active plugins this many times, in no time."""
 
     def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
         """One call of one plugin, in a sampled attempt."""
 
     def evaluated(self, point: str, profile: str, plugins: tuple[str, ...], times: int) -> None:
-        """These plugins judged so many things: pods at PreFilter and PreScore, nodes at Filter and
+        """The number of calls of these plugins: pods at PreFilter and PreScore, nodes at Filter and
         Score. Cached results count.
         """
 
 
 class Meter:
-    """One profile's. `counter_s` measures durations, it never decides."""
+    """The meter of one profile. `counter_s` is used for durations only."""
 
     __slots__ = (
         "_aside_s",
@@ -65,18 +65,18 @@ class Meter:
         self._aside_s = 0.0
 
     def begin(self) -> None:
-        """An attempt starts to look for nodes."""
+        """An attempt starts."""
         self._attempts += 1
         self.is_sampled = self._attempts % SAMPLE_EVERY == 0
         self._mark_s = self.counter_s()
         self._aside_s = 0.0
 
     def pause(self) -> tuple[float, float]:
-        """Others have their turn: how far the attempt has come, for `resume`."""
+        """Suspend the attempt: returns its progress, for `resume`."""
         return self.counter_s() - self._mark_s, self._aside_s
 
     def resume(self, so_far: tuple[float, float]) -> None:
-        """It goes on from there."""
+        """Continue a suspended attempt."""
         passed_s, self._aside_s = so_far
         self._mark_s = self.counter_s() - passed_s
 
@@ -86,7 +86,7 @@ class Meter:
         self.observer.point_ran("PreFilter", self.profile, status, self.counter_s() - self._mark_s)
 
     def filtered(self, asked: tuple[str, ...], filters: tuple[str, ...], nodes: int) -> None:
-        """Every node was judged."""
+        """Every node was filtered."""
         observer, profile = self.observer, self.profile
         now_s = self.counter_s()
         observer.point_ran("PreFilter", profile, SUCCESS, self._aside_s)
@@ -117,7 +117,7 @@ class Meter:
         return result
 
     def call_aside(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a plugin of a point that lies inside the stretch of another."""
+        """Call a plugin of a point within the interval of another point."""
         started_s = self.counter_s()
         result = self.call(plugin, point, function, *arguments)
         self._aside_s += self.counter_s() - started_s

@@ -1,8 +1,8 @@
-"""Filters for which the order does not matter in which pods come to their nodes.
+"""Filters whose results do not depend on the order in which pods are placed.
 
-Whether a set of pods fits beside each other is then a question of where they end up alone, and a
-row that turned a pod away does not take it because of one pod more. Most rules are of this kind;
-required affinity (somebody must come first) and spread (others raise the minimum) are not.
+Whether a set of pods fits together then depends only on their final nodes, and a row that rejected
+a pod does not accept it after one more pod. Most rules are of this kind; required affinity (one pod
+must be first) and spread (other pods raise the minimum) are not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,22 +12,21 @@ from asched.core.framework.points import FilterPlugin
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.state.pods import PodInfo
 
-#: In `OrderFree.takes`: the place of the pod among the pods of a row.
+#: In `OrderFree.takes`: the place of the pod count of a row.
 POD_PLACE: Final = -1
 
 
 class OrderFree:
-    """Mixed into a filter: what it says of pods that come one after the other depends on where all
-    of them are in the end, and one pod more never makes it agree. Names of nodes mean nothing to
-    it.
+    """A mixin for filters: the result for pods placed one after the other depends only on their
+    final nodes, and one more pod never turns a rejection into acceptance. Node names do not matter.
     """
 
     def is_order_free(self, pod: PodInfo) -> bool:  # noqa: ARG002
-        """Whether the first holds for this pod, whoever comes before it."""
+        """Whether the order does not matter for this pod, after any other pods."""
         return True
 
     def takes(self, pod: PodInfo) -> Mapping[int, int]:  # noqa: ARG002
-        """What the pod surely needs of a row, and holds there: place on axis R to amount."""
+        """The minimum that the pod needs and uses on a row: place on axis R -> amount."""
         return {}
 
 
@@ -38,7 +37,7 @@ def is_order_free(plugin: FilterPlugin, pod: PodInfo) -> bool:
 
 
 def takes_of(plugins: Iterable[FilterPlugin], pod: PodInfo) -> dict[int, int]:
-    """What these say together that a pod needs of a row at least: place on axis R to amount."""
+    """The minimum of a row's amounts that all these plugins require for a pod."""
     found: dict[int, int] = {}
     for plugin in plugins:
         if isinstance(plugin, OrderFree):

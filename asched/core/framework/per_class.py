@@ -1,6 +1,6 @@
-"""What a plugin derives from a class of pods, made once and kept as long as the class lives.
+"""Data that a plugin derives from a class of pods, cached as long as the class exists.
 
-What is derived must not refer to the class: then neither would ever go.
+Derived data must not refer to the class, or neither would ever be freed.
 """
 
 from collections.abc import Callable, Hashable
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class PerClass(Generic[T]):
-    """`memory(cls)` is `derive(cls)`, derived once. Raises OutOfTurn where the pods are large.
+    """`memory(cls)` is `derive(cls)`, cached. Raises OutOfTurn where the pods are large.
 
-    A plugin's own method does not keep the plugin, whose profile does; any other owner is kept.
+    If `derive` is a plugin's own method, it does not keep the plugin alive; other owners it does.
     """
 
     __slots__ = ("__weakref__", "_derive", "_known", "_me")
@@ -30,7 +30,7 @@ class PerClass(Generic[T]):
 
     def __call__(self, cls: PodClass) -> T:
         number, known = cls.number, self._known
-        if number in known:  # where no two pods are alike, half of the time it is not
+        if number in known:  # unknown half of the time if no two pods are equal
             return known[number]
         cls.charge()
         made = known[number] = self._derive(cls)
@@ -41,14 +41,14 @@ class PerClass(Generic[T]):
         return len(self._known)
 
     def forget(self, number: int) -> None:
-        """The class with this number went."""
+        """The class with this number was freed."""
         self._known.pop(number, None)
 
 
 class PerKey(Generic[T]):
-    """`memory(cls)` is `derive(cls)`, derived once for all classes with an equal `key_of(cls)`.
+    """`memory(cls)` is `derive(cls)`, cached for all classes with an equal `key_of(cls)`.
 
-    What is derived must allow weak references, and follow from the key alone.
+    Derived data must allow weak references and depend on the key only.
     """
 
     __slots__ = ("__weakref__", "_derive", "_key_of", "_of_class", "_shared")

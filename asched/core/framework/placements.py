@@ -1,9 +1,9 @@
-"""Placements: parts of the cluster into which a pod group may be put as a whole.
+"""Placements: parts of the cluster in which a pod group may be placed as a whole.
 
-    placementGenerate   which parts there are; one plugin of a profile at most
-    placementScore      which of those in which the group fits is the best
+    placementGenerate   which parts exist; at most one plugin per profile
+    placementScore      which of the parts in which the group fits is the best
 
-A group is tried in every placement by itself; its pods then see the nodes of that placement alone.
+A group is tried in every placement separately; its pods then see the nodes of that placement only.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/interface.go and
         pkg/scheduler/framework/runtime/framework.go (RunPlacementGeneratePlugins,
@@ -29,21 +29,20 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MAX_SCORE: Final = 100
-#: Sets of placements whose parts are known at a time: all there are, and those with room, of two
-#: labels.
+#: Cached sets of placements: all of them, and those with room, for two labels.
 KNOWN_MAX: Final = 4
 BYTES_MAX: Final = 16 << 20
 NO_PLACEMENTS: Final = unschedulable("no feasible placements found")
 
 
 def is_within(row: int, within: Mask | None) -> bool:
-    """Whether a row is among those; none that came since they were chosen is."""
+    """Whether a row is in `within`; rows added later are not."""
     return within is None or (row < len(within) and bool(within[row]))
 
 
 def narrowed(mask: Mask, within: Mask | None) -> Mask:
-    """A copy of `mask`, without rows that are not within. Either may be the longer one: nodes come
-    and go while a trial pauses.
+    """A copy of `mask` without rows outside `within`. Lengths may differ: nodes come and go while a
+    trial pauses.
     """
     found: Mask = mask.copy()
     if within is not None:
@@ -54,7 +53,7 @@ def narrowed(mask: Mask, within: Mask | None) -> Mask:
 
 
 class Placement(NamedTuple):
-    """`rows`: bool[N] of the nodes that belong to it; None for every node there is."""
+    """`rows`: bool[N] of the nodes that belong to it; None for all nodes."""
 
     name: str = ""
     rows: Mask | None = None
@@ -64,15 +63,15 @@ class Placement(NamedTuple):
         return narrowed(nodes.columns.read("live")[: nodes.height], self.rows)
 
 
-#: All nodes, where nothing divides them.
+#: All nodes, without a division.
 EVERYWHERE: Final = Placement()
 
 
 class DisjointPlacements(NamedTuple):
-    """Placements that share no nodes, written as one order of all their rows.
+    """Placements without common nodes, as one order of all their rows.
 
     order int64[M]: the rows of the first placement, then those of the next ...; starts int64[P]:
-    where in it each placement begins.
+    the position in it at which each placement begins.
     """
 
     order: I64
@@ -92,19 +91,18 @@ class DisjointPlacements(NamedTuple):
 
 
 class Divisions:
-    """The parts of the placements asked about last: those of one label are the same for many
-    groups, and so are those of them that have room left. For `Cluster.singleton`.
-
-    Bounds  KNOWN_MAX of them, and BYTES_MAX of their masks; the last one however large it is.
+    """Cached parts of recently used placements: those of one label are the same for many groups, as
+    are those of them with room left. For `Cluster.singleton`.
+    Bounds  KNOWN_MAX sets, and BYTES_MAX of masks; the last set is cached whatever its size.
     """
 
     def __init__(self, _cluster: Cluster) -> None:
         self._known: list[tuple[list[Mask], DisjointPlacements | None]] = []
-        #: the placements asked about last, and those before them: all, and those with room
+        #: recently used placements and the ones before: all, and those with room
         self._asked: tuple[tuple[Sequence[Placement], DisjointPlacements | None], ...] = ()
 
     def of(self, placements: Sequence[Placement]) -> DisjointPlacements | None:
-        """None if placements share nodes, or one has none."""
+        """None if placements share nodes, or one is empty."""
         for asked, answer in self._asked:
             if asked is placements:
                 return answer
@@ -147,16 +145,14 @@ def _parts(masks: Sequence[Mask]) -> DisjointPlacements | None:
 
 
 class Assignments(NamedTuple):
-    """What a trial of a group in a placement came to: (pod, node) of those that have a place."""
+    """The result of a trial of a group in a placement: (pod, node) of the placed pods."""
 
     placement: Placement
     pods: tuple[tuple[PodInfo, str], ...]
 
 
 class RepeatedPlacements(Sequence[Assignments]):
-    """Placements each of which takes the same pods: what a trial would have come to, made for
-    whoever asks.
-    """
+    """Placements each of which takes the same pods: the results of trials, made on demand."""
 
     __slots__ = ("placements", "pods")
 
@@ -177,7 +173,7 @@ class RepeatedPlacements(Sequence[Assignments]):
 
 
 class PlacementGeneratePlugin(Plugin):
-    #: Whether it is asked about PodGroups of scheduling.x-k8s.io, too, and without the gate
+    #: Whether it also serves PodGroups of scheduling.x-k8s.io, and without the gate
     #: TopologyAwareWorkloadScheduling.
     serves_all_groups: ClassVar[bool] = False
 
@@ -185,22 +181,22 @@ class PlacementGeneratePlugin(Plugin):
     def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
         """The placements to try, each a part of `parent`; `group` is "namespace/name".
 
-        None at all rejects the group. A status says why there can be none.
+        None rejects the group. A status gives the reason.
         """
 
 
 class PlacementScorePlugin(Plugin):
-    #: Whether which nodes of a placement the pods have is all the same to it.
+    #: Whether its scores ignore which nodes of a placement the pods get.
     ignores_nodes: ClassVar[bool] = False
 
     @abstractmethod
     def score_placement(self, group: str, assignments: Assignments) -> int | Status:
-        """A raw score; 0..100 unless `normalize_placements` makes it so."""
+        """A raw score; 0..100 unless `normalize_placements` scales it."""
 
     def score_placements(
         self, group: str, candidates: Sequence[Assignments]
     ) -> Sequence[int] | Status:
-        """The raw scores of all, in this order. For plugins that are quicker with all at once."""
+        """The raw scores of all, in this order. For plugins that are faster for all at once."""
         raw = []
         for candidate in candidates:
             score = self.score_placement(group, candidate)
@@ -222,7 +218,7 @@ class PlacementScorer(NamedTuple):
 def generate(
     plugins: Sequence[PlacementGeneratePlugin], group: str
 ) -> tuple[Placement, ...] | Status:
-    """What the generating plugin offers; everywhere if there is none."""
+    """The placements of the generating plugin; everywhere without one."""
     if not plugins:
         return (EVERYWHERE,)
     found = plugins[0].generate_placements(group, EVERYWHERE)
@@ -234,7 +230,7 @@ def generate(
 def choose(
     scorers: Sequence[PlacementScorer], group: str, candidates: Sequence[Assignments], seed: int
 ) -> int | Status:
-    """The candidate with the largest sum of weighted scores; the seed decides between equals."""
+    """The candidate with the largest sum of weighted scores; the seed decides ties."""
     count = len(candidates)
     totals = [0] * count
     for plugin, weight in scorers:
@@ -256,7 +252,7 @@ def choose(
                 f' "{plugin.name}" returns an invalid score {score}, it should in the range of'
                 f" [0, {MAX_SCORE}] after normalizing"
             )
-        if least < most:  # else they differ by nothing
+        if least < most:  # else all are equal
             points = map(int, final) if weight == 1 else [int(score) * weight for score in final]
             totals = list(map(add, totals, points))
     best = max(totals)

@@ -1,7 +1,7 @@
-"""What in-tree plugins report of their own work: counts and durations, never decisions.
+"""Measurements of in-tree plugins: counts and durations of their work.
 
-A plugin reaches it as a singleton of the cluster, so that it needs neither an observer nor a clock
-among its arguments; the composition root puts the process's observer in. Until then nobody listens.
+Plugins reach it as a singleton of the cluster, so that they need neither an observer nor a clock as
+arguments; the composition root sets the process's observer. Until then reports are ignored.
 """
 
 from typing import Protocol
@@ -10,23 +10,23 @@ from asched.core.state.cluster import Cluster
 
 
 class PluginObserver(Protocol):
-    """Who hears of it. Durations in seconds."""
+    """Receives the measurements. Durations in seconds."""
 
     def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None:
         """One allocated device of a pod whose PreBind waited for binding conditions.
 
-        `status` is success, failure, timeout or error: how the wait of the whole pod ended.
+        `status` is success, failure, timeout or error: the result of the whole pod's wait.
         """
 
     def device_bound(self, profile: str, driver: str, status: str) -> None:
-        """The same, for each device that has such conditions itself."""
+        """The same, for each device that itself has such conditions."""
 
     def volumes_failed(self, operation: str) -> None:
         """Choosing (predicate) or binding (bind) a pod's volumes ended in an error."""
 
 
 class SilentPlugins:
-    """Hears everything, says nothing."""
+    """Ignores all reports."""
 
     def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None: ...
 
@@ -36,7 +36,7 @@ class SilentPlugins:
 
 
 class PluginReports:
-    """`cluster.singleton(PluginReports).observer` is whom plugins tell."""
+    """`cluster.singleton(PluginReports).observer` receives the reports of plugins."""
 
     def __init__(self, _: Cluster) -> None:
         self.observer: PluginObserver = SilentPlugins()

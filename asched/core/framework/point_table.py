@@ -1,4 +1,4 @@
-"""The extension points as a table: which base class stands for which, and which method is which."""
+"""The extension points as a table: the base class and the method of each."""
 
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from asched.core.framework.points import (
     ScorePlugin,
 )
 
-#: Which base class stands for which extension point of the configuration.
+#: The base class of each extension point of the configuration.
 POINTS: Final[dict[str, Any]] = {
     "queueSort": QueueSortPlugin,
     "preEnqueue": PreEnqueuePlugin,

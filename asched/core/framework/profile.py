@@ -1,7 +1,7 @@
 """A profile ready to run: plugin instances at their extension points, in order, with weights.
 
-The configuration room resolved which plugin runs where; this file makes the instances, one per
-plugin and profile, and checks that each implements the points it was put at.
+`core/config` resolves which plugin runs where; this module creates the instances, one per plugin
+and profile, and checks that each implements its points.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,12 +36,12 @@ from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]
 
-#: What a plugin that names no changes is registered for: all of them.
+#: Registrations of a plugin that declares none: all changes.
 EVERYTHING: Final = (Registration(Trigger(WILDCARD, Action.ALL)),)
 
 
 class CannotBuildError(Exception):
-    """A profile that names a plugin nobody knows, or a plugin whose arguments do not make sense."""
+    """A profile with an unknown plugin, or a plugin with invalid arguments."""
 
 
 class Scorer(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class Scorer(msgspec.Struct, frozen=True):
 
 
 class Filterer(msgspec.Struct, frozen=True):
-    """A filter with the PreFilter half of the same plugin, if that is enabled too."""
+    """A filter with the PreFilter of the same plugin, if that is enabled, too."""
 
     plugin: FilterPlugin
     pre_filter: PreFilterPlugin | None
@@ -82,7 +82,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """What its plugins read besides pods and nodes, each kind once."""
+        """The kinds its plugins read besides pods and nodes, each once."""
         plugins = self.plugins.values()
         return tuple(dict.fromkeys(kind for one in plugins for kind in one.kinds))
 
@@ -93,13 +93,13 @@ def build(
     cluster: Cluster,
     percentage_of_nodes_to_score: int = 0,
 ) -> Profile:
-    """Make the plugins of a profile and put them at their points. Raises CannotBuildError."""
+    """Create the plugins of a profile and put them at their points. Raises CannotBuildError."""
     args = {config.name: config.args for config in resolved.profile.plugin_configs}
     made: dict[str, Plugin] = {}
     for name in resolved.plugin_names:
         factory = factories.get(name)
         if factory is None:
-            raise CannotBuildError(f"plugin {name!r} is enabled but nobody provides it")
+            raise CannotBuildError(f"plugin {name!r} is enabled but does not exist")
         try:
             made[name] = factory(args.get(name), cluster)
         except ValueError as error:
@@ -158,7 +158,7 @@ def _filterer(plugin: FilterPlugin, pre_filters: tuple[Any, ...]) -> Filterer:
 def registrations_of(
     resolved: ResolvedProfile, made: Mapping[str, Plugin]
 ) -> dict[str, tuple[Registration, ...]]:
-    """What wakes the pods each plugin may reject: every plugin that can reject at some point."""
+    """The changes that requeue pods rejected by each plugin that can reject at some point."""
     found = {}
     for name in _rejecting(resolved):
         try:
@@ -166,7 +166,7 @@ def registrations_of(
         except MISTAKES as error:
             text = f"{type(error).__name__}: {error}"
             raise CannotBuildError(
-                f'plugin "{name}" cannot tell its registrations: {text}'
+                f'plugin "{name}" failed to list its registrations: {text}'
             ) from error
     return found
 
@@ -177,7 +177,7 @@ def _rejecting(resolved: ResolvedProfile) -> Iterable[str]:
 
 
 def with_implicit(registrations: Sequence[Registration] | None) -> tuple[Registration, ...]:
-    """Upstream's addition: whoever listens to new nodes hears of every change of taints, too."""
+    """Upstream's addition: a plugin registered for new nodes also gets every change of taints."""
     if registrations is None:
         return EVERYTHING
     node_actions = Action(0)

@@ -1,9 +1,9 @@
-"""Makes the rejections of classes that fit nowhere.
+"""Create rejections of classes that fit nowhere.
 
-Equals that fail one after the other, while nothing moves, share one: what a thousand replicas are
-told for whom there is no room is found by one pass over the nodes.
+Equal pods that fail one after the other without a change in between share one: the rejection of a
+thousand replicas is found by one pass over the nodes.
 
-Bounds  the latest one is kept.
+Bounds  the latest one is cached.
 """
 
 from collections.abc import Hashable, Mapping
@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Rejections:
-    """Those of one profile."""
+    """The rejections of one profile."""
 
     def __init__(self, profile: Profile, cluster: Cluster, nominated_pods: NominatedPods) -> None:
         self._profile = profile
@@ -45,12 +45,12 @@ class Rejections:
         within: Mask | None,
     ) -> Rejection:
         """As `Runner.rejection`; the state is up to date."""
-        if state.outcome.rejection is not None:  # since an extender was asked
+        if state.outcome.rejection is not None:  # changed while an extender was called
             return self.of_pre_filter(pod, state, within)
         cluster, nodes = self._cluster, self._cluster.nodes
         key = None
-        is_told_apart = refused or blamed or nominated_node or self._nominated_pods.are_any
-        if not is_told_apart and within is None and state.holds:
+        is_special = refused or blamed or nominated_node or self._nominated_pods.are_any
+        if not is_special and within is None and state.holds:
             moved = cluster.epoch, cluster.counts, nodes.log.end, nodes.generation
             key = pod.cls.number, state.number, moved
             if self._latest is not None and self._latest[0] == key:
@@ -58,15 +58,15 @@ class Rejections:
         judge, codes, plugins = state.judges()
         all_speak = self._profile.always_check_all_filters
         explain = self._nominated_pods.explain
-        told_apart = explain(pod, state, judge, codes, in_place=not all_speak)
+        explained = explain(pod, state, judge, codes, in_place=not all_speak)
         looked_at = None
         outcome = state.outcome
-        absent, overrides = outcome.absent, {**told_apart, **refused}
+        absent, overrides = outcome.absent, {**explained, **refused}
         if outcome.rows is not None:
             looked_at = np.zeros(nodes.height, dtype=np.bool_)
             looked_at[list(outcome.rows)] = True
             row = nodes.row_of.get(nominated_node)
-            if row is not None:  # it was tried before PreFilter's node names were looked at
+            if row is not None:  # it is tried before PreFilter's node names apply
                 looked_at[row] = True
                 by = plugins[judge[row] - 1].name if judge[row] else ""
                 by = overrides[row].plugin if row in overrides else by
@@ -89,7 +89,7 @@ class Rejections:
         return made
 
     def of_pre_filter(self, pod: PodInfo, state: ClassState, within: Mask | None) -> Rejection:
-        """PreFilter's, of all nodes."""
+        """PreFilter's rejection of all nodes."""
         nodes = self._cluster.nodes
         empty = np.zeros(nodes.height, dtype=np.int32)
         return Rejection(

@@ -1,8 +1,8 @@
-"""Runs one profile over the cluster for one pod: from PreFilter to the chosen node.
+"""Run one profile for one pod: from PreFilter to the chosen node.
 
-`Runner.schedule` is a generator: it yields a question when an HTTP extender must be asked and is
-sent the answer; without extenders it never yields. It returns a `Decision`, or a `Rejection` that
-says why there is none. A plugin that fails raises `PointError`, which ends the attempt.
+`Runner.schedule` is a generator: it yields a request to an HTTP extender and is sent the answer;
+without extenders it never yields. It returns a `Decision`, or a `Rejection` with the reasons. A
+plugin that fails raises `PointError`, which ends the attempt.
 
     nominated node first ── fits ──────────────────────────────> Decision
     PreFilter ── rejected ─────────────────────────────────────> Rejection
@@ -50,13 +50,13 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 
-#: Of all rows: where a pod may go to fewer than one in so many, these are ranked by themselves.
+#: Share of all rows: if a pod may use fewer than one row in this many, these are ranked separately.
 #: A guess: a pass over all costs as much as gathering a third of them.
 FEW_SHARE: Final = 4
 
 
 class NoNodesError(Exception):
-    """The cluster has no node at all."""
+    """The cluster has no nodes."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Runner:
-    """One profile's scheduling half. Deterministic: ties fall by the attempt's seed."""
+    """The scheduling cycle of one profile. Deterministic: the attempt's seed decides ties."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Runner:
 
     @property
     def meter(self) -> Meter | None:
-        """Who measures; None for nobody."""
+        """The meter; None without measurements."""
         return self._meter
 
     @meter.setter
@@ -104,7 +104,7 @@ class Runner:
     def schedule(
         self, pod: PodInfo, seed: int, within: Mask | None = None
     ) -> Generator[Effect, Answer, Decision | Rejection]:
-        """Find the node for a pod, among the rows `within` if they are given (bool[N]).
+        """Find a node for a pod, among the rows `within` if given (bool[N]).
 
         Raises PointError, NoNodesError.
         """
@@ -124,7 +124,7 @@ class Runner:
             decision = yield from self._on_nominated(pod, state, nominated, within)
             if decision is not None:
                 return decision
-            state = self.cache.state_of(pod)  # an extender may have been asked
+            state = self.cache.state_of(pod)  # an extender may have been called
             state.end_on_errors(pod)
         chain = self._extenders
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
@@ -167,7 +167,7 @@ class Runner:
         return self._extenders is not None
 
     def consults(self, pod: PodInfo) -> bool:
-        """Whether extenders have a say in the pod's place."""
+        """Whether extenders take part in scheduling the pod."""
         return self._extenders is not None and self._extenders.is_interested(pod)
 
     def treats_equals_alike(self, active_plugins: ActivePlugins) -> bool:
@@ -180,8 +180,8 @@ class Runner:
     def _consulting(
         self, pod: PodInfo, state: ClassState, seed: int, within: Mask | None
     ) -> Generator[Effect, Answer, Decision | Rejection]:
-        """The same with extenders. While one thinks, facts come in and other pods are placed:
-        after each answer the rows are judged again, and what was granted counts if it still fits.
+        """Find a node with extenders. While one is called, facts arrive and other pods are placed:
+        after each answer the rows are filtered again, and accepted rows count if they still fit.
         """
         assert self._extenders is not None
         meter, outcome = self._meter, state.outcome
@@ -231,8 +231,8 @@ class Runner:
     def _answered(
         self, pod: PodInfo, asking: Generator[Effect, Answer, Any], *, spares: bool
     ) -> Generator[Effect, Answer, tuple[Any, Fitting]]:
-        """What an extender says, and where the pod fits by then. Nobody is charged with the time
-        that takes, in which others use the meter.
+        """An extender's answer, and where the pod fits by then. The duration is not measured, as
+        other attempts use the meter meanwhile.
         """
         meter = self._meter
         so_far = meter.pause() if meter is not None else (0.0, 0.0)
@@ -243,7 +243,7 @@ class Runner:
         return said, now
 
     def _same(self, granted: Mask, before: Sequence[Node | None]) -> Mask:
-        """The rows that have not gone to another node since."""
+        """The rows that still belong to the same nodes."""
         now = self.cluster.nodes.node_at
         kept = granted.copy()
         for row in np.flatnonzero(granted).tolist():
@@ -253,8 +253,8 @@ class Runner:
         return kept
 
     def fitting(self, pod: PodInfo, *, spares: bool = False) -> Fitting:
-        """The filter half of an attempt as things stand now. `spares`: as for `ClassState.update`.
-        Raises PointError.
+        """Run the filter half of an attempt now. `spares`: as for `ClassState.update`. Raises
+        PointError.
         """
         state = self.cache.state_of(pod)
         state.update(pod, spares=spares)
@@ -263,8 +263,8 @@ class Runner:
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial
     ) -> Generator[Effect, Answer, PostFilterResult]:
-        """Ask the PostFilter plugins to make room; messages of those that could not are joined,
-        and what any of them asks to be carried out is kept.
+        """Run the PostFilter plugins; messages of those that failed are joined, and work that any
+        of them requires is collected.
         """
         said: list[str] = []
         first: tuple[Late, ...] = ()
@@ -295,7 +295,7 @@ class Runner:
         return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(said)), nomination, first=first)
 
     def binders(self, pod: PodInfo) -> Sequence[BindPlugin]:
-        """Who may bind the pod, in order: the first extender that binds and cares, then the
+        """The binders of the pod, in order: the first interested extender that binds, then the
         plugins.
         """
         binder = self._extenders.binder(pod) if self._extenders is not None else None
@@ -323,22 +323,22 @@ class Runner:
         blamed: frozenset[str] = frozenset(),
         within: Mask | None = None,
     ) -> Rejection:
-        """Why the class fits nowhere, with the rows that were judged apart, and who is to blame
-        for rows that went without a word.
+        """Why the class fits nowhere, with the rows that have their own verdict, and the plugins
+        that rejected rows without a status.
         """
         return self._rejections.of(pod, state, self.nominated_node(pod), refused, blamed, within)
 
     def nominated_node(self, pod: PodInfo) -> str:
-        """Where the pod was nominated to, in memory or as written; "" if nowhere."""
+        """The pod's nominated node, in memory or in its status; "" without one."""
         written = pod.pod.status.nominated_node_name
         return self._nominator.node_of(pod.pod.metadata.uid) or written
 
     def _on_nominated(
         self, pod: PodInfo, state: ClassState, node: str, within: Mask | None
     ) -> Generator[Effect, Answer, Decision | None]:
-        """The node the pod was nominated to, if it still fits: then nobody else is looked at.
+        """The nominated node, if the pod still fits there: then no other node is checked.
 
-        Not while its kubelet is spared such pods: it counts something there that we do not know of.
+        Skipped while its kubelet is spared such pods, as it counts usage unknown to the scheduler.
         """
         row = self.cluster.nodes.row_of.get(node)
         if row is None or not state.fits(row) or not is_within(row, within):
@@ -366,8 +366,8 @@ class Runner:
         return feasible
 
     def _few(self, state: ClassState, refused: RefusedRows, within: Mask) -> Indices | None:
-        """Int[K], in order: the same rows, where `within` has few and none are left out for their
-        number; else None.
+        """Int[K], in order: the same rows, if `within` has few and sampling leaves none out; else
+        None.
         """
         feasible = state.feasible
         height = len(feasible)
@@ -378,8 +378,8 @@ class Runner:
         return rows[~np.isin(rows, refused.rows)] if len(refused.rows) else rows
 
     def _rows_within(self, within: Mask, height: int) -> Indices:
-        """Those of a part of the cluster, kept while pods of a group are tried in it, if nobody
-        can write to it.
+        """The rows of a part of the cluster, cached while pods of a group are tried in it, if the
+        mask is read-only.
         """
         mask, known_height, rows = self._part
         if mask is not within or known_height != height:
@@ -391,14 +391,14 @@ class Runner:
     def _decision(self, state: ClassState, row: int, count: int, score: int | None) -> Decision:
         node = self.cluster.nodes.node_at[row]
         if node is None:
-            raise PointError(f"row {row} was chosen but holds no node")
+            raise PointError(f"row {row} was chosen but has no node")
         return Decision(node.name, row, count, self.cluster.nodes.count, score, state)
 
 
 def run_alone(steps: Generator[Any, Any, Any]) -> Any:
-    """Run a cycle that has nobody to ask. Raises PointError if it asks all the same."""
+    """Run a generator that yields nothing. Raises PointError if it yields."""
     try:
         question = next(steps)
     except StopIteration as done:
         return done.value
-    raise PointError(f"{question!r} needs an answer, and nobody is there to give it")
+    raise PointError(f"{question!r} needs an answer, which is not available here")

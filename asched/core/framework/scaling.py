@@ -9,7 +9,7 @@ from asched.core.framework.points import I64, ScorePlugin
 
 
 class ScaledByLargest(ScorePlugin):
-    """Scales to 0..100 by the largest score of the feasible rows, optionally turned round."""
+    """Scales to 0..100 by the largest score of the feasible rows, optionally reversed."""
 
     normalizes = True
     reverses: ClassVar[bool] = False
@@ -22,7 +22,7 @@ class ScaledByLargest(ScorePlugin):
 
 
 def by_largest(raw: I64, largest: int, *, reverse: bool = False) -> I64:
-    """Scale to 0..100, optionally turned round.
+    """Scale to 0..100, optionally reversed.
 
     Rounding  integer division before the reversal. Edges  a largest of 0 gives 0, reversed 100.
     Source    kubernetes/kubernetes v1.36 framework/plugins/helper/normalize_score.go
@@ -34,5 +34,5 @@ def by_largest(raw: I64, largest: int, *, reverse: bool = False) -> I64:
 
 
 def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
-    """`by_largest` for whom wants it of scores that are all there."""
+    """`by_largest` for a complete array of scores."""
     return by_largest(raw, int(raw.max()), reverse=reverse)

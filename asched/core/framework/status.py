@@ -1,4 +1,4 @@
-"""Statuses and reasons: what a rule answers when it does not simply agree.
+"""Statuses and reasons: the results of rules.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/interface.go
 """
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Code(IntEnum):
-    """Upstream's codes and numbers. A rejection is U, UAU or PENDING; ERROR is a surprise."""
+    """Upstream's codes and numbers. Rejections are U, UAU and PENDING."""
 
     SUCCESS = 0
     ERROR = 1
@@ -41,18 +41,18 @@ _TEXT: Final = {
 }
 
 
-#: What is a mistake of the plugin that raises it, and costs its pod an attempt: `sys.exit()`, too,
-#: which would end the process. Whatever else is no Exception means somebody else: Ctrl-C, a
-#: generator that is closed, a task that is cancelled.
+#: Exceptions that count as a failure of the plugin that raises them and fail one attempt, including
+#: `sys.exit()`, which would end the process. Other BaseExceptions come from elsewhere: Ctrl-C, a
+#: closed generator, a cancelled task.
 MISTAKES: Final = (Exception, SystemExit)
 
 
 class PointError(Exception):
-    """A plugin failed or answered what it must not: the attempt ends in an error."""
+    """A plugin failed or returned an invalid result: the attempt ends in an error."""
 
 
 class PluginError(PointError):
-    """A plugin answered nonsense, or raised `error`; `plugin` and `point` say whose fault it is."""
+    """An invalid result of a plugin, or its exception `error`; `plugin` and `point` name it."""
 
     def __init__(
         self, message: str, plugin: str, point: str, error: BaseException | None = None
@@ -64,7 +64,7 @@ class PluginError(PointError):
 
 
 class Reason(NamedTuple):
-    """One sentence of a rule, and whether evicting pods from the node could change it."""
+    """One message of a rule, and whether evicting pods from the node could change it."""
 
     text: str
     resolvable: bool
@@ -79,7 +79,7 @@ class Reason(NamedTuple):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A code with its reasons; `plugin` is filled in by the runner."""
+    """A code with its reasons; the runner sets `plugin`."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -106,12 +106,12 @@ SKIP: Final = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """A rejection that evicting pods could lift."""
+    """A rejection that evicting pods could change."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """A rejection that evicting pods cannot lift."""
+    """A rejection that evicting pods cannot change."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
@@ -121,5 +121,5 @@ def pending(*reasons: str) -> Status:
 
 
 def failure(message: str) -> Status:
-    """An error: the attempt ends, the pod is tried again after its error backoff."""
+    """An error: the attempt ends, and the pod is retried after its error backoff."""
     return Status(Code.ERROR, (message,))

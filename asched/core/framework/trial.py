@@ -1,7 +1,7 @@
-"""What a PostFilter plugin may try and use: the class's verdicts, trials on rows, nominations.
+"""The interface of PostFilter plugins: verdicts of the class, trials on rows, nominations.
 
-It is the narrow door for making room: reading is free, taking pods away happens under
-`Cluster.supposing` and undoes itself, and everything else leaves as effects.
+Reading is unrestricted, pods are removed tentatively by `Cluster.supposing`, which restores them,
+and everything else is an effect.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from asched.core.state.pods import PodInfo
 class Candidate(msgspec.Struct, frozen=True):
     """A node that would have room without its victims, the most important one first.
 
-    `violations`: how many of them a disruption budget does not allow to go.
+    `violations`: number of victims whose disruption budget does not allow an eviction.
     """
 
     node: str
@@ -30,9 +30,9 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """`seed` decides between equals; `extenders` is the chain of `core/extender`
-    (`runner.ExtenderChain`), None if none is set. `in_placements`: the pod's group is tried in
-    parts of the cluster, one after the other. `is_of_group`: room is made for the group alone, as a
+    """`seed` decides ties; `extenders` is the chain of `core/extender`
+    (`runner.ExtenderChain`), None without extenders. `in_placements`: the pod's group is tried in
+    parts of the cluster, one after the other. `is_of_group`: room is made only for the group as a
     whole.
     """
 
@@ -49,7 +49,7 @@ class Trial(msgspec.Struct, frozen=True):
     is_of_group: bool = False
 
     def status_of(self, pod: PodInfo, row: int) -> Status | None:
-        """Whether the pod fits a row as the columns stand now, nominated pods included: None,
-        or why.
+        """Why the pod does not fit a row with the columns as they are now, nominated pods included;
+        None if it fits.
         """
         return self.nominated_pods.status_with(pod, self.state, row)

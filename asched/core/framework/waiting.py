@@ -1,8 +1,8 @@
-"""Pods between Reserve and Bind that somebody may still hold up, let go or turn away.
+"""Pods between Reserve and Bind that can still be delayed, allowed or rejected.
 
-A pod whose Permit plugins asked to wait stands here until all of them allow it, one rejects it, its
-time is up, or a preemptor takes its place. A pod in PreBind stands here too: its binding can be
-cancelled until PreBind is through. The first decision counts, later ones are ignored.
+A pod whose Permit plugins returned WAIT is here until all of them allow it, one rejects it, its
+time is up, or a preemptor takes its place. A pod in PreBind is here, too: its binding can be
+cancelled until PreBind is finished. The first decision counts, later ones are ignored.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/waiting_pods_map.go
 """
@@ -17,12 +17,12 @@ from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
-#: A Permit plugin may hold a pod up no longer than this (upstream's maxTimeout).
+#: The longest wait of a Permit plugin (upstream's maxTimeout).
 PERMIT_TIMEOUT_S_MAX: Final = 15 * 60.0
 
 
 class Stage(Enum):
-    """Where a pod on its way to its node stands."""
+    """The stage of a pod being bound."""
 
     PERMIT = "waiting on permit"
     PRE_BIND = "in PreBind"
@@ -30,7 +30,7 @@ class Stage(Enum):
 
 
 class WaitingPod:
-    """One pod on its way. `decision` is None while it is open."""
+    """One pod being bound. `decision` is None while it is open."""
 
     __slots__ = ("_decision", "_moved", "deadlines", "info", "node", "profile", "stage")
 
@@ -39,14 +39,14 @@ class WaitingPod:
         self.node = node
         self.profile = profile
         self.stage = Stage.BINDING
-        #: Permit plugin -> (when its patience ends, how long it was); empty once all allow.
+        #: Permit plugin -> (deadline, duration of the wait); empty once all allow.
         self.deadlines: dict[str, tuple[float, float]] = {}
         self._decision: Status | None = None
         self._moved: list[Topic] = []
 
     @property
     def topic(self) -> Topic:
-        """What moves with every decision about it."""
+        """The topic that changes with every decision about the pod."""
         return POD.resource, self.info.pod.key
 
     @property
@@ -58,27 +58,27 @@ class WaitingPod:
         self._decision = status
         self._moved.append(self.topic)
 
-    def told_in(self, moved: list[Topic]) -> None:
-        """Decisions are noted there from now on."""
+    def record_in(self, moved: list[Topic]) -> None:
+        """Append later decisions to this list."""
         self._moved = moved
 
     def allow(self, plugin: str) -> None:
-        """One plugin is content; when the last one is, the pod goes on."""
+        """One plugin allows the pod; when the last one does, the pod continues."""
         self.deadlines.pop(plugin, None)
         self._moved.append(self.topic)
 
     def withdraw(self) -> None:
-        """The pod is gone: whatever is still to be done for it is pointless."""
+        """The pod is gone: its remaining work is cancelled."""
         if self.decision is None and self.stage is not Stage.BINDING:
             self.decision = unschedulable("removed")
 
     def reject(self, plugin: str, message: str) -> None:
-        """Turn the pod away; `plugin` is to blame."""
+        """Reject the pod; `plugin` is to blame."""
         if self.decision is None and self.stage is Stage.PERMIT:
             self.decision = unschedulable(message).by(plugin)
 
     def preempt(self, plugin: str) -> bool:
-        """Take its place in memory, nothing was written yet. False if it is too late for that."""
+        """Take its place; nothing has been written yet. False if the binding has begun."""
         if self.stage is Stage.BINDING:
             return False
         if self.decision is None:
@@ -95,7 +95,7 @@ class WaitingPod:
         return min(until for until, _ in self.deadlines.values())
 
     def expire(self) -> None:
-        """The first plugin whose time is up turns the pod away."""
+        """Reject the pod by the first plugin whose time is up."""
         plugin, (_, patience_s) = min(self.deadlines.items(), key=lambda item: item[1][0])
         text = f"rejected due to timeout after waiting {_go_seconds(patience_s)} at plugin {plugin}"
         self.reject(plugin, text)
@@ -114,17 +114,17 @@ def _go_seconds(seconds: float) -> str:
 
 
 class WaitingPods:
-    """All pods on their way, by uid. `held`: how many of them stand at Permit."""
+    """All pods being bound, by uid. `held`: how many of them are at Permit."""
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
         self.held = 0
-        #: those about whom something was decided since the machine last looked
+        #: topics of pods with decisions since the machine last checked
         self.moved: list[Topic] = []
 
     @classmethod
     def of(cls, _cluster: Cluster) -> "WaitingPods":
-        """For `Cluster.singleton`: plugins and cycles meet at the same ones."""
+        """For `Cluster.singleton`: shared by plugins and cycles."""
         return cls()
 
     def __iter__(self) -> Iterator[WaitingPod]:
@@ -132,7 +132,7 @@ class WaitingPods:
 
     def add(self, waiting: WaitingPod) -> None:
         self._pods[waiting.info.pod.metadata.uid] = waiting
-        waiting.told_in(self.moved)
+        waiting.record_in(self.moved)
 
     def get(self, uid: str) -> WaitingPod | None:
         return self._pods.get(uid)

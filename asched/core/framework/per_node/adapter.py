@@ -8,12 +8,12 @@ A user's class needs no base. It has some of these methods, and each becomes an 
     reserve(pod, node)    unreserve(pod, node)                          permit(pod, node)
     pre_bind(pod, node)   bind(pod, node)     post_bind(pod, node)
 
-Answers  None or True agree; a text, False or a rejecting Status reject; anything else is an error.
+Answers  None or True accept; a text, False or a rejecting Status reject; anything else is an error.
 Late     permit, pre_bind, bind and post_bind may be `async def`, or generators that yield effects;
          they then run in the pod's binding task. All other methods are plain.
-         A coroutine may take LATE_TIMEOUT_S, or what the class says, e.g. `bind_timeout_s = 5`.
-Asked    anew in every attempt, about nodes no earlier filter rejected; a class that declares
-         `depends_on` is asked about every node, and again only where such an aspect changed.
+         A coroutine may take LATE_TIMEOUT_S, or what the class sets, e.g. `bind_timeout_s = 5`.
+Called   in every attempt, for nodes that no earlier filter rejected; a class that declares
+         `depends_on` is called for every node, and again only where such an aspect changed.
 """
 
 import inspect
@@ -55,8 +55,8 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
 
-def tells_news(pod: PodRecord, old: Any, new: Any) -> Hint:
-    """QUEUE, unless it is the pod's own place given back, or its own status written."""
+def hint_for_change(pod: PodRecord, old: Any, new: Any) -> Hint:
+    """QUEUE, unless the change is the pod's own unreserved place, or its own status."""
     seen = old if new is None else new
     if not isinstance(seen, PodRecord) or seen.uid != pod.uid:
         return Hint.QUEUE
@@ -67,13 +67,13 @@ def tells_news(pod: PodRecord, old: Any, new: Any) -> Hint:
     return Hint.SKIP if same and old.spec == new.spec else Hint.QUEUE
 
 
-#: What wakes a pod that a plain class rejected, unless the class says it better.
-ANYTHING: Final = (Registration(Trigger(WILDCARD, Action.ALL), tells_news),)
+#: Registrations of a plain class that declares none.
+ANYTHING: Final = (Registration(Trigger(WILDCARD, Action.ALL), hint_for_change),)
 
 
-#: How long coroutines may take unless their class says otherwise, PERMIT_TIMEOUT_S_MAX at most.
-#: preBind: as VolumeBinding waits for volumes (bindTimeoutSeconds). bind, postBind: as long as
-#: kube-apiserver lets a request take (--request-timeout).
+#: Default time limits of coroutines, at most PERMIT_TIMEOUT_S_MAX. preBind: as VolumeBinding waits
+#: for volumes (bindTimeoutSeconds). bind, postBind: kube-apiserver's limit of a request
+#: (--request-timeout).
 LATE_TIMEOUT_S: Final[Mapping[str, float]] = {
     "permit": PERMIT_TIMEOUT_S_MAX,
     "pre_bind": 600.0,
@@ -83,7 +83,7 @@ LATE_TIMEOUT_S: Final[Mapping[str, float]] = {
 
 
 class PerNode(Plugin):
-    """Base of all adapters: the user's object and how to show it pods and nodes."""
+    """Base of all adapters: the user's object, and its views of pods and nodes."""
 
     is_declared: ClassVar[bool] = False
 
@@ -96,16 +96,16 @@ class PerNode(Plugin):
         return ANYTHING if own is None else own()
 
     def node(self, name: str) -> Node | None:
-        """A node by name, None if it went meanwhile."""
+        """A node by name, None if it was deleted meanwhile."""
         raw = self.cluster.node_of(name)
         return None if raw is None else LateNode(self.cluster, raw)
 
     def node_or_rest(self, name: str) -> Node:
-        """A node by name, or what is left of one that went: its name. For those who clean up."""
+        """A node by name; for a deleted one an object with its name, for cleaning up."""
         return self.node(name) or LateNode(self.cluster, NodeRecord(ObjectMeta(name=name)))
 
     def patience_s(self, method: str) -> float:
-        """How long a coroutine function may take: `METHOD_timeout_s` of the class, if it says."""
+        """The time limit of a coroutine function: `METHOD_timeout_s` of the class, if set."""
         own = getattr(self.user, f"{method}_timeout_s", LATE_TIMEOUT_S[method])
         return min(float(own), PERMIT_TIMEOUT_S_MAX)
 
@@ -114,7 +114,7 @@ class PerNode(Plugin):
     ) -> Generator[Effect, Answer, Any]:
         """Call a method that may be plain, a coroutine function or a generator function.
 
-        Answers what it returned, or why nothing came of it. `cleans_up`: the node may be gone.
+        Returns its result, or a failure. `cleans_up`: the node may have been deleted.
         """
         call = getattr(self.user, method)
         seen = Pod(pod.pod, pod)
@@ -132,7 +132,7 @@ class PerNode(Plugin):
                 raise answer.error
             if isinstance(answer, TimedOut):
                 if method == "permit":
-                    return Status(Code.WAIT)  # it has its own words for that
+                    return Status(Code.WAIT)  # Permit has its own message
                 return failure(f"{method} took longer than {self.patience_s(method):g} s")
             return answer.value if isinstance(answer, Returned) else answer
         found = call(seen, where)
@@ -222,7 +222,7 @@ class PerNodePreScore(PerNode, points.PreScorePlugin):
 
 
 class PerNodeScore(PerNode, points.ScorePlugin):
-    """Only feasible rows are scored: `data` is their mask, whoever prepared it."""
+    """Only feasible rows are scored: `data` is their mask."""
 
     reads_feasible = True
     is_checked = True
@@ -279,7 +279,7 @@ class PerNodeReserve(PerNode, points.ReservePlugin):
 
 
 class PerNodePermit(PerNode, points.PermitPlugin):
-    """An `async` permit lets the pod wait, for `permit_timeout_s` of the class at most."""
+    """An `async` permit lets the pod wait, at most for `permit_timeout_s` of the class."""
 
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:
         if inspect.iscoroutinefunction(self.user.permit):
@@ -319,7 +319,7 @@ class PerNodePostBind(PerNode, points.PostBindPlugin):
         return SUCCESS
 
 
-#: Method of a plain class -> (the adapter of its point, how many arguments it takes).
+#: Method of a plain class -> (the adapter of its point, the number of its arguments).
 METHODS: Final[Mapping[str, tuple[type[PerNode] | None, int]]] = {
     "queue_sort": (PerNodeSort, 2),
     "pre_enqueue": (PerNodePreEnqueue, 1),
@@ -341,7 +341,7 @@ LATE: Final = frozenset({"permit", "pre_bind", "bind", "post_bind"})
 
 
 class UnusablePluginError(ValueError):
-    """A class that cannot serve as a plugin; one line says why."""
+    """A class that cannot be a plugin; one line with the reason."""
 
 
 def methods_of(cls: type[Any]) -> list[str]:
@@ -366,8 +366,8 @@ def adapt(cls: type[Any], name: str) -> type[PerNode]:
     depends_on = getattr(cls, "depends_on", None)
     if depends_on is not None and "pre_filter" in found:
         raise UnusablePluginError(
-            f"{cls.__name__} declares depends_on and has a pre_filter; drop one:"
-            " pre_filter prepares every attempt, depends_on lets answers outlive it"
+            f"{cls.__name__} declares depends_on and has a pre_filter; remove one:"
+            " pre_filter prepares every attempt, depends_on caches results across attempts"
         )
     own = {
         "name": name,

@@ -1,7 +1,7 @@
-"""Late points of plugins, driven with an eye on what they yield.
+"""Run late points of plugins and check what they yield.
 
-A late point may yield effects and nothing else; whatever it yields by mistake must not reach the
-machine. Effects that never leave the machine or speak for the scheduler itself are not for plugins.
+A late point may yield effects only; anything else must not reach the machine. Effects for the
+machine itself, or in the name of the scheduler, are not for plugins.
 """
 
 from collections.abc import Callable, Generator
@@ -16,13 +16,13 @@ from asched.core.framework.status import MISTAKES, PluginError
 from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Answer
 
-#: So much of a strange answer is shown (characters).
+#: Unexpected values are shown up to this length.
 SHOWN_MAX: Final = 60
 
 
 def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any]:
-    """The same steps; raises PluginError at the first thing that is no effect, or one that cannot
-    be meant.
+    """Yield the same steps. Raises PluginError for the first value that is not an effect, or not an
+    effect for plugins.
     """
     if type(steps) is not GeneratorType and not isinstance(steps, Generator):
         raise nonsense(plugin, point, steps, "a generator of effects")
@@ -50,8 +50,8 @@ def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any
 
 
 class _Ready:
-    """What a plugin asks whether its wait is over. It is asked in the midst of others' turn: what
-    it raises ends the wait, and is raised where the plugin goes on.
+    """A plugin's condition for the end of its wait. It is called while other work runs: an
+    exception ends the wait and is raised where the plugin continues.
     """
 
     __slots__ = ("_ask", "error")
@@ -63,13 +63,13 @@ class _Ready:
     def __call__(self) -> bool:
         try:
             return bool(self._ask())
-        except MISTAKES as error:  # whatever a user's code raises
+        except MISTAKES as error:  # of the user's code
             self.error = error
             return True
 
 
 def _is_sound(effect: Effect) -> bool:
-    """Of what is looked at in this process before it is sent: effects are not checked as made."""
+    """Check the fields that this process uses before sending: effects are not validated."""
     match effect:
         case WaitFor():
             seconds, on = effect.timeout_s, effect.on
@@ -89,7 +89,7 @@ def _is_topic(topic: Any) -> bool:
 
 
 def nonsense(plugin: str, point: str, answer: object, wanted: str) -> PluginError:
-    """What to raise when a plugin answers what makes no sense at its point."""
+    """The error for an invalid result of a plugin at its point."""
     shown = repr(answer)
     shown = shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}…"
     text = f"answered {shown} ({type(answer).__name__}) where {wanted} is expected"

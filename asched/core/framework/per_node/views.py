@@ -1,7 +1,7 @@
-"""One node and one pod as a per-node plugin sees them: friendly properties over the columns.
+"""Views of one node and one pod for per-node plugins: properties over the columns.
 
-Rules   a view is a window, not a copy: it shows what the columns hold now, trials included, and
-        must not be kept beyond the call; nothing can be written through it.
+Rules   a view shows what the columns contain now, tentative changes included, and must not be kept
+        beyond the call; it is read-only.
 Units   `cpu*` are cores (float), `memory*` bytes; `allocatable`, `requested` and `requests` map
         resource names to base units: milli-CPU for cpu, bytes, whole devices.
 """
@@ -25,7 +25,7 @@ NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class _View:
-    """What pods and nodes have in common: the API object, frozen, and its metadata."""
+    """Common to pods and nodes: the frozen API object and its metadata."""
 
     __slots__ = ("raw",)
 
@@ -81,7 +81,7 @@ class Pod(_View):
 
     @property
     def node_name(self) -> str:
-        """Where it runs, or will run once it is bound; empty while it waits."""
+        """The node on which it runs or will run; empty while it waits."""
         if self._info is not None and self._info.node_name:
             return self._info.node_name
         return self.raw.spec.node_name
@@ -105,7 +105,7 @@ class Pod(_View):
 
     @property
     def requests(self) -> Mapping[str, int]:
-        """What it asks for in base units, init containers and overhead included."""
+        """Requested amounts in base units, init containers and overhead included."""
         if self._requests is None:
             info = self._info
             found = info.cls.requests if info is not None else pod_requests(self.raw)
@@ -124,7 +124,7 @@ class Pod(_View):
 
     @property
     def state(self) -> dict[str, Any]:
-        """A dictionary that lives as long as the attempt: from pre_filter to post_bind."""
+        """A dictionary for the duration of the attempt: from pre_filter to post_bind."""
         info = self._info
         if info is None:
             if self._state is None:
@@ -139,7 +139,7 @@ class Pod(_View):
 
 
 class Node(_View):
-    """A node with the pods that run there or are on their way."""
+    """A node with the pods that run there or are being bound to it."""
 
     __slots__ = ("_cluster", "_row")
 
@@ -167,7 +167,7 @@ class Node(_View):
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """The pods counted there, assumed and terminating ones included."""
+        """The pods on the node, assumed and terminating ones included."""
         return tuple(Pod(info.pod, info) for info in self._cluster.pods_on(self._row).values())
 
     @property
@@ -180,12 +180,12 @@ class Node(_View):
 
     @property
     def allocatable(self) -> Mapping[str, int]:
-        """What it offers, in base units; extended resources included."""
+        """Allocatable amounts in base units, extended resources included."""
         return self._amounts("allocatable")
 
     @property
     def requested(self) -> Mapping[str, int]:
-        """What its pods ask for, in base units."""
+        """Amounts requested by its pods, in base units."""
         unlisted = self._cluster.nodes.pod_amounts.unlisted(self._row)
         return {**self._amounts("requested"), **unlisted}
 
@@ -200,7 +200,7 @@ class Node(_View):
 
     @property
     def cpu_free(self) -> float:
-        """Cores that no pod has asked for; negative if it is overcommitted."""
+        """Unrequested cores; negative if the node is overcommitted."""
         return (self._amount("allocatable", 0) - self._amount("requested", 0)) / MILLI
 
     @property
@@ -222,7 +222,7 @@ class Node(_View):
     def _amounts(self, column: str) -> Mapping[str, int]:
         nodes = self._cluster.nodes
         amounts = nodes.columns.read(column)[:, self._row].tolist()
-        names = nodes.resources.values[1:]  # axis R may have places that nobody uses any more
+        names = nodes.resources.values[1:]  # axis R may have unused places
         return {name: amount for name, amount in zip(names, amounts, strict=False) if amount}
 
     def __repr__(self) -> str:
@@ -230,7 +230,7 @@ class Node(_View):
 
 
 class LateNode(Node):
-    """A node for late points, which outlive the moment: found by name whenever it is looked at."""
+    """A node for late points, found by name at each access, since nodes may come and go."""
 
     __slots__ = ()
 
@@ -247,7 +247,7 @@ class LateNode(Node):
 
 
 class Rejected(Mapping[str, Status]):
-    """Node name to why the node was rejected; looked up when asked."""
+    """Node name -> rejection, determined on access."""
 
     def __init__(self, rejection: Rejection, cluster: Cluster) -> None:
         self._rejection = rejection

@@ -1,9 +1,9 @@
-"""Who takes part: the plugins of a profile that have something to say about a class of pods.
+"""The plugins of a profile that are active for a class of pods.
 
-Most plugins speak of pods with volumes, devices, ports, wishes. About all others they are *idle*
-(`IDLE` as share key): their PreFilter and PreScore would skip, their filter would reject nobody,
-their Reserve would note nothing. `ActivePlugins` is a profile without its idle plugins, so that
-nobody walks past them at every point for every pod.
+Most plugins concern pods with volumes, devices, ports or affinities. For all other pods they are
+*idle* (`IDLE` as share key): their PreFilter and PreScore would skip, their filter would reject
+nothing, their Reserve would store nothing. `ActivePlugins` is a profile without its idle plugins,
+so that these cost nothing per pod.
 
     share keys of a class ── which are IDLE? ──> Roster, one for each such set
 """
@@ -22,7 +22,7 @@ from asched.core.framework.profile import Filterer, Profile, Scorer
 
 
 class ActivePlugins(msgspec.Struct, frozen=True):
-    """Each point's plugins in profile order. `idle` are the names of those left out."""
+    """Each point's plugins in profile order. `idle` are the names of the omitted ones."""
 
     idle: frozenset[str]
     pre_filters: tuple[PreFilterPlugin, ...]
@@ -30,25 +30,25 @@ class ActivePlugins(msgspec.Struct, frozen=True):
     scorers: tuple[Scorer, ...]
     reserves: tuple[ReservePlugin, ...]
     pre_binds: tuple[PreBindPlugin, ...]
-    #: idle filters without a PreFilter half: they count as asked, and let every node pass
+    #: idle filters without a PreFilter: they count as called, and accept every node
     passed: tuple[str, ...]
-    #: idle scorers whose PreScore half is absent or does not skip: they give every node nothing
+    #: idle scorers whose PreScore is absent or does not skip: they score every node 0
     noughts: tuple[str, ...]
 
     @property
     def judges(self) -> tuple[CachedPlugin, ...]:
-        """Who has a say in where a pod fits, once each."""
+        """The plugins that decide where a pod fits, each once."""
         asked: list[CachedPlugin] = [filterer.plugin for filterer in self.filters]
         return tuple(dict.fromkeys((*asked, *self.pre_filters)))
 
     @property
     def keeps_all(self) -> bool:
-        """Whether all answers about where a pod fits are kept: then they hold for its equals."""
+        """Whether all results about where a pod fits are cached: then they apply to equal pods."""
         return all(plugin.depends_on is not None for plugin in self.judges)
 
 
 def cached_plugins(profile: Profile) -> tuple[CachedPlugin, ...]:
-    """Every plugin whose answers are kept, once each: the filters, then the other scorers."""
+    """Every plugin with cached results, each once: the filters, then the other scorers."""
     found: dict[str, CachedPlugin] = {f.plugin.name: f.plugin for f in profile.filters}
     for scorer in profile.scorers:
         found.setdefault(scorer.plugin.name, scorer.plugin)
@@ -81,12 +81,12 @@ def without(profile: Profile, idle: Collection[str]) -> ActivePlugins:
 
 
 def _fails(scorer: Scorer) -> bool:
-    """Whether it ends the attempt, whatever the pod: its PreScore half is missing."""
+    """Whether it fails the attempt of any pod: its PreScore is missing."""
     return scorer.pre_score is None and bool(scorer.plugin.without_pre_score)
 
 
 def up_to(plugins: Iterable[PreFilterPlugin], last: str) -> frozenset[str]:
-    """The names of the plugins that run until `last` ends the step; all if nobody ends it."""
+    """The names of the plugins that run until `last` ends the step; all if none ends it."""
     ran = set()
     for plugin in plugins:
         ran.add(plugin.name)

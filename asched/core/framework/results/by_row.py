@@ -1,15 +1,14 @@
-"""What is kept by row, and the one way in which it is brought up to date.
+"""Results by row, and how they are updated.
 
-An input has a version: a log of rows has its end, everything else a value that differs once the
-input has moved. A result has inputs and remembers the versions it was made from. When it is asked
-for, it is
+An input has a version: the end of a log of rows, or a value that changes with the input. A result
+has inputs and stores the versions it was made from. When it is read, it is
 
-    left as it is    if no input has moved
-    made row by row  if logs name a few rows that changed in what it reads of them
-    made wholly      if a value differs, the logs name many rows, or rows came or went
+    unchanged            if no input has changed
+    updated by row       if logs name a few rows whose relevant aspects changed
+    made completely      if a value differs, the logs name many rows, or rows came or went
 
-A result is itself an input of others: its `full_version` moves whenever all of its rows were made
-anew. Rows that were made one by one need no telling: whoever reads the result reads its logs too.
+A result can be an input of another: its `full_version` changes whenever all of its rows were made.
+Single rows are not reported: readers of the result read its logs, too.
 """
 
 from abc import ABC, abstractmethod
@@ -22,22 +21,22 @@ A = TypeVar("A")
 
 Rows = tuple[int, ...]
 
-#: Beyond this share of all rows a full pass is cheaper than gathering the changed ones. Measured
-#: with the resource kernels at 5,000 rows: gathering costs three times the pass over these.
+#: Above this share of all rows a full pass is cheaper than gathering the changed rows. Measured
+#: with the resource kernels at 5,000 rows: gathering costs three times the pass over these rows.
 FULL_PASS_SHARE: Final = 0.3
-#: So few rows are never made wholly.
+#: Up to this number rows are always updated one by one.
 ROWS_FEW: Final = 8
 
 _NO_ENDS: Final[list[int]] = []
-#: The version of what was never made, or failed half-way. Equal to no other.
+#: The version of a result that was never made, or failed while being made. Equal to no other.
 _NEVER: Final = object()
 
 
 class ByRow(ABC, Generic[A]):
-    """Something kept for every row. `A` is whom it is made for: whoever asks for it hands that in.
+    """A value for every row. `A` is the argument for making it, passed by the reader.
 
-    It reads `aspects` of the node table's rows, and all of what `logs` tell. Which these are may
-    change whenever everything is made anew.
+    It reads `aspects` of the node table's rows, and all rows in `logs`. Both may change whenever
+    all rows are made.
     """
 
     __slots__ = (
@@ -58,13 +57,13 @@ class ByRow(ABC, Generic[A]):
         self._cursor = self._height = -2
         self._ends: list[int] = []
         self._version: object = _NEVER
-        #: moves whenever every row was made anew
+        #: changes whenever all rows were made
         self.full_version = 0
 
     def update(self, asked: A, version: object = None) -> None:
-        """Bring every row up to date. `version`: of all inputs that no log tells of.
+        """Update every row. `version`: of all inputs without a log.
 
-        What fails half-way is made wholly next time.
+        A result that fails while being made is made completely next time.
         """
         nodes = self._nodes
         log, height = nodes.log, nodes.height
@@ -73,7 +72,7 @@ class ByRow(ABC, Generic[A]):
         if height == self._height and version == self._version:
             if end == self._cursor and ends == self._ends:
                 return
-            if end == self._cursor + 1:  # mostly: the place of one pod
+            if end == self._cursor + 1:  # usually the placement of one pod
                 row, touched = log.last
                 rows = (row,) if touched & self.aspects else ()
             else:
@@ -92,7 +91,7 @@ class ByRow(ABC, Generic[A]):
         self._cursor, self._ends = end, ends
 
     def _with_logged(self, rows: Rows | None) -> Rows | None:
-        """These rows and those that the logs name."""
+        """These rows and those in the logs."""
         if rows is None:
             return None
         found = set(rows)
@@ -105,8 +104,8 @@ class ByRow(ABC, Generic[A]):
 
     @abstractmethod
     def _make_all(self, asked: A) -> None:
-        """Make every row anew."""
+        """Make all rows."""
 
     @abstractmethod
     def _make_rows(self, asked: A, rows: Rows) -> bool:
-        """Make these anew, one at least; False if it has to be done wholly after all."""
+        """Make these rows, at least one; False if all rows must be made after all."""

@@ -1,4 +1,4 @@
-"""Cached results: one plugin's codes or raw scores for pods that it does not tell apart, by row."""
+"""Cached results: one plugin's codes or raw scores by row, for pods it does not distinguish."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -26,8 +26,8 @@ NO_CODES: Final[I32] = np.zeros(0, dtype=np.int32)
 
 
 class CachedResult(ByRow[PodInfo]):
-    """What filters and scorers share. A few rows are asked about one by one, if the plugin has a
-    rule for that; all others together.
+    """Common to filters and scorers. A few rows are made one by one, if the plugin has a function
+    for one row; more rows together.
     """
 
     __slots__ = (
@@ -53,22 +53,22 @@ class CachedResult(ByRow[PodInfo]):
         self._rule_of_few = self._find_rule_of_few()
         #: int32[N] or int64[N]
         self.values: Values = NO_VALUES
-        #: whether all live rows have this value, so that nobody needs to look at them
+        #: whether all live rows have this value, so that rows need not be read
         self.is_uniform = False
         self.alike = 0
 
     @property
     def data(self) -> Any:
-        """What the plugin prepared."""
+        """The data of PreFilter or PreScore."""
         return self.prepared.result.data
 
     @property
     def reads(self) -> int:
-        """The bits of `Moves` after which it may be another."""
+        """The bits of `Moves` after which the result may have changed."""
         return self.prepared.reads | self.aspects
 
     def refresh(self, pod: PodInfo) -> None:
-        """Bring every row up to date; what is prepared already is."""
+        """Update every row; the prepared data is up to date."""
         self.update(pod, self.prepared.version)
 
     def _make_all(self, pod: PodInfo) -> None:
@@ -104,7 +104,7 @@ class CachedResult(ByRow[PodInfo]):
         return True
 
     def _one_by_one(self, pod: PodInfo, rows: Rows) -> list[int] | None:
-        """What the plugin says of each of these; None if it would rather see them together."""
+        """The plugin's results for these rows; None if it prefers all at once."""
         data, meter = self.prepared.result.data, self._work.meter
         rule, found = self._rule_of_one(), list[int]()
         for row in rows:
@@ -142,7 +142,7 @@ class CachedResult(ByRow[PodInfo]):
 
     @abstractmethod
     def _owned(self, answer: Values) -> Values:
-        """An array that may be written to."""
+        """A writable array."""
 
     @abstractmethod
     def _look_for_difference(self) -> None:
@@ -150,7 +150,7 @@ class CachedResult(ByRow[PodInfo]):
 
 
 class CachedVerdict(CachedResult):
-    """A filter's codes: 0 where it lets the pods pass."""
+    """A filter's codes: 0 where the pods fit."""
 
     __slots__ = ()
 
@@ -159,19 +159,19 @@ class CachedVerdict(CachedResult):
 
     @property
     def by_domain(self) -> DomainCodes | None:
-        """What it says of whole domains, where that is all; then nothing is kept by row."""
-        told = self.prepared.result.by_domain
-        return told if told is not None and told.column is not None else None
+        """The results by domain, if these are complete; then nothing is stored by row."""
+        domains = self.prepared.result.by_domain
+        return domains if domains is not None and domains.column is not None else None
 
     @property
     def codes(self) -> I32:
-        told = self.by_domain
-        return self.values if told is None else told.by_row(self._nodes.height)
+        domains = self.by_domain
+        return self.values if domains is None else domains.by_row(self._nodes.height)
 
     def code_of(self, row: int) -> int:
-        """The same for one row."""
-        told = self.by_domain
-        code: int = self.values.item(row) if told is None else told.of_row(row)
+        """The code of one row."""
+        domains = self.by_domain
+        code: int = self.values.item(row) if domains is None else domains.of_row(row)
         return code
 
     @property
@@ -180,8 +180,8 @@ class CachedVerdict(CachedResult):
         return self.is_uniform and self.by_domain is None
 
     def refresh(self, pod: PodInfo) -> None:
-        told, version = self.prepared.result.by_domain, self.prepared.version
-        self.update(pod, version if told is None else (version, told.column is None))
+        domains, version = self.prepared.result.by_domain, self.prepared.version
+        self.update(pod, version if domains is None else (version, domains.column is None))
 
     def _make_all(self, pod: PodInfo) -> None:
         if self.by_domain is None:
@@ -193,7 +193,7 @@ class CachedVerdict(CachedResult):
         return self.by_domain is not None or super()._make_rows(pod, rows)
 
     def ask_left(self, pod: PodInfo, left: Mask) -> None:
-        """Ask anew about these rows alone. The others count as clear."""
+        """Filter these rows only. The others count as accepted."""
         rows = np.flatnonzero(left).astype(np.int32)
         codes = np.zeros(self._nodes.height, dtype=np.int32)
         if len(rows):
@@ -231,9 +231,9 @@ class CachedScores(CachedResult):
 
     def __init__(self, nodes: NodeTable, prepared: PreparedScores, work: OperationCounts) -> None:
         super().__init__(nodes, prepared, work)
-        #: a row that has what all have, if they are uniform
+        #: a row with the common score, if scores are uniform
         self.first_live = 0
-        #: (the version of the scores, what they are normalised to), where they are uniform
+        #: (version of the scores, their normalized value), if scores are uniform
         self._normal = (-1, 0)
 
     @property
@@ -241,7 +241,7 @@ class CachedScores(CachedResult):
         return self.values
 
     def normal_of_all(self) -> int:
-        """The normalised score of every row, where all raw scores are the same."""
+        """The normalized score of every row, if all raw scores are equal."""
         version, normal = self._normal
         if version != self.full_version:
             one = self.values[self.first_live : self.first_live + 1]
@@ -262,7 +262,7 @@ class CachedScores(CachedResult):
         return np.array(answer, dtype=np.int64)
 
     def _look_for_difference(self) -> None:
-        """Not asked where every placement changes the score."""
+        """Not used if every placement changes the score."""
         nodes, raw = self._nodes, self.values
         self.is_uniform = False
         if not nodes.count or (self.aspects & AMOUNTS and not self.plugin.normalizes):
@@ -273,5 +273,5 @@ class CachedScores(CachedResult):
         same = raw == self.alike
         if nodes.count < nodes.height:
             same |= ~live
-        # NumPy's own kind of truth would make a NumPy number of the version it is a part of.
+        # A NumPy bool would make a NumPy number of the version.
         self.is_uniform = bool(np.count_nonzero(same) == len(same))

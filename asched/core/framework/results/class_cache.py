@@ -1,8 +1,8 @@
-"""All kept work of one profile, bounded in bytes: what was unused for longest goes first.
+"""Cached results of one profile, limited in bytes; the least recently used are dropped first.
 
-Where no two pods are alike, nobody asks a second time. Classes that were asked about just once
-stand in a short line of their own: they push nobody out, and their arrays, which come and go, stay
-in the processor's cache.
+If no two pods are equal, results are not reused. Classes used only once are in a short queue of
+their own: they displace no other class, and their arrays, which are freed soon, stay in the CPU
+cache.
 """
 
 from collections import OrderedDict
@@ -29,48 +29,48 @@ from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
-#: What all kept work of a profile takes at most ...
+#: Limit of all cached results of a profile ...
 BYTES_MAX: Final = 96 << 20
-#: ... where a class counts for this beside its rows: four times what it takes, since thousands of
-#: classes are of no use in a small cluster ...
+#: ... where a class counts for this besides its rows: four times its size, since thousands of
+#: classes are useless in a small cluster ...
 CLASS_BYTES: Final = 64 << 10
-#: ... but never fewer classes than this.
+#: ... but at least this number of classes is cached.
 CLASSES_MIN: Final = 4
 
-#: Which part of it may be classes that were asked about once, ...
+#: The share for classes used only once, ...
 ONCE_SHARE: Final = 1 / 32
-#: ... and which may be results that no class uses any more.
+#: ... and for results that no class uses any more.
 UNUSED_SHARE: Final = 1 / 8
 
-#: Bytes a row of a filter's answer, of a scorer's, ...
+#: Bytes per row of a filter's result, of a scorer's, ...
 CODE_BYTES, SCORE_BYTES = 4, 8
-#: ... and of what a class has of its own: whether it fits, and its total. Normalised scores, too.
+#: ... and of a class itself: feasibility and total. Also of normalized scores.
 STATE_BYTES: Final = 9
 
 
-#: What each plugin reads of a class of pods, in the order of `cached_plugins`.
+#: The data of a class of pods that each plugin reads, in the order of `cached_plugins`.
 Keys = tuple[Hashable, ...]
 
-#: Each cache has a number of its own: a class of pods may outlive the profile it was asked about.
+#: A number per cache: a class of pods may outlive the profile.
 _numbers: Final = count(1)
 
 
 class _CacheEntry:
-    """What is kept under one set of keys. Found by identity: the keys are long, and hashed for
-    every pod they would cost more than the rest of the search.
+    """The cached state for one set of keys. Found by identity: the keys are long, and hashing them
+    for every pod would cost more than the rest of the lookup.
     """
 
     __slots__ = ("__weakref__", "held", "keys", "line", "me", "own", "state")
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
-        #: for classes of pods: they may outlive the profile, and must not keep its work
+        #: for classes of pods, which may outlive the profile and must not keep its results
         self.me = ref(self)
-        #: None before it is made
+        #: None until it is made
         self.state: ClassState | None = None
-        #: where it stands
+        #: the queue it is in
         self.line: Line
-        #: its own bytes a row, and the shared results it uses
+        #: its own bytes per row, and the shared results it uses
         self.own = 0
         self.held: list[Entry] = []
 
@@ -79,17 +79,17 @@ Line = OrderedDict[_CacheEntry, None]
 
 
 class _TakingPart(NamedTuple):
-    """Who takes part in the state of a class, and at which of its keys each of them looks."""
+    """The active plugins of a class, and which of its keys each of them reads."""
 
     active_plugins: ActivePlugins
     filters: tuple[tuple[Filterer, int], ...]
     scorers: tuple[tuple[Scorer, int], ...]
-    pre_filters: tuple[PreFilterPlugin, ...]  # those without a filter
-    own: int  # bytes a row of its own
+    pre_filters: tuple[PreFilterPlugin, ...]  # without a filter
+    own: int  # own bytes per row
 
 
 class ClassCache:
-    """Makes the states of classes, and shares the answers of single plugins between them."""
+    """Makes the states of classes, and shares the results of single plugins between them."""
 
     def __init__(self, profile: Profile, cluster: Cluster) -> None:
         self.profile = profile
@@ -97,25 +97,25 @@ class ClassCache:
         self.work = OperationCounts()
         self._number = next(_numbers)
         self._by_keys: dict[Keys, _CacheEntry] = {}
-        #: of both, what is unused for longest comes first
+        #: of both, the least recently used comes first
         self._once: Line = OrderedDict()
         self._again: Line = OrderedDict()
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
         self._taking_part_by_idle: dict[tuple[str, ...], _TakingPart] = {}
-        self._own_bytes = 0  # a row, of the states themselves
+        self._own_bytes = 0  # per row, of the states themselves
         self._shared = SharedResults()
 
     @property
     def size(self) -> int:
-        """Classes whose work is kept."""
+        """The number of cached classes."""
         return len(self._once) + len(self._again)
 
     def state_of(self, pod: PodInfo) -> ClassState:
         """The state of the pod's class, made if it is new.
 
-        Classes that no plugin tells apart share one state: pods that differ only in labels nobody
-        asks for cost what equal pods cost. Plugins may tell classes apart once objects or terms
+        Classes that no plugin distinguishes share one state: pods that differ only in unused labels
+        cost as much as equal pods. Plugins may distinguish classes later, when objects or terms
         change.
         """
         cluster, keys = self.cluster, pod.cls.keys
@@ -150,13 +150,13 @@ class ClassCache:
 
     @property
     def bytes(self) -> int:
-        """About what the kept work takes."""
+        """The approximate size of the cached results."""
         height = self.cluster.nodes.height
         own = self._own_bytes * height + CLASS_BYTES * self.size
         return own + self._shared.bytes(height)
 
     def _drop_unused(self) -> None:
-        """Those that were asked about once cost about the same each."""
+        """Drop states; those used once have about the same size each."""
         own, size, height = self._own_bytes, self.size, self.cluster.nodes.height
         once, each = len(self._once), CLASS_BYTES + own // size * height
         while once > CLASSES_MIN and once * each > ONCE_SHARE * BYTES_MAX:
@@ -173,8 +173,8 @@ class ClassCache:
         self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX, self.cluster.nodes.height)
 
     def give_up(self) -> Iterator[None]:
-        """Forget everything, one class after the other: nobody will ask. Plugins and those they
-        hand themselves to keep each other alive, and all that is kept here would stay with them.
+        """Drop everything, class by class, when the cache is no longer used: plugins and objects
+        that refer to them form cycles that would keep the cached results alive.
         """
         for line in (self._once, self._again):
             while line:
@@ -212,7 +212,7 @@ class ClassCache:
             active_plugins = without(self.profile, idle)
             filters, scorers = active_plugins.filters, active_plugins.scorers
             judged = {f.plugin.name for f in filters if f.pre_filter is not None}
-            # a row: what no other state uses
+            # per row: data that no other state uses
             own = sum(s.plugin.reads_feasible + s.plugin.normalizes for s in scorers)
             part = self._taking_part_by_idle[idle] = _TakingPart(
                 active_plugins,
@@ -241,7 +241,7 @@ class ClassCache:
 
     def _cached_scores(self, scorer: Scorer, key: Hashable, held: list[Entry]) -> CachedScores:
         plugin = scorer.plugin
-        if plugin.reads_feasible:  # belongs to one feasible set, so to one class
+        if plugin.reads_feasible:  # depends on one feasible set, so on one class
             return self._make_scores(scorer)
         entry = self._shared.take(
             ("Score", plugin.name, key), SCORE_BYTES, self._make_scores, scorer

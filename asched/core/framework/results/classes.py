@@ -1,9 +1,9 @@
-"""Shared work of equal pods: which nodes a class of pods fits on.
+"""Shared results of equal pods: the nodes on which a class of pods fits.
 
-One `ClassState` per profile and class of pods. It brings the cached results of its filters up to
-date (`by_row.py` says how) and folds them into a mask; its `Ranking` does so with those of all
-scorers. After a decision only what changed is touched: an equal pod costs the rows of the nodes
-that changed since, and one search for the largest entry.
+There is one `ClassState` per profile and class of pods. It updates the cached results of its
+filters (see `by_row.py`) and folds them into a mask; its `Ranking` does the same for all scorers.
+After a decision only changes are processed: an equal pod costs the rows of the changed nodes, and
+one search for the largest total.
 
     Prepared (PreFilter) ──> CachedVerdict.codes ──> Feasible.mask ─────┐
     Prepared (PreScore) ───> CachedScores.raw ──> WeightedPoints ──> Ranking.totals
@@ -37,7 +37,7 @@ _numbers: Final = count(1)
 
 
 class ClassState:
-    """The mask and the ranking of one class. Valid for the pod it was updated for last."""
+    """The mask and the ranking of one class. Valid for the pod of the last update."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class ClassState:
         *,
         asks_all: bool = False,
     ) -> None:
-        """`prepared`: of PreFilter plugins without a filter. `asks_all`: every filter judges every
-        node (alwaysCheckAllPredicates).
+        """`prepared`: of PreFilter plugins without a filter. `asks_all`: every filter runs for
+        every node (alwaysCheckAllPredicates).
         """
-        #: never given twice
+        #: unique
         self.number = next(_numbers)
         self._cluster = cluster
         self._asks_all = asks_all
@@ -61,11 +61,11 @@ class ClassState:
         self._verdicts = tuple(verdicts)
         self._prepared = {p.plugin.name: p for p in (*(v.prepared for v in verdicts), *prepared)}
         self._moves = Moves(cluster)
-        #: bits of `Moves` -> filters that they concern
+        #: bits of `Moves` -> filters that depend on them
         self._concerned: dict[int, list[CachedVerdict]] = {}
-        self._repeats = 0  # the bits after which PreFilter is folded again
-        #: who reads counts of pods, and the answers that were folded: they are shared, so another
-        #: class may have had them ask again since
+        self._repeats = 0  # bits after which PreFilter runs again
+        #: plugins that read counts of pods, with the results that were folded: results are shared,
+        #: so another class may have updated them since
         self._counting: list[tuple[Prepared, PreFilterResult]] = []
         self._filters: tuple[str, ...] | None = None
         self._may_fail = [v for v in verdicts if v.plugin.errors_from is not None] != []
@@ -84,12 +84,12 @@ class ClassState:
 
     @property
     def holds(self) -> bool:
-        """Whether what the filters say is the same for all equals until something moves."""
+        """Whether the filters' results apply to all equal pods until something changes."""
         return not self._repeats & ALWAYS
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """The names of the filters that take part, or let everybody pass."""
+        """The names of the filters that are active, or accept every pod."""
         if self._filters is None:
             active = tuple(verdict.plugin.name for verdict in self.active)
             self._filters = (*active, *self.active_plugins.passed)
@@ -97,13 +97,13 @@ class ClassState:
 
     @property
     def active(self) -> list[CachedVerdict]:
-        """The filters that take part, in profile order."""
+        """The active filters, in profile order."""
         return self.outcome.active
 
     def update(self, pod: PodInfo, *, spares: bool = False) -> PreFilterOutcome:
-        """Bring everything but the ranking up to date. Raises PointError.
+        """Update everything but the ranking. Raises PointError.
 
-        `spares`: not for filters that failed, since one node is looked at before all others.
+        `spares`: ignore failed filters, since one node is checked before all others.
         """
         moved = self._moves.look()
         if moved & self._repeats or not self._repeats:
@@ -112,7 +112,7 @@ class ClassState:
             self._look_at_counts(pod)
         if self.outcome.rejection is None:
             self._judge(pod, moved)
-            self._moves.settle()  # else the filters have not looked at what moved
+            self._moves.settle()  # else the filters have not processed the changes
             if not spares:
                 self.end_on_errors(pod)
         return self.outcome
@@ -126,8 +126,8 @@ class ClassState:
     # --- inside ----------------------------------------------------------------------------------
 
     def _fold_pre_filter(self, pod: PodInfo) -> None:
-        """Ask every PreFilter that has to be asked again, and fold what all of them said."""
-        self._repeats = 0  # until all have answered
+        """Run every PreFilter with changed inputs, and fold all results."""
+        self._repeats = 0  # until all have run
         self._concerned.clear()
         self._filters = None
         plugins = self.active_plugins.pre_filters
@@ -141,17 +141,15 @@ class ClassState:
             self.mask.fold(self.active, self.outcome.rows)
 
     def _look_at_counts(self, pod: PodInfo) -> None:
-        """Ask those again that read counts of pods; the others follow if one says something
-        else.
-        """
+        """Run those that read counts of pods; the others follow if a result has changed."""
         for prepared, folded in self._counting:
             now = prepared.update(pod)
-            if now is not folded and now[:2] != folded[:2]:  # status, names of nodes
+            if now is not folded and now[:2] != folded[:2]:  # status, node names
                 self._fold_pre_filter(pod)
                 return
 
     def _judge(self, pod: PodInfo, moved: int) -> None:
-        """Bring codes and mask up to date."""
+        """Update codes and mask."""
         concerned = self.active if moved & ~PLACEMENTS else self._concerned.get(moved)
         if concerned is None:
             concerned = [v for v in self.active if v.reads & moved or v.plugin.asks_left]
@@ -179,7 +177,7 @@ class ClassState:
     # --- for readers -----------------------------------------------------------------------------
 
     def fits(self, row: int) -> bool:
-        """Whether the filters let the pod onto a row, be it among PreFilter's node names or not."""
+        """Whether the filters accept the pod on a row, regardless of PreFilter's node names."""
         if self.outcome.rows is None or row in self.outcome.rows:
             return self.mask.has(row)
         if not self._cluster.nodes.columns.read("live")[row]:
@@ -189,8 +187,8 @@ class ClassState:
     def rank(self, pod: PodInfo, feasible: Mask | None = None) -> I64:
         """int64[N]: the total of each feasible row, NOT_FEASIBLE elsewhere.
 
-        `feasible` restricts the kept set for this attempt alone (nominated pods, extenders,
-        sampling); nothing of such a ranking is kept.
+        `feasible` restricts the set for this attempt (nominated pods, extenders, sampling); such a
+        ranking is not cached.
         """
         if feasible is not None:
             return self.ranking.once(pod, feasible)
@@ -200,7 +198,7 @@ class ClassState:
         return np.where(self.mask.mask, totals, NOT_FEASIBLE)
 
     def data_of(self, plugin: str) -> Any:
-        """What a plugin's PreFilter prepared; None if it has no such half."""
+        """The data of a plugin's PreFilter; None without one."""
         prepared = self._prepared.get(plugin)
         return None if prepared is None else prepared.result.data
 
@@ -212,7 +210,7 @@ class ClassState:
         plugins: list[FilterPlugin] = []
         for index, verdict in enumerate(self.active):
             plugins.append(verdict.plugin)
-            if verdict.is_clear:  # most are
+            if verdict.is_clear:  # the usual case
                 continue
             fresh = (judge == 0) & (verdict.codes != 0)
             judge[fresh] = index + 1

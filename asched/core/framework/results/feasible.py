@@ -1,11 +1,11 @@
-"""Where a class of pods fits: the codes of its filters folded into one mask.
+"""The feasible rows of a class: the codes of its filters folded into one mask.
 
     codes int32[N] of each filter ─┐
     rows that PreFilter left ──────┴─> passing bool[N] ─┐
     codes int32[D] of whole domains ────────────────────┴─> mask bool[N]
 
-One filter may speak of whole domains (`domain_codes.py`). What the others say is kept by row, and
-its domains beside it: one that turns costs no row. The mask itself is made for those who ask.
+One filter may have results by domain (`domain_codes.py`). The other results are stored by row, and
+the domains separately: a domain that changes costs no row. The mask itself is made on demand.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ Mask = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
-#: With more rows than this whose feasibility turned at once, ranking all anew is cheaper. Measured
-#: at 5,000 rows: gathering costs as much as ten to twenty times the rows in order.
+#: If the feasibility of more rows changed at once, ranking all is cheaper. Measured at 5,000 rows:
+#: gathering costs ten to twenty times as much as reading the rows in order.
 TURNED_MAX: Final = 128
 #: Folding more rows than this one by one takes longer than folding all of 5,000, ...
 ROWS_MANY: Final = 16
-#: ... and of more than 5,000 more than one of so many.
+#: ... and for more than 5,000 rows, more than this share of them.
 ROWS_SHARE: Final = 256
-#: What the log of turned rows keeps: whoever has missed more starts afresh.
+#: Length of the log of changed rows; a reader that is further behind starts again.
 TURNED_KEPT: Final = 2 * TURNED_MAX
 
 NOWHERE: Final = -1
@@ -42,9 +42,10 @@ _NO_DOMAINS_OPEN: Final[Mask] = np.zeros(1, dtype=np.bool_)
 
 
 class Feasible(ByRow[None]):
-    """The rows on which all filters agree."""
+    """The rows that all filters accept."""
 
     __slots__ = (
+        "_domains",
         "_filters",
         "_folded",
         "_left",
@@ -52,7 +53,6 @@ class Feasible(ByRow[None]):
         "_mask_version",
         "_seen",
         "_speakers",
-        "_told",
         "_version_of",
         "by_domain",
         "count",
@@ -70,34 +70,33 @@ class Feasible(ByRow[None]):
         super().__init__(nodes, LIVE_ONLY)
         self._filters: Sequence[CachedVerdict] = ()
         self._left: set[int] | None = None
-        self._version_of = (0,)  # another object whenever other filters or rows take part
-        #: bool[N]: what is said by row, and a log of rows that turned by that, or went to another
-        #: domain
+        self._version_of = (0,)  # a new object for other filters or rows
+        #: bool[N]: the results by row, and a log of rows whose result, or whose domain, changed
         self.passing: Mask = _NO_ROWS
         self.passing_turned = RowLog(TURNED_KEPT)
-        #: the one that speaks of domains; int32[N] the value id of each passing row, NOWHERE of
-        #: others; and the ids that it lets pass
+        #: the filter with results by domain; int32[N] the value id of each passing row, NOWHERE for
+        #: other rows; and the ids that it accepts
         self.by_domain: DomainCodes | None = None
         self.domain_of: I32 = _NO_DOMAINS
         self.open_ids: I64 = _NO_COUNTS
         self._seen = -1
-        #: whoever may speak of domains; the first who does now, and the others, who are folded
+        #: filters that may have results by domain; the one used, and the others, which are folded
         self._speakers: Sequence[CachedVerdict] = ()
-        self._told: DomainCodes | None = None
+        self._domains: DomainCodes | None = None
         self._folded: list[DomainCodes] = []
-        #: by id: how many rows pass, and whether they are feasible; NOWHERE comes last
+        #: by id: the number of passing rows, and whether they are feasible; NOWHERE comes last
         self.counts: I64 = _NO_COUNTS
         self.is_open: Mask = _NO_DOMAINS_OPEN
         self._mask, self._mask_version = self.passing, -1
         self.count = 0
-        #: moves whenever another set of rows is feasible
+        #: changes whenever the set of feasible rows changes
         self.version = 0
-        #: rows whose feasibility turned
+        #: rows whose feasibility changed
         self.turned = RowLog(TURNED_KEPT)
 
     @property
     def mask(self) -> Mask:
-        """bool[N]; only to be read."""
+        """bool[N]; read-only."""
         if self.by_domain is None:
             return self.passing
         if self._mask_version != self.version:
@@ -112,23 +111,23 @@ class Feasible(ByRow[None]):
         return bool(self.is_open[self.domain_of[row]])
 
     def fold(self, filters: Sequence[CachedVerdict], left: set[int] | None) -> None:
-        """From now on: these filters, and PreFilter's rows, None for all."""
+        """Use these filters and PreFilter's rows (None for all) from now on."""
         if left != self._left or list(filters) != list(self._filters):
             self._version_of = (self._version_of[0] + 1,)
         self._filters, self._left = filters, left
         self._speakers = [v for v in filters if v.prepared.result.by_domain is not None]
-        self._told, self._folded = None, []
+        self._domains, self._folded = None, []
 
     def refresh(self) -> None:
-        """Bring it up to date; the filters' codes are."""
+        """Update the mask; the filters' codes are up to date."""
         versions = [verdict.full_version for verdict in self._filters]
         if not self._speakers:
             self.update(None, (self._version_of, versions))
             return
-        told = [one for verdict in self._speakers if (one := verdict.by_domain) is not None]
-        first, self._folded = (told[0] if told else None), told[1:]
+        found = [codes for verdict in self._speakers if (codes := verdict.by_domain) is not None]
+        first, self._folded = (found[0] if found else None), found[1:]
         versions += [folded.version for folded in self._folded]
-        self._told = first
+        self._domains = first
         self.update(None, (self._version_of, versions, first, first and first.column))
         if first is not None and first.version != self._seen:
             self._open()
@@ -149,8 +148,8 @@ class Feasible(ByRow[None]):
                 rows &= verdict.values == 0
         for folded in self._folded:
             rows &= folded.by_row(nodes.height) == 0
-        if self._told is not None or self.by_domain is not None:
-            self._make_domains(self._told, rows)
+        if self._domains is not None or self.by_domain is not None:
+            self._make_domains(self._domains, rows)
             return
         before, self.passing = self.passing, rows
         if len(before) != len(rows):
@@ -164,27 +163,27 @@ class Feasible(ByRow[None]):
                 self._turn(row)
             self.count = int(np.count_nonzero(rows))
 
-    def _make_domains(self, told: DomainCodes | None, rows: Mask) -> None:
-        """The same with somebody who speaks of domains, or did."""
-        self.passing, self.by_domain = rows, told
-        if told is None:
+    def _make_domains(self, domains: DomainCodes | None, rows: Mask) -> None:
+        """Make everything if a filter has, or had, results by domain."""
+        self.passing, self.by_domain = rows, domains
+        if domains is None:
             self.domain_of = _NO_DOMAINS
         else:
-            assert told.column is not None
-            ids = told.column.ids[: len(rows)]
+            assert domains.column is not None
+            ids = domains.column.ids[: len(rows)]
             self.domain_of = np.where(rows, ids, np.int32(NOWHERE))
-            self.counts = np.bincount(ids[rows], minlength=len(told.codes))
+            self.counts = np.bincount(ids[rows], minlength=len(domains.codes))
             self._seen = NOWHERE
             self._open()
         self._turn_all()
 
     def _open(self) -> None:
-        """Look anew at which domains pass."""
-        told = self.by_domain
-        assert told is not None
-        self._seen = told.version
+        """Update which domains pass."""
+        domains = self.by_domain
+        assert domains is not None
+        self._seen = domains.version
         is_open = np.zeros(len(self.counts) + 1, dtype=np.bool_)
-        codes = told.codes[: len(self.counts)]
+        codes = domains.codes[: len(self.counts)]
         is_open[: len(codes)] = codes == 0
         if not np.array_equal(is_open, self.is_open):
             self.is_open, self.open_ids = is_open, np.flatnonzero(is_open)
@@ -228,12 +227,12 @@ class Feasible(ByRow[None]):
         return True
 
     def _place(self, row: int, fits: bool) -> bool:
-        """Put a row where it belongs. False if nobody knows that domain yet."""
-        told, counts = self.by_domain, self.counts
-        assert told is not None
-        assert told.column is not None
+        """Assign a row to its domain. False for a domain that is not known yet."""
+        domains, counts = self.by_domain, self.counts
+        assert domains is not None
+        assert domains.column is not None
         fits = fits and not any(folded.of_row(row) for folded in self._folded)
-        was, id_ = self.domain_of.item(row), told.column.ids.item(row) if fits else NOWHERE
+        was, id_ = self.domain_of.item(row), domains.column.ids.item(row) if fits else NOWHERE
         if id_ == was:
             return True
         if id_ >= len(counts):

@@ -1,7 +1,7 @@
-"""Filters that fail: an error on a node that was reached ends the attempt.
+"""Errors of filters: an error on a node that was reached ends the attempt.
 
-A filter answers for all rows at once, also for those an earlier filter rejected; upstream would
-not have asked there, so an error there means nothing.
+A filter computes all rows at once, also those that an earlier filter rejected; upstream would not
+run it there, so an error there is ignored.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins)
 """

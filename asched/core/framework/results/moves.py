@@ -1,7 +1,7 @@
-"""What of the cluster has moved since somebody last looked, as bits.
+"""Changes of the cluster since the last read, as bits.
 
-The bits of a row's aspects say what changed of some row. Four more stand for what no row tells of.
-Whoever keeps several results visits those alone that read something which moved.
+The bits of a row's aspects say what changed in any row. Four more are for changes without a row. A
+reader with several results visits only those that depend on a change.
 """
 
 from typing import Final
@@ -9,24 +9,24 @@ from typing import Final
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import ALL_ASPECTS, START_TIMES, Aspect
 
-#: An object that is neither pod nor node, ...
+#: An object other than pods and nodes, ...
 OBJECTS: Final = 1 << 20
 #: ... counts of pods by selector or term, ports and claims in use, ...
 COUNTS: Final = 1 << 21
 #: ... the rows on which a class fits, ...
 FEASIBLE: Final = 1 << 22
-#: ... and what is to be asked about every time.
+#: ... and inputs that must be read every time.
 ALWAYS: Final = 1 << 23
 
-#: Of nodes themselves, and of what runs there alike: first halves of plugins look at both.
+#: Changes of nodes and of their pods: PreFilter and PreScore read both.
 OF_NODES: Final = int(Aspect.NODE)
-#: What placed pods move, and waiting ones.
+#: Changes caused by placed pods, and by waiting ones.
 PLACEMENTS: Final = int(Aspect.PODS) | START_TIMES | COUNTS | FEASIBLE | ALWAYS
 EVERYTHING: Final = ALL_ASPECTS | START_TIMES | OBJECTS | COUNTS | FEASIBLE | ALWAYS
 
 
 class Moves:
-    """One reader's. A look that led nowhere, since something failed, is repeated."""
+    """One reader. A read that was not settled, since something failed, is repeated."""
 
     __slots__ = ("_cluster", "_found", "_seen")
 
@@ -35,7 +35,7 @@ class Moves:
         self._seen = self._found = (-2, -1, -1)
 
     def look(self) -> int:
-        """What moved since the look before the last `settle`."""
+        """The changes since the read before the last `settle`."""
         cluster = self._cluster
         log = cluster.nodes.log
         self._found = found = (log.end, cluster.epoch, cluster.counts)
@@ -57,5 +57,5 @@ class Moves:
         return moved
 
     def settle(self) -> None:
-        """All that moved until the last look has been followed."""
+        """All changes up to the last read have been processed."""
         self._seen = self._found

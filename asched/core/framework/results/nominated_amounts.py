@@ -1,11 +1,11 @@
-"""Room that is promised to waiting pods, as amounts per row.
+"""Room promised to nominated pods, as amounts per row.
 
-Nominated pods are looked up by node and priority in every attempt. What they ask for is therefore
-kept in columns, one `Layer` for each priority that somebody asked about: all nominated pods of at
-least that priority. A nomination that comes or goes touches one row.
+Nominated pods are read by node and priority in every attempt. Their requests are therefore stored
+in columns, one `Layer` for each priority in use: all nominated pods of at least that priority. A
+nomination that is added or removed touches one row.
 
-Bounds  BYTES_MAX for all layers, CODES_BYTES_MAX of cached results for each; what was unused for
-        longest goes.
+Bounds  BYTES_MAX for all layers, CODES_BYTES_MAX of cached results for each; the least recently
+        used are dropped.
 """
 
 from collections import OrderedDict
@@ -30,19 +30,19 @@ I64 = npt.NDArray[np.int64]
 
 NO_CODES: Final[I32] = np.zeros(0, dtype=np.int32)
 
-#: Clusters have a handful of priority classes; a layer is made anew in a millisecond.
+#: Clusters have a handful of priority classes; a layer is made in a millisecond.
 BYTES_MAX: Final = 64 << 20
-#: Answers for distinct requests of pods that meet nominated pods, per priority. A guess.
+#: Cached results for distinct requests that meet nominated pods, per priority. A guess.
 CODES_BYTES_MAX: Final = 2 << 20
-#: What such an answer takes beside its rows, the verdict that it follows included.
+#: Size of such a result besides its rows, including the verdict it is derived from.
 CODES_OWN_BYTES: Final = 16 << 10
-#: Never fewer layers, or answers of one, than this.
+#: Minimum number of layers, and of results of a layer.
 KEPT_MIN: Final = 4
 
 
 class Layer:
     """Nominated pods of at least one priority: `amounts` int64[R, N], `count` int64[N] of pods,
-    and `log`, the rows where that changed.
+    and `log`, the rows where these changed.
     """
 
     def __init__(self, nodes: NodeTable, priority: int) -> None:
@@ -56,7 +56,7 @@ class Layer:
         self.reserve()
 
     def reserve(self) -> None:
-        """Follow the node table's columns as they grow."""
+        """Grow with the node table's columns."""
         columns = self._nodes.columns
         shape = (columns.size_of("R"), columns.capacity)
         if self.amounts.shape != shape:
@@ -68,7 +68,7 @@ class Layer:
             )
 
     def put(self, row: int, infos: Iterable[PodInfo]) -> None:
-        """All that is nominated to a row now."""
+        """Set all pods nominated to a row."""
         seen = [info for info in infos if info.pod.priority >= self.priority]
         before = int(self.count[row])
         if not seen and not before:
@@ -85,9 +85,9 @@ class Layer:
         return self.count[: self._nodes.height].nonzero()[0]
 
     def codes(self, verdict: CachedVerdict, pod: PodInfo) -> I32:
-        """int32[N]: what a filter that reads only amounts says of the rows with these pods added.
+        """int32[N]: the results of a filter that reads only amounts, with these pods added.
 
-        Only the entries of `rows()` mean anything.
+        Only the entries of `rows()` are valid.
         """
         key = id(verdict)
         kept = self._codes.get(key)
@@ -103,8 +103,8 @@ class Layer:
 
 
 def wanted_by(infos: Iterable[PodInfo], nodes: NodeTable) -> dict[int, int]:
-    """What pods ask for together, by place on axis R, kept within 64 bits; resources that no node
-    names are left out.
+    """The sum of the pods' requests, by place on axis R, limited to 64 bits; resources that no node
+    has are left out.
     """
     wanted: dict[int, int] = {}
     for info in infos:
@@ -127,7 +127,7 @@ class NominatedCodes(ByRow[PodInfo]):
         self.codes: I32 = NO_CODES
 
     def refresh(self, pod: PodInfo) -> None:
-        """The verdict is up to date, and so is the layer."""
+        """Update it; the verdict and the layer are up to date."""
         self.update(pod, self._verdict.full_version)
 
     def _make_all(self, pod: PodInfo) -> None:
@@ -148,7 +148,7 @@ class NominatedCodes(ByRow[PodInfo]):
 
 
 class NominatedAmounts:
-    """The nominated pods by row, followed through the nominator's log."""
+    """The nominated pods by row, updated by the nominator's log."""
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
@@ -161,7 +161,7 @@ class NominatedAmounts:
         self._generation_seen = -1
 
     def layer(self, priority: int) -> Layer:
-        """What pods of this priority must leave room for."""
+        """The pods for which pods of this priority must leave room."""
         self._catch_up()
         layer = self._layers.get(priority)
         if layer is None:
@@ -175,7 +175,7 @@ class NominatedAmounts:
         return layer
 
     def on(self, row: int, pod: PodInfo) -> list[PodInfo]:
-        """The nominated pods that this pod must leave room for on a row, itself left out."""
+        """The nominated pods for which this pod must leave room on a row, without itself."""
         self._catch_up()
         node = self._cluster.nodes.node_at[row]
         if node is None:
@@ -187,7 +187,7 @@ class NominatedAmounts:
         ]
 
     def row_of(self, pod: PodInfo) -> int | None:
-        """The row a pod is nominated to itself, if any."""
+        """The row to which the pod itself is nominated, if any."""
         node = self._nominator.node_of(pod.pod.uid)
         return None if node is None else self._cluster.nodes.row_of.get(node)
 
@@ -195,7 +195,7 @@ class NominatedAmounts:
         nodes, log = self._cluster.nodes, self._nominator.log
         is_same_axis = self._resources_seen == nodes.resources.end
         if self._seen == log.end and self._generation_seen == nodes.generation and is_same_axis:
-            self._cursor = nodes.log.end  # pods moved, and nothing else
+            self._cursor = nodes.log.end  # only pods changed
             return
         touched = log.since(self._seen)
         moved = nodes.log.rows(self._cursor, LIVE_ONLY)
@@ -222,7 +222,7 @@ class NominatedAmounts:
                 layer.put(row, self._at(row))
 
     def _infos_of(self, node: str) -> tuple[PodInfo, ...]:
-        """Their derived data, that of known pods kept."""
+        """Their derived data; data of known pods is reused."""
         known = {info.pod.uid: info for info in self._infos.get(node, ())}
         found = []
         for uid, pod in self._nominator.on(node).items():

@@ -1,20 +1,20 @@
-"""Nominated pods: a node must fit both with and without the pods that wait for it.
+"""Nominated pods: a node must fit a pod both with and without the pods nominated to it.
 
 A pod that preempted others waits for its nominated node; until it is placed, pods of the same or
-lower priority see it there already. So a row with such nominations is judged a second time with
-them added (pass 1; the cached results are pass 2), and pass 1 comes first: if it rejects, its words
-count.
+lower priority are filtered as if it were there. A row with such nominations is therefore filtered
+twice: with them added (pass 1), and without (pass 2, the cached results). Pass 1 comes first: if it
+rejects, its message counts.
 
-Only rows that are feasible without them need that for a decision; the others are judged again only
-when a rejection must be explained. For a *plain* class, one of whose filters none looks at pods
-beyond the amounts they ask for, all rows are judged in one go; otherwise each row is judged by a
-trial of its own. Either way the answers are kept for equal pods while nothing touches the row.
+For a decision only rows that are feasible without them need pass 1; the others only for the
+messages of a rejection. For a *plain* class, whose filters read nothing of pods but their amounts,
+all rows are filtered at once; otherwise each row by a trial of its own. Results are cached for
+equal pods until the row changes.
 
-Rows whose kubelet has just refused a pod of the same owner, and rows that others bind to as well
-and where the pod would not leave them room (`core/state/refusals.py`), are left out in the same
-place, for whoever asks where a pod may go. A pod that room was made for takes it.
+Rows whose kubelet recently refused a pod of the same owner, and rows on which another scheduler
+binds and where the pod would leave no room (`core/state/refusals.py`), are excluded here, too. A
+pod for which room was made on a row ignores this.
 
-Bounds  TRIED_MAX classes of the second kind; the one unused for longest goes.
+Bounds  TRIED_MAX classes of the second kind; the least recently used is dropped.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
         (RunFilterPluginsWithNominatedPods)
@@ -46,13 +46,13 @@ Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 
 
-#: Classes whose trials are kept. A guess: more of them hardly meet nominated pods at a time.
+#: Classes with cached trials. A guess: more of them rarely meet nominated pods at the same time.
 TRIED_MAX: Final = 64
 
 
 class RefusedRows(NamedTuple):
-    """`rows` that nominated pods stand in the way of; those judged by a trial of their own are
-    `told`. What the others are told is for `NominatedPods.explain`, if anybody asks.
+    """`rows` on which nominated pods do not leave room; `told` are the rows with a trial of their
+    own. `NominatedPods.explain` has the statuses of the other rows, on demand.
     """
 
     rows: Indices
@@ -60,7 +60,7 @@ class RefusedRows(NamedTuple):
 
 
 NOBODY_REFUSED: Final = RefusedRows(np.zeros(0, dtype=np.intp), {})
-#: Nobody's rule: preemption cannot help, and the pod comes back by itself.
+#: Not owned by a plugin; retried after backoff. Preemption does not apply.
 HELD_OFF: Final = Reason(
     "node(s) had refused a pod of the same owner a moment ago", resolvable=False
 ).status
@@ -68,12 +68,12 @@ HELD_OFF: Final = Reason(
 CONTESTED: Final = Reason(
     "node(s) contested by another scheduler, which is left some room for a moment", resolvable=False
 ).status
-#: What no event ends, only time.
+#: Reasons that end by time, not by an event.
 FOR_A_MOMENT: Final = frozenset((HELD_OFF, CONTESTED))
 
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
-    """Whether a filter's answer has nothing to do with the pods that run somewhere."""
+    """Whether a filter's result is independent of the pods on nodes."""
     return _ignores_pods(type(plugin))
 
 
@@ -87,7 +87,7 @@ def _ignores_pods(plugin: type[FilterPlugin]) -> bool:
 
 
 def is_plain(pod: PodInfo, state: ClassState) -> bool:
-    """Whether pods matter to the class's filters by their amounts at most."""
+    """Whether the class's filters read at most the amounts of pods."""
     outcome = state.outcome
     if outcome.seeing is None:
         outcome.seeing = [
@@ -99,12 +99,12 @@ def is_plain(pod: PodInfo, state: ClassState) -> bool:
 
 
 def is_blind(plugin: FilterPlugin, pod: PodInfo) -> bool:
-    """Whether its cached answer for this pod holds whichever pods come or go."""
+    """Whether its cached result for this pod is valid for any pods on the nodes."""
     return ignores_pods(plugin) or plugin.is_blind_for(pod)
 
 
 class NominatedPods:
-    """Judges rows with their nominated pods added."""
+    """Filters rows with their nominated pods added."""
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
@@ -114,27 +114,27 @@ class NominatedPods:
 
     @property
     def are_any(self) -> bool:
-        """Whether room is promised to anybody at all."""
+        """Whether room is promised to any pod."""
         return bool(self._nominator)
 
     def refused(self, pod: PodInfo, state: ClassState) -> RefusedRows:
-        """The feasible rows that are not feasible with their nominated pods, or whose kubelet has
-        just refused such a pod.
+        """The feasible rows that are infeasible with their nominated pods, or whose kubelet has
+        recently refused such a pod.
         """
         found = self._by_nominated(pod, state) if self._nominator else NOBODY_REFUSED
         refusals, now_s = self._cluster.refusals, self._cluster.wall_clock_s
         if refusals.are_none:
             return found
         has = state.mask.has
-        told = dict.fromkeys(refusals.crowded(pod, has, now_s), CONTESTED)
-        if told and self._nominator:
+        status_at = dict.fromkeys(refusals.crowded(pod, has, now_s), CONTESTED)
+        if status_at and self._nominator:
             own = self.nominated_amounts.row_of(pod)
-            told.pop(-1 if own is None else own, None)
-        told.update((row, HELD_OFF) for row in refusals.rows(pod.pod, now_s) if has(row))
-        if not told:
+            status_at.pop(-1 if own is None else own, None)
+        status_at.update((row, HELD_OFF) for row in refusals.rows(pod.pod, now_s) if has(row))
+        if not status_at:
             return found
-        rows = np.union1d(found.rows, np.array(list(told), dtype=np.intp))
-        return RefusedRows(rows, {**found.told, **told})
+        rows = np.union1d(found.rows, np.array(list(status_at), dtype=np.intp))
+        return RefusedRows(rows, {**found.told, **status_at})
 
     def _by_nominated(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         if not state.mask.count:
@@ -145,40 +145,42 @@ class NominatedPods:
         height = len(state.feasible)
         marked = state.feasible & (layer.count[:height] > 0)
         if not is_plain(pod, state):
-            told = self._try_cached(pod, state, layer, np.flatnonzero(marked).tolist())
-            return RefusedRows(np.fromiter(told, dtype=np.intp, count=len(told)), told)
-        own, told = self.nominated_amounts.row_of(pod), {}
+            status_at = self._try_cached(pod, state, layer, np.flatnonzero(marked).tolist())
+            return RefusedRows(
+                np.fromiter(status_at, dtype=np.intp, count=len(status_at)), status_at
+            )
+        own, status_at = self.nominated_amounts.row_of(pod), {}
         if own is not None and own < height and marked[own]:
             marked[own] = False
-            told = self._try(pod, state, [own])
+            status_at = self._try(pod, state, [own])
         fits: Mask = np.ones(height, dtype=np.bool_)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts:
                 fits &= layer.codes(verdict, pod)[:height] == 0
         rows = (marked & ~fits).nonzero()[0]
-        return RefusedRows(np.append(rows, list(told)) if told else rows, told)
+        return RefusedRows(np.append(rows, list(status_at)) if status_at else rows, status_at)
 
     def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
-        """The same in words: row to status."""
+        """As `refused`, with statuses: row -> status."""
         refused = self.refused(pod, state)
         statuses = dict(refused.told)
         layer = self.nominated_amounts.layer(pod.pod.priority)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts and len(statuses) < len(refused.rows):
                 codes = layer.codes(verdict, pod)
-                told: dict[int, Status] = {}
+                texts: dict[int, Status] = {}
                 for row in refused.rows.tolist():
                     if row not in statuses and codes[row]:
-                        statuses[row] = _told(verdict, pod, int(codes[row]), told)
+                        statuses[row] = _status_of(verdict, pod, int(codes[row]), texts)
         return statuses
 
     def judge_row(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
-        """The rejection of one feasible row by its nominated pods, if they stand in the way."""
+        """The rejection of one feasible row because of its nominated pods, or None."""
         return self._try(pod, state, [row]).get(row)
 
     def blamed_at(self, pod: PodInfo, state: ClassState, row: int) -> frozenset[str] | None:
-        """Who rejects one row of a plain class, with or without its nominated pods; None if nobody
-        does.
+        """The plugins that reject one row of a plain class, with or without its nominated pods;
+        None if none does.
         """
         for verdict in state.active:
             if verdict.code_of(row):
@@ -189,10 +191,10 @@ class NominatedPods:
     def explain(
         self, pod: PodInfo, state: ClassState, judge: I32, codes: I32, *, in_place: bool = True
     ) -> dict[int, Status]:
-        """What pass 1 says of every row with nominated pods, feasible or not.
+        """The results of pass 1 for every row with nominated pods, feasible or not.
 
-        With `in_place` it is written over `judge` and `codes` (`attempt.Rejection`) wherever they
-        can hold it; the result has the other rows.
+        With `in_place` they are written to `judge` and `codes` (`attempt.Rejection`) where
+        possible; the result has the other rows.
         """
         layer = self.nominated_amounts.layer(pod.pod.priority)
         if not layer.total:
@@ -222,9 +224,9 @@ class NominatedPods:
         return self._try(pod, state, [own])
 
     def status_with(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
-        """Both passes for one row, from scratch: under a trial, cached results say nothing.
+        """Both passes for one row without cached results, which do not apply in a trial.
 
-        None if it fits. Used where pods were taken away on trial (preemption).
+        None if it fits. Used with pods removed tentatively (preemption).
         """
         status = self._try(pod, state, [row]).get(row)
         if status is not None:
@@ -234,9 +236,7 @@ class NominatedPods:
     def _try_cached(
         self, pod: PodInfo, state: ClassState, layer: Layer, rows: list[int]
     ) -> dict[int, Status]:
-        """Pass 1 row by row; what an equal pod was told before and nothing has touched since
-        holds.
-        """
+        """Pass 1 row by row; statuses of equal pods are reused for unchanged rows."""
         tried = self._tried.get(pod.cls.key)
         if tried is None or tried.layer is not layer:
             tried = self._tried[pod.cls.key] = TriedRows(self._cluster, layer)
@@ -258,7 +258,7 @@ class NominatedPods:
         return refused
 
     def _try(self, pod: PodInfo, state: ClassState, rows: Iterable[int]) -> dict[int, Status]:
-        """Pass 1 row by row, each by a trial; rows without such pods are left alone."""
+        """Pass 1 row by row, each by a trial; rows without such pods are skipped."""
         refused: dict[int, Status] = {}
         for row in rows:
             infos = self.nominated_amounts.on(row, pod)
@@ -272,8 +272,8 @@ class NominatedPods:
 
 
 class TriedRows(ByRow[None]):
-    """What trials of one class's nominated rows came to, row by row: forgotten where anything has
-    changed, and everywhere when counts moved that filters read.
+    """Cached trials of one class's nominated rows, by row: dropped where anything has changed, and
+    everywhere when counts that filters read have changed.
     """
 
     __slots__ = ("found", "layer")
@@ -284,7 +284,7 @@ class TriedRows(ByRow[None]):
         self.layer = layer
 
     def refresh(self, state: ClassState, counts: int) -> None:
-        """`counts` moves with every count of pods that is no supposition."""
+        """`counts` changes with every count of pods, suppositions aside."""
         if state.outcome.rejection is not None:
             self.update(None, object())
             return
@@ -303,10 +303,10 @@ class TriedRows(ByRow[None]):
 
 
 def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int) -> Status | None:
-    """The first filter's rejection of a row as the columns stand now; None if all agree."""
+    """The first filter's rejection of a row with the columns as they are; None if all accept."""
     nodes = cluster.nodes
     view: NodeView | None = None
-    is_cached = state.outcome.rejection is None  # else the filters have not looked at anything yet
+    is_cached = state.outcome.rejection is None  # else the filters have not run yet
     for verdict in state.active:
         plugin = verdict.plugin
         if is_cached and is_blind(plugin, pod):
@@ -321,9 +321,9 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     return None
 
 
-def _told(verdict: CachedVerdict, pod: PodInfo, code: int, told: dict[int, Status]) -> Status:
-    """A code in words; rows with the same code share them."""
-    status = told.get(code)
+def _status_of(verdict: CachedVerdict, pod: PodInfo, code: int, texts: dict[int, Status]) -> Status:
+    """The status of a code; rows with the same code share it."""
+    status = texts.get(code)
     if status is None:
-        status = told[code] = verdict.plugin.explain(pod, code).by(verdict.plugin.name)
+        status = texts[code] = verdict.plugin.explain(pod, code).by(verdict.plugin.name)
     return status

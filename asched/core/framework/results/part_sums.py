@@ -1,7 +1,7 @@
-"""Amounts of rows summed over parts of the cluster, brought up to date row by row.
+"""Sums of row amounts over parts of the cluster, updated by row.
 
-A thousand groups ask one after the other how full each rack is, and each of them fills a few rows:
-what those hold more is added to the sums of their racks, and the others are not looked at.
+A thousand groups read one after the other how full each rack is, and each of them fills a few rows:
+only the difference of those rows is added to the sums of their racks.
 """
 
 from collections import OrderedDict
@@ -18,20 +18,20 @@ from asched.core.state.change_log import RowLog
 from asched.core.state.nodes import NodeTable
 from asched.core.state.view import NodeView
 
-#: int64[R, M] of what the rows of a view come to; nothing is below nought.
+#: int64[R, M] of the amounts of a view's rows; none is negative.
 Amounts = Callable[[NodeView], I64]
-#: The same of one row, in plain numbers.
+#: The same for one row, as plain numbers.
 OfRow = Callable[[int], Sequence[int]]
 
-#: Of sums that are kept beside each other: a row and an amount take eight bytes.
+#: Limit of cached sums: a row and an amount take eight bytes, ...
 BYTES_MAX: Final = 16 << 20
-#: ... and whatever there is besides.
+#: ... and this is the rest.
 OWN_BYTES: Final = 8 << 10
 
 
 class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
-    """int64[R, P]: what the rows of each part come to together. Rows of no part count nowhere.
-    `turned`: the parts of which a row moved since all were summed.
+    """int64[R, P]: the sums over each part. Rows of no part do not count. `turned`: the parts with
+    a changed row since all were summed.
     """
 
     __slots__ = ("_by_row", "_owner", "_parts", "_safe", "_sums", "is_exact", "turned")
@@ -44,7 +44,7 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
         self._owner: I64 = np.zeros(0, dtype=np.int64)
         self._by_row: I64 = np.zeros((0, 0), dtype=np.int64)
         self._sums = self._by_row
-        #: whether no sum can have gone beyond 64 bits; up to what no amount can lead to one
+        #: whether no sum can exceed 64 bits; the limit of amounts that cannot lead to that
         self.is_exact, self._safe = True, 0
         self.turned = RowLog()
 
@@ -59,8 +59,8 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
     def of(
         self, amounts: Amounts, version: object = None, of_row: OfRow | None = None
     ) -> I64 | None:
-        """The sums, which are not to be written to; `version`: of whatever else `amounts` read.
-        None if they do not fit into 64 bits. `of_row` is quicker for a few rows.
+        """The sums, read-only; `version`: of all other inputs of `amounts`. None if they exceed 64
+        bits. `of_row` is faster for a few rows.
         """
         self.update((amounts, of_row), version)
         return self._sums if self.is_exact else None
@@ -87,7 +87,7 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
         return True
 
     def _take(self, row: int, amounts: Sequence[int]) -> int:
-        """The part of the row, -1 for none."""
+        """Add the difference of a row; returns its part, -1 for none."""
         by_row, sums, part = self._by_row, self._sums, self._owner.item(row)
         for at, amount in enumerate(amounts):
             if amount > self._safe:
@@ -101,10 +101,9 @@ class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
 
 
 class KeptSums:
-    """Sums of several kinds, those unused for longest given up. For `Cluster.singleton`s and
+    """Cached sums of several kinds, the least recently used dropped. For `Cluster.singleton`s and
     plugins.
-
-    Bounds  BYTES_MAX, but the last one is kept however large it is.
+    Bounds  BYTES_MAX, but the last one is cached whatever its size.
     """
 
     def __init__(self) -> None:
@@ -113,7 +112,7 @@ class KeptSums:
     def get(
         self, key: Hashable, parts: DisjointPlacements, make: Callable[[], PartSums]
     ) -> PartSums:
-        """Those under a key, over these very parts."""
+        """The sums of a key, over exactly these parts."""
         known = self._kept.get(key)
         if known is None or known.parts is not parts:
             known = self._kept[key] = make()

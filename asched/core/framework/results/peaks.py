@@ -1,9 +1,9 @@
-"""The largest entries of a ranking: of each block of rows, of each block of blocks, and so on up.
+"""The largest entries of a ranking, as a tree of blocks.
 
     totals int64[N] ──> peaks int64[N / 256] ──> int64[N / 65,536] ──> ... until there is one block
 
-A row that changed is followed upwards, the best row is searched downwards: a block for each level,
-so that a decision among a million nodes looks at three blocks.
+A changed row is propagated upwards, the best row is searched downwards: one block per level, so
+that a decision among a million nodes reads three blocks.
 """
 
 from collections.abc import Iterable
@@ -20,11 +20,11 @@ from asched.core.framework.results.feasible import Feasible
 I64 = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
 
-#: The entry of a row that is not feasible.
+#: The entry of an infeasible row.
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min
 
-#: Entries whose largest one is kept. Measured at 5,000 and 100,000 rows: 128 to 512 are within a
-#: microsecond of each other.
+#: Entries per block. Measured at 5,000 and 100,000 rows: 128 to 512 are within a microsecond of
+#: each other.
 BLOCK_ROWS: Final = 256
 
 
@@ -35,7 +35,7 @@ def _starts(entries: int) -> I64:
 
 
 class Peaks:
-    """Those of `totals`, which whoever changes them tells of. `looked` counts entries read."""
+    """The peaks of `totals`; call `renew` after changes. `looked` counts entries read."""
 
     __slots__ = ("_levels", "_totals", "looked")
 
@@ -46,7 +46,7 @@ class Peaks:
         self._make()
 
     def renew(self, rows: Iterable[int]) -> None:
-        """These rows have other entries."""
+        """Update after changes of these rows."""
         below, entries = self._totals, rows
         for level in self._levels:
             blocks = {entry // BLOCK_ROWS for entry in entries}
@@ -57,15 +57,15 @@ class Peaks:
             entries, below = blocks, level
 
     def choose(self, seed: int) -> int:
-        """The row with the largest entry; among equals a choice that the seed decides.
+        """The row with the largest entry; the seed decides ties.
 
-        First one of the blocks that hold such a row is drawn, from the top down, then a row.
+        First one of the blocks with such a row is drawn, from the top down, then a row.
         """
         start, level = 0, len(self._levels) - 1
         tops = self._tops(level, 0)
         best = tops[tops.argmax()]
         while level >= 0:
-            tied = (tops == best).nonzero()[0]  # flatnonzero takes four times as long to get there
+            tied = (tops == best).nonzero()[0]  # flatnonzero takes four times as long
             self.looked += len(tops)
             place = draw_above(seed, level, len(tied)) if level else draw(seed, len(tied))
             start = (start + tied.item(place)) * BLOCK_ROWS
@@ -77,11 +77,10 @@ class Peaks:
         return start + within
 
     def first(self, count: int) -> list[tuple[int, int]]:
-        """(row, total) of so many rows that nothing is better than, the best first, and of fewer
-        where not so many are feasible.
+        """(row, total) of the best rows, best first; fewer if fewer are feasible.
 
-        They lie in as many blocks, those with the largest peaks: few rows are gone through, and
-        again for each that is found, since partial sorts take long where many rows are equal.
+        They are in as many blocks, those with the largest peaks: few rows are scanned, once per
+        result, since partial sorts are slow if many rows are equal.
         """
         blocks = np.sort(np.argsort(self._tops(0), kind="stable")[-count:])
         starts = (blocks * BLOCK_ROWS).tolist()
@@ -104,13 +103,13 @@ class Peaks:
             self._levels.append(below)
 
     def _tops(self, level: int, start: int | None = None) -> I64:
-        """A block of a level, or all of it; level -1 has the rows."""
+        """A block of a level, or the whole level; level -1 has the rows."""
         entries = self._levels[level] if level >= 0 else self._totals
         return entries if start is None else entries[start : start + BLOCK_ROWS]
 
 
 def drawn(seed: int, tied: Indices, height: int) -> int:
-    """Of rows with the largest entry, in order, the one that `Peaks.choose` finds among so many."""
+    """Of rows with the largest entry, in order, the one that `Peaks.choose` would return."""
     if len(tied) == 1:
         return tied.item()
     level, span = 0, BLOCK_ROWS
@@ -127,8 +126,8 @@ def drawn(seed: int, tied: Indices, height: int) -> int:
 
 
 class PeaksByDomain(Peaks):
-    """Those of each domain apart (`int64[D, blocks]` a level), in the same blocks of rows:
-    whichever domains are open, only theirs count. `totals` are of all passing rows.
+    """Peaks per domain (`int64[D, blocks]` per level), in the same blocks of rows: only those of
+    open domains count. `totals` are those of all passing rows.
     """
 
     __slots__ = ("_feasible", "_ids")
@@ -157,7 +156,9 @@ class PeaksByDomain(Peaks):
         if level >= 0:
             tops = self._levels[level][feasible.open_ids, span]
             self.looked += tops.size - tops.shape[1]
-            best: I64 = np.maximum.reduce(tops, axis=0, initial=NOT_FEASIBLE)  # none may be open
+            best: I64 = np.maximum.reduce(
+                tops, axis=0, initial=NOT_FEASIBLE
+            )  # possibly none is open
             return best
         is_open = feasible.is_open.take(feasible.domain_of[span])
         return np.where(is_open, self._totals[span], NOT_FEASIBLE)

@@ -1,7 +1,7 @@
-"""What a plain method answered, as a status; and reasons as codes, so that columns can hold them.
+"""Convert results of plain methods to statuses, and reasons to codes for columns.
 
-Bounds  REASONS_MAX distinct reasons are remembered per plugin; an older code is told in general
-        words. A reason that quotes a live figure makes many.
+Bounds  REASONS_MAX distinct reasons are stored per plugin; an older code gets a general message. A
+        reason that contains a changing number makes many.
 """
 
 from collections import OrderedDict
@@ -12,16 +12,16 @@ import numpy as np
 from asched.core.framework.per_node.late import nonsense
 from asched.core.framework.status import SUCCESS, Code, PluginError, Status, unschedulable
 
-#: A guess: every node of a big cluster may have words of its own, several times over.
+#: A guess: every node of a large cluster may have several reasons of its own.
 REASONS_MAX: Final = 1 << 16
-#: Codes start anew here; by then the old ones are long forgotten.
+#: Codes start again here; the old ones have been dropped long before.
 CODE_MAX: Final = 1 << 30
 
 WANTED: Final = "None, True, False, a reason or a Status"
 
 
 def status_of(answer: object, plugin: str, point: str) -> Status:
-    """None and True agree, False and a text reject, a Status speaks for itself.
+    """None and True accept, False and a text reject, a Status is used as it is.
 
     Raises PluginError for anything else.
     """
@@ -37,15 +37,15 @@ def status_of(answer: object, plugin: str, point: str) -> Status:
 
 
 def raise_error(status: Status, plugin: str, point: str) -> NoReturn:
-    """End the attempt: at this point the status is neither agreement nor rejection."""
+    """End the attempt: the status is neither acceptance nor rejection."""
     said = status.message
     if status.code is not Code.ERROR:
-        said = f"{status.code.text} is no answer here {said}".rstrip()
+        said = f"{status.code.text} is not a valid answer here {said}".rstrip()
     raise PluginError(f'running "{plugin}" {point} plugin: {said}', plugin, point)
 
 
 class Reasons:
-    """Codes for the statuses of one plugin, given as they come."""
+    """Codes for the statuses of one plugin, in order of appearance."""
 
     __slots__ = ("_codes", "_next", "_statuses")
 

@@ -1,8 +1,8 @@
-"""PreFilter as a whole: every plugin's answer folded into one.
+"""PreFilter: the results of all plugins folded into one.
 
-A plugin may skip itself, narrow the nodes by name, or reject. An unresolvable rejection ends the
-step; a resolvable one is remembered while the others still run, because preemption will need what
-they prepare.
+A plugin may skip itself, restrict the nodes by name, or reject. An unresolvable rejection ends the
+step; a resolvable one is stored while the other plugins still run, because preemption needs their
+data.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 (RunPreFilterPlugins)
@@ -19,7 +19,7 @@ from asched.core.state.pods import PodInfo
 
 
 class PreFilterOutcome:
-    """What PreFilter came to."""
+    """The result of PreFilter."""
 
     __slots__ = (
         "absent",
@@ -36,17 +36,17 @@ class PreFilterOutcome:
         self.rejection: Status | None = None
         #: the only rows left, None for all
         self.rows: set[int] | None = None
-        #: why the others are out
+        #: why the other rows are excluded
         self.absent: Status | None = None
-        #: the plugin whose rejection ended the step before its end
+        #: the plugin whose rejection ended the step early
         self.stopped_by = ""
-        #: plugins that narrowed or rejected
+        #: plugins that restricted or rejected
         self.plugins: frozenset[str] = frozenset()
         #: plugins whose PreFilter did not skip itself
         self.asked: tuple[str, ...] = ()
-        #: filters that take part
+        #: active filters
         self.active: list[CachedVerdict] = []
-        #: those of them that may look at pods, beyond amounts; None before `is_plain` is asked
+        #: active filters that may read pods beyond amounts; None before `is_plain` is called
         self.seeing: list[FilterPlugin] | None = None
 
 
@@ -57,10 +57,10 @@ def pre_filter(
     prepared: Mapping[str, Prepared],
     verdicts: Iterable[CachedVerdict],
 ) -> PreFilterOutcome:
-    """Run every PreFilter whose answer is old. `prepared` by the name of the plugin, `verdicts` in
-    profile order.
+    """Run every PreFilter with changed inputs. `prepared` by plugin name, `verdicts` in profile
+    order.
 
-    Raises PointError if a plugin answers what PreFilter must not answer.
+    Raises PointError for an invalid result of a plugin.
     """
     outcome = PreFilterOutcome()
     narrowing: dict[str, frozenset[str]] = {}
@@ -115,12 +115,12 @@ def _narrow(
 
 
 def not_satisfying(plugins: Iterable[str]) -> Status:
-    """Why a node was not looked at."""
+    """Why a node was not checked."""
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
 def _clash(narrowing: Mapping[str, frozenset[str]]) -> Status | None:
-    """The rejection if the name sets have nothing in common."""
+    """The rejection if the name sets are disjoint."""
     if frozenset.intersection(*narrowing.values()):
         return None
     if len(narrowing) == 1:

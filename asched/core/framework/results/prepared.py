@@ -1,5 +1,5 @@
-"""What the first half of a plugin said of a class of pods: PreFilter of its filter, PreScore of its
-scorer. It is asked again once an object or a count has moved that it read.
+"""Cached results of PreFilter and PreScore for a class of pods, made again after a change of an
+object or a count that the plugin reads.
 """
 
 from collections.abc import Callable
@@ -26,24 +26,24 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
 NOTHING_SAID: Final = PreFilterResult()
-#: The same with nothing else.
+#: A result without any data.
 NOTHING_KNOWN: Final = PreFilterResult(data=object())
-#: A mask that is made if somebody reads it.
+#: Makes a mask on demand.
 MaskMaker = Callable[[], Mask]
 
 
-def nobody() -> Mask:
+def no_mask() -> Mask:
     return np.zeros(0, dtype=np.bool_)
 
 
-#: Classes of plugins of which something is kept: a file that is read again has another each time,
-#: which would stay, and with it what every abstract base keeps of the class.
+#: Classes of plugins in the caches below: a file that is loaded again has a new class, which would
+#: stay in memory together with the caches of its abstract bases.
 PLUGINS_MAX: Final = 64
 
 
 class OperationCounts:
-    """Operation counts since the start: what benchmarks and regression tests look at. `meter` times
-    plugins, if anybody wants to know.
+    """Counts of operations since the start, for benchmarks and regression tests. `meter`, if set,
+    times plugins.
     """
 
     __slots__ = ("_view", "full_passes", "meter", "row_passes", "rows")
@@ -56,7 +56,7 @@ class OperationCounts:
         self._view: NodeView | None = None
 
     def all_rows(self, nodes: NodeTable) -> NodeView:
-        """The view of all rows of the one table there is: the same while no row comes or goes."""
+        """The view of all rows of the node table, reused while no row comes or goes."""
         view = self._view
         if view is None or view.size != nodes.height:
             view = self._view = NodeView(nodes)
@@ -64,8 +64,8 @@ class OperationCounts:
 
 
 class Prepared:
-    """`result` is what the first half said last, `version` moves once every row has to be asked
-    about again, even if the half itself was not.
+    """`result` is the last result, `version` changes once every row has to be made again, even if
+    PreFilter or PreScore did not run again.
     """
 
     __slots__ = (
@@ -91,7 +91,7 @@ class Prepared:
         self._work = work
         self.result = NOTHING_SAID
         self.version = 0
-        #: the bits of `Moves` after which it is to be looked at
+        #: the bits of `Moves` after which it must be checked
         self.reads = EVERYTHING
         self._bits, self._has_stamp = bits_of(type(plugin)), has_stamp(type(plugin))
         self._is_known = False
@@ -105,10 +105,10 @@ class Prepared:
         return self.result.status.code is Code.SKIP
 
     def update(
-        self, pod: PodInfo, feasible: MaskMaker = nobody, extra: object = None
+        self, pod: PodInfo, feasible: MaskMaker = no_mask, extra: object = None
     ) -> PreFilterResult:
-        """Ask again if what was read has moved. `extra`: the version of `feasible`, where that is
-        read.
+        """Run again if inputs have changed. `extra`: the version of `feasible`, if that is an
+        input.
         """
         plugin, stamped = self.plugin, self._has_stamp
         kinds_moved = self._epoch != self._cluster.epoch and self._kinds_moved()
@@ -116,7 +116,7 @@ class Prepared:
         if not moved and (not stamped or plugin.stamp(pod, self.result.data) == self._stamp):
             return self.result
         was = self.result if self._is_known else NOTHING_KNOWN
-        self._is_known = False  # should one of these raise
+        self._is_known = False  # in case one of these raises
         data_stamp = plugin.data_stamp(pod) if stamped else None
         if moved or data_stamp is None or data_stamp != self._data_stamp:
             self.result = self._ask(pod, feasible)
@@ -131,11 +131,11 @@ class Prepared:
         return self.result
 
     def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:  # noqa: ARG002
-        """A plugin without a first half."""
+        """For a plugin without PreFilter or PreScore."""
         return NOTHING_SAID
 
     def _kinds_moved(self) -> bool:
-        """Whether an object of the plugin's kinds has, now that some object has."""
+        """Whether an object of the plugin's kinds changed, given that some object did."""
         cluster = self._cluster
         self._epoch = cluster.epoch
         epoch = sum(map(cluster.epoch_of, self.plugin.kinds))
@@ -159,7 +159,7 @@ class PreparedFilter(Prepared):
 
 
 class PreparedScores(Prepared):
-    """PreScore's; `half` is None where it is not enabled."""
+    """PreScore's; `half` is None if it is not enabled."""
 
     __slots__ = ("_half",)
 
@@ -197,7 +197,7 @@ class PreparedScores(Prepared):
 
 @lru_cache(PLUGINS_MAX)
 def bits_of(plugin: type[CachedPlugin]) -> int:
-    """After which of `Moves` a first half is to be looked at, as its plugin declares it."""
+    """The bits of `Moves` after which PreFilter or PreScore must be checked."""
     bits = OF_NODES | OBJECTS
     if plugin.reads_counts:
         bits |= COUNTS
@@ -208,11 +208,11 @@ def bits_of(plugin: type[CachedPlugin]) -> int:
 
 @lru_cache(PLUGINS_MAX)
 def has_stamp(plugin: type[CachedPlugin]) -> bool:
-    """Whether a plugin has a rule of its own for how long what it says holds."""
+    """Whether a plugin overrides the rules for the validity of its results."""
     base = CachedPlugin
     return plugin.stamp is not base.stamp or plugin.data_stamp is not base.data_stamp
 
 
 def _is_same(was: PreFilterResult, now: PreFilterResult) -> bool:
-    """Whether a half that was asked again said the very same."""
+    """Whether a repeated call had the same result."""
     return was is now or (was.data is now.data and was[:2] == now[:2] and was.moved is now.moved)

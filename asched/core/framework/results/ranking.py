@@ -1,9 +1,9 @@
-"""The ranking of a class: the scorers' weighted points, summed where a pod fits.
+"""The ranking of a class: the scorers' weighted points, summed for each feasible row.
 
     scorers  WeightedPoints.final ──sum──> total int64[N] ──where feasible──> ranking int64[N]
 
-After a decision mostly one row has changed: the points that look at what runs there are made anew
-for it, and so is its sum.
+A decision usually changes one row: the points that depend on the pods there are made for that row
+only, and so is its sum.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ Indices = npt.NDArray[np.intp]
 
 
 class Ranking(ByRow[None]):
-    """`points` in profile order; those that skipped themselves are not `is_active`."""
+    """`points` in profile order; scorers that skipped themselves are not `is_active`."""
 
     def __init__(
         self,
@@ -44,46 +44,46 @@ class Ranking(ByRow[None]):
         noughts: tuple[str, ...] = (),
         floor: int = 0,
     ) -> None:
-        """`noughts` are scorers that give these pods nothing anywhere. `floor` is added for every
-        row: 1 where no scorer is enabled, as upstream has it.
+        """`noughts` are scorers that score these pods 0 on every node. `floor` is added for every
+        row: 1 if no scorer is enabled, as upstream.
         """
         super().__init__(cluster.nodes, _aspects_of(points), feasible.passing_turned)
         self.points = points
-        #: those whose points of a row may be others with other rows beside it
-        self._relative = [one for one in points if one.may_be_relative]
+        #: points of a row that may depend on other rows
+        self._relative = [part for part in points if part.may_be_relative]
         self.noughts = noughts
         self._feasible = feasible
         self._floor = floor
         self._moves = Moves(cluster)
         self._mask_seen = -1
         self._versions: list[int] = []
-        #: bits of `Moves` -> whom they concern
+        #: bits of `Moves` -> the points that depend on them
         self._concerned: dict[int, list[WeightedPoints]] = {}
-        #: int64[N] as it was last asked for, over all rows that pass (`Feasible.passing`)
+        #: int64[N] of the last ranking, over all passing rows (`Feasible.passing`)
         self.totals: I64 = NO_VALUES
         #: their largest entries; made once there are any
         self.peaks: Peaks
-        #: what every row gets alike, and the points that differ, each with its weight
+        #: the common points of all rows, and the points that differ, each with its weight
         self._base = 0
         self._varied: list[tuple[I64, int]] = []
         #: the points of a ranking over other rows, if that was the last one
         self._once: list[tuple[WeightedPoints, Points]] | None = None
-        #: whether the last one was over all feasible rows
+        #: whether the last ranking covered all feasible rows
         self.is_whole = True
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-        #: how the points of a row are read, if somebody did since they were made
+        #: how the points of a row are read, if they were read since they were made
         self.reading: tuple[tuple[Share, ...], Reader] | None = None
-        #: whether it was read since it was made anew, and the shares of which nothing is alike
+        #: whether points were read since all were made, and the shares that differ by row
         self._was_read = False
         self._alone: tuple[list[WeightedPoints], tuple[Share, ...]] = ([], ())
-        #: for whoever keeps what was decided: the best nodes when they were looked for last, and
-        #: how many decisions ago that was
+        #: for the history of decisions: the best nodes of the last search, and the number of
+        #: decisions since
         self.best: Any = None
         self.told = 0
 
     def of(self, pod: PodInfo) -> I64:
-        """The ranking over the feasible rows; the mask is up to date. Rows of domains that are
-        closed have a total as well.
+        """The ranking over the feasible rows; the mask is up to date. Rows of closed domains have a
+        total as well.
         """
         feasible = self._feasible
         moved = self._moves.look()
@@ -106,7 +106,7 @@ class Ranking(ByRow[None]):
         return self.totals
 
     def choose(self, pod: PodInfo, seed: int, among: Mask | None = None) -> tuple[int, int]:
-        """The best of all feasible rows, or of these, by the seed if several are, and its total."""
+        """The best of all feasible rows, or of `among`, and its total; the seed decides ties."""
         if among is None:
             totals, peaks = self.of(pod), self.peaks
         else:
@@ -116,7 +116,7 @@ class Ranking(ByRow[None]):
         return row, totals.item(row)
 
     def choose_few(self, pod: PodInfo, seed: int, rows: Indices) -> tuple[int, int]:
-        """As `choose` among these rows, in order, which are few."""
+        """As `choose` among these few rows, in order."""
         totals = self.of(pod) if self._is_by_row() else None
         if totals is None or not self._is_by_row():
             among = np.zeros(self._nodes.height, dtype=np.bool_)
@@ -124,11 +124,11 @@ class Ranking(ByRow[None]):
             totals = self.once(pod, among)
         self.is_whole = False
         some = totals[rows]
-        best = some.item(some.argmax())  # `max` is a Python function
+        best = some.item(some.argmax())  # `max` is implemented in Python
         return drawn(seed, rows[some == best], len(totals)), best
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
-        """The ranking over some of the feasible rows, from which nothing is kept."""
+        """The ranking over some of the feasible rows, not cached."""
         if self._is_by_row():
             totals = self.of(pod)
             if self._is_by_row():
@@ -137,7 +137,7 @@ class Ranking(ByRow[None]):
         self.is_whole = False
         made = [(points, points.once(pod, feasible)) for points in self.points]
         self._once = [(points, given) for points, given in made if given is not None]
-        self._mask_seen = -1  # some of them read the mask
+        self._mask_seen = -1  # some points read the mask
         self._asked = self.reading = None
         total = np.full(len(feasible), self._floor, dtype=np.int64)
         for _, given in self._once:
@@ -145,26 +145,24 @@ class Ranking(ByRow[None]):
         return np.where(feasible, total, NOT_FEASIBLE)
 
     def _is_by_row(self) -> bool:
-        """Whether the points of a row are the same whichever rows are ranked with it."""
+        """Whether the points of a row are independent of the other rows."""
         return not [points for points in self._relative if not points.is_by_row]
 
-    # --- for those who tell of it ----------------------------------------------------------------
+    # --- for reports -----------------------------------------------------------------------------
 
     def taking_part(self) -> list[WeightedPoints]:
-        """The scorers that are not skipped."""
+        """The active scorers."""
         if self._once is not None:
             return [points for points, _ in self._once]
         return [points for points in self.points if points.is_active]
 
     def points_of(self, row: int) -> tuple[tuple[tuple[str, int], ...], tuple[int, ...]]:
-        """((plugin, weight) of those that take part, raw and weighted points of a row for each)."""
+        """((plugin, weight) of active scorers, raw and weighted points of a row for each)."""
         shares, numbers = self.numbers_of(row)
         return tuple([share[:2] for share in shares]), paired(shares, numbers)
 
     def numbers_of(self, row: int) -> tuple[tuple[Share, ...], tuple[int, ...]]:
-        """What is the same for all rows, and what this one has of its own: `paired` makes its
-        points of both.
-        """
+        """The common points of all rows, and a row's own: `paired` makes its points of both."""
         if self.reading is None:
             if not self._was_read and self._once is None:
                 return self._at_once(row)
@@ -178,7 +176,7 @@ class Ranking(ByRow[None]):
         return shares, numbers_of(row)
 
     def _at_once(self, row: int) -> tuple[tuple[Share, ...], tuple[int, ...]]:
-        """The same, of a ranking that may be made anew before anybody asks again."""
+        """The same for a ranking that may be made again before the next read."""
         self._was_read = True
         active = self.taking_part()
         if active != self._alone[0]:
@@ -189,7 +187,7 @@ class Ranking(ByRow[None]):
 
     @property
     def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """(plugins whose PreScore took part, plugins whose Score did) in the last ranking."""
+        """(plugins whose PreScore ran, plugins whose Score ran) in the last ranking."""
         if self._asked is None:
             active = self.taking_part()
             prepared = tuple(points.name for points in active if points.is_prepared)
@@ -200,7 +198,7 @@ class Ranking(ByRow[None]):
     # --- inside ----------------------------------------------------------------------------------
 
     def _whom(self, moved: int) -> list[WeightedPoints]:
-        if moved & ~PLACEMENTS:  # what they read may be another now
+        if moved & ~PLACEMENTS:  # inputs may have changed
             self._concerned.clear()
             return self.points
         found = [points for points in self.points if points.reads & moved]
@@ -208,7 +206,7 @@ class Ranking(ByRow[None]):
         return found
 
     def _make_all(self, _: None) -> None:
-        """All rows anew, from what is kept of each part."""
+        """Make all rows from the cached parts."""
         read = [points.scores for points in self.points if points.version >= 0]
         logs = [log for scores in read for log in scores.logs]
         self.logs = (self._feasible.passing_turned, *logs)

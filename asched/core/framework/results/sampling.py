@@ -1,4 +1,4 @@
-"""Sampling: not all feasible nodes are scored if `percentageOfNodesToScore` asks for fewer.
+"""Sampling: fewer than all feasible nodes are scored if `percentageOfNodesToScore` is set.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (numFeasibleNodesToFind)
 """
@@ -10,34 +10,34 @@ import numpy.typing as npt
 
 Mask = npt.NDArray[np.bool_]
 
-#: Never fewer feasible nodes than this are looked at (upstream's minFeasibleNodesToFind).
+#: At least this number of feasible nodes is scored (upstream's minFeasibleNodesToFind).
 FEASIBLE_NODES_MIN: Final = 100
 
 
 def wanted_count(percentage: int, candidates: int) -> int:
-    """How many feasible nodes are enough when `percentageOfNodesToScore` is set (not 0)."""
+    """How many feasible nodes suffice for a `percentageOfNodesToScore` other than 0."""
     if candidates < FEASIBLE_NODES_MIN or percentage == 0:
         return candidates
     return max(candidates * percentage // 100, FEASIBLE_NODES_MIN)
 
 
 def adaptive_count(percentage: int, candidates: int) -> int:
-    """The same as kube-scheduler has it, where 0 stands for fewer the more nodes there are."""
+    """The same by kube-scheduler's rule, where 0 means a lower share for more nodes."""
     return wanted_count(percentage or max(50 - candidates // 125, 5), candidates)
 
 
 class Sampler:
-    """Goes round: each sample begins behind the end of the one before."""
+    """Round-robin: each sample begins after the end of the previous one."""
 
     def __init__(self, percentage: int) -> None:
         self._percentage = percentage
-        #: whether it ever takes fewer than all
+        #: whether it can take fewer than all
         self.is_on = percentage not in (0, 100)
         self._start = 0
 
     def sample(self, feasible: Mask, count: int, node_count: int) -> Mask | None:
-        """Enough of the `count` feasible rows (bool[N]) of a cluster of so many nodes; None for
-        all.
+        """A sample of the `count` feasible rows (bool[N]) of a cluster with this number of nodes;
+        None for all.
         """
         if not self.is_on:
             return None

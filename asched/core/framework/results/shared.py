@@ -1,4 +1,4 @@
-"""Cached results of plugins, shared by the classes of which a plugin reads the same."""
+"""Cached results of plugins, shared by classes with the same inputs for the plugin."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
@@ -6,13 +6,13 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: What a result takes beside its rows: objects of its own, what its plugin prepared, its key. Some
-#: 1.7 kB in `tests/bench/churn.py`; in a small cluster that is nearly all there is.
+#: Size of a result besides its rows: objects, prepared data, key. Some 1.7 kB in
+#: `tests/bench/churn.py`; in a small cluster nearly the whole size.
 RESULT_BYTES: Final = 2 << 10
 
 
 class Entry:
-    """A result, and how many classes use it."""
+    """A result, and the number of classes that use it."""
 
     __slots__ = ("key", "result", "row_bytes", "users")
 
@@ -24,9 +24,9 @@ class Entry:
 
 
 class SharedResults:
-    """Results by plugin and what it reads of a class, each with the number of classes that use it.
+    """Results by plugin and its inputs of a class, with the number of classes that use each.
 
-    Those that no class uses any more stay until they are dropped: the next class may read the same.
+    Unused results stay until they are dropped: the next class may have the same inputs.
     """
 
     __slots__ = ("_entries", "_unused", "row_bytes", "unused_row_bytes")
@@ -36,12 +36,12 @@ class SharedResults:
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, Entry] = {}
-        self._unused: OrderedDict[Hashable, None] = OrderedDict()  # left first comes first
-        #: bytes a row of all results, and of those without users
+        self._unused: OrderedDict[Hashable, None] = OrderedDict()  # unused for longest comes first
+        #: bytes per row of all results, and of unused ones
         self.row_bytes = self.unused_row_bytes = 0
 
     def take(self, key: Hashable, row_bytes: int, make: Callable[..., T], *of: Any) -> Entry:
-        """One class more uses the result of this key; it is made, `of` these, if there is none."""
+        """Use the result of this key for one more class; `make(*of)` creates a missing one."""
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = Entry(key, make(*of), row_bytes)
@@ -62,11 +62,11 @@ class SharedResults:
                 self.unused_row_bytes += entry.row_bytes
 
     def bytes(self, height: int) -> int:
-        """What all of them take at so many rows."""
+        """The size of all results for this number of rows."""
         return self.row_bytes * height + RESULT_BYTES * len(self._entries)
 
     def drop_unused(self, bytes_max: float, height: int) -> None:
-        """Of those without users keep so many bytes, at so many rows; what was left first goes
+        """Drop unused results beyond this size for this number of rows, those unused for longest
         first.
         """
         unused = self._unused

@@ -1,7 +1,7 @@
-"""Filters and scorers whose first half is not enabled: most end the attempt in an error.
+"""Filters and scorers whose PreFilter or PreScore is disabled: most fail the attempt.
 
-A configuration may disable a plugin at preFilter or preScore alone. Where upstream's plugin then
-looks for what it prepared, it finds nothing, and says so on every node that gets that far.
+A configuration may disable a plugin at preFilter or preScore only. Upstream's plugin then fails to
+find its state and returns an error on every node that it is called for.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 """
@@ -16,7 +16,7 @@ from asched.core.state.view import NodeView
 
 
 class Unprepared(FilterPlugin):
-    """Stands for a filter that cannot do without its PreFilter."""
+    """Replaces a filter that needs its PreFilter."""
 
     depends_on = Aspect.LIVE
     errors_from = 1
@@ -33,7 +33,7 @@ class Unprepared(FilterPlugin):
 
 
 def end_without_pre_score(plugin: ScorePlugin) -> None:
-    """Raises PointError for a scorer that cannot do without its PreScore."""
+    """Raises PointError for a scorer that needs its PreScore."""
     if plugin.without_pre_score:
         text = f'plugin "{plugin.name}" failed with: {plugin.without_pre_score}'
         raise PointError(f"running Score plugins: {text}")

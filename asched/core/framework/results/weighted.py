@@ -1,10 +1,10 @@
-"""A scorer's weighted points for one class of pods: raw scores, normalised over the feasible rows
-if the scorer wants that, times the weight.
+"""A scorer's weighted points for one class of pods: raw scores, normalized over the feasible rows
+if the scorer does so, times the weight.
 
-Points that are not normalised are the raw scores times the weight: nothing of their own is kept.
-Normalised ones depend on which rows are feasible, unless all rows score alike. Most scorers say
-what of the feasible rows' scores it is that counts (`bounds`): while that stays, the points of a
-row depend on its own raw score alone.
+Points without normalization are the raw scores times the weight, and nothing more is stored.
+Normalized points depend on which rows are feasible, unless all rows have equal scores. Most scorers
+declare what of the feasible rows' scores matters (`bounds`): while that is unchanged, the points of
+a row depend on its own raw score only.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,17 +29,17 @@ Mask = npt.NDArray[np.bool_]
 MAX_NODE_SCORE: Final = 100
 
 
-#: What is told of all rows at once of a scorer's points: its name and weight, the raw and the final
-#: points that every row has, None where each has its own, and whether the final ones are the raw
-#: ones times the weight. The garbage collector learns to leave plain tuples alone.
+#: Common to all rows of a scorer's points: name and weight, the raw and the final points that every
+#: row has, None if they differ by row, and whether the final points are the raw ones times the
+#: weight. The garbage collector stops tracking plain tuples.
 Share = tuple[str, int, int | None, int | None, bool]
-#: Reads what a row has of its own: one number, and all of them.
+#: Reads a row's own values: one number, and all of them.
 Item = Callable[[int], int]
 Reader = Callable[[int], tuple[int, ...]]
 
 
 def reader(items: Sequence[Item]) -> Reader:
-    """All at once. It is asked for each pod, and to loop over two takes longer than they do."""
+    """Read all at once, unrolled: it is called for each pod, and a loop takes longer for two."""
     match items:
         case [one]:
             return lambda row: (one(row),)
@@ -51,7 +51,7 @@ def reader(items: Sequence[Item]) -> Reader:
 
 
 def paired(shares: Sequence[Share], numbers: Sequence[int]) -> tuple[int, ...]:
-    """Raw and final points of a row for each scorer, of what each row has of its own."""
+    """Raw and final points of a row for each scorer, from common and own values."""
     found: list[int] = []
     own = iter(numbers)
     for _, weight, of_all, final_of_all, is_scaled in shares:
@@ -98,14 +98,14 @@ class WeightedPoints(ByRow[None]):
         self._is_normalized = scorer.plugin.normalizes
         self._feasible = feasible
         self.is_active = False
-        #: moves whenever the points of all rows may be others; below 0: all rows have the same
+        #: changes when the points of all rows may change; below 0: all rows have equal points
         self.version = -1
         self._raw_version = -1
-        #: of normalised ones: by row, or what every row gets
+        #: normalized points: by row, or the common value
         self._final: I64 | int = NO_VALUES
-        #: what the plugin said of the feasible rows' raw scores; None: all of them count
+        #: the plugin's `bounds` of the feasible rows' raw scores; None: all of them matter
         self._bounds: Any = None
-        #: rows that show them, once somebody looked for such
+        #: rows that have these bounds, if they were searched for
         self._shown: frozenset[int] | None = None
 
     @property
@@ -122,7 +122,7 @@ class WeightedPoints(ByRow[None]):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether a PreScore half comes first."""
+        """Whether PreScore is enabled."""
         return self._scorer.pre_score is not None
 
     @property
@@ -133,8 +133,8 @@ class WeightedPoints(ByRow[None]):
 
     @property
     def is_by_row(self) -> bool:
-        """Whether the points of a row are the same whichever other rows are feasible; of scores
-        that are made already.
+        """Whether the points of a row are independent of the other feasible rows, for the current
+        scores.
         """
         plugin = self._scorer.plugin
         if plugin.reads_feasible or plugin.is_checked:
@@ -143,14 +143,14 @@ class WeightedPoints(ByRow[None]):
 
     @property
     def reads(self) -> int:
-        """The bits of `Moves` after which they may be others."""
+        """The bits of `Moves` after which they may change."""
         plugin = self._scorer.plugin
         sees = plugin.reads_feasible or plugin.normalizes or plugin.is_checked
         return self.scores.reads | (FEASIBLE if sees else 0)
 
     @property
     def part(self) -> tuple[I64, int] | int:
-        """int64[N] and what to multiply it with, or what every row gets."""
+        """int64[N] and a factor, or the common value of every row."""
         final, scores = self._final, self.scores
         if self._is_normalized:
             return final if isinstance(final, int) else (final, 1)
@@ -165,7 +165,7 @@ class WeightedPoints(ByRow[None]):
         return raw, final if isinstance(final, int) else final.item(row)
 
     def reading(self, given: Points | None = None) -> tuple[Share, list[Item]]:
-        """How the points of a row are read, until the version moves: those that are kept, or
+        """How the points of a row are read, until the version changes: the cached ones, or
         `given`.
         """
         scores, is_scaled = self.scores, given is None and not self._is_normalized
@@ -180,8 +180,8 @@ class WeightedPoints(ByRow[None]):
         return (self.name, self._weight, alike, final_alike, is_scaled), items
 
     def bring_up(self, pod: PodInfo, moved: int) -> bool:
-        """Bring everything up to date; the mask is. `moved` are bits of `Moves`. Whether points are
-        to be read anew, though they may be what they were.
+        """Update everything; the mask is up to date. `moved` are bits of `Moves`. Returns whether
+        points must be read again, even if they are equal.
         """
         scores = self.scores
         prepared = scores.prepared
@@ -201,7 +201,7 @@ class WeightedPoints(ByRow[None]):
         return was != raw_version
 
     def _prepare(self, pod: PodInfo) -> None:
-        """PreScore. Points of those who take no part, or do again, are others."""
+        """Run PreScore; bump the version when the plugin starts or stops being skipped."""
         feasible, prepared = self._feasible, self.scores.prepared
         plugin = self._scorer.plugin
         heeds = plugin.reads_feasible and plugin.heeds_feasible(pod)
@@ -212,7 +212,7 @@ class WeightedPoints(ByRow[None]):
             self.full_version += 1
 
     def once(self, pod: PodInfo, feasible: Mask) -> Points | None:
-        """Those over another set of rows, from which nothing is kept; None if it takes no part."""
+        """Points over another set of rows, not cached; None if it is skipped."""
         scores = self.scores
         prepared = scores.prepared
         heeds = self._scorer.plugin.heeds_feasible(pod)
@@ -230,7 +230,7 @@ class WeightedPoints(ByRow[None]):
     def _make_all(self, _: None) -> None:
         scores, feasible = self.scores, self._feasible
         if scores.is_uniform and not self._scorer.plugin.reads_feasible:
-            self.logs = scores.logs  # whichever rows are feasible
+            self.logs = scores.logs  # independent of feasibility
             self._final, self._bounds = scores.normal_of_all() * self._weight, None
             return
         self._shown = None
@@ -257,8 +257,8 @@ class WeightedPoints(ByRow[None]):
         return True
 
     def _make_few(self, rows: Rows, final: I64 | int) -> bool:
-        """The same where nobody needs to look at all rows: others show the bounds, these lie
-        between them. False if that is not so.
+        """Update a few rows if other rows have the bounds and these lie between them. False if that
+        is not so.
         """
         if self._shown is None or len(rows) > ROWS_FEW or not self._shown.isdisjoint(rows):
             return False
@@ -275,7 +275,7 @@ class WeightedPoints(ByRow[None]):
         return True
 
     def _showing(self, bounds: Any) -> frozenset[int] | None:
-        """For each of the bounds a feasible row with this score; None if they are no scores."""
+        """For each bound a feasible row with this score; None if they are not scores."""
         raw, feasible = self.scores.values, self._feasible
         if not isinstance(bounds, tuple):
             return None

@@ -365,7 +365,7 @@ class Contradicting:
         (Unusable, "Unusable.score(self, pod) must take self and 2 argument(s)"),
         (Waiting, "Waiting.filter is async, but only bind, permit, post_bind, pre_bind may be"),
         (Preparing, "Preparing has a pre_score but no score"),
-        (Contradicting, "Contradicting declares depends_on and has a pre_filter; drop one:"),
+        (Contradicting, "Contradicting declares depends_on and has a pre_filter; remove one:"),
         (Status, "Status has none of the methods queue_sort, pre_enqueue, pre_filter, filter"),
     ],
 )

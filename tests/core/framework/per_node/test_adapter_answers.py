@@ -11,7 +11,7 @@ from asched.core.framework.per_node.adapter import (
     LATE_TIMEOUT_S,
     UnusablePluginError,
     adapt,
-    tells_news,
+    hint_for_change,
 )
 from asched.core.framework.points import Hint, Nomination
 from asched.core.framework.runner import run_alone
@@ -84,7 +84,7 @@ def test_everything_is_news_but_its_own_place_given_back_and_its_own_status(
     old: Any, new: Any, hint: Hint
 ) -> None:
     built = [None if one is None else one.build() for one in (old, new)]
-    assert tells_news(own().build(), *built) is hint
+    assert hint_for_change(own().build(), *built) is hint
 
 
 # --- in the queue and before nodes are looked at --------------------------------------------------
@@ -128,8 +128,8 @@ def test_a_filter_may_reject_in_three_ways(said: Status) -> None:
     ("said", "words"),
     [
         (failure("broken"), 'running "Mine" filter plugin: broken'),
-        (Status(Code.WAIT), 'running "Mine" filter plugin: Wait is no answer here'),
-        (SKIP, 'running "Mine" filter plugin: Skip is no answer here'),
+        (Status(Code.WAIT), 'running "Mine" filter plugin: Wait is not a valid answer here'),
+        (SKIP, 'running "Mine" filter plugin: Skip is not a valid answer here'),
         (7, "answered 7 (int) where None, True, False, a reason or a Status is expected"),
     ],
 )
