@@ -29,5 +29,5 @@ def test_names_are_used_once() -> None:
 @pytest.mark.parametrize("name", ["a deletion is taken for a change", "a list deletes nothing"])
 def test_it_is_found(name: str) -> None:
     found = lives_until_found(BY_NAME[name], 5, BY_NAME[name].scenario)
-    words = ("the API does not know it", "is still assumed", "is queued and does not wait")
+    words = ("does not exist in the API", "is still assumed", "is queued and does not wait")
     assert any(word in found["rule"] for word in words), found

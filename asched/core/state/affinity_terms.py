@@ -1,4 +1,4 @@
-"""The pod affinity terms of a pod, compiled as far as there is time."""
+"""The pod affinity terms of a pod, compiled within the budget."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -11,7 +11,7 @@ from asched.core.model.selector import Selector, compile_selector, matches
 from asched.core.state.budget import Budget
 from asched.core.state.gradual import Gradual
 
-#: Steps of the budget for a term to compile.
+#: Steps of the budget for compiling a term.
 TERM_STEPS: Final = 1.0
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -30,7 +30,7 @@ class AffinityTerm(NamedTuple):
     weight: int = 0
 
     def looks_into(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
-        """Whether it is about pods of a namespace that has these labels."""
+        """Whether it concerns pods of a namespace with these labels."""
         return namespace in self.namespaces or matches(self.namespace_selector, labels)
 
 
@@ -47,7 +47,7 @@ NO_TERMS: Final = AffinityTerms((), (), (), ())
 
 
 class TermsOf:
-    """The affinity terms of a pod as they are written, and how far they are compiled."""
+    """The affinity terms of a pod as written, and the terms compiled so far."""
 
     __slots__ = ("_compiled", "_counts", "_key", "_written", "count")
 
@@ -75,7 +75,7 @@ class TermsOf:
 
     @property
     def key(self) -> bytes:
-        """Equal for terms that say the same, whoever carries them."""
+        """Equal for equal terms of any pods."""
         if not self._key:
             namespace, affinity = self._written
             both = affinity and (affinity.pod_affinity, affinity.pod_anti_affinity)
@@ -83,8 +83,8 @@ class TermsOf:
         return self._key
 
     def all(self) -> AffinityTerms:
-        """All terms. Raises ValueError if a selector makes no sense, OutOfTurn if there are too
-        many for one turn: then it is to be asked again.
+        """All terms. Raises ValueError for an invalid selector, OutOfTurn if there are too many for
+        one turn: then call it again.
         """
         if not self.count:
             return NO_TERMS

@@ -1,10 +1,10 @@
-"""What pods ask for on each row: the columns `requested` and `nonzero`, moved pod by pod.
+"""Requests of pods by row: the columns `requested` and `nonzero`, updated pod by pod.
 
-Sums are exact however large the amounts are, or small, where nobody refused one below nought. A
-column shows what 64 bits hold: beyond that it stays at the last amount, never wraps, and the rest
-is kept aside. Resources that no node names have no
-place on axis R; what pods ask of them is kept by row, and moves to the axis when a node names them
-(and back): memory follows what pods and nodes name now, however many names have come and gone.
+Sums are exact for amounts of any size, also negative ones of objects without validation. A column
+has 64 bits: beyond that it stays at the last amount, never wraps, and the rest is stored apart.
+Resources that no node has are not on axis R; requests for them are stored by row and move to the
+axis when a node has the resource (and back). Memory therefore depends on the present resources of
+pods and nodes only.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from asched.core.state.vocab import Vocab
 
 
 class Accounted(Protocol):
-    """What a row loses to a pod (`PodClass`), or to whom room is held for."""
+    """The amounts that a pod (`PodClass`) or a reservation takes of a row."""
 
     @property
     def accounted(self) -> Mapping[str, int]: ...
@@ -26,21 +26,21 @@ class Accounted(Protocol):
 
 
 class PodAmounts:
-    """Only the room `state` calls the methods that change something."""
+    """Only `core/state` calls the methods that change something."""
 
     __slots__ = ("_beyond", "_columns", "_resources", "_unlisted")
 
     def __init__(self, columns: Columns, resources: Vocab[str]) -> None:
         self._columns = columns
         self._resources = resources
-        #: row -> (column, index) -> what the column cannot show
+        #: row -> (column, index) -> amount beyond the column's range
         self._beyond: dict[int, dict[tuple[str, int], int]] = {}
         self._unlisted: dict[str, dict[int, int]] = {}  # resource -> row -> amount
 
     # --- for readers -----------------------------------------------------------------------------
 
     def beyond(self, row: int) -> Mapping[tuple[str, int], int]:
-        """(column, index) -> what the sums of a row are above what the columns show."""
+        """(column, index) -> the amount of a row's sum beyond the column's value."""
         return self._beyond.get(row, _NOTHING)
 
     @property
@@ -49,12 +49,12 @@ class PodAmounts:
         return self._beyond
 
     def unlisted(self, row: int) -> dict[str, int]:
-        """What pods on a row ask for of resources that no node names."""
+        """Requests of the pods on a row for resources that no node has."""
         return {name: rows[row] for name, rows in self._unlisted.items() if row in rows}
 
     @property
     def size(self) -> int:
-        """Entries beside the columns."""
+        """The number of entries besides the columns."""
         return sum(map(len, self._beyond.values())) + sum(map(len, self._unlisted.values()))
 
     # --- for the owner ---------------------------------------------------------------------------
@@ -83,12 +83,12 @@ class PodAmounts:
                 nonzero[index, row] = total
 
     def list_(self, name: str, index: int) -> None:
-        """A resource has a place on axis R from now on."""
+        """A resource gets a place on axis R."""
         for row, amount in self._unlisted.pop(name, {}).items():
             self._add("requested", index, row, amount)
 
     def unlist(self, name: str, index: int) -> None:
-        """No node names the resource any more: its place is for others."""
+        """No node has the resource any more: its place is reused."""
         held = self._columns.write["requested"][index]
         for row in held.nonzero()[0].tolist():
             surplus = self._surplus(row, ("requested", index))
@@ -106,7 +106,7 @@ class PodAmounts:
         array[index, row] = shown
 
     def _surplus(self, row: int, place: tuple[str, int]) -> int:
-        """Take what a column could not show."""
+        """Take out the amount beyond the column's range."""
         places = self._beyond.get(row)
         surplus = 0 if places is None else places.pop(place, 0)
         if places is not None and not places:

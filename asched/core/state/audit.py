@@ -1,19 +1,18 @@
-"""The audit: do the columns still say what a fresh count would, and what the API says?
+"""The audit: whether the columns equal a fresh count, and the state equals the API's.
 
-    recount(cluster)           counts everything again, in a second cluster, from the objects that
-                               the first one holds, and names each place where the two differ
-    recount_row(cluster, row)  the same of one node, by its own pods and holds
-    compare(cluster, listed)   names each object on which the cluster and a list of the API disagree
-    known(cluster, kind)       the objects of a kind as the API told of them last
+    recount(cluster)           counts everything again, in a second cluster, from the same objects,
+                               and names each difference
+    recount_row(cluster, row)  the same for one node, by its own pods and holds
+    compare(cluster, listed)   names each object that differs between the cluster and a list
+    known(cluster, kind)       the objects of a kind as last received from the API
 
-Everything in `state` is moved by one as single pods come and go; what drifts once stays wrong for
-good. So every simulation ends with an audit, and an operator can ask a running process for one. It
-costs as much as listing everything anew, and changes nothing.
+All columns are updated pod by pod; an error would stay forever. So every simulation ends with an
+audit, and an operator can request one. It costs as much as listing everything, and changes nothing.
 
 Bounds  FINDINGS_MAX lines; one broken counter may differ on every node.
 """
 
-# ruff: noqa: SLF001 - an audit looks into every corner of its own room
+# ruff: noqa: SLF001 - an audit reads all private state of the package
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,17 +30,17 @@ from asched.core.state.tally import Tally
 from asched.core.state.vocab import Vocab
 from asched.core.state.volumes import UNLIMITED
 
-#: More lines than this help nobody. A guess.
+#: A longer report is no more useful. A guess.
 FINDINGS_MAX: Final = 50
 
-#: Columns that mean the same in every cluster; ids and resource axes are compared by name.
+#: Columns that are equal in every cluster; ids and resource axes are compared by name.
 _PLAIN: Final = ("live", "unschedulable", "allowed_pods", "pod_count")
 
 
 def recount(cluster: Cluster) -> list[str]:
-    """Where columns and counters differ from a fresh count of the same objects; empty if nowhere.
+    """Differences of columns and counters from a fresh count of the same objects.
 
-    To be called between two turns, never on trial.
+    Call it between two turns, not during a trial.
     """
     assert not cluster.topology.on_trial
     twin = _twin_of(cluster)
@@ -49,8 +48,8 @@ def recount(cluster: Cluster) -> list[str]:
 
 
 def recount_row(cluster: Cluster, row: int) -> list[str]:
-    """Where the row of a node differs from a fresh count of the node, its pods and holds; as quick
-    as its pods are few. Not to be called on trial.
+    """Differences of a node's row from a fresh count of the node, its pods and holds; as fast as
+    its pods are few. Not during a trial.
     """
     node = cluster.nodes.node_at[row]
     assert node is not None
@@ -68,19 +67,19 @@ def recount_row(cluster: Cluster, row: int) -> list[str]:
 
 
 def compare(cluster: Cluster, listed: Mapping[Kind, Iterable[Record]]) -> list[str]:
-    """Where the cluster's sights differ from lists of the API taken at the same moment."""
+    """Differences between the cluster and lists of the API at the same version."""
     return list(islice(_disagreements(cluster, listed), FINDINGS_MAX))
 
 
 def known_as(cluster: Cluster, kind: Kind, key: str) -> Any:
-    """One object as the API told of it last; None if it is not known."""
+    """One object as last received from the API, or None."""
     if kind is POD:
         return cluster.pods_seen.get(key)
     return cluster.node_of(key) if kind is NODE else cluster.told(kind, key)
 
 
 def known(cluster: Cluster, kind: Kind) -> Mapping[str, Any]:
-    """The objects of a kind by key, as the API told of them last."""
+    """The objects of a kind by key, as last received from the API."""
     if kind is POD:
         return cluster.pods_seen
     if kind is NODE:
@@ -98,7 +97,7 @@ def _disagreements(cluster: Cluster, listed: Mapping[Kind, Iterable[Record]]) ->
         for key in sorted(theirs.keys() | ours.keys()):
             mine, real = ours.get(key), theirs.get(key)
             if mine is None or real is None:
-                where = "only the API knows it" if mine is None else "the API does not know it"
+                where = "exists only in the API" if mine is None else "does not exist in the API"
                 yield f"{kind.plural} {key}: {where}"
             elif (mine.uid, mine.resource_version) != (
                 real.metadata.uid,
@@ -119,7 +118,7 @@ def _misplaced(cluster: Cluster, theirs: Mapping[str, Any]) -> Iterator[str]:
         counted = info.node_name if info is not None else ""
         if counted != pod.spec.node_name:
             yield f"pod {key}: counted on {counted!r}, the API says {pod.spec.node_name!r}"
-    for info in placed.values():  # a namesake may be among theirs
+    for info in placed.values():  # another pod of the same name may be in the list
         yield f"pod {info.pod.key}: counted on {info.node_name!r}, the API has no such pod"
 
 
@@ -127,7 +126,7 @@ def _misplaced(cluster: Cluster, theirs: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _twin_of(cluster: Cluster) -> Cluster:
-    """A cluster that is told the same objects, all at once."""
+    """A cluster with the same objects, all added at once."""
     twin = Cluster()
     for resource, objects in cluster._objects.items():
         for obj in objects.values():
@@ -145,7 +144,7 @@ def _twin_of(cluster: Cluster) -> Cluster:
 
 
 def _hold_again(twin: Cluster, owner: str, places: Iterable[HeldPlace]) -> None:
-    """Hold the same places in a twin."""
+    """Hold the same places in the twin."""
     again = [
         HeldPlace(twin.classes.info_of(what.pod) if isinstance(what, PodInfo) else what, node_name)
         for what, node_name in places
@@ -173,7 +172,7 @@ def _differences(cluster: Cluster, twin: Cluster) -> Iterator[str]:
 
 
 def _unlike(what: str, kept: Any, counted: Any) -> Iterator[str]:
-    """One line per difference; mappings and sets are compared entry by entry."""
+    """One line per difference; mappings and sets are compared by entry."""
     if kept == counted:
         return
     if isinstance(kept, dict) and isinstance(counted, dict):
@@ -186,7 +185,7 @@ def _unlike(what: str, kept: Any, counted: Any) -> Iterator[str]:
 
 
 def _row(cluster: Cluster, row: int) -> dict[str, Any]:
-    """One node's row in words that mean the same in every cluster."""
+    """One node's row in terms that are equal in every cluster."""
     nodes, read = cluster.nodes, cluster.nodes.columns.read
     found: dict[str, Any] = {name: int(read(name)[row]) for name in _PLAIN}
     found["nonzero"] = [int(amount) for amount in read("nonzero")[:, row]]
@@ -227,7 +226,7 @@ def _dead_rows(cluster: Cluster) -> Iterator[str]:
 
 
 def _vocabularies(cluster: Cluster) -> Iterator[str]:
-    """Every id is held as often as rows show it."""
+    """Every id has as many holders as there are rows with it."""
     nodes, read = cluster.nodes, cluster.nodes.columns.read
     held: list[tuple[str, Vocab[Any], Any]] = [("taints", nodes.taint_sets, read("taint_set"))]
     held.append(("features", nodes.feature_sets, read("feature_set")))
@@ -238,7 +237,7 @@ def _vocabularies(cluster: Cluster) -> Iterator[str]:
 
 
 def _places(cluster: Cluster, twin: Cluster) -> Iterator[str]:
-    """Who is where, and whether each pod agrees with the place it is filed under."""
+    """Where pods are, and whether each pod agrees with the place it is stored under."""
     orphans = [{n: set(pods) for n, pods in c._orphans.items()} for c in (cluster, twin)]
     yield from _unlike("pods on unknown nodes", *orphans)
     for uid, info in cluster.placed.items():
@@ -280,7 +279,7 @@ def _counters(cluster: Cluster, twin: Cluster) -> Iterator[str]:
 
 
 def _tally(cluster: Cluster, tally: Tally, like: Tally | None = None) -> dict[str, Any]:
-    """A tally by node and by domain, for the label keys by whose values `like` keeps counts."""
+    """A tally by node and by domain, for the label keys that `like` counts by."""
     nodes = cluster.nodes
     found: dict[str, Any] = {
         "total": tally.total,
@@ -295,7 +294,7 @@ def _tally(cluster: Cluster, tally: Tally, like: Tally | None = None) -> dict[st
 
 
 def _by_row(tally: Tally) -> Mapping[int, int]:
-    """The dense column, if there is one already; an audit makes none."""
+    """The dense column if it exists; an audit does not make one."""
     return tally._by_row if tally._dense is None else _nonzero(tally.rows())
 
 

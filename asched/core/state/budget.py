@@ -1,42 +1,41 @@
-"""The budget of work: steps that are counted, never timed: equal facts lead to equal ends.
+"""The budget of work in counted steps, not in time, so that equal facts give equal results.
 
-    charge ─> left: go on
-           ─> none left: OutOfTurn ─> the attempt is paused, others have their turn, and in a later
-                                      one it is made again from its beginning
+    charge ─> left: continue
+           ─> none left: OutOfTurn ─> the attempt is paused, other work runs, and the attempt starts
+                                      again in a later turn
 
-Whatever a tenant can make long asks before each part of it. What such a part finds has to be kept
-by whoever asked, so that the attempt, begun anew, is past it for nothing; then every slice gets an
-attempt further. The first part of a slice is always granted, however large it is: the longest turn
-is a slice and one such part.
+Work whose size a tenant controls charges before each part. The caller must cache the result of a
+part, so that the attempt, started again, gets past it without cost; every slice then gets further.
+The first part of a slice is always granted, whatever its size: the longest turn is a slice and one
+such part.
 
-Nobody counts outside of the machine's turns: tools and tests get their answers in one go.
+Outside of the machine's turns there is no limit: tools and tests run to the end.
 
-Bounds  SLICE_STEPS a turn, SLICES_MAX slices an attempt, which then ends in an error: a pod that
-        costs more suffers alone.
+Bounds  SLICE_STEPS per turn, SLICES_MAX slices per attempt, which then ends in an error: an
+        expensive pod delays no other.
 """
 
 import math
 from typing import Final
 
-#: About so long takes a step: the unit in which costs are estimated. A search for devices looks at
-#: one device in a fifth of it.
+#: Approximate duration of a step, the unit in which costs are estimated. A search for devices
+#: checks one device in a fifth of it.
 STEP_US: Final = 10
-#: Steps of an attempt in one turn: as long as the machine runs other pods' cycles in a turn.
+#: Steps of an attempt per turn: as long as other pods' cycles run in a turn.
 SLICE_STEPS: Final = 500
-#: Slices of one attempt: ten seconds of work, as long as kube-scheduler lets one node's search for
-#: devices take.
+#: Slices per attempt: ten seconds of work, kube-scheduler's limit of one node's device search.
 SLICES_MAX: Final = 2_000
 TOO_MUCH: Final = "the pod takes too much work to place"
 
 
 class OutOfTurn(Exception):  # noqa: N818
-    """The slice is used up: what was found is kept, and the attempt is to be made again. The text
-    is what an attempt is told that may not go on.
+    """The slice is used up: results so far are cached, and the attempt must be repeated. The text
+    is the error of an attempt that has used all its slices.
     """
 
 
 class Budget:
-    """What is left of a slice, in steps."""
+    """The rest of a slice, in steps."""
 
     __slots__ = ("left", "spent")
 
@@ -46,11 +45,11 @@ class Budget:
         self.spent = 0.0
 
     def open(self, steps: int = SLICE_STEPS) -> None:
-        """A slice begins."""
+        """Begin a slice."""
         self.left = steps
 
     def close(self) -> None:
-        """Nobody counts any more."""
+        """No limit any more."""
         self.left = math.inf
 
     @property
@@ -58,14 +57,14 @@ class Budget:
         return self.left <= 0
 
     def charge(self, steps: float, doing: str = "") -> None:
-        """Before work of so many steps. Raises OutOfTurn if nothing was left; `doing` says what
-        took too long, should the attempt have had all of its slices.
+        """Call before work of this many steps. Raises OutOfTurn if nothing is left; `doing` names
+        the work for the error, should the attempt have used all its slices.
         """
         if self.left <= 0:
             raise OutOfTurn(doing or TOO_MUCH)
         self.note(steps)
 
     def note(self, steps: float) -> None:
-        """Work that cannot be put off: what follows it will be."""
+        """Count work that cannot be postponed."""
         self.left -= steps
         self.spent += steps

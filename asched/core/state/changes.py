@@ -1,6 +1,6 @@
-"""Changes: what a fact altered, in the words of the queue (upstream calls them cluster events).
+"""Changes: what a fact altered, in the terms of the queue (upstream: cluster events).
 
-A change is a resource and an action. One fact can make several: a node update makes one for each
+A change is a resource and an action. One fact can cause several: a node update causes one for each
 aspect that differs, in a fixed order, and none for a heartbeat.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/events.go,
@@ -21,7 +21,7 @@ from asched.core.model.quantity import parse
 
 
 class Action(IntFlag):
-    """Bits of an action; their numeric order takes part in matching."""
+    """Bits of an action; their numeric order is part of matching."""
 
     ADD = 1
     DELETE = 2
@@ -39,7 +39,7 @@ class Action(IntFlag):
     UPDATE = 8188
     ALL = 8191
 
-    #: That of enums is a Python function, and every change is looked up by its action.
+    #: An enum's hash is a Python function, and every change is looked up by its action.
     __hash__ = int.__hash__
 
 
@@ -61,14 +61,14 @@ ACTION_TEXT: Final[Mapping[Action, str]] = {
     Action.ALL: "All",
 }
 
-#: Resources of changes beyond the names of kinds: pods with and without a node, and the wildcard.
+#: Resources of changes besides the names of kinds: pods with and without a node, and the wildcard.
 ASSIGNED_POD: Final = "AssignedPod"
 UNSCHEDULABLE_POD: Final = "UnschedulablePod"
 WILDCARD: Final = "*"
 
 
 class Trigger(NamedTuple):
-    """(resource, action): what happened, or what a plugin registered for; `label` names it in
+    """(resource, action): what happened, or what a plugin registered for; `label` is its name in
     metrics.
     """
 
@@ -85,9 +85,7 @@ class Trigger(NamedTuple):
         return self.resource == WILDCARD and self.action == Action.ALL
 
     def matches(self, incoming: "Trigger") -> bool:
-        """Whether an incoming trigger is of interest to this registration (runtime reference
-        1.6).
-        """
+        """Whether an incoming trigger matches this registration (runtime reference 1.6)."""
         same = self.resource in (WILDCARD, incoming.resource) or (
             self.resource == POD.resource and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
         )
@@ -105,29 +103,29 @@ UNSCHEDULABLE_POD_ADD: Final = Trigger(UNSCHEDULABLE_POD, Action.ADD)
 UNSCHEDULABLE_POD_UPDATE: Final = Trigger(UNSCHEDULABLE_POD, Action.UPDATE)
 NODE_ADD: Final = Trigger(NODE.resource, Action.ADD)
 NODE_DELETE: Final = Trigger(NODE.resource, Action.DELETE)
-#: What was promised to somebody who waits is not promised any more, or at another time.
+#: A promise to a waiting pod was withdrawn or moved to another time.
 RESERVATION_MOVED: Final = Trigger("Reservation", Action.DELETE)
 
 
 class Change(Struct, frozen=True, gc=False):
-    """One trigger with the versions of the object: None where it did not exist, or is not handed
+    """One trigger with the versions of the object: None where it did not exist, or is not passed
     on.
     """
 
     trigger: Trigger
     old: Record | None = None
     new: Record | None = None
-    #: Only pods of at most this priority hear of it (a nomination given back); None for all.
+    #: Only pods of at most this priority are concerned (a withdrawn nomination); None for all.
     priority_at_most: int | None = None
-    #: Upstream makes no such change: nobody follows it who does not fit at that moment.
+    #: Upstream has no such change: it requeues only pods that fit at that moment.
     only_if_fits: bool = False
-    #: `old` is one of several equal pods that left: not only its own node has room now.
+    #: `old` is one of several equal pods that left: other nodes than its own have room, too.
     is_of_many: bool = False
 
 
 def node_actions(old: Node, new: Node) -> list[Action]:
-    """The aspects in which two versions of a node differ, in upstream's order; heartbeats give
-    none.
+    """The aspects in which two versions of a node differ, in upstream's order; none for a
+    heartbeat.
     """
     actions = []
     if old.spec.unschedulable and not new.spec.unschedulable:
@@ -156,9 +154,9 @@ def _conditions(node: Node) -> dict[str, str]:
 
 
 def pod_actions(old: Pod, new: Pod, scaled_down: bool) -> list[Action]:
-    """The aspects in which two versions of a pod differ; `[UPDATE]` if in none of them.
+    """The aspects in which two versions of a pod differ; `[UPDATE]` without any.
 
-    `scaled_down` says whether any request of the pod went down (`model/requests.py` knows).
+    `scaled_down` says whether any request of the pod decreased (see `model/requests.py`).
     """
     actions = []
     if (old.metadata.labels or {}) != (new.metadata.labels or {}):

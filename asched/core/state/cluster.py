@@ -1,18 +1,18 @@
-"""The cluster as far as it is known: the only writer of all columns and stores.
+"""The known state of the cluster: the only writer of all columns and stores.
 
-    facts ──> apply ──> Sight(kind, old, new) …        what the queue makes changes of
-    assume / forget                                    the cycle reserves, failures give back
-    holds                                              room kept for pods to come (`holds.py`)
-    supposing                                          what if: undoes itself
+    facts ──> apply ──> ObservedChange(kind, old, new) …   the queue derives changes from these
+    assume / forget                                        the cycle reserves, failures release
+    holds                                                  reservations for pods to come
+    supposing                                              tentative changes, undone at the end
 
-A pod's life here:
+The states of a pod:
 
     unseen ─Seen, no node─> pending ─assume─> assumed ─Seen, node─> placed ─Gone─> unseen
                                ^                 │
                                └─────forget──────┘
 
-An assumed pod stays until the watch confirms it, it is forgotten, or it goes; nothing expires. A
-pod on a node nobody knows waits among the orphans and counts nowhere until the node appears.
+An assumed pod stays until the watch confirms it, it is forgotten, or it is deleted; it does not
+expire. A pod on an unknown node is an orphan and counts nowhere until the node appears.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -47,7 +47,7 @@ C = TypeVar("C")
 
 
 class ObservedChange(NamedTuple):
-    """One object's step from a version to the next; None where it did not or does not exist."""
+    """One object's change of version; None where it did not or does not exist."""
 
     kind: Kind
     old: Any
@@ -55,11 +55,11 @@ class ObservedChange(NamedTuple):
 
 
 class CannotAssumeError(Exception):
-    """The pod is counted on a node already; the message is upstream's."""
+    """The pod already counts on a node; the message is upstream's."""
 
 
 class Cluster(Objects):
-    """Everything known. Rules read; only the machine calls what changes something."""
+    """The whole state. Rules read; only the machine calls methods that change something."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,16 +75,16 @@ class Cluster(Objects):
         self.holds = Holds(self.nodes, weakly(self._count_held))
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
-        self.priorities = Priorities()  # how many of those on known nodes have which
+        self.priorities = Priorities()  # counts of pods on known nodes by priority
         self.usage = NamespaceUsage(self.placed, self.holds.pods)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
-        #: move with pods that count beyond their row's amounts; settled: not only on trial there
+        #: change with pods that have more than amounts; settled: without changes by trials
         self.counts = self.counts_settled = 0
-        self.is_supposed = False  #: whether pods are gone that are there, for somebody's long trial
-        self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
+        self.is_supposed = False  #: whether a long trial has removed existing pods
+        self.wall_clock_s = 0.0  # since 1970, from the machine's last turn; 0: unknown
         self.wall_ahead_s = 0.0
-        #: objects that were left out, since what is counted of them cannot be made, and why
+        #: ignored objects, whose derived data cannot be computed, with the error
         self.unreadable: list[tuple[str, Exception]] = []
         self._list_parts = ListParts()
         self._broken: InvariantError | None = None
@@ -96,14 +96,14 @@ class Cluster(Objects):
         return NodeView(self.nodes)
 
     def singleton(self, make: Callable[["Cluster"], C]) -> C:
-        """What a rule derives from the cluster for all profiles together, made on first use."""
+        """Data that a rule derives from the cluster for all profiles, made on first use."""
         found = self._singletons.get(make)
         if found is None:
             found = self._singletons[make] = make(self)
         return found
 
     def pods_on(self, row: int) -> Mapping[str, PodInfo]:
-        """Uid -> pod on a row, assumed and terminating ones included."""
+        """Uid -> pod on a row, including assumed and terminating ones."""
         return self._rows[row]
 
     def node_of(self, name: str) -> Node | None:
@@ -111,14 +111,14 @@ class Cluster(Objects):
         return None if row is None else self.nodes.node_at[row]
 
     def counter(self, key: AnyCounterKey) -> PodCounter:
-        """Counts of the pods that match a key, made when they are first asked for."""
+        """Counts of the pods that match a key, made on first use."""
         return self.topology.counter(key)
 
     # --- facts -----------------------------------------------------------------------------------
 
     def begin_turn(self, now_s: float, *, is_quiet: bool) -> None:
         """`is_quiet`: no attempt is open, so that rows may be given back. Raises InvariantError,
-        too, for what broke between two turns.
+        also for an invariant broken between two turns.
         """
         if self._broken is not None:
             raise self._broken
@@ -129,7 +129,7 @@ class Cluster(Objects):
             del self._rows[self.nodes.height :]
 
     def apply(self, fact: Fact) -> list[ObservedChange]:
-        """Take a watch fact into the columns; returns what changed that a rule may read."""
+        """Apply a watch fact to the columns; returns changes that rules may read."""
         match fact:
             case Seen():
                 return self._see(fact.kind, fact.obj)
@@ -145,7 +145,7 @@ class Cluster(Objects):
     def _see(self, kind: Kind, obj: Any) -> list[ObservedChange]:
         cls = None
         if kind is POD and obj.spec.node_name:
-            try:  # nothing is written yet
+            try:  # nothing has been written yet
                 cls = self.classes.class_of(obj)
                 obj = self.classes.lean(obj, cls)
                 _derive(cls)
@@ -170,7 +170,7 @@ class Cluster(Objects):
             raise self._half_done(f"{kind.resource} {obj.metadata.key} is wholly gone", e) from e
 
     def _half_done(self, invariant: str, cause: Exception) -> InvariantError:
-        """The error for a change that ended halfway; each later turn raises it, too."""
+        """The error for an incomplete change; each later turn raises it, too."""
         self._broken = self._broken or broken(invariant, cause)
         return self._broken
 
@@ -186,8 +186,8 @@ class Cluster(Objects):
         return [ObservedChange(kind, old, None)] if old is not None else []
 
     def relist(self, fact: Listed) -> Iterator[ObservedChange | None]:
-        """Take a list in, or a part of one, one object a step, be it one that is known (None).
-        Nothing else of its kind may be applied until its end. Waiting pods come last, by their age.
+        """Apply a list, or a part of one, one object per step, also for unchanged ones (None).
+        Nothing else of its kind may be applied until its end. Waiting pods come last, by age.
         """
         kind = fact.kind
         self._spoken[kind.resource] = kind
@@ -270,7 +270,7 @@ class Cluster(Objects):
         return [*sights, ObservedChange(POD, old, pod)]
 
     def _settle(self, pod: Pod, cls: PodClass) -> list[ObservedChange]:
-        """The API says where the pod is; whatever was assumed gives way, and others hear of it."""
+        """Apply the node of a pod from the API, which replaces an assumed node."""
         info, gives_way = self.placed.get(pod.metadata.uid), list[ObservedChange]()
         if info is not None:
             stays = (
@@ -288,11 +288,11 @@ class Cluster(Objects):
         fresh = PodInfo(pod, cls)
         self._put(fresh, pod.spec.node_name)
         if info is None:
-            self.refusals.stranger(fresh, self.wall_clock_s)
+            self.refusals.foreign_pod(fresh, self.wall_clock_s)
         return gives_way
 
     def _relabel(self, info: PodInfo, cls: PodClass) -> bool:
-        """Count a placed pod by other labels, if that is all that is new, as after each binding."""
+        """Count a placed pod by other labels if nothing else changed, as after each binding."""
         old = info.cls
         if not old.is_relabelled(cls):
             return False
@@ -311,11 +311,11 @@ class Cluster(Objects):
         if info is not None and (not info.assumed or last.spec.node_name):
             self._unplace(info)
         self.pod_groups.lose(known)
-        # The last version tells of a placement that the watch may have missed.
+        # The last version may have a placement that the watch did not deliver.
         return ObservedChange(POD, last if last.spec.node_name else known, None)
 
     def assume(self, info: PodInfo, node_name: str) -> None:
-        """Count a pod on a node before the API knows of it. Raises CannotAssumeError."""
+        """Count a pod on a node before the API does. Raises CannotAssumeError."""
         if info.pod.metadata.uid in self.placed:
             raise CannotAssumeError(
                 f"pod {info.pod.uid}({info.pod.key}) is in the cache, so can't be assumed"
@@ -325,7 +325,7 @@ class Cluster(Objects):
         self._put(info, node_name)
 
     def forget(self, info: PodInfo) -> bool:
-        """Give an assumed pod's place back. False if it is not assumed (any more)."""
+        """Release an assumed pod's place. False if it is not assumed (any more)."""
         held = self.placed.get(info.pod.uid)
         if held is None or not held.assumed:
             return False
@@ -388,7 +388,7 @@ class Cluster(Objects):
         self.nodes.log.add(info.row, PODS_MOVED)
 
     def _count(self, info: PodInfo, row: int, sign: int) -> None:
-        """Move every column and index that pods move, by one pod."""
+        """Update every column and index that depends on pods, by one pod."""
         try:
             if sign > 0:
                 self._rows[row][info.pod.metadata.uid] = info
@@ -416,7 +416,7 @@ class Cluster(Objects):
             self.counts_settled += 1
 
     def _count_held(self, what: HeldAmounts | PodInfo, row: int, sign: int) -> None:
-        """As for pods, but nobody finds a pod there whom he could evict."""
+        """As for pods, but no pod can be found there and evicted."""
         try:
             if isinstance(what, HeldAmounts):
                 self.nodes.pod_amounts.move(what, row, sign)
@@ -431,22 +431,22 @@ class Cluster(Objects):
     # --- suppositions ----------------------------------------------------------------------------
 
     def supposing(self) -> Supposition:
-        """What if: a block at whose end all that was supposed is taken back."""
+        """A block of tentative changes, which are undone at its end."""
         return Supposition(self, self._count, self._put, self._unplace)
 
 
 def _derive(cls: PodClass) -> None:
-    """Make what is counted of a pod: what cannot be made fails before anything is counted."""
+    """Compute a pod's derived data first, so that errors occur before anything is counted."""
     _ = cls.accounted, cls.accounted_nonzero, cls.host_ports, cls.claim_names, cls.storage
 
 
 def _holds_as_much(old: PodClass, new: PodClass) -> bool:
-    """Whether a pod that was of one class counts as before, now that it is of another."""
+    """Whether a pod that changed its class counts as before."""
     if old is new:
         return True
     return (
         old.key.startswith(new.key) | new.key.startswith(old.key)
-        and old.told == new.told
+        and old.annotations_key == new.annotations_key
         and old.accounted == new.accounted
         and old.accounted_nonzero == new.accounted_nonzero
     )

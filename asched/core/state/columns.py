@@ -1,7 +1,7 @@
-"""Columns: arrays that grow together, one entry per row, declared once with type, axes and unit.
+"""Columns: arrays of the same length, one entry per row, declared with type, axes and unit.
 
-Rows are handed out and taken back by the owner of the columns. A freed row is zeroed. Readers get
-arrays whose `writeable` flag is off; only the room `state` holds the writable ones.
+The owner of the columns assigns and frees rows. A freed row is zeroed. Readers get read-only
+arrays; only `core/state` has the writable ones.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,7 @@ ROWS_MIN: Final = 64
 
 
 class Column(NamedTuple):
-    """One column. The row axis is the last one, so that each resource's amounts lie side by
-    side.
-    """
+    """One column. The row axis is the last one, so that each resource's amounts are adjacent."""
 
     name: str
     dtype: Any
@@ -27,7 +25,7 @@ class Column(NamedTuple):
 
 
 class Columns:
-    """The arrays of one table. `write[name]` is for the owner, `read(name)` for everybody else."""
+    """The arrays of one table. `write[name]` is for the owner, `read(name)` for all others."""
 
     __slots__ = ("_declared", "_shown", "_sizes", "capacity", "read", "write")
 
@@ -46,7 +44,7 @@ class Columns:
         return self._sizes[axis]
 
     def reserve(self, rows: int) -> bool:
-        """Make room for so many rows. True if the arrays are new ones now."""
+        """Ensure capacity for this many rows. True if the arrays were replaced."""
         if rows <= self.capacity:
             return False
         while self.capacity < rows:
@@ -56,7 +54,7 @@ class Columns:
         return True
 
     def cut(self, rows: int) -> bool:
-        """Keep room for so many rows alone; those beyond are free. True if the arrays are new."""
+        """Shrink the capacity to this many rows; rows beyond are free. True if arrays changed."""
         before = self.capacity
         while self.capacity // 2 >= max(rows, ROWS_MIN):
             self.capacity //= 2
@@ -67,8 +65,8 @@ class Columns:
         return True
 
     def widen(self, axis: str, size: int, spare: int = 0) -> bool:
-        """Make room along a leading axis, and for `spare` more if there is too little: who grows by
-        one again and again copies what grew. True if the arrays are new ones now.
+        """Ensure capacity along a leading axis, with `spare` more if it must grow, to avoid a copy
+        for each increment. True if the arrays were replaced.
         """
         if size <= self._sizes[axis]:
             return False

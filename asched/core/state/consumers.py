@@ -1,8 +1,8 @@
-"""Pods that consume a ProvisioningRequest: which of them have a place, assumed or told.
+"""Pods that consume a ProvisioningRequest: which of them have a node, assumed or confirmed.
 
-A pod names the request of its namespace in an annotation, in one of two spellings.
+A pod names the request in its namespace by an annotation, in one of two spellings.
 
-Bounds  one entry per placed pod with the annotation, and per one that moved since the last turn.
+Bounds  one entry per placed pod with the annotation, and per such pod moved since the last turn.
 Source  kubernetes/autoscaler cluster-autoscaler/provisioningrequest/pods (the annotations)
 """
 
@@ -15,11 +15,11 @@ from asched.core.state.pods import PodInfo
 
 CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
 CONSUMES_OLD: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
-_NOBODY: Final[Mapping[str, PodInfo]] = MappingProxyType({})
+_NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
 
 
 def request_of(pod: Pod) -> str:
-    """The key, "namespace/name", of the request that a pod consumes; empty if it says of none."""
+    """The key "namespace/name" of the request that a pod consumes, or empty."""
     said = pod.metadata.annotations
     if not said:
         return ""
@@ -28,20 +28,20 @@ def request_of(pod: Pod) -> str:
 
 
 class Consumers:
-    """Only the cluster moves pods. Whoever keeps the holds takes out of `moved`."""
+    """Only the cluster moves pods. The owner of the holds takes entries out of `moved`."""
 
     def __init__(self) -> None:
         self._placed: dict[str, dict[str, PodInfo]] = {}  # request -> uid -> pod
         self._request_of: dict[str, str] = {}
-        #: pods that got a place or lost one, by uid
+        #: pods that got or lost a node, by uid
         self.moved: dict[str, None] = {}
 
     def of(self, request: str) -> Mapping[str, PodInfo]:
         """The placed pods of a request by uid."""
-        return self._placed.get(request, _NOBODY)
+        return self._placed.get(request, _NO_PODS)
 
     def request_of(self, uid: str) -> str:
-        """What a placed pod consumes; empty if it is none of these."""
+        """The request of a placed pod, or empty."""
         return self._request_of.get(uid, "")
 
     def place(self, info: PodInfo) -> None:

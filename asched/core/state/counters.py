@@ -1,7 +1,7 @@
-"""What can be counted, and the counters: pods that match, and terms that placed pods carry.
+"""Counters and their keys: pods that match, and terms that placed pods have.
 
-`topology.py` owns them and moves them; here stands what each of them means, and the index that
-finds those a pod might move.
+`topology.py` owns and updates them; this module defines their meaning, and the index that finds the
+counters a pod may change.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from asched.core.state.tally import Tally, TallyLedger
 
 
 class PodPredicate(NamedTuple):
-    """A pod matches if it is in the namespaces (None: in any) and all of the selector holds."""
+    """A pod matches if it is in the namespaces (None: any) and the selector matches."""
 
     namespaces: frozenset[str] | None
     selector: Selector
@@ -27,15 +27,15 @@ class PodPredicate(NamedTuple):
         ) and self.selector.matches(label_set.labels)
 
 
-#: What every pod matches.
+#: Matches every pod.
 EVERYBODY: Final = PodPredicate(None, Selector(()))
 
 
 class CounterKey(NamedTuple):
-    """What is counted: pods that match *all* the predicates; terminating ones or not.
+    """What is counted: pods that match *all* the predicates, including terminating ones or not.
 
-    With `on_trial_only` the pods that are really there do not count, only what a trial adds to them
-    or takes from them (the spread constraint that selects everything is such a case).
+    With `on_trial_only` existing pods do not count, only those that a trial adds or removes (for
+    instance a spread constraint that selects everything).
     """
 
     predicates: tuple[PodPredicate, ...]
@@ -44,20 +44,20 @@ class CounterKey(NamedTuple):
 
     @property
     def found_by(self) -> PodPredicate:
-        """What all pods that it counts match at least."""
+        """A predicate that all counted pods match."""
         return self.predicates[0] if self.predicates else EVERYBODY
 
     def make(self, ledger: TallyLedger) -> "PodCounter":
-        """Its counter, which has counted nothing yet."""
+        """A new counter, not filled."""
         return PodCounter(ledger, self)
 
     def counts(self, *, is_terminating: bool) -> bool:
-        """Whether a matching pod that is really there counts."""
+        """Whether a matching existing pod counts."""
         return not self.on_trial_only and (self.counts_terminating or not is_terminating)
 
 
 class AnyCounterKey(Protocol):
-    """What a counter may be asked for by: a `CounterKey`, or `many_terms.ManyTerms`."""
+    """The key of a counter: a `CounterKey`, or `many_terms.ManyTerms`."""
 
     @property
     def counts_terminating(self) -> bool: ...
@@ -69,24 +69,24 @@ class AnyCounterKey(Protocol):
     def found_by(self) -> PodPredicate: ...
 
     def make(self, ledger: TallyLedger, /) -> "PodCounter":
-        """Its counter, which has counted nothing yet. Raises OutOfTurn."""
+        """A new counter, not filled. Raises OutOfTurn."""
 
     def counts(self, *, is_terminating: bool) -> bool: ...
 
 
 class PodCounter(Tally):
-    """How many pods that match a key are where. A dropped one is not kept up to date any more.
+    """The number of pods that match a key, by row. A dropped counter is no longer updated.
 
-    `uncounted` are label sets whose pods have still to be counted: there may be too many for one
-    turn. Until then, their pods come and go unnoticed. `finding` gives more of them, in parts;
-    until it ends, so it is with everybody's pods.
+    `uncounted` are label sets whose pods are still to be counted, possibly too many for one turn.
+    Until then changes of their pods are ignored. `finding` yields more of them, in parts; until it
+    ends, changes of any pods are ignored.
     """
 
     __slots__ = ("_matcher", "_namespaces", "finding", "is_dropped", "key", "uncounted", "used")
 
-    #: whether a pod may count for more than one
+    #: whether a pod may count more than once
     is_weighed = False
-    #: label sets for a step of the budget, when its pods are counted
+    #: label sets counted per step of the budget
     label_sets_per_step = 10.0
 
     def __init__(self, ledger: TallyLedger, key: AnyCounterKey) -> None:
@@ -106,29 +106,29 @@ class PodCounter(Tally):
         self._matcher = Matcher(r for p in key.predicates for r in p.selector.requirements)
 
     def matches(self, label_set: LabelSet) -> bool:
-        """Whether all predicates of the key do."""
+        """Whether all predicates of the key match."""
         return (
             self._namespaces is None or label_set.namespace in self._namespaces
         ) and self._matcher.matches(label_set.labels)
 
     def weight_of(self, label_set: LabelSet) -> int:
-        """For how much a pod with these labels counts."""
+        """How much a pod with these labels counts."""
         return int(self.matches(label_set))
 
     @property
     def is_filling(self) -> bool:
-        """Whether pods that were there before it have still to be counted."""
+        """Whether pods older than the counter are still to be counted."""
         return self.finding is not None or bool(self.uncounted)
 
     def puts_off(self, label_set: LabelSet) -> bool:
-        """Whether pods with these labels will be counted later, as they are then."""
+        """Whether pods with these labels will be counted later."""
         if self.finding is not None:
             self.uncounted[label_set] = None
         return label_set in self.uncounted
 
 
 class TermKind(Enum):
-    """Which stanza of the carrier a term stands in, in the order of `AffinityTerms`."""
+    """The field of a pod's affinity that has the term, in the order of `AffinityTerms`."""
 
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
@@ -139,7 +139,7 @@ class TermKind(Enum):
 class TermKey(NamedTuple):
     """A distinct term of placed pods.
 
-    `namespace_selector` is judged on the *incoming* pod's namespace.
+    The `namespace_selector` applies to the *incoming* pod's namespace.
     """
 
     kind: TermKind
@@ -151,20 +151,20 @@ class TermKey(NamedTuple):
 
 
 class Spoken(NamedTuple):
-    """Terms of one kind and topology key that placed pods carry and that match a pod: where their
-    carriers are, and what the terms of one carrier weigh together.
+    """Terms of one kind and topology key of placed pods that match a pod: the nodes of their pods,
+    and the total weight of the terms of one pod.
     """
 
     tally: Tally
     kind: TermKind
     topology_key: str
     weight: int
-    #: how many terms these are of one carrier
+    #: the number of these terms per pod
     number: int = 1
 
 
 class TermCounter(Tally):
-    """Where the carriers of a term are."""
+    """The nodes of the pods that have a term."""
 
     __slots__ = ("_matcher", "key")
 
@@ -182,19 +182,19 @@ class TermCounter(Tally):
         return inside and self._matcher.matches(label_set.labels)
 
 
-#: Whatever speaks for pods by a selector.
+#: An object with a selector.
 C = TypeVar("C")
 
 
 class SelectorIndex(Generic[C]):
-    """Counters by namespace and one `key In (…)` requirement, so that few must be asked."""
+    """Counters by namespace and one `key In (…)` requirement, so that few are candidates."""
 
     def __init__(self) -> None:
         self._by_label: dict[tuple[str | None, str, str], list[C]] = defaultdict(list)
         self._rest: dict[str | None, list[C]] = defaultdict(list)
 
     def add(self, namespaces: frozenset[str] | None, selector: Selector, counter: C) -> None:
-        """`namespaces` are the only ones in which it can match; None: in any."""
+        """`namespaces`: the only ones in which it can match; None: any."""
         places: Iterable[str | None] = (None,) if namespaces is None else namespaces
         required = next((r for r in selector.requirements if r.operator == "In"), None)
         for place in places:
@@ -206,7 +206,7 @@ class SelectorIndex(Generic[C]):
 
     @property
     def deepest(self) -> int:
-        """How many it cannot tell apart at most: so many may be candidates at one look."""
+        """The largest number of entries with an equal key: the maximum of candidates per lookup."""
         return max(map(len, (*self._by_label.values(), *self._rest.values())), default=0)
 
     def candidates(self, label_set: LabelSet) -> Iterator[C]:
@@ -218,7 +218,7 @@ class SelectorIndex(Generic[C]):
 
 
 def term_keys(terms: AffinityTerms) -> Iterator[TermKey]:
-    """A term without a selector matches nothing, so it is nobody's."""
+    """Keys of a pod's terms; terms without a selector match nothing and are left out."""
     for kind, group in zip(TermKind, terms, strict=True):
         for term in group:
             if term.selector is not None:

@@ -1,22 +1,22 @@
-"""When pods end, as far as that is known.
+"""Expected ends of pods.
 
-    activeDeadlineSeconds of the pod   hard: its kubelet ends it, and gives it its grace period
-    activeDeadlineSeconds of its Job   hard: the Job controller deletes it, which takes as long
-    label MAX_EXEC_TIME of either      soft: Kueue suspends the job then, if it manages the job
-    annotation DURATION                soft: the pod goes on if its owner is wrong
-    what pods like it took             soft, where a profile learns durations
-    nothing of these                   it is not known to end
+    activeDeadlineSeconds of the pod   hard: its kubelet ends it, with its grace period
+    activeDeadlineSeconds of its Job   hard: the Job controller deletes it, with the same delay
+    label MAX_EXEC_TIME of either      soft: Kueue then suspends the job, if it manages the job
+    annotation DURATION                soft: the pod continues if its owner is wrong
+    durations of similar pods          soft, where a profile learns durations
+    none of these                      the end is unknown
 
-The earliest hard end counts. Soft ends count only where an administrator says so (`softEnds`), and
-then only without a hard one, in the order of the table. A pod that has not started yet is taken to
-start START_S from now, for UNSTARTED_S.
+The earliest hard end counts. Soft ends count only if configured (`softEnds`), and then only without
+a hard one, in the order of the table. A pod that has not started yet is assumed to start START_S
+from now, for UNSTARTED_S.
 
-A pod's owner may write most of this, so an end is believed once: the first that was read of a
-running pod counts, later ones only if they are earlier, and a pod that runs on after it (after a
-hard one, LATE_S longer) is not known to end any more.
+A pod's owner may write most of these fields, so an end is used once: the first one read of a
+running pod counts, later ones only if they are earlier, and the end of a pod that outlasts it (a
+hard one by LATE_S) is unknown.
 
-Bounds  an entry per placed pod; LIKES_MAX kinds of pods of which durations are learnt, SAMPLES_MAX
-        of each; the kind unused for longest goes.
+Bounds  an entry per placed pod; LIKES_MAX kinds of pods with learnt durations, SAMPLES_MAX of each;
+        the least recently used kind is dropped.
 """
 
 from collections import OrderedDict, deque
@@ -32,35 +32,35 @@ from asched.core.model.workload import Job
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
-#: On a pod: for how many seconds it will run, as its owner expects.
+#: Annotation of a pod: its duration in seconds, as expected by its owner.
 DURATION: Final = "asched.dev/expected-duration-seconds"
-#: On a job, or a pod that Kueue admits by itself: Kueue lets it run so long once it was admitted.
-#: Any owner may write it, whether or not Kueue knows the job.
+#: Label of a job, or of a pod that Kueue admits: Kueue's limit of its run time after admission. Any
+#: owner may write it, whether or not Kueue manages the job.
 MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"
-#: From a placement to the start time that the kubelet writes. A guess: it has to hear of the pod.
+#: From a placement to the start time written by the kubelet. A guess.
 START_S: Final = 10.0
-#: What the API server fills in.
+#: The API server's default.
 GRACE_S: Final = 30
-#: A placed pod that has not started for so long may never start.
+#: A placed pod that has not started for this long may never start.
 UNSTARTED_S: Final = 300.0
-#: A pod that a kubelet or controller should have ended is taken to end so much later, and so on ...
+#: The end of an overdue pod is assumed to be this much later, repeatedly ...
 OVERDUE_S: Final = 30.0
-#: ... for so long: its node may be gone.
+#: ... for this long: its node may be gone.
 LATE_S: Final = 300.0
-#: The Job controller that Kubernetes brings; others may let Jobs run on.
+#: The Job controller of Kubernetes; other controllers may let Jobs continue.
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
-#: Entries of gone pods are swept out beyond so many.
+#: Entries of deleted pods are removed beyond this number.
 PLACED_MIN: Final = 64
 LIKES_MAX: Final = 1_024
 SAMPLES_MAX: Final = 32
-#: Fewer tell nothing. A guess.
+#: Fewer samples are ignored. A guess.
 SAMPLES_MIN: Final = 5
-#: Nine of ten pods like it ended earlier.
+#: Nine of ten similar pods ended earlier.
 QUANTILE: Final = 0.9
 
 
 class ExpectedEnd(NamedTuple):
-    """Seconds since 1970. `is_hard`: a kubelet or controller sees to it."""
+    """Seconds since 1970. `is_hard`: a kubelet or controller enforces it."""
 
     at_s: float
     is_hard: bool
@@ -73,15 +73,15 @@ class Ends:
         self._cluster = cluster
         #: whether soft ends count, and are learnt
         self.believes_soft = self.learns = False
-        #: the first end of either kind that was read of running pods, by uid and kind
+        #: the first end of either kind read of running pods, by uid and kind
         self._first: dict[tuple[str, bool], float] = {}
         #: when pods that have not started were first seen on their nodes, by uid
         self._placed_s: dict[str, float] = {}
         self._samples: OrderedDict[Hashable, deque[float]] = OrderedDict()
 
     def of(self, info: PodInfo, now_s: float) -> ExpectedEnd | None:
-        """When a pod ends if it runs, or starts now; None if that is not known."""
-        if not info.pod.spec.node_name:  # not bound: it may be on a node for an attempt only
+        """The end of a pod that runs, or would start now; None if unknown."""
+        if not info.pod.spec.node_name:  # not bound: possibly placed for an attempt only
             return self._end(info, now_s + START_S)
         uid = info.pod.uid
         started_s = _seconds(info.pod.status.start_time)
@@ -112,7 +112,7 @@ class Ends:
             self._first = {key: at for key, at in self._first.items() if key[0] in placed}
 
     def _end(self, info: PodInfo, from_s: float) -> ExpectedEnd | None:
-        """By what is written just now, of a pod that starts at that time."""
+        """The end by the present fields, for this start time."""
         hard_s = self._deadline(info.pod, from_s)
         if hard_s is not None:
             return ExpectedEnd(hard_s, is_hard=True)
@@ -120,7 +120,7 @@ class Ends:
         return None if lasts_s is None else ExpectedEnd(from_s + lasts_s, is_hard=False)
 
     def ended(self, info: PodInfo, now_s: float) -> None:
-        """A pod that ran is gone: what it took counts for pods like it."""
+        """Record the duration of a pod that has ended, for similar pods."""
         started_s = _seconds(info.pod.status.start_time)
         if not self.learns or started_s is None or info.pod.is_terminating:
             return
@@ -169,12 +169,12 @@ class Ends:
 
 
 def _whole(text: str) -> float | None:
-    """Seconds as people write them; None for what is no number of them."""
+    """Seconds in plain digits; None for other texts."""
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _like(info: PodInfo) -> Hashable:
-    """Pods of a namespace with owners of one kind that run the same image in as much room."""
+    """The kind of a pod: namespace, kind of owner, image and requests."""
     pod = info.pod
     owner, containers = pod.metadata.controller, pod.spec.containers
     image = containers[0].image if containers else ""
@@ -184,7 +184,7 @@ def _like(info: PodInfo) -> Hashable:
 
 @lru_cache(maxsize=1 << 14)
 def _seconds(text: str | None) -> float | None:
-    """Since 1970; None for what is no time."""
+    """Since 1970; None for invalid times."""
     try:
         return microseconds(text) / 1e6 if text else None
     except ValueError:

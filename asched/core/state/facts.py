@@ -1,9 +1,8 @@
-"""Facts: everything that reaches the deciding half from outside, seen by a watch or answered to an
-effect.
+"""Facts: the inputs of the core, from a watch or as answers to effects.
 
-A watch stream speaks with three of them. `Seen` and `Gone` tell of one object; `Listed` replaces
-all that was known of a kind, so that a relist neither loses nor invents an object: what it does not
-contain is gone. Answers carry the id of the effect they answer (`framework/effects.py` pairs them).
+A watch delivers three kinds. `Seen` and `Gone` are about one object; `Listed` replaces the known
+objects of a kind, so that a relist neither loses nor invents any: objects not in it are gone.
+Answers have the id of their effect (`framework/effects.py`).
 """
 
 from typing import Any
@@ -18,13 +17,11 @@ class Fact(msgspec.Struct, frozen=True):
     """Base of all facts."""
 
 
-# --- what the watch streams see ------------------------------------------------------------------
+# --- from watches --------------------------------------------------------------------------------
 
 
 class Seen(Fact, frozen=True):
-    """The newest version of an object: it was added or changed, which of the two the state
-    knows.
-    """
+    """The newest version of an object, added or changed."""
 
     kind: Kind
     obj: Record
@@ -38,8 +35,8 @@ class Gone(Fact, frozen=True):
 
 
 class Listed(Fact, frozen=True):
-    """A complete list of a kind, or one part of it: they are numbered from 0, and the last one has
-    no more behind it. A list that begins anew makes up for one that was never ended.
+    """A complete list of a kind, or a part of one: parts are numbered from 0, and the last one has
+    no more after it. A list that starts again replaces an unfinished one.
     """
 
     kind: Kind
@@ -49,7 +46,7 @@ class Listed(Fact, frozen=True):
 
 
 class WallClock(Fact, frozen=True):
-    """Calendars are so many seconds ahead of the time that turns are told, which never jumps."""
+    """The offset of the wall clock from the steady time of turns, in seconds."""
 
     ahead_s: float
 
@@ -68,9 +65,9 @@ class Bound(Answer, frozen=True):
 
 
 class Refused(Answer, frozen=True):
-    """The API server said no, for certain: nothing was changed.
+    """The API server certainly did not carry the effect out.
 
-    `code` is the HTTP status, 0 for ours.
+    `code` is the HTTP status, 0 for our own refusals.
     """
 
     code: int
@@ -79,37 +76,35 @@ class Refused(Answer, frozen=True):
 
 
 class Unknown(Answer, frozen=True):
-    """No answer that could be trusted arrived: the request may or may not have been carried out."""
+    """No usable answer arrived: the effect may or may not have been carried out."""
 
     message: str
 
 
 class Done(Answer, frozen=True):
-    """A write succeeded. `obj` is the JSON object the server answered, where the effect asks for
-    it.
-    """
+    """A write succeeded. `obj` is the JSON object of the answer, if the effect requests it."""
 
     obj: dict[str, Any] | None = None
 
 
 class Replied(Answer, frozen=True):
-    """An extender answered; `value` is the JSON of it, which may be anything."""
+    """An extender answered; `value` is its JSON, which may be anything."""
 
     value: Any
 
 
 class ReadPlaced(Answer, frozen=True):
-    """A pod read back has this node."""
+    """A pod that was read back has this node."""
 
     node: str
 
 
 class ReadPending(Answer, frozen=True):
-    """A pod read back has no node."""
+    """A pod that was read back has no node."""
 
 
 class ReadGone(Answer, frozen=True):
-    """A pod read back does not exist any more, or exists anew with another uid."""
+    """A pod that was read back does not exist any more, or has another uid."""
 
 
 class Returned(Answer, frozen=True):

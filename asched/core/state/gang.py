@@ -1,4 +1,4 @@
-"""A gang: what a PodGroup object says of how its pods start, whichever API tells it."""
+"""Gangs: how the pods of a PodGroup start, by the objects of either API."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from asched.core.state.pod_groups import COSCHEDULED, Gang, is_coscheduled
 
 
 def kind_of(key: str) -> Kind:
-    """Of the object that makes a group."""
+    """The kind of the object that defines a group."""
     return COSCHEDULING_GROUP if is_coscheduled(key) else POD_GROUP
 
 
 def object_of(cluster: Cluster, key: str) -> Any:
-    """The PodGroup of a group; None if nobody knows it."""
+    """The PodGroup of a group, or None."""
     return cluster.get(kind_of(key), key.removeprefix(COSCHEDULED))
 
 
 def count_missing(cluster: Cluster, key: str) -> int:
-    """How many more pods of a gang need places before it starts: negative if more than enough have
-    places, 0 if it is no gang.
+    """The number of pods that still need nodes before a gang starts: negative beyond the minimum, 0
+    if it is not a gang.
     """
     gang, pods = gang_of(cluster, key), cluster.pod_groups.get(key)
     if gang is None:
@@ -28,5 +28,5 @@ def count_missing(cluster: Cluster, key: str) -> int:
 
 
 def gang_of(cluster: Cluster, key: str) -> Gang | None:
-    """None if there is no such object, or if it binds nobody together."""
+    """None without such an object, or if it does not require a common start."""
     return cluster.pod_groups.gangs.get(key)

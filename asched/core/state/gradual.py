@@ -1,11 +1,11 @@
-"""A list made of the many parts of one object, as far as the budget of each turn goes.
+"""A list made from the many parts of one object, within the budget of each turn.
 
-A tenant may write tens of thousands of terms into one pod. Each takes microseconds to compile, all
-together more than a turn. What was made stays made: whoever asks again is further.
+A tenant may write tens of thousands of terms into one pod. Compiling each takes microseconds, all
+together more than a turn. Finished parts are kept, so that the next call continues.
 
     Gradual(budget, parts, make, steps).all()   every part made, or OutOfTurn
 
-Few parts are made in one go, and nobody is asked.
+A few parts are made at once, without a charge.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ from asched.core.state.budget import Budget
 P = TypeVar("P")
 R = TypeVar("R")
 
-#: So many parts are made without asking; whoever has more of something is treated as one with many.
+#: This many parts are made without a charge; objects with more are treated as large.
 FEW: Final = 64
-#: Parts made between two looks at the budget.
+#: Parts made between two charges.
 CHUNK: Final = 64
 
 
 class Gradual(Generic[P, R]):
-    """`steps`: of the budget, for one part."""
+    """`steps` of the budget per part."""
 
     __slots__ = ("_budget", "_make", "_parts", "_steps", "made")
 
@@ -37,7 +37,7 @@ class Gradual(Generic[P, R]):
         self.made: list[R] = []
 
     def all(self) -> list[R]:
-        """What came of all parts. Raises OutOfTurn, and whatever `make` raises."""
+        """The results of all parts. Raises OutOfTurn, and the errors of `make`."""
         parts, made = self._parts, self.made
         while len(made) < len(parts):
             chunk = parts[len(made) : len(made) + CHUNK]

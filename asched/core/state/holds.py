@@ -1,18 +1,16 @@
-"""Held places: room that is counted as taken although no pod is there yet, each for one owner.
+"""Held places: reservations counted as used although no pod is there yet, each for one owner.
 
-    put ──> counted on its rows, in every decision ──drop──> free again
+    put ──> counted on its rows, in every decision ──drop──> released
               │  ^
              lift restore        while its owner's own pods are tried
 
-A hold belongs to an object that was promised room: a place of an accepted request for capacity. It
-counts in the same columns as pods placed and assumed do, so that no pod is decided for without it;
-it is no pod, so that it cannot be evicted. A held place is either amounts (`HeldAmounts`) or a pod
-to come (a `PodInfo`), which then counts in everything that pods count in: volumes, topology, what
-its namespace uses.
+A hold belongs to an object that was promised room: a slot of an accepted request for capacity. It
+is counted in the same columns as placed and assumed pods, so that every decision respects it; it is
+not a pod, so that it cannot be evicted. A held place is either amounts (`HeldAmounts`) or a future
+pod (a `PodInfo`), which then also counts in volumes, topology and the usage of its namespace.
 
-The book of requests (`cycle/request_book.py`) decides what becomes of a hold. The ledger only notes
-which owners have to be looked at: their node went, or others came to lie on their room (`touched`).
-Nothing expires by itself.
+The book of requests (`cycle/request_book.py`) decides about holds. This class only marks owners to
+be checked (`touched`): their node was deleted, or other pods use their room. Holds do not expire.
 
 Bounds  one hold per owner, one place per owner, node and pod or set of amounts.
 """
@@ -27,14 +25,14 @@ from asched.core.state.pods import PodInfo
 
 
 class HeldAmounts(NamedTuple):
-    """Room without a pod: `accounted` as in `PodClass`, and so many `pods`."""
+    """Reserved amounts without a pod: `accounted` as in `PodClass`, and a number of `pods`."""
 
     accounted: Mapping[str, int]
     pods: int = 0
 
     @property
     def accounted_nonzero(self) -> tuple[int, int]:
-        """What scorers see there: what is held, no more."""
+        """The amounts for scorers: exactly what is held."""
         return self.accounted.get("cpu", 0), self.accounted.get("memory", 0)
 
 
@@ -44,26 +42,26 @@ class HeldPlace(NamedTuple):
 
 
 class Hold(msgspec.Struct):
-    """`places` that are held for an owner."""
+    """The `places` held for an owner."""
 
     owner: str
     places: tuple[HeldPlace, ...]
     is_lifted: bool = False
 
 
-#: Counts what is held on a row (+1), or no longer (-1).
+#: Counts a held place on a row (+1), or no longer (-1).
 Count = Callable[[HeldAmounts | PodInfo, int, int], None]
 
 
 class Holds:
-    """All holds, by owner. Only the cluster makes one; cycles and keepers call it."""
+    """All holds, by owner. Only the cluster creates it; cycles and keepers use it."""
 
     def __init__(self, nodes: NodeTable, count: Count) -> None:
         self._nodes = nodes
         self._count = count
         self._holds: dict[str, Hold] = {}
         self._owners_on: dict[int, dict[str, int]] = {}  # row -> owner -> places of it
-        #: Owners that the book has to look at; it takes them out.
+        #: Owners that the book has to check; it removes them.
         self.touched: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -80,7 +78,7 @@ class Holds:
         return self._holds.get(owner)
 
     def pods(self) -> Iterator[PodInfo]:
-        """Pods to come that are counted."""
+        """Future pods that are counted."""
         for hold in self._holds.values():
             for what, _ in () if hold.is_lifted else hold.places:
                 if isinstance(what, PodInfo):
@@ -88,7 +86,7 @@ class Holds:
 
     @property
     def rows(self) -> KeysView[int]:
-        """Rows on which something is counted."""
+        """Rows with held places."""
         return self._owners_on.keys()
 
     def owners_on(self, row: int) -> Iterable[str]:
@@ -96,7 +94,7 @@ class Holds:
         return self._owners_on.get(row, ())
 
     def is_over(self, row: int) -> bool:
-        """Whether more is counted on a row than it offers."""
+        """Whether a row is overcommitted."""
         read = self._nodes.columns.read
         if read("pod_count")[row] > read("allowed_pods")[row]:
             return True
@@ -105,7 +103,7 @@ class Holds:
     # --- for the book ----------------------------------------------------------------------------
 
     def put(self, owner: str, places: Iterable[HeldPlace]) -> None:
-        """Hold just these from now on, all of them counted. Places on unknown nodes are refused."""
+        """Hold exactly these places from now on. Places on unknown nodes are refused."""
         before = self._holds.get(owner)
         hold = Hold(owner, tuple(places))
         for place in hold.places:
@@ -119,7 +117,7 @@ class Holds:
             self._move(hold, 1)
 
     def drop(self, owner: str) -> tuple[HeldPlace, ...]:
-        """Nothing is held for the owner any more; what was."""
+        """Release the owner's places; returns them."""
         hold = self._holds.pop(owner, None)
         self.touched.pop(owner, None)
         if hold is None:
@@ -129,7 +127,7 @@ class Holds:
         return hold.places
 
     def lift(self, owner: str) -> bool:
-        """Do not count the owner's places until `restore`; whether there is anything to restore."""
+        """Do not count the owner's places until `restore`; returns whether there are any."""
         hold = self._holds.get(owner)
         if hold is None or hold.is_lifted:
             return False
@@ -138,7 +136,7 @@ class Holds:
         return True
 
     def restore(self, owner: str) -> None:
-        """Count them again. Nodes may have gone meanwhile: those places are lost."""
+        """Count them again. Places on nodes deleted meanwhile are lost."""
         hold = self._holds.get(owner)
         if hold is None or not hold.is_lifted:
             return
@@ -151,7 +149,7 @@ class Holds:
     # --- for the cluster -------------------------------------------------------------------------
 
     def node_goes(self, row: int, name: str) -> None:
-        """To be called while the row is still the node's."""
+        """Call it while the row still belongs to the node."""
         for owner in tuple(self._owners_on.get(row, ())):
             hold = self._holds[owner]
             self._move(hold, -1)
@@ -160,7 +158,7 @@ class Holds:
             self.touched[owner] = None
 
     def row_moved(self, row: int) -> None:
-        """Pods came to a row, or it offers something else: is there still room for all?"""
+        """Pods came to a row, or its amounts changed: mark owners if it is overcommitted."""
         owners = self._owners_on.get(row)
         if owners and self.is_over(row):
             self.touched.update(dict.fromkeys(owners))

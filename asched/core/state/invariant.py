@@ -1,4 +1,4 @@
-"""What ends the process: the columns do not show what is known any more."""
+"""The error that ends the process: the columns no longer match the known objects."""
 
 from typing import Final
 
@@ -6,14 +6,14 @@ CAUSE_CHARS_MAX: Final = 500
 
 
 class InvariantError(BaseException):
-    """An invariant of the columns is broken; the message names it.
+    """A broken invariant of the columns, named by the message.
 
-    It is no Exception, so that nothing that contains exceptions contains it: every later decision
-    would rest on wrong sums, while a new process reads everything anew.
+    Not an Exception, so that no handler for exceptions contains it: every later decision would be
+    based on wrong sums, while a new process reads everything again.
     """
 
 
 def broken(invariant: str, cause: BaseException) -> InvariantError:
-    """The error for a change of the columns that an exception ended halfway."""
+    """The error for a change of the columns that an exception interrupted."""
     text = f"{type(cause).__name__}: {cause}"[:CAUSE_CHARS_MAX]
     return InvariantError(f"broken invariant of the columns: {invariant} ({text})")

@@ -1,14 +1,14 @@
-"""What was before each change of the cluster: enough to tell how things were at a decision.
+"""The journal of changes: the previous versions of objects, to rebuild the state at a decision.
 
-    position ──decision──> ... changes ... ──> now      going back from now, change by change, gives
-                                                        what the decision saw
+    position ──decision──> ... changes ... ──> now      undoing the changes from now back to the
+                                                        position gives the state of the decision
 
-A step says what an object was before: of a pod also on which node it counted, of an object the
-version of ours if one stood in for it. Waiting pods, promises to them and held room are no part of
-it. Suppositions leave nothing.
+A step has an object's previous version: for a pod also the node it counted on, for other objects
+the assumed version if there was one. Waiting pods, promises to them and holds are not recorded, nor
+are suppositions.
 
-Bounds  STEPS_MAX steps, and BYTES_MAX of what they keep in memory; the oldest go. The spec of
-        pods of one class is kept, and counted, once.
+Bounds  STEPS_MAX steps, and BYTES_MAX of memory; the oldest are dropped. The spec of pods of one
+        class is stored, and counted, once.
 """
 
 from collections import deque
@@ -25,15 +25,15 @@ from asched.core.model.pod import Pod
 from asched.core.state.pods import PodInfo
 
 STEPS_MAX: Final = 1 << 18
-#: As much as histories are given.
+#: The same limit as for histories.
 BYTES_MAX: Final = 64 << 20
 
-#: Of a step, with its place in the line.
+#: Size of a step with its entry in the queue.
 STEP_BYTES: Final = 100
 
 
 class JournalStep(NamedTuple):
-    """`before`: the object until then, None if there was none; `node`: where a pod counted."""
+    """`before`: the previous object, or None; `node`: where a pod counted."""
 
     kind: Kind
     key: str
@@ -47,26 +47,26 @@ class Journal:
     __slots__ = ("_bytes", "_specs", "_steps", "_steps_max", "end")
 
     def __init__(self, steps_max: int = STEPS_MAX) -> None:
-        #: parts of a `JournalStep`, its own bytes, number of the class whose spec it keeps
+        #: parts of a `JournalStep`, its own bytes, number of the class whose spec it refers to
         self._steps: deque[tuple[Kind, str, Any, str, int, int]] = deque()
         self._steps_max = steps_max
-        #: number of a class -> (steps that keep its spec, bytes of that)
+        #: number of a class -> (steps that refer to its spec, bytes of that)
         self._specs: dict[int, tuple[int, int]] = {}
         self._bytes = 0
-        #: where the next step goes
+        #: position of the next step
         self.end = 0
 
     def note(self, kind: Kind, key: str, before: Record | None, node: str = "") -> None:
-        """An object is about to be another one, or none."""
+        """An object is about to change, or to be deleted."""
         self._add(kind, key, before, node, STEP_BYTES + footprint(before))
 
     def pod_comes(self, uid: str) -> None:
-        """A pod is about to count that counted nowhere: the step of every decision."""
+        """A pod is about to be counted for the first time: the step of every decision."""
         self._add(POD, uid, None, "", STEP_BYTES)
 
     def pod_moves(self, info: PodInfo, record: Pod) -> None:
-        """A pod is about to count elsewhere, otherwise, or nowhere. `record`: what rules read of
-        it, whose spec is that of its class.
+        """A pod is about to count elsewhere, differently, or no more. `record`: the parts that
+        rules read, with the spec of its class.
         """
         number = info.cls.number
         count, size = self._specs.get(number) or (0, footprint(record.spec))
@@ -96,7 +96,7 @@ class Journal:
                 self._bytes -= shared
 
     def node_seen(self, old: Node | None, node: Node) -> None:
-        """A node is about to be this one; a heartbeat changes nothing."""
+        """A node is about to change; a heartbeat is not recorded."""
         if old is None or (old.spec, old.status, old.labels) != (
             node.spec,
             node.status,
@@ -105,18 +105,16 @@ class Journal:
             self.note(NODE, node.name, old)
 
     def back_to(self, end: int) -> None:
-        """Forget what was noted since, and undone."""
+        """Drop the steps after this position, which have been undone."""
         while self.end > end and self._steps:
             self._dropped(*self._steps.pop()[4:])
             self.end -= 1
 
     def remembers(self, position: int) -> bool:
-        """Whether everything since a position is kept."""
+        """Whether everything since a position is stored."""
         return position >= self.end - len(self._steps)
 
     def since(self, position: int) -> Iterator[JournalStep]:
-        """The steps since a position, the newest first; those that come meanwhile are not among
-        them.
-        """
+        """The steps since a position, newest first; steps added meanwhile are not included."""
         steps = islice(reversed(self._steps), self.end - position)
         return starmap(JournalStep, [step[:4] for step in steps])

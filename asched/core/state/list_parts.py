@@ -1,9 +1,9 @@
-"""Lists that come in parts: what may be seen at once, and what has to wait for the end.
+"""Lists in parts: which objects are applied at once, and which at the end.
 
-Pods without a node wait, because they are to be seen in the order in which they were made; and
-nothing is gone before the last part is known.
+Pods without a node wait, because they are to be applied in the order of their creation; deletions
+wait until the last part is known.
 
-Bounds  a step looks at LOOKED_AT_ONCE objects: a hundred thousand take 30 ms.
+Bounds  a step handles LOOKED_AT_ONCE objects: a hundred thousand take 30 ms.
 """
 
 from collections.abc import Container, Generator, Iterator, Mapping
@@ -12,12 +12,12 @@ from typing import Any, Final
 from asched.core.model.kinds import POD, Kind
 from asched.core.state.facts import Listed
 
-#: About as long as it takes to apply one.
+#: About as long as applying one object.
 LOOKED_AT_ONCE: Final = 128
 
 
 class _Begun:
-    """A list whose end is not known: keys that were seen, and pods that wait."""
+    """An unfinished list: keys received, and pods that wait."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -25,7 +25,7 @@ class _Begun:
 
 
 class ListParts:
-    """The lists under way, by kind."""
+    """The unfinished lists, by kind."""
 
     def __init__(self) -> None:
         self._begun: dict[Kind, _Begun] = {}
@@ -33,8 +33,8 @@ class ListParts:
     def take(
         self, fact: Listed
     ) -> Generator[None, None, tuple[dict[str, Any], Container[str] | None]]:
-        """Objects to be seen now, by key; and, with the last part, the keys that are not gone. In
-        steps.
+        """Objects to apply now, by key; and, with the last part, the keys of all existing objects.
+        In steps.
         """
         kind, objects = fact.kind, fact.objects
         listed: dict[str, Any] = {}
@@ -63,8 +63,8 @@ class ListParts:
 
 
 def gone(known: Mapping[str, Any], staying: Container[str]) -> Iterator[Any]:
-    """What is not in a list any more; None for a step in which all was there. Whoever asks may
-    drop each from what is known before the next.
+    """Objects that are not in a list any more; None for a step without any. The caller may drop
+    each from `known` before the next.
     """
     for number, key in enumerate(tuple(known), 1):
         if key not in staying:

@@ -1,13 +1,13 @@
-"""Thousands of selectors asked at once: which of them hold for a set of labels.
+"""Evaluate thousands of selectors at once for a set of labels.
 
-Asked one by one, the terms of one pod times the label sets of a cluster would be hours. Here each
-label that is there answers for all selectors that name its key:
+One by one, the terms of one pod times the label sets of a cluster would take hours. Here each
+existing label is evaluated for all selectors that name its key:
 
-    lacking[i]   how many keys selector i still needs: `In` and `Exists` need one each
-    every label  takes one off where it is accepted, and bars the selectors that forbid it
+    lacking[i]   the number of keys selector i still needs: `In` and `Exists` need one each
+    every label  subtracts one where it is accepted, and bars the selectors that exclude it
 
-A selector holds if it lacks nothing and nothing bars it. The cost is that of a few additions of
-arrays, however the selectors are written.
+A selector matches if it lacks nothing and nothing bars it. The cost is a few additions of arrays,
+for any selectors.
 
 Bounds  as many entries as the selectors have requirements and values.
 """
@@ -23,13 +23,13 @@ from asched.core.model.selector import Requirement, together
 I32 = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
-#: A bit beyond all that a selector may need: however many labels bar it, it does not carry over.
+#: Beyond every number of needed keys, and small enough not to overflow for many barring labels.
 BARRED: Final = 1 << 24
-NOBODY: Final[I32] = np.zeros(0, dtype=np.int32)
+NO_NUMBERS: Final[I32] = np.zeros(0, dtype=np.int32)
 
 
 class _Key:
-    """What the selectors say of one label key, by their numbers."""
+    """The selectors' requirements for one label key, by selector number."""
 
     __slots__ = ("_arrays", "accepting", "barring", "barring_any", "needing")
 
@@ -41,7 +41,7 @@ class _Key:
         self._arrays: dict[tuple[str, str], I32] = {}
 
     def add(self, number: int, requirement: Requirement) -> int:
-        """How many keys more the selector needs for it."""
+        """The number of further keys that the selector needs for this requirement."""
         match requirement.operator:
             case "In":
                 for value in requirement.values:
@@ -59,7 +59,7 @@ class _Key:
                 return 0
 
     def settle(self, value: str, lacking: I32) -> None:
-        """A label with this key is there."""
+        """Apply an existing label with this key."""
         lacking[self._array("Exists", "", self.needing)] -= 1
         lacking[self._array("In", value, self.accepting.get(value))] -= 1
         lacking[self._array("DoesNotExist", "", self.barring_any)] |= BARRED
@@ -67,7 +67,7 @@ class _Key:
 
     def _array(self, operator: str, value: str, numbers: Sequence[int] | None) -> I32:
         if not numbers:
-            return NOBODY
+            return NO_NUMBERS
         found = self._arrays.get((operator, value))
         if found is None:
             found = self._arrays[operator, value] = np.array(numbers, dtype=np.int32)
@@ -75,7 +75,7 @@ class _Key:
 
 
 class ManySelectors:
-    """`add` all of them, then ask."""
+    """`add` all selectors, then call `matching`."""
 
     __slots__ = ("_by_key", "_lacking", "_lacks")
 
@@ -85,7 +85,7 @@ class ManySelectors:
         self._lacking: I32 | None = None
 
     def add(self, requirements: Sequence[Requirement]) -> None:
-        """The next selector, by its requirements: all of them must hold."""
+        """Add the next selector by its requirements, all of which must match."""
         number, lacks = len(self._lacks), 0
         for requirement in requirements if len(requirements) == 1 else together(requirements):
             key = self._by_key.get(requirement.key)
@@ -96,7 +96,7 @@ class ManySelectors:
         self._lacking = None
 
     def matching(self, labels: Mapping[str, str]) -> Mask:
-        """bool[S] in the order in which they were added."""
+        """bool[S] in the order of addition."""
         if self._lacking is None:
             self._lacking = np.array(self._lacks, dtype=np.int32)
         lacking, by_key = self._lacking.copy(), self._by_key

@@ -1,12 +1,12 @@
-"""Pods with many affinity terms: all terms are counted as one, and asked at once.
+"""Pods with many affinity terms: all terms are counted as one, and evaluated at once.
 
-A term has a counter of its own where a pod has a few of them. Of one with thousands
+A term has a counter of its own if its pod has a few terms. For a pod with thousands
 
-    ManyTerms     the pods that its terms match: one counter by topology key, be it of those that
-                  any term matches, of those that all match, or of the weights that they add up to
-    ManyCarried   where the pods of its class are: one tally for all terms that they carry
+    ManyTerms     counts the pods that its terms match: one counter by topology key, for pods that
+                  any term matches, that all terms match, or by the sum of the terms' weights
+    ManyCarried   counts the pods of its class: one tally for all terms that they have
 
-Both look at their terms piece by piece, when they are first asked, and raise OutOfTurn meanwhile.
+Both compile their terms in parts on first use, and raise OutOfTurn meanwhile.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,19 +28,19 @@ from asched.core.state.tally import Tally, TallyLedger
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Steps of the budget for a term that is looked at for the first time.
+#: Steps of the budget for compiling a term.
 TERM_STEPS: Final = 1.0
-#: The namespace, where selectors ask for it like for a label: no label has this key.
+#: The namespace as a label key, which no label has.
 NAMESPACE: Final = ""
-#: Label sets for which it is kept what they weigh. A guess.
+#: Label sets with a cached weight. A guess.
 LABEL_SETS_MAX: Final = 4096
-#: Namespaces for which it is kept which carried terms look into them. A guess.
+#: Namespaces with a cached set of terms that apply to them. A guess.
 NAMESPACES_MAX: Final = 64
 
 
 class Counting(Enum):
-    """For how much a pod counts: for one if any term matches it, or if all do; or for the sum of
-    the weights of those that do.
+    """How much a pod counts: 1 if any term matches it, or if all do; or the sum of the weights of
+    the matching terms.
     """
 
     ANY = "any"
@@ -49,13 +49,13 @@ class Counting(Enum):
 
 
 class ManyTerms:
-    """What is counted: pods by the terms of one class that match them. Each is a key of its own."""
+    """The key of a counter of pods that the terms of one class match. Keys are never equal."""
 
     __slots__ = ("__weakref__", "_selectors", "_terms", "_weights", "_weights_of", "counting")
 
     counts_terminating = True
     on_trial_only = False
-    #: such terms may look anywhere
+    #: such terms may apply to any namespace
     found_by = PodPredicate(None, Selector(()))
 
     def __init__(
@@ -66,8 +66,8 @@ class ManyTerms:
         counting: Counting,
         steps: float = 0.0,
     ) -> None:
-        """`predicate`: what a term matches, None if nothing; `steps` of the budget that it takes at
-        most.
+        """`predicate`: the pods that a term matches, None for none; `steps` of the budget that it
+        takes at most.
         """
         self.counting = counting
         self._selectors = ManySelectors()
@@ -75,21 +75,19 @@ class ManyTerms:
         self._terms = Gradual(
             budget, terms, lambda term: self._add(term, predicate(term)), TERM_STEPS + steps
         )
-        self._weights_of: dict[int, int] = {}  # by the number of a label set
+        self._weights_of: dict[int, int] = {}  # by number of the label set
 
     def counts(self, *, is_terminating: bool) -> bool:  # noqa: ARG002
         """Terminating pods count, too."""
         return True
 
     def make(self, ledger: TallyLedger) -> PodCounter:
-        """Its counter, which has counted nothing yet. Raises OutOfTurn before all terms are
-        known.
-        """
+        """A new counter, not filled. Raises OutOfTurn until all terms are compiled."""
         self._weights = np.array(self._terms.all(), dtype=np.int64)
         return _Counter(ledger, self)
 
     def weight_of(self, label_set: LabelSet) -> int:
-        """For how much a pod with these labels counts. Not to be asked before `make`."""
+        """How much a pod with these labels counts. Only after `make`."""
         known = self._weights_of.get(label_set.number)
         if known is None:
             if len(self._weights_of) >= LABEL_SETS_MAX:
@@ -120,7 +118,7 @@ class ManyTerms:
 
 
 class _Counter(PodCounter):
-    """Of `ManyTerms`."""
+    """The counter of `ManyTerms`."""
 
     __slots__ = ("is_weighed",)
 
@@ -138,7 +136,7 @@ class _Counter(PodCounter):
 
 
 class ManyCarried(Tally):
-    """Where the pods of a class are that carry many terms."""
+    """The nodes of the pods of a class with many terms."""
 
     __slots__ = (
         "_budget",
@@ -157,18 +155,19 @@ class ManyCarried(Tally):
         self._written = written
         self._terms: Gradual[tuple[TermKind, AffinityTerm], tuple[int, int, int]] | None = None
         self._selectors = ManySelectors()
-        #: (kind, topology key) -> a number, and (namespaces by name, by selector) -> a number
+        #: (kind, topology key) -> number, and (namespaces by name, by selector) -> number
         self._groups: dict[tuple[TermKind, str], int] = {}
         self._scopes: dict[tuple[frozenset[str], Selector | None], int] = {}
         self._group_of: tuple[I64, I64, I64] | None = None
-        #: the groups whose keys nodes have, and as of when
+        #: the groups whose keys nodes have, with the version of the node labels
         self._near_keys: tuple[int, list[tuple[int, tuple[TermKind, str]]]] = (-1, [])
         self._inside: dict[tuple[str, frozenset[tuple[str, str]]], Mask] = {}
         self._budget = budget
 
     def spoken(self, label_set: LabelSet, namespace_labels: Mapping[str, str]) -> Iterator[Spoken]:
-        """Its terms that match a pod with these labels, in a namespace with those, and have keys of
-        nodes: thousands may have a key of their own. Raises OutOfTurn before all terms are known.
+        """Its terms that match a pod with these labels, in a namespace with those labels, and whose
+        keys nodes have: thousands may have a key of their own. Raises OutOfTurn until all terms are
+        compiled.
         """
         groups, scopes, weights = self._known()
         nodes = self._ledger.nodes
@@ -186,7 +185,7 @@ class ManyCarried(Tally):
                 yield Spoken(self, kind, key, int(weighed.item(group)), number)
 
     def _known(self) -> tuple[I64, I64, I64]:
-        """Of each term: its group, where it looks, its weight."""
+        """For each term: its group, its scope, its weight."""
         if self._group_of is None:
             if self._terms is None:
                 self._terms = Gradual(self._budget, self._compiled(), self._add, TERM_STEPS)
@@ -197,7 +196,7 @@ class ManyCarried(Tally):
     def _compiled(self) -> list[tuple[TermKind, AffinityTerm]]:
         try:
             terms = self._written.all()
-        except ValueError:  # a selector that makes no sense speaks of nobody
+        except ValueError:  # an invalid selector matches nothing
             return []
         return [
             (kind, term)
@@ -206,9 +205,9 @@ class ManyCarried(Tally):
             if term.selector is not None
         ]
 
-    def _add(self, one: tuple[TermKind, AffinityTerm]) -> tuple[int, int, int]:
-        kind, term = one
-        assert term.selector is not None, "such terms match nothing"
+    def _add(self, entry: tuple[TermKind, AffinityTerm]) -> tuple[int, int, int]:
+        kind, term = entry
+        assert term.selector is not None, "terms without a selector are left out"
         self._selectors.add(term.selector.requirements)
         group = self._groups.setdefault((kind, term.topology_key), len(self._groups))
         scope = self._scopes.setdefault(
@@ -217,7 +216,7 @@ class ManyCarried(Tally):
         return group, scope, term.weight
 
     def _looks_into(self, namespace: str, labels: Mapping[str, str]) -> Mask:
-        """bool[S]: which scopes a namespace is in."""
+        """bool[S]: which scopes include a namespace."""
         key = namespace, frozenset(labels.items())
         inside = self._inside.get(key)
         if inside is None:

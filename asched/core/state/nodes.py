@@ -1,12 +1,12 @@
-"""The node table: one row per node, columns for all that rules ask of every node.
+"""The node table: one row per node, with columns for all data that rules read of every node.
 
-A row keeps its number while its node lives. Categories (taints, label values, features) are
-interned, so that a rule judges each distinct one once and gathers; a row holds the ids it shows,
-and an id goes with the last row. Label columns are made when first asked for, and go when no node
-carries the label any more: what pods ask for and no node has costs nothing.
+A row keeps its number while its node exists. Categories (taints, label values, features) are
+interned, so that a rule evaluates each distinct value once and gathers; a row has the ids of its
+values, and an id is freed with the last row that has it. Label columns are made on first use, and
+dropped when no node has the label any more: labels that pods name and no node has cost nothing.
 
-`Aspect` names the parts of a row that can change; the log remembers which rows changed in which
-aspect, so that cached results are made anew for those rows alone.
+`Aspect` names the parts of a row that can change; the log has the rows that changed in each aspect,
+so that cached results are made again for those rows only.
 """
 
 from collections.abc import Hashable, Iterable
@@ -34,24 +34,24 @@ FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 class Aspect(IntFlag):
-    """Parts of a node row on which an answer may depend."""
+    """Parts of a node row on which a result may depend."""
 
-    POD_AMOUNTS = 1  # of what runs there: requested amounts, counts, ports, disks
+    POD_AMOUNTS = 1  # of its pods: requested amounts, counts, ports, disks
     ALLOCATABLE = 2
     LABELS = 4
     TAINTS = 8  # spec.unschedulable too
     IMAGES = 16
     FEATURES = 32
-    LIVE = 64  # a node appeared or went
-    ANNOTATIONS = 512  # of the node: what agents tell there
+    LIVE = 64  # a node was added or deleted
+    ANNOTATIONS = 512  # of the node: data written by agents
     NODE = ALLOCATABLE | LABELS | TAINTS | IMAGES | FEATURES | LIVE | ANNOTATIONS
-    START_TIMES = 128  # a pod there was started: matters to the choice of victims alone
-    POD_LABELS = 256  # of what runs there; API servers label a pod as they bind it
-    PODS = POD_AMOUNTS | POD_LABELS  # a pod came or went
+    START_TIMES = 128  # a pod on it was started: relevant for the choice of victims only
+    POD_LABELS = 256  # of its pods; API servers label a pod when it is bound
+    PODS = POD_AMOUNTS | POD_LABELS  # a pod was added or left
     ALL = NODE | PODS
 
 
-#: Members of an enum are slow to combine: the log and its readers speak in plain integers.
+#: Combining enum members is slow: the log and its readers use plain integers.
 AMOUNTS: Final = int(Aspect.POD_AMOUNTS)
 POD_LABELS: Final = int(Aspect.POD_LABELS)
 PODS_MOVED: Final = int(Aspect.PODS)
@@ -59,7 +59,7 @@ START_TIMES: Final = int(Aspect.START_TIMES)
 LIVE_ONLY: Final = int(Aspect.LIVE)
 ALL_ASPECTS: Final = int(Aspect.ALL)
 
-#: Up to so many resources axis R is as long as there are; beyond, each node may name its own.
+#: Up to this number of resources axis R has no spare length; beyond, each node may add its own.
 RESOURCES_FEW: Final = 16
 NO_LABELS: Final[dict[str, str]] = {}
 
@@ -77,7 +77,7 @@ NODE_COLUMNS: Final = (
 
 
 class LabelColumn:
-    """One label key over all rows: `ids[row]` is the id of its value there, 0 if it has none."""
+    """One label key over all rows: `ids[row]` is the id of its value, 0 without the label."""
 
     __slots__ = ("_number", "ids", "values")
 
@@ -88,11 +88,11 @@ class LabelColumn:
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """Moves when a value gets an id: what is kept by id may mean another value."""
+        """Changes when a value gets an id: data by id may then belong to another value."""
         return self._number, self.values.end
 
     def write(self, row: int, value: str | None) -> None:
-        """None: the row has no such label."""
+        """None: the row does not have the label."""
         old = int(self.ids[row])
         self.ids[row] = 0 if value is None else self.values.take(value)
         self.values.release(old)
@@ -105,43 +105,43 @@ class LabelColumn:
 
 
 class ImageState(NamedTuple):
-    """An image name in the cluster: the size its first node told, and the rows that have it."""
+    """An image name: the size reported by its first node, and the rows that have it."""
 
     size_bytes: int
     rows: set[int]
 
 
 class NodeTable:
-    """All nodes. Only the room `state` calls the methods that change something."""
+    """All nodes. Only `core/state` calls the methods that change something."""
 
     def __init__(self) -> None:
         self.columns = Columns(NODE_COLUMNS, R=len(FIXED_RESOURCES), Z=2)
         self.log = RowLog()
         self.count = 0  # live nodes
-        self.height = 0  # rows in use or freed: all arrays are read up to here
+        self.height = 0  # rows in use or freed; arrays are read up to here
         self.row_of: dict[str, int] = {}
         self.node_at: list[Node | None] = []
         self.resources: Vocab[str] = Vocab("")  # id - 1 is the row of axis R
         self.taint_sets: Vocab[tuple[Taint, ...]] = Vocab(())
         self.feature_sets: Vocab[frozenset[str]] = Vocab(frozenset())
         self.images: dict[str, ImageState] = {}
-        self.generation = 0  # grows with every node fact that changed something
-        self.labels_moved = 0  # grows with every one that changed a label, or which rows there are
+        self.generation = 0  # grows with every node fact that changes something
+        self.labels_moved = 0  # grows with every change of labels or rows
         self.pod_amounts = PodAmounts(self.columns, self.resources)
         self._labels: dict[str, LabelColumn] = {}
-        self._carried: dict[str, int] = {}  # label key -> nodes that have it
-        self.keys_moved = 0  # grows when a label key comes, or goes with the last node that has it
+        self._carried: dict[str, int] = {}  # label key -> number of nodes with it
+        self.keys_moved = 0  # grows when a label key appears or disappears
         self._columns_made = 0
-        self._no_label = LabelColumn(0, self.columns.capacity)  # for every key that none has
-        self._free: list[int] = []  # a heap: rows at the end are taken last
+        self._no_label = LabelColumn(0, self.columns.capacity)  # for keys that no node has
+        self._free: list[int] = []  # a heap: rows at the end are used last
         self._top = 0  # one more than the last row with a node
         for name in FIXED_RESOURCES:
-            self.resources.take(name)  # for good
+            self.resources.take(name)  # permanently
 
     # --- for readers -----------------------------------------------------------------------------
 
     def label_column(self, key: str) -> LabelColumn:
-        """The column of a label key, made from all nodes on first use. Not to be kept."""
+        """The column of a label key, made on first use. Must not be stored."""
         column = self._labels.get(key)
         if column is not None:
             return column
@@ -155,7 +155,7 @@ class NodeTable:
         return column
 
     def has_column(self, key: str) -> bool:
-        """Whether `label_column` finds it at once."""
+        """Whether `label_column` has it without a pass over the nodes."""
         return key in self._labels or key not in self._carried
 
     def is_carried(self, key: str) -> bool:
@@ -163,7 +163,7 @@ class NodeTable:
         return key in self._carried
 
     def find_resource(self, name: str) -> int | None:
-        """Where on axis R the amounts of a resource lie; None if no node names it."""
+        """The place of a resource on axis R; None if no node has it."""
         index = self.resources.find(name)
         return index - 1 if index else None
 
@@ -194,13 +194,13 @@ class NodeTable:
         return row, is_new
 
     def remove(self, name: str) -> int | None:
-        """Free the row of a node that went; None if it was not known."""
+        """Free the row of a deleted node; None if it was unknown."""
         row = self.row_of.pop(name, None)
         if row is None:
             return None
         node = self.node_at[row]
         self.node_at[row] = None
-        for image in set(_image_names(node)):  # a kubelet may list one twice
+        for image in set(_image_names(node)):  # a kubelet may list an image twice
             state = self.images[image]
             state.rows.discard(row)
             if not state.rows:
@@ -221,8 +221,8 @@ class NodeTable:
         return row
 
     def cut(self) -> bool:
-        """Give back the rows at the end, if they are half of all and without nodes. Whoever keeps
-        anything by row starts afresh; not to be called while somebody uses a view.
+        """Release the rows at the end if they are half of all rows and without nodes. All data by
+        row becomes invalid; not to be called while a view is in use.
         """
         if self.height <= ROWS_MIN or self._top > self.height // 2:
             return False
@@ -304,7 +304,7 @@ class NodeTable:
         self.columns.write["allowed_pods"][row] = whole(amounts.get(PODS, 0))
 
     def _name_resources(self, before: frozenset[str], after: frozenset[str]) -> None:
-        """A node names other resources than before: those have a place on axis R."""
+        """Update axis R after a change of a node's resource names."""
         resources = self.resources
         for name in sorted(after - before):
             is_new = not resources.find(name)
@@ -329,7 +329,7 @@ class NodeTable:
 
 
 def _hold(vocab: Vocab[T], ids: I32, row: int, value: T) -> bool:
-    """A row has another value, or not."""
+    """Set the value of a row; returns whether it changed."""
     old = int(ids[row])
     if vocab.values[old] == value:
         return False
@@ -339,7 +339,7 @@ def _hold(vocab: Vocab[T], ids: I32, row: int, value: T) -> bool:
 
 
 def _resource_names(node: Node | None) -> frozenset[str]:
-    """What of a node's allocatable is counted, beside pods."""
+    """The names in a node's allocatable that are counted, besides pods."""
     names = (node.status.allocatable if node is not None else None) or ()
     return frozenset(name for name in names if name in FIXED_RESOURCES or is_scalar(name))
 

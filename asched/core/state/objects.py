@@ -1,9 +1,9 @@
-"""Objects that are neither pods nor nodes: as the API told them, and as we take them to be.
+"""Objects other than pods and nodes: stored versions from the API, and assumed versions.
 
-An *assumed* version is one of ours: it stands in for the stored one until the watch delivers a
-newer version, or it is taken back. Every change moves its kind's epoch and that of all, and is
-noted in the log, save where no more than the status of a pod group is new: no rule reads it, and
-each attempt at a group writes it.
+An *assumed* version is our own: it replaces the stored one until the watch delivers a newer version
+or it is withdrawn. Every change increments its kind's epoch and the common one, and is logged,
+unless only the status of a pod group changed: no rule reads it, and each attempt at a group writes
+it.
 """
 
 from collections.abc import Mapping
@@ -14,60 +14,60 @@ from asched.core.model.meta import ObjectMeta, Record
 from asched.core.state.change_log import ObjectLog
 from asched.core.state.journal import Journal
 
-#: Kinds of whose status no rule reads anything.
+#: Kinds whose status is read by no rule.
 RULED_BY_SPEC: Final = frozenset({POD_GROUP.resource, COSCHEDULING_GROUP.resource})
 
 
 class Objects:
-    """Stores by kind and key. Two API groups may have kinds of one plural: `Kind.resource` tells
-    all apart, and is one for all versions of a kind.
+    """Stores by kind and key. Kinds of two API groups may have the same plural: `Kind.resource` is
+    unique, and common to all versions of a kind.
     """
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, Record]] = {}  # resource -> key -> object
         self._assumed_objects: dict[str, dict[str, Record]] = {}
         self._epochs: dict[str, int] = {}
-        self._spoken: dict[str, Kind] = {}  # resource -> the version that the API told of last
-        #: moves with every change of any of them
+        self._spoken: dict[str, Kind] = {}  # resource -> the API version received last
+        #: grows with every change of any object
         self.epoch = 0
         self.journal = Journal()
-        #: which of them changed, in order
+        #: the changed objects, in order
         self.object_log = ObjectLog()
-        #: (kind, version before, version now) of what the API answered with, until all have heard
+        #: (kind, version before, version now) of answers of the API, until they are processed
         self.news: list[tuple[Kind, Any, Any]] = []
 
     def get(self, kind: Kind, key: str) -> Any:
-        """The newest version of an object, an assumed one included; None if there is none."""
+        """The newest version of an object, including an assumed one, or None."""
         assumed = self._assumed_objects.get(kind.resource)
         if assumed and key in assumed:
             return assumed[key]
         return self._objects.get(kind.resource, {}).get(key)
 
     def told(self, kind: Kind, key: str) -> Any:
-        """The newest version the API told, whatever is assumed; None if there is none."""
+        """The newest version from the API, without assumed versions, or None."""
         return self._objects.get(kind.resource, {}).get(key)
 
     def all(self, kind: Kind) -> Mapping[str, Any]:
-        """All objects of a kind by key, assumed versions in place of those they replace."""
+        """All objects of a kind by key, with assumed versions in place of stored ones."""
         stored = self._objects.get(kind.resource, {})
         assumed = self._assumed_objects.get(kind.resource)
         return {**stored, **assumed} if assumed else stored
 
     def spoken(self, kind: Kind) -> Kind:
-        """The version in which the API tells of a kind, as far as it did."""
+        """The API version in which the API sends a kind, if known."""
         return self._spoken.get(kind.resource, kind)
 
     def epoch_of(self, kind: Kind) -> int:
-        """A number that moves with every change of an object of this kind that a rule may read."""
+        """A number that grows with every change of an object of this kind that rules may read."""
         return self._epochs.get(kind.resource, 0)
 
-    # --- what the API told -----------------------------------------------------------------------
+    # --- stored versions -------------------------------------------------------------------------
 
     def _stored(self, kind: Kind) -> Mapping[str, Any]:
         return self._objects.get(kind.resource, {})
 
     def _put_plain(self, kind: Kind, obj: Any) -> bool:
-        """Store a version of which no rule reads what is new; False if one may."""
+        """Store a version whose changes no rule reads; False if one may."""
         if kind.resource not in RULED_BY_SPEC:
             return False
         key, store = obj.metadata.key, self._objects.get(kind.resource, {})
@@ -78,7 +78,7 @@ class Objects:
         return True
 
     def _put_object(self, kind: Kind, obj: Any) -> Any:
-        """Store a version; returns the one before it."""
+        """Store a version; returns the previous one."""
         key = obj.metadata.key
         self.journal.note(kind, key, self.get(kind, key))
         store = self._objects.setdefault(kind.resource, {})
@@ -89,7 +89,7 @@ class Objects:
         return old
 
     def _drop_object(self, kind: Kind, key: str) -> Any:
-        """Forget an object with its assumed version; returns what was stored."""
+        """Drop an object with its assumed version; returns the stored one."""
         self.journal.note(kind, key, self.get(kind, key))
         old = self._objects.get(kind.resource, {}).pop(key, None)
         self._assumed_objects.get(kind.resource, {}).pop(key, None)
@@ -101,25 +101,25 @@ class Objects:
         self._epochs[kind.resource] = self._epochs.get(kind.resource, 0) + 1
         self.epoch += 1
 
-    # --- what we assume --------------------------------------------------------------------------
+    # --- assumed versions ------------------------------------------------------------------------
 
     def assume_object(self, kind: Kind, obj: Record) -> None:
-        """Take a version of ours for the truth until the watch delivers a newer one.
+        """Use our own version until the watch delivers a newer one.
 
-        The watch may have overtaken our own answer: then it is right.
+        If the watch has delivered a newer one already, that one is used.
         """
         ours = _metadata(obj)
         key = ours.key
-        told = self._objects.get(kind.resource, {}).get(key)
-        if told is not None and _is_over(ours, _metadata(told)):
+        stored = self._objects.get(kind.resource, {}).get(key)
+        if stored is not None and _is_over(ours, _metadata(stored)):
             return
         self.journal.note(kind, key, self.get(kind, key))
         self._assumed_objects.setdefault(kind.resource, {})[key] = obj
         self._touch(kind, key)
 
     def answered(self, kind: Kind, obj: Record) -> None:
-        """The same of a version that the API has answered with: those who wait are to hear of it
-        now, however late the watch is.
+        """The same for a version from an answer of the API: waiting pods are notified of it at
+        once, before the watch delivers it.
         """
         before = self.get(kind, _metadata(obj).key)
         self.assume_object(kind, obj)
@@ -127,7 +127,7 @@ class Objects:
             self.news.append((kind, before, obj))
 
     def restore_object(self, kind: Kind, key: str) -> None:
-        """Go back to the version the API told."""
+        """Return to the stored version."""
         assumed = self._assumed_objects.get(kind.resource, {}).pop(key, None)
         if assumed is not None:
             self.journal.note(kind, key, assumed)
@@ -142,7 +142,7 @@ class Objects:
 
 
 def _may_matter(old: Any, new: Any) -> bool:
-    """Whether more than the status is new."""
+    """Whether more than the status changed."""
     before, now = old.metadata, new.metadata
     return bool(
         old.spec != new.spec
@@ -159,12 +159,12 @@ def _metadata(obj: Any) -> ObjectMeta:
     return metadata
 
 
-def _is_over(ours: ObjectMeta, told: ObjectMeta) -> bool:
-    """Whether the API has told of something newer than a version of ours."""
-    return ours.uid != told.uid or _version(told) > _version(ours)
+def _is_over(ours: ObjectMeta, stored: ObjectMeta) -> bool:
+    """Whether the API has sent something newer than our own version."""
+    return ours.uid != stored.uid or _version(stored) > _version(ours)
 
 
 def _version(metadata: ObjectMeta) -> int:
-    """Resource versions compare as integers (since 1.35 the API promises it)."""
+    """Resource versions compare as integers (guaranteed by the API since 1.35)."""
     text = metadata.resource_version
     return int(text) if text.isdigit() else 0

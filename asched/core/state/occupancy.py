@@ -1,6 +1,4 @@
-"""What placed pods occupy beside amounts: host ports and volume claims, indexed by what they
-occupy.
-"""
+"""Host ports and volume claims used by placed pods, indexed by port and claim."""
 
 from collections.abc import Iterable
 
@@ -18,14 +16,14 @@ class Occupancy:
     def __init__(self) -> None:
         self.ports: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
         self.claims: dict[str, dict[int, int]] = {}
-        #: moves with every change of `claims`
+        #: changes with every change of `claims`
         self.claims_version = 0
 
     def move(self, info: PodInfo, row: int, amount: int, *, on_trial: bool = False) -> None:
-        """A pod appeared on (+1) or left (-1) a row.
+        """A pod was added to (+1) or left (-1) a row.
 
-        On trial a port is free as soon as one of its users goes, as upstream has it (no two should
-        have it anyway); `ports_of` and `put_back` undo that.
+        In a trial a port is free as soon as one of its users leaves, as upstream (two pods should
+        not have it anyway); `ports_of` and `put_back` undo that.
         """
         for ip, protocol, port in info.cls.host_ports:
             by_row = self.ports.setdefault((protocol, port), {})
@@ -39,12 +37,12 @@ class Occupancy:
             self._move_claim(f"{info.pod.metadata.namespace}/{name}", row, amount)
 
     def ports_of(self, infos: Iterable[PodInfo], row: int) -> PortsUsed:
-        """Who uses, on a row, the ports that these pods use."""
+        """The users, on a row, of the ports that these pods use."""
         keys = {(protocol, port) for i in infos for _, protocol, port in i.cls.host_ports}
         return {key: dict(self.ports.get(key, {}).get(row, ())) for key in keys}
 
     def put_back(self, saved: PortsUsed, row: int) -> None:
-        """What `ports_of` told holds again."""
+        """Restore the result of `ports_of`."""
         for key, used in saved.items():
             if used:
                 self.ports.setdefault(key, {})[row] = used

@@ -1,6 +1,4 @@
-"""Which pods are equal: classes and label sets, interned while somebody uses them, and for a while
-longer.
-"""
+"""Equal pods: classes and label sets, interned while they are in use, and for a while longer."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
@@ -18,14 +16,14 @@ from asched.core.state.budget import Budget
 from asched.core.state.nodes import AMOUNTS, START_TIMES
 from asched.core.state.pods import LARGE_BYTES, LabelSet, PodClass, PodInfo
 
-#: Bytes of classes that nobody uses, and of large ones, which else would take the others' room ...
+#: Bytes of recently used classes, and of large ones, which would displace the others ...
 RECENT_BYTES_MAX: Final = 2 << 20
 RECENT_LARGE_BYTES_MAX: Final = 16 << 20
-#: ... at so much for a class, and so much for each byte of its key. Measured with plain pods.
+#: ... with this size per class, and per byte of its key. Measured with plain pods.
 CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
-#: Bytes of keys of large classes that are held for their pods.
+#: Bytes of keys of large classes that are cached for their pods.
 LARGE_KEYS_BYTES_MAX: Final = 32 << 20
-#: ... and of waiting pods, held once for all who have an equal one, if they come soon enough.
+#: ... and of waiting pods, each stored once for all equal pods.
 KEYS_BYTES_MAX: Final = 1 << 20
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -33,71 +31,71 @@ T = TypeVar("T")
 
 
 class PodClasses:
-    """Interns classes and label sets. They go when the last pod that uses them goes, but for the
-    classes asked for last: where pods come one by one, each would else be the first.
+    """Interns classes and label sets. They are freed with the last pod that uses them, except for
+    recently used classes: without these, pods that come one by one would each make a new one.
     """
 
     def __init__(self, budget: Budget | None = None) -> None:
-        """Without a budget nobody counts what large pods cost."""
+        """Without a budget the work on large pods is not limited."""
         self._budget = budget or Budget()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._recent = _Recent(RECENT_BYTES_MAX)
         self._recent_large = _Recent(RECENT_LARGE_BYTES_MAX)
         self._large_keys = _LargeKeys()
         self._last: tuple[Pod, PodClass] | None = None
-        #: of classes that are not made yet: many who wait hold the same one
+        #: of classes that do not exist yet: many waiting pods share a key
         self._keys: dict[bytes, bytes] = {}
         self._keys_bytes = 0
-        #: how many keys of waiting pods were long: who takes pods in looks out for more then
+        #: number of long keys of waiting pods: if it grows, more are expected
         self.long_keys = 0
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
         self._annotations_read: frozenset[str] = frozenset()
-        self._amounts_told: tuple[str, ...] = ()
+        self._amount_annotations: tuple[str, ...] = ()
         self._deadlines_read = False
 
     def tell_apart_by(self, annotations: Iterable[str]) -> None:
-        """From now on pods with different values of these annotations are no equals: some rule
-        reads them, of the example of a class.
+        """From now on pods with different values of these annotations are not equal: a rule reads
+        them from the example of a class.
         """
         self._annotations_read = self._annotations_read.union(annotations)
         self._forget_pods()
 
     def amounts_are_told_by(self, annotations: Iterable[str]) -> None:
-        """From now on a placed pod with other values of these holds another part of its node: some
-        rule reads them, of each pod.
+        """From now on a placed pod's use of its node depends on these annotations: a rule reads
+        them from each pod.
         """
-        self._amounts_told = tuple({*self._amounts_told, *annotations})
+        self._amount_annotations = tuple({*self._amount_annotations, *annotations})
 
     def moved(self, old: Pod, new: Pod) -> int:
-        """Aspects of its node's row in which a placed pod counts as another than before, though it
-        asks for the same.
+        """The aspects of its node's row that change with a new version of a placed pod that
+        requests the same.
         """
         moved = START_TIMES if old.status.start_time != new.status.start_time else 0
-        if self._amounts_told:
+        if self._amount_annotations:
             before, now = old.metadata.annotations or {}, new.metadata.annotations or {}
-            if any(before.get(name) != now.get(name) for name in self._amounts_told):
+            if any(before.get(name) != now.get(name) for name in self._amount_annotations):
                 moved |= AMOUNTS
         return moved
 
     def tell_apart_by_deadlines(self) -> None:
-        """The same of how long pods may run."""
+        """From now on pods with different deadlines are not equal."""
         self._deadlines_read = True
         self._forget_pods()
 
     def _forget_pods(self) -> None:
-        """They may be of other classes now."""
+        """Drop cached pods: their classes may change."""
         self._last = None
         self._large_keys = _LargeKeys()
 
     def gone(self, pod: Pod) -> None:
-        """It will not be asked for any more."""
+        """The pod is deleted: drop its cached key."""
         self._large_keys.drop(pod)
 
     def class_of(self, pod: Pod) -> PodClass:
-        """The class of a pod; a placed pod whose status tells of resources has one of its own
-        kind.
+        """The class of a pod; a placed pod whose status has resources may have a class of its
+        own.
         """
         last = self._last
         if last is not None and last[0] is pod:
@@ -107,8 +105,8 @@ class PodClasses:
         return cls
 
     def key_of(self, pod: Pod) -> bytes:
-        """The key of the pod's class, which is not made for that."""
-        key = self._key(pod, *self._told_of(pod))
+        """The key of the pod's class, without making the class."""
+        key = self._key(pod, *self._key_parts(pod))
         known = self._classes.get(key)
         if known is not None:
             key = known.key
@@ -129,17 +127,19 @@ class PodClasses:
                 self._keys_bytes = 0
         return held
 
-    def _key(self, pod: Pod, told: bytes, resize: bytes) -> bytes:
-        return self._large_keys.of(pod) or spec_key(pod) + told + resize
+    def _key(self, pod: Pod, annotations_key: bytes, resize: bytes) -> bytes:
+        return self._large_keys.of(pod) or spec_key(pod) + annotations_key + resize
 
-    def _told_of(self, pod: Pod) -> tuple[bytes, bytes]:
-        """What a key has of annotations, and of a status that tells of resources."""
-        told = self._told_by(pod) if self._annotations_read or self._deadlines_read else b""
-        return told, _resize_key(pod) if pod.spec.node_name else b""
+    def _key_parts(self, pod: Pod) -> tuple[bytes, bytes]:
+        """The parts of a key from annotations, and from a status with resources."""
+        annotations_key = (
+            self._annotations_key(pod) if self._annotations_read or self._deadlines_read else b""
+        )
+        return annotations_key, _resize_key(pod) if pod.spec.node_name else b""
 
     def _class_of(self, pod: Pod) -> PodClass:
-        told, resize = self._told_of(pod)
-        key = self._key(pod, told, resize)
+        annotations_key, resize = self._key_parts(pod)
+        key = self._key(pod, annotations_key, resize)
         known = self._classes.get(key)
         if known is None:
             self._classes_made += 1
@@ -149,8 +149,8 @@ class PodClasses:
                 pod,
                 self.label_set_of(pod),
                 budget=self._budget,
-                told=told,
-                tells_of_resize=bool(resize),
+                annotations_key=annotations_key,
+                has_resize=bool(resize),
             )
             self._classes[key] = known
         if known.is_large:
@@ -160,21 +160,21 @@ class PodClasses:
             self._recent.keep(known)
         return known
 
-    def _told_by(self, pod: Pod) -> bytes:
-        """What the annotations, and deadlines, say that rules read; empty for most pods."""
+    def _annotations_key(self, pod: Pod) -> bytes:
+        """The annotations and deadlines that rules read, encoded; empty for most pods."""
         annotations, read, spec = pod.metadata.annotations, self._annotations_read, pod.spec
-        told: list[tuple[str, object]] = []
+        parts: list[tuple[str, object]] = []
         if annotations:
-            told += sorted((name, text) for name, text in annotations.items() if name in read)
+            parts += sorted((name, text) for name, text in annotations.items() if name in read)
         if self._deadlines_read and spec.active_deadline_seconds is not None:
-            told.append(("", spec.active_deadline_seconds))
+            parts.append(("", spec.active_deadline_seconds))
         if self._deadlines_read and spec.termination_grace_period_seconds is not None:
-            told.append(("grace", spec.termination_grace_period_seconds))
-        return _encoder.encode(told) if told else b""
+            parts.append(("grace", spec.termination_grace_period_seconds))
+        return _encoder.encode(parts) if parts else b""
 
     def lean(self, pod: Pod, cls: PodClass) -> Pod:
-        """The same pod, with what it has in common with others of its class held once for all of
-        them: half of its memory, as the records of a list are decoded.
+        """The same pod, sharing data with the other pods of its class: about half the memory of a
+        record as decoded.
         """
         like, own, status = cls.example, pod.metadata, pod.status
         if pod is like:
@@ -217,8 +217,8 @@ class PodClasses:
         )
 
     def record_of(self, info: PodInfo) -> Pod:
-        """What rules read of a pod, with what it has in common with others held once: to be kept
-        when the pod is gone.
+        """The parts of a pod that rules read, with shared data, to be stored after the pod is
+        deleted.
         """
         pod, like = info.pod, info.cls.example
         if pod.spec.containers is not like.spec.containers:
@@ -227,7 +227,7 @@ class PodClasses:
         if not (own.annotations or own.finalizers):
             return pod
         annotations, said = {}, own.annotations or {}
-        for name in (*self._annotations_read, *self._amounts_told):
+        for name in (*self._annotations_read, *self._amount_annotations):
             if name in said:
                 annotations[name] = said[name]
         metadata = structs.replace(own, annotations=annotations or None, finalizers=None)
@@ -243,8 +243,8 @@ class PodClasses:
         return known
 
     def info_of(self, pod: Pod, key: Hashable = None) -> PodInfo:
-        """`key`: that of its class, if somebody remembers it, alone or before others; anything else
-        says nothing.
+        """`key`: the cached key of its class, alone or as the first of a tuple; other values are
+        ignored.
         """
         own = key[0] if type(key) is tuple else key
         known = self._classes.get(own) if type(own) is bytes else None
@@ -255,12 +255,12 @@ class PodClasses:
 
 
 class _Recent:
-    """Classes that were asked for last, up to so many bytes of them."""
+    """Recently used classes, limited by their bytes."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._classes: OrderedDict[PodClass, int] = OrderedDict()  # with its bytes
+        self._classes: OrderedDict[PodClass, int] = OrderedDict()  # class -> its bytes
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -277,8 +277,8 @@ class _Recent:
 
 
 class _LargeKeys:
-    """Of pods with large ones, which take milliseconds to make: of each as it was asked for last,
-    until it goes, up to so many bytes.
+    """Cached keys of pods with large keys, which take milliseconds to make: the last key of each
+    pod, limited by bytes.
     """
 
     def __init__(self) -> None:
@@ -303,7 +303,7 @@ class _LargeKeys:
 
 
 def _one_of(own: T, known: T) -> T:
-    """What is known already, if it is equal."""
+    """The known value if it is equal, to share it."""
     return known if own == known else own
 
 
@@ -314,18 +314,23 @@ def _bytes_of(cls: PodClass) -> int:
 
 
 def _resize_key(pod: Pod) -> bytes:
-    """What of the status decides how much a placed pod holds; empty for most pods."""
+    """The parts of the status that determine a placed pod's usage; empty for most pods."""
     status = pod.status
     if not (status.resources or status.container_statuses or status.init_container_statuses):
         return b""
-    told = [
+    allocated = [
         (s.name, s.resources, s.allocated_resources)
         for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if s.resources is not None  # without these, nobody counts what is allocated
+        if s.resources is not None  # without these, allocated resources do not count
     ]
-    if not told and status.resources is None:
+    if not allocated and status.resources is None:
         return b""
     pending = pod.condition("PodResizePending")
     return _encoder.encode(
-        (told, status.resources, status.allocated_resources, pending.reason if pending else "")
+        (
+            allocated,
+            status.resources,
+            status.allocated_resources,
+            pending.reason if pending else "",
+        )
     )

@@ -1,10 +1,10 @@
-"""Pod groups: which pods say that they belong together, and which of them have a place.
+"""Pod groups: the pods of each group, and which of them have a node.
 
-A pod names its group in `spec.schedulingGroup.podGroupName`, once and for all; or, for PodGroups of
-scheduling.x-k8s.io, in a label. Every pod that the watch shows counts, whoever schedules it,
-whether or not the PodGroup object exists. A place is a node, assumed or told.
+A pod names its group in `spec.schedulingGroup.podGroupName`, permanently; or, for PodGroups of
+scheduling.x-k8s.io, by a label. Every watched pod of any scheduler counts, whether or not the
+PodGroup object exists. A place is a node, assumed or confirmed.
 
-Bounds  one entry per pod of a group; a group without pods is forgotten.
+Bounds  one entry per pod of a group; a group without pods is dropped.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod groups);
         kubernetes-sigs/scheduler-plugins pkg/coscheduling (the label)
 """
@@ -21,15 +21,15 @@ from asched.core.model.quantity import Quantity
 from asched.core.model.workload import CoschedulingGroup, PodGroup
 
 COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
-#: Before keys of groups that are told by the label: no name has a colon.
+#: Prefix of the keys of groups named by the label: no name has a colon.
 COSCHEDULED: Final = "scheduling.x-k8s.io:"
-#: Pods of a list that are sorted in one step: as long as it takes to apply one.
+#: Pods of a list sorted per step: about as long as applying one.
 SORTED_AT_ONCE: Final = 32
 
 
 def group_key(pod: Pod) -> str:
-    """The key of the pod's group: "namespace/name", for groups told by the label behind
-    COSCHEDULED; empty if it belongs to none.
+    """The key of the pod's group: "namespace/name", with the prefix COSCHEDULED for groups named by
+    the label; empty without a group.
     """
     group = pod.spec.scheduling_group
     if group is not None:
@@ -41,18 +41,18 @@ def group_key(pod: Pod) -> str:
 
 
 def is_coscheduled(key: str) -> bool:
-    """Whether it is the key of a group of scheduling.x-k8s.io."""
+    """Whether the key is that of a group of scheduling.x-k8s.io."""
     return key.startswith(COSCHEDULED)
 
 
 def coscheduled_key(key: str) -> str:
-    """The key of the group that a PodGroup of scheduling.x-k8s.io makes."""
+    """The key of the group of a PodGroup of scheduling.x-k8s.io."""
     return COSCHEDULED + key
 
 
 class Gang(msgspec.Struct, frozen=True):
-    """`min_count` of the pods start together. `min_resources` are promised to all of them, and
-    `timeout_s` is how long they wait for each other at most, where the object says so.
+    """`min_count` pods start together. `min_resources` are promised to all of them, and `timeout_s`
+    limits how long they wait for each other, if the object sets it.
     """
 
     min_count: int
@@ -61,7 +61,7 @@ class Gang(msgspec.Struct, frozen=True):
 
 
 def gang_in(group: PodGroup | CoschedulingGroup) -> Gang | None:
-    """What the object of a group says; None if it binds nobody together."""
+    """The gang that a group's object defines; None if it does not require a common start."""
     if isinstance(group, CoschedulingGroup):
         spec = group.spec
         return Gang(max(spec.min_member, 1), spec.min_resources, spec.schedule_timeout_seconds)
@@ -70,14 +70,14 @@ def gang_in(group: PodGroup | CoschedulingGroup) -> Gang | None:
 
 
 class GroupPods:
-    """The pods of one group by uid: those with a place, and those without.
+    """The pods of one group by uid: with and without a place.
 
     Of the former, `held` wait at Permit for the rest of their gang, and `leaving` terminate; of the
-    latter, `gated` may not be scheduled yet. `moves` counts who came to those with a place, always
-    at their end, and who left them: where it grew as they did, nobody left.
+    latter, `gated` may not be scheduled yet. `moves` counts additions to `placed`, always at its
+    end, and removals: if it grew as much as `placed`, no pod was removed.
 
     Sets are dicts without values: an empty one takes a third of the memory, and the garbage
-    collector does not look at it.
+    collector does not track it.
     """
 
     __slots__ = ("__weakref__", "gated", "held", "leaving", "moves", "placed", "unplaced")
@@ -96,16 +96,16 @@ class GroupPods:
 
     @property
     def staying(self) -> int:
-        """How many have a place and keep it."""
+        """The number of pods with a place that do not terminate."""
         return len(self.placed) - len(self.leaving)
 
     @property
     def ready(self) -> int:
-        """How many have a place and keep it, or may be given one."""
+        """The number of pods that have and keep a place, or may get one."""
         return self.staying + len(self.unplaced) - len(self.gated)
 
     def put(self, pod: Pod, *, placed: bool) -> None:
-        """Each pod comes here several times, so that nothing is asked twice."""
+        """Add or move a pod; called several times per pod, so it avoids repeated checks."""
         metadata = pod.metadata
         uid = metadata.uid
         if placed:
@@ -130,7 +130,7 @@ class GroupPods:
             self.leaving.pop(uid, None)
 
     def hold(self, uid: str) -> None:
-        """One with a place waits for the others."""
+        """A pod with a place waits for the rest of its gang."""
         if uid in self.placed:
             self.held[uid] = None
 
@@ -142,21 +142,20 @@ class GroupPods:
 
 
 class PodGroups:
-    """All groups that have pods. Only the cluster moves pods; `hold` and `let_go` are the gang
-    rule's.
-
-    `gangs`: by key, what the object of a group says, whether or not it has pods: None if that binds
-    nobody together. Missing are groups without an object.
+    """All groups with pods. Only the cluster moves pods; the gang plugin calls `hold` and
+    `let_go`.
+    `gangs`: by key, the gang defined by the object of a group, with or without pods: None if it
+    does not require a common start. Groups without an object are missing.
     """
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupPods] = {}
-        #: by uid of a pod: the group in which it was seen, which asks for no key
+        #: by uid of a pod: its last group, which avoids computing the key
         self._of: dict[str, GroupPods] = {}
         self.gangs: dict[str, Gang | None] = {}
 
     def get(self, key: str) -> GroupPods:
-        """The pods of a group, none if nobody knows it."""
+        """The pods of a group, empty for an unknown group."""
         return self._groups.get(key) or GroupPods()
 
     def __len__(self) -> int:
@@ -170,7 +169,7 @@ class PodGroups:
         return iter(self._groups)
 
     def see(self, pod: Pod, old: Pod | None = None) -> None:
-        """A pod appeared, or has a new version in place of `old`: it may have changed its group."""
+        """A pod is new, or a version replaces `old`: its group may have changed."""
         uid, is_placed = pod.metadata.uid, False
         if old is not None and (group := self._of.get(uid)) is not None:
             if old.metadata.labels == pod.metadata.labels:
@@ -188,7 +187,7 @@ class PodGroups:
         group.put(pod, placed=is_placed or uid in group.placed)
 
     def lose(self, pod: Pod) -> None:
-        """A pod is gone."""
+        """A pod was deleted."""
         if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
             return
         group.drop(pod.uid)
@@ -197,31 +196,31 @@ class PodGroups:
             del self._groups[key]
 
     def place(self, pod: Pod) -> None:
-        """A pod has a place now. One that is gone already counts no more."""
+        """A pod got a place. A deleted pod is ignored."""
         uid = pod.metadata.uid
         group = self._of.get(uid)
         if group is not None and (known := group.unplaced.get(uid)) is not None:
             group.put(known, placed=True)
 
     def displace(self, pod: Pod) -> None:
-        """A pod gave its place back."""
+        """A pod lost its place."""
         group = self._of.get(pod.uid)
         if group is not None and (known := group.placed.get(pod.uid)) is not None:
             group.put(known, placed=False)
 
     def hold(self, pod: Pod) -> None:
-        """A pod with a place waits for the others."""
+        """A pod with a place waits for the rest of its gang."""
         group = self._of.get(pod.uid)
         if group is not None:
             group.hold(pod.uid)
 
     def holds(self, pod: Pod) -> bool:
-        """Whether a pod with a place waits for the others."""
+        """Whether a pod with a place waits for the rest of its gang."""
         group = self._of.get(pod.uid)
         return group is not None and pod.uid in group.held
 
     def let_go(self, key: str) -> tuple[str, ...]:
-        """Nobody of a group is held any more; the uids of those who were."""
+        """End the wait of a group's pods; returns the uids of those that waited."""
         group = self._groups.get(key)
         if group is None:
             return ()
@@ -232,7 +231,7 @@ class PodGroups:
     def object_moved(
         self, kind: Kind, name: str, group: PodGroup | CoschedulingGroup | None
     ) -> None:
-        """The object "namespace/name" that makes a group appeared, changed or went."""
+        """The object "namespace/name" of a group was added, changed or deleted."""
         key = coscheduled_key(name) if kind.resource == COSCHEDULING_GROUP.resource else name
         if group is None:
             self.gangs.pop(key, None)
@@ -241,12 +240,12 @@ class PodGroups:
 
 
 def by_age(listed: Mapping[str, Pod]) -> Iterator[tuple[str, Pod] | None]:
-    """Pods that have a node, then those that wait: by creation, then name; those of a group count
-    from its last one. Sorted in parts, as a long list is taken in step by step; None is a step
-    without a pod.
+    """Pods with a node, then waiting ones by creation time, then name; pods of a group count from
+    the creation of its last pod. Sorted in parts, since a long list is applied step by step; None
+    is a step without a pod.
     """
     waiting: list[str] = []
-    complete: dict[str, str] = {}  # when the last pod of a group was made
+    complete: dict[str, str] = {}  # creation time of the last pod of a group
     for key, pod in listed.items():
         if pod.spec.node_name:
             yield key, pod

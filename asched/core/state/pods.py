@@ -1,8 +1,8 @@
-"""Pods as the columns count them: classes of equal pods, and which pod is on which row.
+"""Pods as they are counted: classes of equal pods, and the row of each pod.
 
-Pods whose scheduling-relevant content is equal share one `PodClass`, and with it everything derived
-from that content: requests, ports, compiled affinity terms. A `PodInfo` is one pod with its class
-and place.
+Pods with equal scheduling-relevant content share one `PodClass`, and with it all data derived from
+that content: requests, ports, compiled affinity terms. A `PodInfo` is one pod with its class and
+place.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from asched.core.model.vast import VAST_BYTES
 from asched.core.state.affinity_terms import AffinityTerms, TermsOf
 from asched.core.state.budget import Budget
 
-#: A pod of so many bytes counts as a large one, which is looked at piece by piece: one piece of it
-#: costs a step of the budget for each so many bytes. Measured with pods of 1.5 MB.
+#: A pod of this size counts as large and is processed in pieces: a piece costs one step of the
+#: budget per BYTES_PER_STEP. Measured with pods of 1.5 MB.
 LARGE_BYTES, BYTES_PER_STEP = 64 << 10, 3_000
 
 
@@ -30,9 +30,9 @@ class HostPort(NamedTuple):
 
 
 class LabelSet:
-    """A namespace with a set of labels: all that selectors can tell pods apart by.
+    """A namespace with a set of labels: everything that selectors of pods can match.
 
-    `counters` is kept by `state/topology.py`: those that count pods with these labels.
+    `state/topology.py` maintains `counters`: those that count pods with these labels.
     """
 
     __slots__ = ("__weakref__", "counters", "generation", "labels", "namespace", "number")
@@ -46,20 +46,20 @@ class LabelSet:
 
 
 def _asks_for_both(container: Container) -> bool:
-    """Whether a container asks for cpu and memory, be it for nothing of them."""
+    """Whether a container has requests for cpu and memory, including zero."""
     asked = container.resources.requests
     return asked is not None and requests.CPU in asked and requests.MEMORY in asked
 
 
 class Memory(Protocol):
-    """Keeps something for each of many classes."""
+    """A cache with an entry for each of many classes."""
 
     def forget(self, number: int, /) -> None: ...
 
 
 class PodClass:
-    """What equal pods have in common. `example` is one of them: only its spec may be looked at, and
-    those annotations that `PodClasses` was asked to tell them apart by.
+    """Data shared by equal pods. `example` is one of them: only its spec may be read, and those
+    annotations that are part of the key (`PodClasses.tell_apart_by`).
     """
 
     def __init__(
@@ -70,26 +70,26 @@ class PodClass:
         label_set: LabelSet,
         *,
         budget: Budget,
-        told: bytes = b"",
-        tells_of_resize: bool = False,
+        annotations_key: bytes = b"",
+        has_resize: bool = False,
     ) -> None:
-        """`told`: what of the key says which of the annotations that rules read the pods have;
-        `tells_of_resize`: its status has a say in what such a placed pod holds.
+        """`annotations_key`: the part of the key for annotations that rules read; `has_resize`: the
+        status of such a placed pod influences its usage.
         """
         self.number = number
         self.budget = budget
         self.key = key
-        #: whether everything that is done with such a pod takes long
+        #: whether all processing of such a pod takes long
         self.is_large = len(key) > LARGE_BYTES
-        #: whether an attempt at one does: until what is made once of a vast one is made
+        #: whether an attempt takes long: until the cached data of a very large pod is made
         self.takes_long = len(key) > VAST_BYTES
-        self.told = told
-        self.tells_of_resize = tells_of_resize
+        self.annotations_key = annotations_key
+        self.has_resize = has_resize
         self.example = example
         self.label_set = label_set
-        #: what each profile's cache found this class to have in common with others, and when
+        #: cached keys by number of the profile's cache
         self.keys: dict[int, Any] = {}
-        #: whoever keeps something under this class's number, and forgets it with the class
+        #: caches with an entry for this class, which they drop with the class
         self.known_by: list[ref[Memory]] = []
 
     def __del__(self) -> None:
@@ -99,13 +99,13 @@ class PodClass:
                 memory.forget(self.number)
 
     def is_relabelled(self, other: "PodClass") -> bool:
-        """Whether labels alone tell pods of these classes apart."""
-        if self.tells_of_resize or other.tells_of_resize:
+        """Whether pods of these classes differ only by labels."""
+        if self.has_resize or other.has_resize:
             return False
-        return self.key == spec_key(other.example, labelled=self.example) + other.told
+        return self.key == spec_key(other.example, labelled=self.example) + other.annotations_key
 
     def take_over(self, other: "PodClass") -> None:
-        """Whatever was derived from another's spec, which is equal to this one's."""
+        """Reuse all data derived from the equal spec of another class."""
         mine = self.__dict__
         for name in _OF_SPEC:
             if name in other.__dict__:
@@ -113,12 +113,12 @@ class PodClass:
 
     @derived
     def is_simple(self) -> bool:
-        """Whether containers alone say what such a pod holds, pending or placed."""
+        """Whether containers alone determine the usage of such a pod, pending or placed."""
         return requests.is_simple(self.example)
 
     @derived
     def requests(self) -> dict[str, int]:
-        """Of the spec alone: resource name to milli-CPU, bytes or whole devices.
+        """Requests of the spec: resource name -> milli-CPU, bytes or whole devices.
 
         Zeroes are kept.
         """
@@ -126,10 +126,10 @@ class PodClass:
 
     @derived
     def accounted(self) -> dict[str, int]:
-        """What a node loses to such a pod, a resize in place included; what nobody counts is left
-        out, and so is everything if an amount cannot be read.
+        """The amounts that such a pod uses of a node, including an in-place resize; without
+        uncounted resources, and empty if an amount cannot be parsed.
         """
-        resized = self.tells_of_resize  # else the status of the example is its own affair
+        resized = self.has_resize  # else the example's status is not shared
         try:
             amounts = requests.accounted_requests(self.example) if resized else self.requests
         except QuantityError:
@@ -139,26 +139,26 @@ class PodClass:
 
     @derived
     def accounted_nonzero(self) -> tuple[int, int]:
-        """(milli-CPU, bytes) a node loses for scoring, with defaults for silent containers."""
+        """(milli-CPU, bytes) used of a node for scoring, with defaults for missing requests."""
         try:
             if self.is_simple:
                 return self.scoring_nonzero
-            resized = self.tells_of_resize
+            resized = self.has_resize
             return requests.scoring_requests(self.example, pod_level=True, resized=resized)
         except QuantityError:
             return 0, 0
 
     @derived
     def scoring_nonzero(self) -> tuple[int, int]:
-        """(milli-CPU, bytes) with which such a pending pod is scored by the resource scorers."""
+        """(milli-CPU, bytes) of such a pending pod for the resource scorers."""
         if self.is_simple and all(map(_asks_for_both, self.example.spec.containers or ())):
-            asked = self.requests  # then there is nothing to be filled in
+            asked = self.requests  # then no defaults apply
             return asked.get(requests.CPU, 0), asked.get(requests.MEMORY, 0)
         return requests.scoring_requests(self.example, pod_level=False, resized=False)
 
     @derived
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Of containers and sidecars; a missing address is any address, a missing protocol TCP."""
+        """Of containers and sidecars; a missing address means any, a missing protocol TCP."""
         spec, found = self.example.spec, list[HostPort]()
         sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
         for container in (*(spec.containers or ()), *sidecars):
@@ -170,26 +170,26 @@ class PodClass:
 
     @derived
     def terms_of(self) -> TermsOf:
-        """The affinity terms, compiled as far as there was time."""
+        """The affinity terms, compiled as far as the budget allowed."""
         return TermsOf(self.example, self.budget)
 
     @derived
     def terms(self) -> AffinityTerms:
-        """Compiled affinity terms. Raises ValueError if a selector makes no sense, OutOfTurn if
-        there are too many for one turn.
+        """Compiled affinity terms. Raises ValueError for an invalid selector, OutOfTurn if there
+        are too many for one turn.
         """
         return self.terms_of.all()
 
     def charge(self) -> None:
-        """Before one piece of a large pod is looked at as a whole. Raises OutOfTurn: what was
-        learnt of other pieces has to be kept by then.
+        """Call before a piece of a large pod is processed. Raises OutOfTurn: results for other
+        pieces must be cached by then.
         """
         if self.is_large:
             self.budget.charge(len(self.key) / BYTES_PER_STEP)
 
     @property
     def has_affinity(self) -> bool:
-        """Whether there is any podAffinity or podAntiAffinity stanza, even an empty one."""
+        """Whether there is any podAffinity or podAntiAffinity field, even an empty one."""
         affinity = self.example.spec.affinity
         return affinity is not None and (
             affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
@@ -202,8 +202,8 @@ class PodClass:
 
     @derived
     def claim_names(self) -> tuple[str, ...]:
-        """Claims named directly by volumes, in order, as written (generic ephemeral ones left
-        out).
+        """Claims named directly by volumes, in order, as written (without generic ephemeral
+        ones).
         """
         return tuple(
             volume.persistent_volume_claim.claim_name
@@ -212,16 +212,16 @@ class PodClass:
         )
 
 
-#: What a class derives from the spec alone.
+#: Data derived from the spec only.
 _OF_SPEC: Final = tuple(
     name for name, value in vars(PodClass).items() if isinstance(value, derived)
 )
 
 
 class PodInfo:
-    """One pod: its newest version, its class, and the node row it counts on (-1: none).
+    """One pod: its newest version, its class, and its node row (-1: none).
 
-    `state` is what plugins note between the points of one attempt; None while nobody did.
+    `state` has data of plugins between the points of one attempt; None until it is used.
     """
 
     __slots__ = ("assumed", "cls", "node_name", "pod", "row", "state")

@@ -1,15 +1,15 @@
-"""Where the pods of each set of labels are, and which sets a selector may match.
+"""The pods of each label set by row, and the label sets that a selector may match.
 
-A new counter is filled from them. Each waiting pod may bring a selector of its own, and each
-running pod a label of its own: so the sets that carry a label key are found by its value, for keys
-that selectors ask about.
+New counters are filled from them. Each waiting pod may have a selector of its own, and each running
+pod a label of its own: the sets with a label key are therefore indexed by its value, for keys that
+selectors use.
 
-There may be a hundred thousand sets: they are found in parts, and a key that is asked about for the
-first time is read in parts, one key at a time, whoever asks. What comes and goes meanwhile is
-known by value at once.
+There may be a hundred thousand sets: they are returned in parts, and a key that is used for the
+first time is indexed in parts, one key at a time, for any caller. Sets that are added or removed
+meanwhile are indexed at once.
 
-Bounds  KEYS_MAX keys are known by value, those asked about last, and ENTRIES_MAX entries: one for
-        each set that carries such a key. The last key is known however many carry it.
+Bounds  KEYS_MAX keys are indexed, those used last, and ENTRIES_MAX entries: one for each set with
+        such a key. The last key is indexed whatever its number of sets.
 """
 
 from collections import OrderedDict, defaultdict
@@ -21,23 +21,23 @@ from asched.core.state.budget import Budget
 from asched.core.state.counters import PodPredicate
 from asched.core.state.pods import LabelSet
 
-#: A guess: selectors of a cluster name a handful of keys.
+#: A guess: selectors of a cluster use a handful of keys.
 KEYS_MAX: Final = 64
-#: Some 100 bytes each if no two sets have a value in common, 350 if two have.
+#: Some 100 bytes each if all values are distinct, 350 if two sets share each value.
 ENTRIES_MAX: Final = 1 << 17
-#: Sets of labels in a namespace that are all looked at: so few are known by no value.
+#: Up to this number of sets in a namespace all are returned, without an index.
 SETS_FEW: Final = 64
-#: Sets in a part, and how many of them take a step of the budget: to be found, and to be read.
+#: Sets per part, and per step of the budget: to be returned, and to be indexed.
 PART: Final = 1_000
 FOUND_PER_STEP: Final = 50
 READ_PER_STEP: Final = 25
 
-#: The only one with a value, or all: mostly it is one, and a dict for each of them is large.
+#: One set or several: usually it is one, and a dict for each would be large.
 Sets = LabelSet | dict[LabelSet, None]
 
 
 class Population:
-    """Where the pods of one label set are: row to number, those that terminate apart."""
+    """The pods of one label set: row -> number, terminating ones apart."""
 
     __slots__ = ("staying", "terminating")
 
@@ -59,30 +59,30 @@ class Population:
 
 
 class Populations:
-    """All of them, by namespace. `budget` is told what was done, and never asked."""
+    """All populations, by namespace. Work is noted in `budget` and never refused."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._inside: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
         #: (namespace, label key) -> value -> the sets with that label
         self._by_value: OrderedDict[tuple[str, str], dict[str, Sets]] = OrderedDict()
-        self._known_keys: dict[str, list[str]] = {}  # namespace -> keys known by value
+        self._known_keys: dict[str, list[str]] = {}  # namespace -> indexed keys
         self._entries = 0
-        #: of `_by_value`, the key that is being read, and the sets that are still to be looked at
+        #: the key of `_by_value` that is being indexed, and the sets still to be read
         self._reading: tuple[str, str] | None = None
         self._unread: list[LabelSet] = []
 
     def __iter__(self) -> Iterator[LabelSet]:
-        """The sets of labels that pods have somewhere."""
+        """The label sets of all counted pods."""
         return chain.from_iterable(self._inside.values())
 
     def of(self, label_set: LabelSet) -> Population | None:
-        """None if nobody is there."""
+        """None without pods."""
         return self._inside.get(label_set.namespace, _NONE).get(label_set)
 
     def who_may_match(self, predicate: PodPredicate) -> Iterator[Sequence[LabelSet]]:
-        """In parts, which may be empty: every set of labels that matches, and to which nobody comes
-        and from which nobody goes between two parts, is among them.
+        """The label sets that may match, in parts, which may be empty: complete for sets whose pods
+        neither come nor go between two parts.
         """
         named = next((r for r in predicate.selector.requirements if r.operator == "In"), None)
         namespaces = predicate.namespaces
@@ -113,7 +113,7 @@ class Populations:
             yield part
 
     def move(self, label_set: LabelSet, row: int, amount: int, is_terminating: bool) -> None:
-        """A pod with these labels appeared on (+1) or left (-1) a row."""
+        """A pod with these labels was added to (+1) or left (-1) a row."""
         namespace = label_set.namespace
         inside = self._inside[namespace]
         population = inside.get(label_set)
@@ -137,18 +137,18 @@ class Populations:
             value = label_set.labels.get(key)
             if value is not None:
                 by_value = self._by_value[namespace, key]
-                known = by_value.get(value, _NOBODY)
+                known = by_value.get(value, _NO_SETS)
                 if known is label_set or known == {label_set: None}:
                     del by_value[value]
                 elif isinstance(known, dict) and label_set in known:
                     del known[label_set]
-                else:  # not read yet
+                else:  # not indexed yet
                     continue
                 self._entries -= 1
 
     def _knows(self, namespace: str, key: str) -> bool:
-        """Whether all sets of a namespace are known by their value of a key. Else this one is being
-        read, or another is that has to be read before.
+        """Whether a namespace is indexed by a key. If not, it is being indexed, or another key has
+        to be indexed before.
         """
         asked = namespace, key
         inside = self._inside.get(namespace)
@@ -164,7 +164,7 @@ class Populations:
         return asked != self._reading
 
     def _read(self) -> None:
-        """Look at a part of the sets that are still unread."""
+        """Index a part of the remaining sets."""
         assert self._reading is not None
         namespace, key = self._reading
         self._by_value.move_to_end(self._reading)
@@ -180,7 +180,7 @@ class Populations:
         self._cut()
 
     def _cut(self) -> None:
-        """Give up the keys unused for longest while there are too many, or too many carry them."""
+        """Drop the least recently used keys while there are too many keys or entries."""
         while len(self._by_value) > 1 and (
             len(self._by_value) > KEYS_MAX or self._entries > ENTRIES_MAX
         ):
@@ -199,7 +199,7 @@ class Populations:
 
 
 def _add(by_value: dict[str, Sets], key: str, label_set: LabelSet) -> bool:
-    """Whether it has the label, and was not known yet."""
+    """Add a set; returns whether it has the label and was not indexed."""
     value = label_set.labels.get(key)
     if value is None:
         return False
@@ -218,4 +218,4 @@ def _add(by_value: dict[str, Sets], key: str, label_set: LabelSet) -> bool:
 
 
 _NONE: Final[dict[LabelSet, Population]] = {}
-_NOBODY: Final[Sets] = {}
+_NO_SETS: Final[Sets] = {}

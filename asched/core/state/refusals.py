@@ -1,22 +1,23 @@
-"""Nodes on which somebody else binds, too: whose kubelets refused pods, and which are contested.
+"""Nodes on which other schedulers bind, too: kubelets that refused pods, and contested nodes.
 
-Nodes whose kubelet refused a pod are kept from pods of the same owner for a while.
+A node whose kubelet refused a pod is avoided by pods of the same owner for a while.
 
-A kubelet counts what it still holds, and what others bound a moment ago; the pod it refuses is
-Failed for good, and its controller makes another one. Sent to the same node at once, that one
-fares no better: clusters were flooded with refused pods so (kubernetes#104560, #106884, #115325).
+A kubelet counts terminating pods, and pods bound a moment ago by other schedulers; a refused pod is
+Failed permanently, and its controller creates another one. If that one is sent to the same node at
+once, it is refused again: clusters were flooded with refused pods this way (kubernetes#104560,
+#106884, #115325).
 
-Rules   each refusal doubles the time, from HOLD_S to HOLD_S_MAX; without one for FORGET_S all is
-        forgotten. Pods without a controller are nobody's: they do not come again.
+Rules   each refusal doubles the time, from HOLD_S to HOLD_S_MAX; after FORGET_S without a refusal
+        it starts again. Pods without a controller are ignored: they are not recreated.
 
-A node is contested where that happened, and where a stranger's pod appeared within OVERLAP_S of a
-placement of ours: both had chosen the same room, or nearly. Our pods leave room there for `level`
-more pods like that stranger: then both of us may be wrong by as many and nobody is refused.
+A node is contested if that happened, or if a pod of another scheduler appeared within OVERLAP_S of
+a placement of ours: both schedulers chose the same room, or nearly. Our pods then leave room for
+`level` more pods like that foreign pod: both schedulers may be wrong by as many without a refusal.
 
-Rules   a clash makes the level 1, a refusal by a kubelet doubles it, up to LEVEL_MAX; it halves
-        every HALF_S and ends below 1/2. No more than 1/HEADROOM_PART of a node is ever left free.
-        Where nobody else binds no node is contested, and nothing of this is asked.
-Bounds  PAIRS_MAX owners and nodes; the oldest are forgotten first. CONTESTED_MAX nodes, likewise.
+Rules   a clash sets the level to 1, a refusal by a kubelet doubles it, up to LEVEL_MAX; it halves
+        every HALF_S and ends below 1/2. At most 1/HEADROOM_PART of a node is left free. Without
+        other schedulers no node is contested, and nothing is checked.
+Bounds  PAIRS_MAX owners and nodes, and CONTESTED_MAX nodes; the oldest are dropped first.
 """
 
 from collections import OrderedDict
@@ -28,17 +29,17 @@ from asched.core.model.pod import Pod
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
 
-#: Three refusals a minute at most: after 0, 10 and 30 s.
+#: At most three refusals in the first minute: after 0, 10 and 30 s.
 HOLD_S: Final = 10.0
 HOLD_S_MAX: Final = 300.0
 FORGET_S: Final = 600.0
 PAIRS_MAX: Final = 10_000
-#: A stranger that is seen so long after our own choice (s) was probably chosen without knowing it:
-#: watches of busy clusters are late by seconds.
+#: A foreign pod seen within this time after our own choice (s) was probably placed without knowing
+#: of it: watches of busy clusters lag by seconds.
 OVERLAP_S: Final = 5.0
-#: A guess: a neighbour that binds pods by the hundred a second would need more.
+#: A guess: a scheduler that binds hundreds of pods per second would need more.
 LEVEL_MAX: Final = 4.0
-#: After 90 s without a clash nothing is left of the highest level.
+#: After 90 s without a clash the highest level has decayed completely.
 HALF_S: Final = 30.0
 HEADROOM_PART: Final = 4
 CONTESTED_MAX: Final = 1_024
@@ -50,7 +51,7 @@ class _Held(NamedTuple):
 
 
 class _Contested(NamedTuple):
-    """`level` at a moment, and the largest of the strangers' requests by resource."""
+    """`level` at a time, and the largest requests of the foreign pods by resource."""
 
     at_s: float
     level: float
@@ -67,9 +68,9 @@ class Refusals:
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._contested: OrderedDict[str, _Contested] = OrderedDict()
-        self._chosen_s: dict[str, float] = {}  # node -> when we placed a pod there last
-        self._strangers: dict[str, int] = {}  # node -> how many came there
-        #: Clashes so far: strangers beside a placement of ours, and pods that kubelets refused.
+        self._chosen_s: dict[str, float] = {}  # node -> time of our last placement
+        self._foreign_pods: dict[str, int] = {}  # node -> number of foreign pods
+        #: Clashes so far: foreign pods beside a placement of ours, and pods refused by kubelets.
         self.overlaps = self.refused = 0
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._by_owner: dict[str, dict[str, None]] = {}
@@ -79,11 +80,11 @@ class Refusals:
 
     @property
     def are_none(self) -> bool:
-        """Whether no row is refused to anybody: no kubelet has lately, and no node is contested."""
+        """Whether no row is avoided: no kubelet refused a pod lately, and no node is contested."""
         return not (self._held or self._contested)
 
     def note(self, owner: str, node_name: str, now_s: float) -> float:
-        """A kubelet refused a pod of this owner (a uid). For how many seconds none goes there."""
+        """A kubelet refused a pod of this owner (a uid). Returns the seconds to avoid the node."""
         key = (owner, node_name)
         known = self._held.pop(key, None)
         times = known.times + 1 if known is not None and now_s < known.until_s + FORGET_S else 1
@@ -94,7 +95,7 @@ class Refusals:
         return hold_s
 
     def rows(self, pod: Pod, now_s: float) -> tuple[int, ...]:
-        """Rows that a pod is kept from now."""
+        """Rows that a pod must avoid now."""
         owner = pod.metadata.controller
         if owner is None or owner.uid not in self._by_owner:
             return ()
@@ -119,43 +120,41 @@ class Refusals:
 
     @property
     def contested(self) -> int:
-        """How many nodes are, or were a moment ago."""
+        """The number of contested nodes."""
         return len(self._contested)
 
     def chosen(self, node_name: str, now_s: float) -> None:
-        """We place a pod there."""
+        """A pod of ours is placed on a node."""
         self._chosen_s[node_name] = now_s
 
-    def stranger(self, info: PodInfo, now_s: float) -> None:
-        """A pod is seen on a node that we did not choose for it."""
+    def foreign_pod(self, info: PodInfo, now_s: float) -> None:
+        """A pod appears on a node that we did not choose for it."""
         if info.row < 0:
-            return  # nobody knows that node
+            return  # unknown node
         name = info.node_name
-        self._strangers[name] = self._strangers.get(name, 0) + 1
+        self._foreign_pods[name] = self._foreign_pods.get(name, 0) + 1
         if now_s - self._chosen_s.get(name, -OVERLAP_S) < OVERLAP_S:
             self.overlaps += 1
             self._contest(name, info.cls.accounted, now_s, 1.0)
 
     def strangers(self, node_name: str) -> int:
-        """How many came there as long as the node is known."""
-        return self._strangers.get(node_name, 0)
+        """The number of foreign pods on a node since it became known."""
+        return self._foreign_pods.get(node_name, 0)
 
     def clash(self, node_name: str, last: PodInfo | None, now_s: float) -> None:
-        """A kubelet refused a pod, whoever bound it. `last`: the stranger that came there last."""
+        """A kubelet refused a pod of any scheduler. `last`: the foreign pod that came last."""
         self.refused += 1
         amounts = last.cls.accounted if last is not None else {}
         self._contest(node_name, amounts, now_s, 2.0)
 
     def node_goes(self, node_name: str) -> None:
-        """Another one under its name begins anew."""
+        """The node is deleted; a new one of the same name starts again."""
         self._contested.pop(node_name, None)
-        for kept in (self._chosen_s, self._strangers):
+        for kept in (self._chosen_s, self._foreign_pods):
             kept.pop(node_name, None)
 
     def crowded(self, pod: PodInfo, is_feasible: Callable[[int], bool], now_s: float) -> list[int]:
-        """Which of the feasible rows are contested, and would not keep the room that is
-        to be left if the pod went there.
-        """
+        """The feasible rows that are contested and would not have enough room left with the pod."""
         found, over = [], []
         for name, known in self._contested.items():
             level = known.level_at(now_s)
@@ -197,7 +196,7 @@ class Refusals:
                 key: max(amounts.get(key, 0), known.amounts.get(key, 0))
                 for key in (*known.amounts, *amounts)
             }
-        # Pods may name any number of other resources, which no node offers.
+        # Pods may have any number of other resources, which no node offers.
         offered = self._nodes.resources.ids
         amounts = {key: amount for key, amount in amounts.items() if key in offered}
         level = min(max(level * factor, 1.0), LEVEL_MAX)

@@ -1,16 +1,16 @@
-"""Reservations: room that is promised from some moment on to somebody who waits.
+"""Reservations: room that is promised to a waiting pod or group from some time on.
 
-    put ──> others whose end is later than its start are kept off its rows, unless they leave enough
-    drop ─> nobody is any more
+    put ──> pods that end after its start are kept off its rows, unless they leave enough
+    drop ─> no pods are kept off any more
 
-A reservation is no hold (`holds.py`): nothing is counted before its start, since those who will
-have ended by then still have the room. What counts is what is *left* on each of its rows at its
-start: what the node offers, less all who are there then, all reservations that have begun by then
-and not ended, and this one. Amounts only grow at starts, so that a pod which fits at each start
-before its own end fits all along.
+A reservation is not a hold (`holds.py`): nothing is counted before its start, since pods that will
+have ended by then still use the room. What counts is what is *left* on each of its rows at its
+start: the allocatable amounts, less all pods that are there then, all reservations that have begun
+by then and not ended, and this one. Usage grows only at starts, so that a pod which fits at each
+start before its own end fits all the time.
 
-It binds pods that come after it: those of lower priority and those of the same one, save the
-classes it is made for. Ends move with time, so `tick` has to be told it once a turn.
+It restricts later pods: those of lower and of the same priority, except the classes it is made for.
+Expected ends change with time, so `tick` must be called once a turn.
 
 Bounds  RESERVATIONS_MAX of `validate_args.py`; one entry per node of each.
 """
@@ -34,22 +34,22 @@ I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.intp]
 
-#: Before the uid of a pod that waits alone, in the place of a group's key.
+#: Prefix of the uid of a pod that waits alone, in place of a group's key.
 POD_OWNER: Final = "pod:"
-#: Behind the uid of a pod that is tried at another time than now.
+#: Suffix of the uid of a pod that is tried at another time than now.
 CLONE: Final = "/start"
 
 
 class NodeNeed(NamedTuple):
-    """What is promised on one node: `accounted` as in `PodClass`, and so many `pods`."""
+    """The promise on one node: `accounted` as in `PodClass`, and a number of `pods`."""
 
     accounted: Mapping[str, int]
     pods: int
 
 
 class StartOrder(NamedTuple):
-    """Smaller goes before: priority, then since when it is tried (s of turns), then the number it
-    was given when it was first to be promised something.
+    """Smaller goes first: priority, then the time since when it is tried (s of turns), then the
+    number assigned with the first promise.
     """
 
     negated_priority: int
@@ -58,11 +58,11 @@ class StartOrder(NamedTuple):
 
 
 class Reservation(msgspec.Struct, eq=False):
-    """Times in seconds since 1970. `needs` by name of node; `likes`: a pod of each of its classes.
-    `is_hard`: every end that it rests on is. `first_s`: the start it was promised first, and
-    `cause` why it is later than that. `there`: uids of pods on its nodes when it was made, of which
-    `awaited` (key, uid) had to end by its start. It was looked at last at `made_s`, the node log
-    being at `seen`; since `woken_s` its owner is to be tried.
+    """Times in seconds since 1970. `needs` by node name; `likes`: a pod of each of its classes.
+    `is_hard`: all ends that it depends on are. `first_s`: the start promised first, and `cause` why
+    it is later. `there`: uids of pods on its nodes when it was made, of which `awaited` (key, uid)
+    had to end by its start. It was last checked at `made_s`, with the node log at `seen`; since
+    `woken_s` its owner is to be tried.
     """
 
     owner: str
@@ -95,8 +95,8 @@ class Reservation(msgspec.Struct, eq=False):
 
 
 class Left:
-    """What is left on the rows of one reservation: `rows` intp[n], `amounts` int64[R+1, n], of
-    which the last line counts pods.
+    """The amounts left on the rows of one reservation: `rows` intp[n], `amounts` int64[R+1, n],
+    whose last line counts pods.
     """
 
     __slots__ = ("amounts", "at", "cursor", "rows", "version")
@@ -110,29 +110,29 @@ class Left:
 
 
 def vector(cluster: Cluster, accounted: Mapping[str, int], pods: int) -> I64:
-    """int64[R+1]: amounts by axis; those of resources that no node has are left out."""
+    """int64[R+1]: amounts by axis; resources that no node has are left out."""
     nodes = cluster.nodes
     found = np.zeros(len(nodes.columns.read("allocatable")) + 1, dtype=np.int64)
     for name, amount in accounted.items():
         at = nodes.find_resource(name)
         if at is not None:
-            found[at] = within_int64(amount)  # a sum of several pods may be larger
+            found[at] = within_int64(amount)  # the sum of several pods may be larger
     found[-1] = pods
     return found
 
 
 class Reservations:
-    """All of them, by owner. For `Cluster.singleton`."""
+    """All reservations, by owner. For `Cluster.singleton`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._ends = cluster.singleton(Ends)
         self._by_owner: dict[str, Reservation] = {}
-        #: whether any profile makes or heeds reservations
+        #: whether any profile makes or respects reservations
         self.is_on = False
-        #: moves with every change of what is reserved
+        #: changes with every change of reservations
         self.version = 0
-        #: classes of pods that are tried at another time than now: nothing binds them
+        #: classes of pods that are tried at another time than now: not restricted
         self._unbound: frozenset[int] = frozenset()
         self._flip_s = inf
 
@@ -140,16 +140,16 @@ class Reservations:
         return len(self._by_owner)
 
     def all(self) -> list[Reservation]:
-        """Those that go first come first; a copy, for readers in other threads."""
+        """All in order; a copy, for readers in other threads."""
         return sorted(self._by_owner.values(), key=lambda one: one.order)
 
     def of(self, owner: str) -> Reservation | None:
         return self._by_owner.get(owner)
 
-    # --- for keepers -----------------------------------------------------------------------------
+    # --- for their owners ------------------------------------------------------------------------
 
     def put(self, one: Reservation) -> None:
-        """In the place of what the owner had."""
+        """Replace the owner's reservation."""
         self._by_owner[one.owner] = one
         self._moved()
 
@@ -160,13 +160,13 @@ class Reservations:
         return found
 
     def suspend(self, classes: Iterable[int]) -> None:
-        """Nothing binds these until `suspend(())`."""
+        """Do not restrict these classes until `suspend(())`."""
         self._unbound = frozenset(classes)
         if self._by_owner:
             self._cluster.note_counts()
 
     def tick(self) -> None:
-        """By now other reservations may bind some pods than before."""
+        """As time passes, other reservations may restrict some pods."""
         if self._cluster.wall_clock_s > self._flip_s:
             self._flip_s = inf
             self._cluster.note_counts()
@@ -176,10 +176,10 @@ class Reservations:
         self._flip_s = inf
         self._cluster.note_counts()
 
-    # --- whom they bind --------------------------------------------------------------------------
+    # --- which pods they restrict ----------------------------------------------------------------
 
     def binding(self, info: PodInfo) -> list[Reservation]:
-        """Those that keep a pod off rows, if it starts now."""
+        """Reservations that keep a pod off rows, if it starts now."""
         if not self._by_owner or info.cls.number in self._unbound:
             return []
         now_s = self._cluster.wall_clock_s
@@ -197,7 +197,7 @@ class Reservations:
         return found
 
     def codes(self, info: PodInfo, nodes: NodeView) -> I32:
-        """int32[M]: 1 on rows of the view that a pod is kept off."""
+        """int32[M]: 1 on rows of the view that a pod must avoid."""
         codes = np.zeros(nodes.size, dtype=np.int32)
         binding = self.binding(info)
         if not binding:
@@ -227,10 +227,10 @@ class Reservations:
         left = self._left_on(one, row, self._others(one))
         return bool((left[need > 0] >= need[need > 0]).all())
 
-    # --- what is left ----------------------------------------------------------------------------
+    # --- amounts left ----------------------------------------------------------------------------
 
     def left(self, one: Reservation) -> Left:
-        """What is left at its start beside it and all others, brought up to date."""
+        """The amounts left at its start beside it and all others, up to date."""
         nodes, known = self._cluster.nodes, one.left
         width = len(nodes.columns.read("allocatable"))
         version, end = (self.version, width), nodes.log.end
@@ -239,7 +239,7 @@ class Reservations:
         rows = [nodes.row_of[name] for name in one.needs if name in nodes.row_of]
         if known is not None and known.version == version:
             moved = nodes.log.rows(known.cursor, ALL_ASPECTS | START_TIMES)
-            if moved is not None and rows == list(known.at):  # a node may have another row now
+            if moved is not None and rows == list(known.at):  # the row of a node may have changed
                 others = self._others(one)
                 for row in moved:
                     at = known.at.get(row)
@@ -255,7 +255,7 @@ class Reservations:
         return one.left
 
     def is_broken(self, one: Reservation) -> bool:
-        """Whether its room will not be there at its start, be it for those that go before it."""
+        """Whether its room will be missing at its start, also because of reservations before it."""
         nodes = self._cluster.nodes
         if any(name not in nodes.row_of for name in one.needs):
             return True
@@ -271,7 +271,7 @@ class Reservations:
         return any(bool((self._left_on(one, row, before) < 0).any()) for row in rows)
 
     def _others(self, one: Reservation) -> list[Reservation]:
-        """Those that have their room at the start of this one."""
+        """Reservations with room in use at the start of this one."""
         every = self._by_owner.values()
         return [other for other in every if other is not one and other.is_active(one.start_s)]
 
@@ -287,7 +287,7 @@ class Reservations:
         return left
 
     def free_at(self, row: int, at_s: float) -> I64:
-        """int64[R+1]: what nobody of those who are there now has on a row at that time."""
+        """int64[R+1]: the amounts of a row not used at that time by its present pods."""
         cluster, read = self._cluster, self._cluster.nodes.columns.read
         free = np.empty(len(read("allocatable")) + 1, dtype=np.int64)
         free[:-1] = read("allocatable")[:, row] - read("requested")[:, row]
@@ -297,7 +297,7 @@ class Reservations:
         return free
 
     def leaving(self, row: int, at_s: float) -> Iterator[tuple[PodInfo, bool]]:
-        """(pod, whether that is sure) of those on a row that will have ended at that time."""
+        """(pod, whether its end is hard) of the pods on a row that will have ended at that time."""
         now_s = self._cluster.wall_clock_s
         for info in self._cluster.pods_on(row).values():
             end = self._ends.of(info, now_s)

@@ -1,12 +1,12 @@
-"""Work that comes before anything else, in slices: turns between which nothing is taken in or
-decided, so that it ends as if nothing had come between.
+"""Work that precedes everything else, in slices: no fact is processed and nothing is decided
+between its turns, so that its result is as if it ran at once.
 
-    do(steps) ─> all of them, or as many as the budget grants ─> go_on() in the next turn, first
+    do(steps) ─> all of them, or as many as the budget allows ─> go_on() in the next turn, first
 
-Thousands of classes hear of one pod that goes, and a reload moves everybody who waits: each such
-piece of work is a generator that stops after each small part, having noted what that cost.
+Thousands of classes may be affected by one deleted pod, and a reload moves all waiting pods: such
+work is a generator that yields after each small part, having noted its cost.
 
-Nobody counts outside of the machine's turns: tools and tests have it done in one go.
+Outside of the machine's turns there is no limit: tools and tests run to the end.
 """
 
 from collections import deque
@@ -16,25 +16,25 @@ from asched.core.state.budget import Budget
 
 
 class Sliced:
-    """Pieces of work, one after the other. `budget` is asked after each part."""
+    """Pieces of work, one after the other. `budget` is checked after each part."""
 
     def __init__(self) -> None:
         self.budget = Budget()
-        #: what is left; true as the whole is
+        #: the remaining pieces; truthy like the whole
         self.pieces: deque[Iterator[None]] = deque()
 
     def __bool__(self) -> bool:
-        """Whether something is left to be done."""
+        """Whether work remains."""
         return bool(self.pieces)
 
     def do(self, steps: Iterator[None]) -> None:
-        """Begin with it, once all before it is done."""
+        """Start the work, once all before it is done."""
         self.pieces.append(steps)
         if len(self.pieces) == 1:
             self.go_on()
 
     def go_on(self) -> None:
-        """As far as the budget goes."""
+        """Continue as far as the budget allows."""
         budget = self.budget
         while self.pieces and budget.left > 0:
             for _ in self.pieces[0]:

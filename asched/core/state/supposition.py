@@ -1,22 +1,23 @@
-"""The cluster, supposing that these pods were there, those gone, and this object so.
+"""Tentative changes of the cluster: pods added or removed, objects replaced.
 
-    with cluster.supposing().gone(victims, row) as suppose:     supposed on a row:
-        suppose.there((guest,), row)                              the columns know, cached
-        suppose.back()                                            results do not
-    with cluster.supposing().without(pods): ...                 supposed as a fact:
-    with cluster.supposing().seen(NODE, node): ...                cached results follow
+    with cluster.supposing().gone(victims, row) as suppose:     on a row: columns change,
+        suppose.there((guest,), row)                              cached results do not
+        suppose.back()
+    with cluster.supposing().without(pods): ...                 as a fact: cached results
+    with cluster.supposing().seen(NODE, node): ...                are updated, too
 
-Every step may be taken back by itself, the last one first; the end of the block takes back what is
-left of them, whatever happened. Suppositions may stand inside each other, but not cross.
+Each step can be undone separately, the last one first; the end of the block undoes the remaining
+steps, also after an exception. Suppositions may be nested, but not overlap.
 
-On a row is for questions about that row alone, put to the filters themselves: upstream's dry runs
-and nominated pods are asked so, and by upstream's rules (a port is free with one of its users, a
-terminating pod counts). As a fact is for all other questions: it costs what the fact would, twice.
+"On a row" is for questions about that row only, answered by the filters directly: upstream's dry
+runs and nominated pods are evaluated this way, and by upstream's rules (a port is free with one of
+its users, a terminating pod counts). "As a fact" is for all other questions: it costs twice what
+the fact would.
 
-Nothing may give others their turn inside the block: facts that come in must find the cluster as it
-is. (`cycle/supposed.py` is cut into slices between which nothing is taken in or decided, and
-`Cluster.is_supposed` tells those who only look.) A place that is held while others have their turn,
-as a gang's are, is no supposition but an assumed pod.
+The block must not let other work run: facts that arrive must find the real state.
+(`cycle/supposed.py` is cut into slices between which no fact is processed and nothing is decided,
+and `Cluster.is_supposed` is set for readers.) A place that is reserved while other work runs, as a
+gang's, is not a supposition but an assumed pod.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class Supposition:
-    """What is supposed of a cluster, step by step: for `Cluster.supposing`.
+    """The steps of a supposition: see `Cluster.supposing`.
 
-    `count` moves columns and indexes by a pod; `place` and `displace` put one on its node and take
-    it away as facts do.
+    `count` updates columns and indexes for a pod; `place` and `displace` add and remove a pod as
+    facts do.
     """
 
     __slots__ = ("_cluster", "_count", "_displace", "_place", "_steps")
@@ -62,25 +63,25 @@ class Supposition:
             self.back()
 
     def __len__(self) -> int:
-        """Steps that still stand."""
+        """The number of steps not undone."""
         return len(self._steps)
 
     def back(self) -> None:
-        """Take back the last step that still stands."""
+        """Undo the last step."""
         self._steps.pop()()
 
     def also(self, undo: Callable[[], object]) -> None:
-        """Something was supposed that others keep; `undo` takes it back."""
+        """Register a change made elsewhere; `undo` reverts it."""
         self._steps.append(undo)
 
     # --- on a row --------------------------------------------------------------------------------
 
     def there(self, pods: Iterable[PodInfo], row: int) -> Self:
-        """Count pods on a row; they may be nowhere, or elsewhere as well."""
+        """Count pods on a row; they may also be elsewhere, or nowhere."""
         return self._move(tuple(pods), row, 1)
 
     def gone(self, pods: Iterable[PodInfo], row: int) -> Self:
-        """Do without pods of a row."""
+        """Remove pods from a row."""
         return self._move(tuple(pods), row, -1)
 
     def _move(self, pods: tuple[PodInfo, ...], row: int, sign: int) -> Self:
@@ -93,7 +94,7 @@ class Supposition:
             for info in pods:
                 self._count(info, row, sign)
                 done.append(info)
-        except BaseException:  # the block that would take it back may not have begun
+        except BaseException:  # the block may not have begun
             self.__exit__()
             raise
         return self
@@ -107,7 +108,7 @@ class Supposition:
     # --- as facts --------------------------------------------------------------------------------
 
     def without(self, pods: Iterable[PodInfo]) -> Self:
-        """Do without placed pods, wherever they are."""
+        """Remove placed pods from their nodes."""
         assert not self._cluster.topology.on_trial
         groups = self._cluster.pod_groups
         for info in tuple(pods):
@@ -119,11 +120,11 @@ class Supposition:
     def _return(self, info: PodInfo, node: str, mark: int, *, is_held: bool) -> None:
         self._place(info, node)
         self._cluster.journal.back_to(mark)
-        if is_held:  # it goes on waiting for the rest of its gang
+        if is_held:  # it continues to wait for the rest of its gang
             self._cluster.pod_groups.hold(info.pod)
 
     def placed(self, info: PodInfo, node: str) -> Self:
-        """A pod that is nowhere is on a node."""
+        """Place a pod without a node on a node."""
         assert not self._cluster.topology.on_trial
         self._steps.append(partial(self._leave, info, self._cluster.journal.end))
         self._place(info, node)
@@ -134,7 +135,7 @@ class Supposition:
         self._cluster.journal.back_to(mark)
 
     def seen(self, kind: Kind, obj: Any) -> Self:
-        """An object is this one, or is there at all, whatever version of ours is assumed of it."""
+        """Replace or add an object, also in place of an assumed version."""
         cluster, key = self._cluster, obj.metadata.key
         assert not cluster.topology.on_trial
         before = cluster.node_of(key) if kind is NODE else cluster.told(kind, key)

@@ -1,12 +1,12 @@
-"""Tallies: how many of something are on each row and in each topology domain, moved one by one.
+"""Tallies: counts per row and per topology domain, updated one by one.
 
-A tally keeps its counts per row sparsely; the dense column over all rows, and the counts per value
-of a label key, are made when somebody first asks for them and are kept up to date from then on. A
-domain costs nothing until it is asked for, and a decision never looks at pods.
+A tally stores its counts per row sparsely; the dense column over all rows, and the counts per value
+of a label key, are made on first use and updated from then on. A domain costs nothing until it is
+used, and decisions never iterate over pods.
 
-`version` names a state of the counts: it is drawn from one clock for all tallies, so equal versions
-mean equal counts. A trial draws versions that nobody will see again, and its end puts the old ones
-back.
+`version` identifies a state of the counts: it is drawn from one counter for all tallies, so equal
+versions mean equal counts. A trial draws versions that are not used again, and its end restores the
+old ones.
 """
 
 from itertools import count
@@ -23,15 +23,15 @@ I64 = npt.NDArray[np.int64]
 #: The counts of a label that no node has.
 NOWHERE: Final[I64] = np.zeros(1, dtype=np.int64)
 NOWHERE.flags.writeable = False
-#: Moves that a tally remembers: who has missed more looks at all of it. There are thousands of
-#: tallies, and mostly one move between two looks.
+#: Changes that a tally stores: a reader that is further behind reads all. There are thousands of
+#: tallies, and usually one change between two reads.
 LOGGED_MAX: Final = 32
 #: Arrays grow by this factor, so that a stream of new nodes does not copy them each time.
 GROWTH: Final = 2
 
 
 class TallyLedger:
-    """What all tallies of a cluster share: the nodes, the clock of versions, the label keys in
+    """Shared by all tallies of a cluster: the nodes, the counter of versions, the label keys in
     use.
     """
 
@@ -40,12 +40,12 @@ class TallyLedger:
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self.ticks = count(1)
-        #: label keys by whose values some tally keeps counts
+        #: label keys by whose values any tally counts
         self.keys: set[str] = set()
 
 
 class Tally:
-    """Counts per row, and per domain for each topology key that was asked for."""
+    """Counts per row, and per domain for each topology key in use."""
 
     __slots__ = ("_by_row", "_dense", "_domains", "_ledger", "log", "total", "version")
 
@@ -56,11 +56,11 @@ class Tally:
         self._domains: dict[str, I64] = {}
         self.total = 0
         self.version = next(ledger.ticks)
-        #: the rows on which counts moved, in trials too
+        #: the rows whose counts changed, in trials too
         self.log = RowLog(LOGGED_MAX)
 
     def move(self, row: int, amount: int) -> None:
-        """Add (or with a negative amount take away) at a row."""
+        """Add an amount, possibly negative, at a row."""
         left = self._by_row.get(row, 0) + amount
         if left:
             self._by_row[row] = left
@@ -81,7 +81,7 @@ class Tally:
                 counts[value] += amount
 
     def rows(self) -> I64:
-        """int64[H] counts for all rows up to the table's height. Only to be read, and not kept."""
+        """int64[H] counts of all rows up to the table's height. Read-only; must not be stored."""
         nodes = self._ledger.nodes
         if self._dense is None:
             self._dense = np.zeros(nodes.columns.capacity, dtype=np.int64)
@@ -100,7 +100,7 @@ class Tally:
     def domain(self, key: str) -> I64:
         """int64[D] counts per value id of a label key; index 0 (no such label) is always 0.
 
-        At least as long as the column has values. Only to be read, and not kept: it moves in place.
+        At least as long as the column has values. Read-only; must not be stored: it changes.
         """
         column = self._ledger.nodes.label_column(key)
         counts = self._domains.get(key)
@@ -118,8 +118,8 @@ class Tally:
         return counts[: len(column.values)]
 
     def relabel(self, row: int, key: str) -> None:
-        """A row that may hold some has another value of a label now: the key is summed anew when
-        next asked for.
+        """A label value of a row has changed: if the row has counts, the key is summed again on
+        next use.
         """
         if row in self._by_row and self._domains.pop(key, None) is not None:
             self.version = next(self._ledger.ticks)

@@ -1,14 +1,14 @@
-"""Counts of pods per node row and per topology domain, kept up to date as single pods come and go.
+"""Counts of pods per node row and per topology domain, updated as single pods come and go.
 
-Affinity and spread ask two questions. *How many pods that match this selector are in that domain?*
-A `PodCounter` answers it: a predicate on pods with counts per row, and per value of any label key
-that somebody asked for. *Which domains hold pods whose own terms speak of me?* A `TermCounter`
-answers it: one distinct term that placed pods carry, with the number of carriers per domain.
+Affinity and spread need two numbers. How many pods in a domain match a selector: a `PodCounter` is
+a predicate on pods with counts per row, and per value of any label key in use. Which domains have
+pods whose own terms match a given pod: a `TermCounter` is one distinct term of placed pods, with
+the number of its pods per domain.
 
-Nothing is recounted from pods: a counter is filled once when it is first asked for, from the
-distinct label sets of its namespaces; then every pod that appears on or leaves a row moves it by
-one. Which counters a pod moves is remembered per set of labels. An index by namespace and the first
-`key In (value)` requirement keeps that lookup short when there are thousands.
+Pods are not recounted: a counter is filled on first use from the distinct label sets of its
+namespaces; then every pod that is added to or leaves a row changes it by one. The counters that a
+pod changes are cached per label set. An index by namespace and the first `key In (value)`
+requirement keeps that lookup short for thousands of counters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,23 +33,23 @@ from asched.core.state.pods import LabelSet, PodClass, PodInfo
 from asched.core.state.populations import Populations
 from asched.core.state.tally import Tally, TallyLedger
 
-#: Pod counters kept before the ones unused for longest go. A guess: a cluster with as many distinct
-#: selectors in use at one time was never seen.
+#: Pod counters before the least recently used are dropped. A guess: no cluster is known with as
+#: many distinct selectors in use at one time.
 COUNTERS_MAX: Final = 20_000
-#: ... and cells of eight bytes they may fill if each keeps counts for all rows (256 MiB).
+#: ... and cells of eight bytes they may use if each has counts for all rows (256 MiB).
 CELLS_MAX: Final = 1 << 25
-#: ... but never fewer counters than this.
+#: ... but at least this number of counters.
 COUNTERS_MIN: Final = 256
-#: Counters, and distinct terms, kept before those that count nothing are swept out. A guess.
+#: Counters, and distinct terms, before those that count nothing are dropped. A guess.
 IDLE_MAX: Final = 2048
-#: Steps of the budget for which a new counter looks at label sets before it asks again.
+#: Steps of the budget between two charges while a new counter is filled.
 FILLED_STEPS: Final = 100
-#: Requirements of a selector that are made ready for a step, where there are many.
+#: Requirements of a selector compiled per step, if there are many.
 REQUIREMENTS_PER_STEP: Final = 10
 
 
 class CountTrial:
-    """What must be put back when a trial ends."""
+    """State to be restored at the end of a trial."""
 
     __slots__ = ("made", "versions")
 
@@ -59,7 +59,7 @@ class CountTrial:
 
 
 class TopologyCounters:
-    """All counters. `generation` moves when one is made or dropped: what was found is old then."""
+    """All counters. `generation` grows when one is made or dropped: cached lookups are then old."""
 
     def __init__(self, nodes: NodeTable, budget: Budget) -> None:
         self._budget = budget
@@ -69,7 +69,7 @@ class TopologyCounters:
         self._terms: dict[TermKey, TermCounter] = {}
         self._terms_index: SelectorIndex[TermCounter] = SelectorIndex()
         self._carried: WeakKeyDictionary[PodClass, tuple[Tally, ...]] = WeakKeyDictionary()
-        #: of classes with many terms, by these terms
+        #: counters of classes with many terms, by these terms
         self._many: dict[bytes, ManyCarried] = {}
         self._populations = Populations(budget)
         self._trials: list[CountTrial] = []
@@ -82,19 +82,19 @@ class TopologyCounters:
 
     @property
     def terms_generation(self) -> int:
-        """Grows when a distinct term is carried for the first time, or dropped, and with the keys
-        of which terms may speak: matches found before are incomplete.
+        """Grows when a distinct term occurs for the first time or is dropped, and with the label
+        keys of nodes: earlier matches are then incomplete.
         """
         return self._terms_moved + self._ledger.nodes.keys_moved
 
     @property
     def on_trial(self) -> bool:
-        """Whether pods are being added or taken away on trial."""
+        """Whether a trial is adding or removing pods."""
         return bool(self._trials)
 
     def counter(self, key: AnyCounterKey) -> PodCounter:
-        """The counter of a key; a new one is filled from the pods that are there now. Raises
-        OutOfTurn, and goes on with that when asked again.
+        """The counter of a key; a new one is filled from the present pods. Raises OutOfTurn, and
+        continues with that in the next call.
         """
         counter = self._counters.get(key)
         if counter is None:
@@ -116,16 +116,16 @@ class TopologyCounters:
         return counter
 
     def keep(self, counter: PodCounter) -> None:
-        """Say that a counter is still of use."""
+        """Mark a counter as recently used."""
         self._uses += 1
         counter.used = self._uses
 
     def terms_speaking_of(
         self, label_set: LabelSet, namespace_labels: dict[str, str]
     ) -> list[Spoken]:
-        """The distinct terms of placed pods (past ones too) that match a pod with these labels; of
-        pods with many, those whose keys nodes have. Raises OutOfTurn where a pod carries more than
-        can be looked at in one turn.
+        """The distinct terms of placed pods (also former ones) that match a pod with these labels;
+        for pods with many terms, those whose keys nodes have. Raises OutOfTurn if a pod has more
+        than one turn can process.
         """
         spoken = [
             Spoken(counter, counter.key.kind, counter.key.topology_key, counter.key.weight)
@@ -137,13 +137,13 @@ class TopologyCounters:
         return spoken
 
     def may_speak_of(self, label_set: LabelSet) -> bool:
-        """Whether there may be such a term, at a first glance at labels and namespaces."""
+        """Whether there may be such a term, by labels and namespaces only."""
         return bool(self._many) or any(True for _ in self._terms_index.candidates(label_set))
 
     # --- for the owner ---------------------------------------------------------------------------
 
     def move(self, info: PodInfo, row: int, amount: int) -> bool:
-        """A pod appeared on (+1) or left (-1) a row, truly or on trial. Whether a count moved."""
+        """A pod was added to (+1) or left (-1) a row, also in a trial; whether counts changed."""
         trial = self._trials[-1] if self._trials else None
         label_set, is_terminating = info.cls.label_set, info.pod.is_terminating
         self._populations.move(label_set, row, amount, is_terminating)
@@ -151,7 +151,7 @@ class TopologyCounters:
         for counter in counters:
             if (counter.finding or counter.uncounted) and counter.puts_off(label_set):
                 continue
-            # Upstream's trials do not ask whether the pod terminates, or counted before.
+            # Upstream's trials ignore whether the pod terminates, or counted before.
             if trial is not None or counter.key.counts(is_terminating=is_terminating):
                 weight = counter.weight_of(label_set) if counter.is_weighed else 1
                 _move(counter, row, amount * weight, trial)
@@ -164,9 +164,9 @@ class TopologyCounters:
         return True
 
     def relabel_pod(self, info: PodInfo, old: LabelSet) -> bool:
-        """A pod that stays where it is has other labels than `old`. Whether a count moved.
+        """A pod on its node has other labels than `old`; whether counts changed.
 
-        Its own terms stay as they are. Not to be called on trial.
+        Its own terms are unchanged. Not to be called in a trial.
         """
         new, row, is_terminating = info.cls.label_set, info.row, info.pod.is_terminating
         self._populations.move(old, row, -1, is_terminating)
@@ -185,17 +185,17 @@ class TopologyCounters:
         return moved
 
     def begin_trial(self) -> None:
-        """What moves until `end_trial` must have moved back by then. Trials may be nested, but not
-        crossed.
+        """Changes until `end_trial` must have been reverted by then. Trials may be nested, but not
+        overlap.
         """
         self._trials.append(CountTrial())
 
     def end_trial(self) -> None:
-        """The versions from before hold again."""
+        """Restore the versions from before."""
         trial = self._trials.pop()
         for tally, version in trial.versions.items():
             tally.version = version
-        if trial.made:  # filled in the middle of it, and not by the trial's rules
+        if trial.made:  # filled during the trial without its rules
             self._drop(trial.made)
         if self._many and not self._trials:
             self._drop_many()
@@ -208,8 +208,8 @@ class TopologyCounters:
         self.forget_uncarried(keys)
 
     def forget_uncarried(self, keys: Iterable[str]) -> None:
-        """Labels with these keys changed or went: where no node carries one any more, its ids mean
-        nothing.
+        """Labels with these keys changed or disappeared: without a node that has the label, its ids
+        are invalid.
         """
         for key in self._ledger.keys.intersection(keys):
             if not self._ledger.nodes.is_carried(key):
@@ -240,7 +240,7 @@ class TopologyCounters:
                 return known
             try:
                 terms = cls.terms
-            except ValueError:  # a selector that makes no sense speaks of nobody
+            except ValueError:  # an invalid selector matches nothing
                 return ()
             if len(self._terms) >= self._sweep_at:
                 self._sweep_terms()
@@ -257,7 +257,7 @@ class TopologyCounters:
         return many
 
     def _drop_many(self) -> None:
-        """Forget those that nobody carries: they are large."""
+        """Drop those without pods: they are large."""
         unused = [key for key, many in self._many.items() if not many.total]
         for key in unused:
             del self._many[key]
@@ -274,8 +274,8 @@ class TopologyCounters:
         return counter
 
     def _fill(self, counter: PodCounter) -> None:
-        """Count the pods that were there before it. Raises OutOfTurn: the rest is counted when the
-        counter is asked for again.
+        """Count the pods older than the counter. Raises OutOfTurn: the rest is counted in the next
+        call.
         """
         while counter.finding is not None:
             self._budget.charge(0)
@@ -312,8 +312,8 @@ class TopologyCounters:
         return max(COUNTERS_MIN, min(COUNTERS_MAX, CELLS_MAX // cells))
 
     def _drop_unused(self) -> None:
-        """Those that were unused for longest: of all that count nothing but half of IDLE_MAX, and
-        half of the others if that leaves too many.
+        """Drop the least recently used: of counters without pods all but half of IDLE_MAX, and half
+        of the others if that leaves too many.
         """
         by_use = sorted(self._counters.values(), key=lambda counter: counter.used)
         idle = [counter for counter in by_use if not counter.total]
@@ -325,7 +325,7 @@ class TopologyCounters:
             )
         self._drop_at = len(self._counters) + IDLE_MAX // 2
         for label_set in self._populations:
-            if label_set.counters:  # who is asked rarely would keep them
+            if label_set.counters:  # rarely used label sets would keep them
                 label_set.counters, label_set.generation = (), -1
 
     def _drop(self, unused: Iterable[PodCounter]) -> None:
@@ -338,7 +338,7 @@ class TopologyCounters:
         self.generation += 1
 
     def _sweep_terms(self) -> None:
-        """Forget the terms that nobody carries."""
+        """Drop the terms without pods."""
         self._terms = {key: counter for key, counter in self._terms.items() if counter.total}
         idle = min(IDLE_MAX, self._counters_max())
         self._sweep_at = max(idle, 2 * len(self._terms))

@@ -1,7 +1,7 @@
-"""What placed pods ask for, and pods to come whose places are held, by namespace; and how many
-placed ones have which priority.
+"""Resource usage by namespace, of placed pods and of held places for future pods; and the number of
+placed pods by priority.
 
-Bounds  an entry for each namespace with placed pods, and for each resource that they name.
+Bounds  an entry for each namespace with placed pods, and for each resource that they use.
 """
 
 from collections import Counter
@@ -17,18 +17,18 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 class Priorities(Counter[int]):
     def down(self, priority: int) -> None:
-        """One pod less; whoever asks for the least looks at all of them."""
+        """Remove one pod; the lowest priority is found by a scan."""
         self[priority] -= 1
         if not self[priority]:
             del self[priority]
 
     def are_below(self, priority: int) -> bool:
-        """Whether any pod is less important."""
+        """Whether any pod has a lower priority."""
         return any(one < priority for one in self)
 
 
 class NamespaceUsage:
-    """Amounts as in `PodClass.accounted`, of pods by uid; kept from when somebody first asks."""
+    """Amounts as in `PodClass.accounted`, of pods by uid; maintained from the first use on."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class NamespaceUsage:
         self._is_kept = False
         self._by_namespace: dict[str, Counter[str]] = {}
         self._counted: set[str] = set()
-        #: what the namespaces that count use in sum; not to be written to
+        #: the total usage of the namespaces that count; read-only
         self.together: Counter[str] = Counter()
 
     def kept(self) -> "NamespaceUsage":
-        """Itself, kept from now on."""
+        """The object itself, maintained from now on."""
         if not self._is_kept:
             self._is_kept = True
             for info in chain(self._placed.values(), self._held()):
@@ -55,7 +55,7 @@ class NamespaceUsage:
         return self._by_namespace.get(namespace, _NOTHING)
 
     def count(self, namespace: str, *, counts: bool) -> None:
-        """Whether what is used there is part of the sum."""
+        """Set whether a namespace is part of the total."""
         if counts == (namespace in self._counted):
             return
         if counts:
@@ -69,7 +69,7 @@ class NamespaceUsage:
         self.add(info.pod.metadata.namespace, info.cls.accounted, sign)
 
     def add(self, namespace: str, amounts: Mapping[str, int], sign: int) -> None:
-        """Amounts that a namespace is taken to use, or not any more."""
+        """Add or remove usage of a namespace."""
         if not self._is_kept:
             return
         used = self._by_namespace.setdefault(namespace, Counter())
@@ -78,7 +78,7 @@ class NamespaceUsage:
             _add(used, name, sign * amount)
             if counts:
                 _add(self.together, name, sign * amount)
-        if not used:  # nobody is placed there, or nobody asks for anything
+        if not used:  # no placed pods, or none with requests
             del self._by_namespace[namespace]
 
 

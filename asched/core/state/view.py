@@ -1,7 +1,7 @@
-"""What a rule sees of the nodes: all rows, or some of them, through the same read-only columns.
+"""Views of nodes for rules: all rows, or some of them, through the same read-only columns.
 
-A rule written against a view serves three purposes without knowing it: a full pass over the
-cluster, the few rows that changed since, and one row with pods taken away or added on trial.
+A rule written for a view works in three cases: a full pass over the cluster, the few rows that
+changed, and one row with pods removed or added tentatively.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 class NodeView:
     """M rows of the node table. `rows` is int32[M] of row numbers, or None for all rows in order.
 
-    Columns are arrays [M] (amounts: [R, M]), fresh at every call: a view must not outlive the
+    Columns are arrays [M] (amounts: [R, M]), new at every call: a view must not be used after the
     attempt.
     """
 
@@ -41,7 +41,7 @@ class NodeView:
 
     @property
     def total(self) -> int:
-        """How many live nodes the whole cluster has, whatever this view shows."""
+        """The number of live nodes of the whole cluster, whatever rows this view has."""
         return self._table.count
 
     @property
@@ -81,22 +81,20 @@ class NodeView:
         return self._table.columns.read("allocatable")[resource, self._index]
 
     def requested(self, resource: int | slice) -> I64:
-        """int64[M]: what the pods there ask for, exactly."""
+        """int64[M]: the exact sums of the requests of the pods."""
         return self._table.columns.read("requested")[resource, self._index]
 
     def nonzero(self, resource: int | slice) -> I64:
-        """int64[M] for cpu (0) or memory (1): what they ask for, with the defaults for scoring."""
+        """int64[M] for cpu (0) or memory (1): the requests, with the defaults for scoring."""
         return self._table.columns.read("nonzero")[resource, self._index]
 
     def label(self, key: str) -> tuple[I32, LabelColumn]:
-        """Ids of the label's values [M] (0: absent), and the column that tells what they stand
-        for.
-        """
+        """Ids of the label's values [M] (0: absent), and the column with the values."""
         column = self._table.label_column(key)
         return column.ids[self._index], column
 
     def gather(self, by_row: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The entries of an array over all rows (at least `height` long) that belong to this
+        """The entries of an array over all rows (at least `height` long) for the rows of this
         view.
         """
         found: npt.NDArray[Any] = by_row[self._index]
@@ -115,7 +113,7 @@ class NodeView:
         return found
 
     def position_of(self, name: str) -> int | None:
-        """Where in this view a node stands."""
+        """The position of a node in this view."""
         row = self._table.row_of.get(name)
         if row is None or self.rows is None:
             return row
@@ -132,10 +130,10 @@ class NodeView:
 
 
 class SupposedView(NodeView):
-    """Rows as they would be with some more pods, or fewer.
+    """Rows with some more pods, or fewer.
 
-    Only what pods ask for and their number differ (`requested`, `pod_count`), by `more` int64[R, M]
-    (or whole numbers of any size, as objects) and `more_pods` int64[M]; both may be negative.
+    Only requests and the number of pods differ (`requested`, `pod_count`), by `more` int64[R, M]
+    (or integers of any size, as objects) and `more_pods` int64[M]; both may be negative.
     """
 
     __slots__ = ("_more", "_more_pods")
@@ -155,14 +153,14 @@ class SupposedView(NodeView):
 
 
 def with_more(held: I64, more: I64 | np.int64) -> I64:
-    """`held + more`, which stays at the largest amount instead of leaving 64 bits; `held` is not
-    negative. Whole numbers of any size, as objects, are kept within 64 bits in the end.
+    """`held + more`, limited to the largest amount instead of overflowing; `held` is not negative.
+    Integers of any size, as objects, are limited to 64 bits.
     """
     total: I64
     if more.dtype != np.object_ and held.size:
         largest = int(more.max())
         if largest <= 0 or int(held.max()) <= INT64_MAX - largest:
-            return held + more  # mostly: three times as quick
+            return held + more  # the usual case, three times as fast
     if more.dtype == np.object_:
         total = np.clip(held + more, -INT64_MAX, INT64_MAX).astype(np.int64)
     else:

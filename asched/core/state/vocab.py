@@ -1,9 +1,9 @@
-"""Strings and other values become small integers while somebody holds them; 0 always means none.
+"""Intern strings and other values as small integers while they have holders; 0 means none.
 
-A holder takes an id and gives it back with its row. An id that nobody holds any more is given to
-the next new value, the smallest first, so that a vocabulary is as long as it has ever held values
-at one time, however many have come and gone; its free end is cut off. Whoever keeps something by
-id asks for the births since it last looked: an id that was born again means another value.
+A holder takes an id and releases it with its row. An id without holders is reused for the next new
+value, the smallest first, so that a vocabulary is as long as the largest number of values at one
+time; its unused end is cut off. Data by id must be checked against the births since its last use:
+an id that was born again belongs to another value.
 """
 
 from collections.abc import Hashable, Iterable
@@ -16,27 +16,27 @@ import numpy.typing as npt
 T = TypeVar("T", bound=Hashable)
 A = TypeVar("A", bound=npt.NDArray[Any])
 
-#: Births remembered at least, and for each value that lives; who looks more rarely reads them all.
+#: Births stored at least, and per value; a reader that is further behind reads all.
 BIRTHS_MIN: Final = 64
 BIRTHS_PER_VALUE: Final = 2
 
 
 class Vocab(Generic[T]):
-    """`values[id]` is the value; `values[0]`, and that of an id nobody holds, stands for none."""
+    """`values[id]` is the value; `values[0]`, and those of ids without holders, mean none."""
 
     __slots__ = ("_base", "_births", "_free", "_holders", "ids", "values")
 
     def __init__(self, none: T) -> None:
         self.values: list[T] = [none]
-        #: of every value that somebody holds; only to be read
+        #: of every value with holders; read-only
         self.ids: dict[T, int] = {}
         self._holders: list[int] = [0]
-        self._free: list[int] = []  # a heap; ids beyond the end have been cut off
+        self._free: list[int] = []  # a heap; may have ids beyond the end
         self._base = 0
         self._births: list[int] = []
 
     def take(self, value: T) -> int:
-        """The id, held once more than before."""
+        """The id, with one more holder."""
         known = self.ids.get(value)
         if known is None:
             known = self.ids[value] = self._born(value)
@@ -44,7 +44,7 @@ class Vocab(Generic[T]):
         return known
 
     def take_all(self, values: Iterable[T | None]) -> list[int]:
-        """The ids, each held once more; 0 for None."""
+        """The ids, each with one more holder; 0 for None."""
         ids, holders, found = self.ids, self._holders, []
         for value in values:
             if value is None:
@@ -58,7 +58,7 @@ class Vocab(Generic[T]):
         return found
 
     def release(self, id_: int) -> bool:
-        """Held once less. Whether that was the last; giving back 0 does nothing."""
+        """Remove one holder; whether that was the last one. Releasing 0 does nothing."""
         if not id_:
             return False
         self._holders[id_] -= 1
@@ -75,25 +75,25 @@ class Vocab(Generic[T]):
         return True
 
     def find(self, value: T) -> int:
-        """The id, or 0 if nobody holds the value."""
+        """The id, or 0 if the value has no holder."""
         return self.ids.get(value, 0)
 
     def held(self, id_: int) -> int:
-        """How often an id is held; one that was cut off is not."""
+        """The number of holders of an id."""
         return self._holders[id_] if id_ < len(self._holders) else 0
 
     def holders(self) -> dict[T, int]:
-        """How often each value is held."""
+        """The number of holders of each value."""
         return {value: self._holders[id_] for value, id_ in self.ids.items()}
 
     @property
     def end(self) -> int:
-        """Moves with every birth."""
+        """Grows with every birth."""
         return self._base + len(self._births)
 
     def births(self, since: int) -> Iterable[int]:
-        """Ids born after `end` was `since`, some of which may have died; all if that is too long
-        ago.
+        """Ids born after `end` was `since`, some of which may have been freed; all ids if that is
+        too long ago.
         """
         if since < self._base:
             return range(len(self.values))
@@ -101,13 +101,13 @@ class Vocab(Generic[T]):
         return [id_ for id_ in self._births[since - self._base :] if id_ < size]
 
     def __len__(self) -> int:
-        """One more than the largest id that is held."""
+        """One more than the largest id in use."""
         return len(self.values)
 
     def _born(self, value: T) -> int:
         free, size = self._free, len(self.values)
         id_ = heappop(free) if free else size
-        if id_ >= size:  # this and all others that are free have been cut off
+        if id_ >= size:  # this and all other free ids have been cut off
             free.clear()
             id_ = size
             self.values.append(value)
@@ -123,7 +123,7 @@ class Vocab(Generic[T]):
 
 
 def with_room(by_id: A, size: int) -> A:
-    """An array by id with at least so many entries: itself, or one with room to spare."""
+    """An array by id with at least this length: itself, or a larger one with spare entries."""
     if len(by_id) >= size:
         return by_id
     grown = np.zeros(max(size, 2 * len(by_id)), dtype=by_id.dtype)

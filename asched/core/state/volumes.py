@@ -1,13 +1,13 @@
-"""Volumes in use: which disk, claim and CSI volume is on which row, and how many each driver takes.
+"""Volumes in use: disks, claims and CSI volumes by row, and the number of volumes of each driver.
 
     pod on a row ──uses──> claim ──PVC, PV, class──> (driver, handle)    counted once per row
-    VolumeAttachment ─────────────────PV───────────> (driver, handle)    counted where no pod counts
-    it CSINode ──> how many volumes of a driver the row may have; which in-tree plugins moved there
+    VolumeAttachment ─────────────────PV───────────> (driver, handle)    counted without a pod, too
+    CSINode ──> the limit of a driver on a row; in-tree plugins migrated to CSI on it
 
-Nothing is recounted: a pod that comes or goes moves the volumes it uses; an object that changes
-moves those whose name it decides, and logs the rows (`Aspect.PODS`), so that cached results are
-made anew for them. A claim that is not bound counts under its class's provisioner, as a volume of
-its own. What cannot be looked up is not counted.
+Nothing is recounted: a pod that comes or goes changes the counts of its volumes; an object that
+changes renames the volumes that depend on it, and logs the rows (`Aspect.PODS`), so that cached
+results are updated. An unbound claim counts as a volume of its own of its class's provisioner.
+Claims that cannot be resolved do not count.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
 """
@@ -42,27 +42,27 @@ from asched.core.state.pods import PodInfo
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: A driver that tells no limit, or a node without CSINode.
+#: A driver without a limit, or a node without a CSINode.
 UNLIMITED: Final = INT64_MAX
 
 K = TypeVar("K")
 
-#: The newest version of an object that the API told; None if there is none.
+#: The newest version of an object from the API, or None.
 Lookup = Callable[[Kind, str], Any]
-Rows = dict[int, int]  # row -> how many pods (or attachments)
+Rows = dict[int, int]  # row -> number of pods (or attachments)
 
 _NOWHERE: Final[Mapping[int, int]] = {}
 
 
 class VolumeIndex:
-    """Only the room `state` calls the methods that change something."""
+    """Only `core/state` calls the methods that change something."""
 
     def __init__(self, nodes: NodeTable, lookup: Lookup) -> None:
         self._nodes = nodes
         self._lookup = lookup
-        #: disk identity -> row -> (pods that use it, pods that do not share it)
+        #: disk identity -> row -> (pods that use it, pods that use it exclusively)
         self.disks: dict[tuple[str, ...], dict[int, tuple[int, int]]] = {}
-        #: claim names (whatever their namespace) moved by the trial that runs, if one does
+        #: claim names (of any namespace) changed by the running trial
         self.on_trial: dict[str, int] = {}
         self._uses: dict[ClaimUse, Rows] = {}
         self._volume_of: dict[ClaimUse, CsiVolume | None] = {}
@@ -78,36 +78,36 @@ class VolumeIndex:
         self._limits: dict[str, I64] = {}
         self._moved: dict[str, Mask] = {}
         self._installed: dict[str, Mask] = {}
-        #: what the columns of a driver sum up to: they go when it is nothing
+        #: sums of a driver's columns: at 0 the columns are dropped
         self._counted: dict[str, int] = {}
         self._installs: dict[str, int] = {}
         self._drivers_of: dict[int, tuple[str, ...]] = {}
         self._plugins_of: dict[int, frozenset[str]] = {}
-        #: moves when a node's in-tree plugins moved to CSI, or back
+        #: grows when in-tree plugins of a node migrate to CSI, or back
         self.moved_generation = 0
 
     # --- for readers -----------------------------------------------------------------------------
 
     def rows_of(self, volume: CsiVolume) -> Mapping[int, int]:
-        """Row -> pods there that use the volume."""
+        """Row -> number of pods there that use the volume."""
         return self._held.get(volume, _NOWHERE)
 
     def counts(self, driver: str) -> I64:
-        """int64[N]: distinct volumes of a driver that each row has."""
+        """int64[N]: distinct volumes of a driver on each row."""
         if driver not in self._counts:
             return np.zeros(self._nodes.columns.capacity, dtype=np.int64)
         counts: I64 = _shown(self._column(self._counts, driver, 0))
         return counts
 
     def limits(self, driver: str) -> I64 | None:
-        """int64[N]: how many it may have (UNLIMITED where nobody says); None if nobody does."""
+        """int64[N]: limits by row (UNLIMITED without one); None if no row has a limit."""
         if driver not in self._limits:
             return None
         limits: I64 = _shown(self._column(self._limits, driver, UNLIMITED))
         return limits
 
     def moved(self, plugin: str) -> Mask | None:
-        """bool[N]: rows on which an in-tree plugin has moved to CSI; None if there is none."""
+        """bool[N]: rows on which an in-tree plugin has migrated to CSI; None without any."""
         if plugin not in self._moved:
             return None
         moved: Mask = _shown(self._column(self._moved, plugin, fill=False))
@@ -127,7 +127,7 @@ class VolumeIndex:
         return found
 
     def volume_of(self, use: ClaimUse) -> CsiVolume | None:
-        """What a claim is counted as; None if it is not, or if it cannot be looked up."""
+        """The volume as which a claim counts; None if it does not, or cannot be resolved."""
         claim = self._lookup(PERSISTENT_VOLUME_CLAIM, use.key)
         if claim is None or (use.owner and not is_owned(claim, use.owner)):
             return None
@@ -143,21 +143,21 @@ class VolumeIndex:
             driver = BY_PLUGIN[driver].driver
         elif driver in UNCOUNTED_PLUGINS:
             return None
-        # No driver gives out such a handle, so an unbound claim never equals a volume.
+        # No driver uses such a handle, so an unbound claim never equals a volume.
         return _counted(CsiVolume(driver, f"\0{use.key}"))
 
     def names_of(self, use: ClaimUse) -> tuple[tuple[str, str], ...]:
-        """(resource, key) of the objects that decide what a claim is counted as."""
+        """(resource, key) of the objects that determine the volume of a claim."""
         return self._names(use)
 
     def is_named(self, kind: Kind, key: str) -> bool:
-        """Whether an object decides what a claim of some placed pod is counted as."""
+        """Whether an object determines the volume of a claim of some placed pod."""
         return (kind.resource, key) in self._named_by
 
     # --- pods ------------------------------------------------------------------------------------
 
     def move(self, info: PodInfo, row: int, sign: int, *, on_trial: bool) -> None:
-        """A pod appeared on (+1) or left (-1) a row."""
+        """A pod was added to (+1) or left (-1) a row."""
         storage = info.cls.storage
         for disk in storage.disks:
             self._move_disk(disk, row, sign)
@@ -198,7 +198,7 @@ class VolumeIndex:
             del self._uses[use], self._volume_of[use], self._names_of[use]
 
     def _names(self, use: ClaimUse) -> tuple[tuple[str, str], ...]:
-        """(resource, key) of the objects that decide what a claim is counted as."""
+        """(resource, key) of the objects that determine the volume of a claim."""
         named = (PERSISTENT_VOLUME_CLAIM.resource, use.key)
         claim = self._lookup(PERSISTENT_VOLUME_CLAIM, use.key)
         if claim is None:
@@ -236,7 +236,7 @@ class VolumeIndex:
         row: int,
         amount: int,
     ) -> int:
-        """How many volumes more the row has to count."""
+        """The change of the row's number of volumes."""
         rows = mine.setdefault(volume, {})
         before = row in rows
         _move(rows, row, amount)
@@ -250,7 +250,7 @@ class VolumeIndex:
     # --- other objects ---------------------------------------------------------------------------
 
     def touch(self, kind: Kind, key: str) -> None:
-        """An object appeared, changed or went; `lookup` tells its present state already."""
+        """An object was added, changed or deleted; `lookup` returns its present state."""
         if kind is CSI_NODE:
             row = self._nodes.row_of.get(key)
             if row is not None:
@@ -301,7 +301,7 @@ class VolumeIndex:
         self._attach(attachment.spec.node_name, found, 1)
 
     def _name_attachment(self, key: str, name: str | None) -> None:
-        """Remember, or forget, which persistent volume an attachment is about."""
+        """Store, or drop, the persistent volume of an attachment."""
         known = self._attached_name.pop(key, None)
         if known is not None:
             self._attachments_of[known].discard(key)
@@ -321,7 +321,7 @@ class VolumeIndex:
     # --- nodes -----------------------------------------------------------------------------------
 
     def node_came(self, name: str, row: int) -> None:
-        """A node has a row now: what was known of it before counts from here."""
+        """A node has a row now: stored data about it counts from here."""
         self._read_csi_node(row, name)
         for key in self._attachments_on.get(name, ()):
             self._attach(name, self._attachments[key][1], 1)
@@ -364,7 +364,7 @@ class VolumeIndex:
             self.moved_generation += 1
 
     def _column(self, columns: dict[str, Any], name: str, fill: int | bool) -> Any:
-        """A column by row, made or grown when it is needed."""
+        """A column by row, created or extended on demand."""
         column = columns.get(name)
         capacity = self._nodes.columns.capacity
         if column is None or len(column) < capacity:
@@ -385,7 +385,7 @@ def _counted(volume: CsiVolume | None) -> CsiVolume | None:
 
 
 def _shown(column: Any) -> Any:
-    """The column, read-only."""
+    """A read-only view of the column."""
     shown = column.view()
     shown.flags.writeable = False
     return shown

@@ -1,7 +1,7 @@
-"""Methods for somebody whom the method's owner holds: without the owner, so that no circle closes.
+"""Methods that do not keep their owner alive, for objects that the owner holds.
 
-Whoever is part of a circle stays when he is of no use any more, until the collector of garbage
-looks at him, which it never does at what is old: of each reload all plugins would stay.
+Without them owner and object would form a cycle, which is freed by the garbage collector only; the
+collector never scans old objects, so that all plugins of every reload would stay in memory.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def weakly(method: Callable[P, T]) -> Callable[P, T]:
-    """The same method, to be called as long as its owner lives; then it raises ReferenceError."""
+    """The same method; it raises ReferenceError once its owner is gone."""
     bound: Any = method
     owner, function = ref(bound.__self__), bound.__func__
 

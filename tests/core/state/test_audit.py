@@ -36,8 +36,8 @@ def test_an_object_missed_by_the_watch_is_named_on_either_side() -> None:
 
     assert compare(cluster, {NODE: [old]}) == []
     assert compare(cluster, {NODE: [new]}) == [
-        "nodes new: only the API knows it",
-        "nodes old: the API does not know it",
+        "nodes new: exists only in the API",
+        "nodes old: does not exist in the API",
     ]
 
 

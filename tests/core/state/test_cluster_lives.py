@@ -132,7 +132,10 @@ def seen_by_row(cluster: Cluster) -> dict[int, dict[Aspect, Any]]:
         asked |= cluster.nodes.pod_amounts.unlisted(row)
         sums = read("nonzero")[:, row].tolist(), int(read("pod_count")[row])
         beyond = sorted(cluster.nodes.pod_amounts.beyond(row).values())
-        who = [(uid, i.cls.told, i.pod.is_terminating, i.pod.status.start_time) for uid, i in infos]
+        who = [
+            (uid, i.cls.annotations_key, i.pod.is_terminating, i.pod.status.start_time)
+            for uid, i in infos
+        ]
         found[row] = {
             Aspect.LIVE: node.name,
             Aspect.LABELS: node.labels,
@@ -157,7 +160,10 @@ def test_whatever_happens_counts_once_and_is_logged(seed: int) -> None:
         assert NamespaceUsage(cluster.placed).kept().of("default") == cluster.usage.of("default")
         for info in cluster.placed.values():
             cls = cluster.classes.class_of(info.pod)
-            assert (info.cls.label_set, info.cls.told) == (cls.label_set, cls.told)
+            assert (info.cls.label_set, info.cls.annotations_key) == (
+                cls.label_set,
+                cls.annotations_key,
+            )
             assert info.cls.accounted == cls.accounted
         logged = defaultdict[int, int](int)
         for row, aspects in cluster.nodes.log.since(cursor) or ():

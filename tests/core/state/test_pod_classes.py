@@ -35,7 +35,7 @@ def test_deadlines_tell_pods_apart_where_a_rule_reads_them() -> None:
 
     found = [classes.class_of(pod) for pod in (patient, short, plain)]
     assert len({cls.number for cls in found}) == 3
-    assert not found[2].told
+    assert not found[2].annotations_key
     longer = a_pod("longer").spec(activeDeadlineSeconds=61).build()
     assert classes.class_of(longer) is not found[1]
 
