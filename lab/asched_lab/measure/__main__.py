@@ -33,7 +33,7 @@ from asched_lab.bench.world import WorkloadFailedError
 from asched_lab.measure import real
 from asched_lab.measure.crowds import Crowd, plain
 from asched_lab.measure.engine import measure_apart
-from asched_lab.measure.measure import Cluster, EmbeddedServer, Row, measure
+from asched_lab.measure.measurement import Cluster, EmbeddedServer, Row, measure
 from asched_lab.measure.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
 
 BARE = "bare client"

@@ -25,7 +25,7 @@ from pathlib import Path
 from asched_lab.bench.processes import Process
 from asched_lab.bench.report import commit, machine_line
 from asched_lab.measure.crowds import plain
-from asched_lab.measure.measure import SCHEDULER, Cluster
+from asched_lab.measure.measurement import SCHEDULER, Cluster
 from asched_lab.measure.real import RealServer, assets
 
 LOOK_S = 0.01

@@ -17,7 +17,7 @@ from asched_lab.bench.manifests import scheduled_by
 from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.bench.world import WorkloadFailedError
 from asched_lab.measure.crowds import Crowd, JsonObject, member, node, pod_group
-from asched_lab.measure.measure import Row
+from asched_lab.measure.measurement import Row
 
 SCHEDULER = "asched-bench"
 CHUNK = 2000

@@ -22,7 +22,7 @@ from asched_lab.measure import real
 from asched_lab.measure.crowds import Crowd, JsonObject, plain
 from asched_lab.measure.groups import Row as Kind
 from asched_lab.measure.groups import group
-from asched_lab.measure.measure import Cluster, Row, measure
+from asched_lab.measure.measurement import Cluster, Row, measure
 
 #: Of a row, and of what it has besides.
 TOLD = ("rate", "told_rate", "cpu_ms_per_pod")

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from asched.kube.codec import INITIAL_EVENTS_END
 from asched_lab.bench.api import PODS_PATH
-from asched_lab.measure import engine, measure, shapes
+from asched_lab.measure import engine, measurement, shapes
 from asched_lab.measure.crowds import (
     HIGH,
     SHAPES,
@@ -25,7 +25,7 @@ from asched_lab.measure.crowds import (
     sized,
     stateful,
 )
-from asched_lab.measure.measure import Cluster, Row
+from asched_lab.measure.measurement import Cluster, Row
 
 ARRIVAL_PER_SECOND = 300.0
 ARRIVAL_S = 10.0
@@ -58,18 +58,18 @@ def _shape(name: str) -> BoundRow:
     maker = SHAPES[name]
 
     async def run(cluster: Cluster, row: str, asked: Asked) -> Row:
-        return await measure.measure(cluster, row, Crowd(asked.nodes, ((maker, asked.pods),)))
+        return await measurement.measure(cluster, row, Crowd(asked.nodes, ((maker, asked.pods),)))
 
     return BoundRow(f"waiting {name} pods", lambda asked: asked.nodes, run)
 
 
 async def _long(cluster: Cluster, name: str, asked: Asked) -> Row:
-    return await measure.measure(cluster, name, Crowd(asked.nodes, ((plain, LONG_PODS),)))
+    return await measurement.measure(cluster, name, Crowd(asked.nodes, ((plain, LONG_PODS),)))
 
 
 async def _wall(cluster: Cluster, name: str, asked: Asked) -> Row:
     crowd = Crowd(asked.nodes, ((giant, 2000), (plain, 2000)))
-    row = await measure.measure(cluster, name, crowd)
+    row = await measurement.measure(cluster, name, crowd)
     row.extra["bar"] = "last binding at most 5 s after start"
     return row
 
@@ -77,14 +77,14 @@ async def _wall(cluster: Cluster, name: str, asked: Asked) -> Row:
 async def _preemption(cluster: Cluster, name: str, _: Asked) -> Row:
     crowd = Crowd(500, ((high, 500),), placed=(low, 2000), also=(HIGH,))
     is_bare = name == "preemption-bare"
-    row = await measure.measure(cluster, name, crowd, is_bare=is_bare)
+    row = await measurement.measure(cluster, name, crowd, is_bare=is_bare)
     row.extra["per_second_from_start"] = round(row.bound / max(row.last_s, 1e-9), 1)
     return row
 
 
 async def _arrival(cluster: Cluster, name: str, asked: Asked) -> Row:
     is_bare = name == "arrival-bare"
-    row = await measure.measure_arrival(
+    row = await measurement.measure_arrival(
         cluster, name, ARRIVAL_PER_SECOND, ARRIVAL_S, is_bare=is_bare
     )
     row.nodes = asked.nodes
@@ -93,7 +93,7 @@ async def _arrival(cluster: Cluster, name: str, asked: Asked) -> Row:
 
 async def _start(cluster: Cluster, name: str, _: Asked) -> Row:
     crowd = Crowd(5000, ((plain, 1000),), placed=(running, 49_000))
-    row = await measure.measure(cluster, name, crowd)
+    row = await measurement.measure(cluster, name, crowd)
     row.extra["pods_received_s"] = await _receiving_s(cluster)
     return row
 
@@ -110,7 +110,9 @@ async def _receiving_s(cluster: Cluster) -> float:
     for query in (streaming, "resourceVersion=0"):
         began_s, last = time.monotonic(), b""
         path = f"{PODS_PATH}?{query}"
-        async with cluster.api.session.general.stream(path, timeout_s=measure.STUCK_S) as stream:
+        async with cluster.api.session.general.stream(
+            path, timeout_s=measurement.STUCK_S
+        ) as stream:
             async for piece in stream.chunks():
                 last = last[-len(end) :] + piece
                 if end in last:

@@ -27,7 +27,7 @@ from asched_lab.measure.crowds import (
     pod,
 )
 from asched_lab.measure.engine import SCHEDULER, TIMEOUT_S
-from asched_lab.measure.measure import Row
+from asched_lab.measure.measurement import Row
 from asched_lab.measure.million import told
 
 GPU_NODES, GPUS = 250, 20

@@ -1,6 +1,6 @@
 """The what-if engine: a snapshot, a scenario and a scheduler in; what would be, out.
 
-For programs of your own: `asched_lab.whatif.programs`.
+For programs of your own: `asched_lab.whatif.api`.
 """
 
 from asched.core.model.decode import decode

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from asched.plugin import Node, Pod, Status, unschedulable
-from asched_lab.whatif.programs import differences, simulate
+from asched_lab.whatif.api import differences, simulate
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_snapshot, places, supposed
 from tests.lab.whatif.requests import a_request
 

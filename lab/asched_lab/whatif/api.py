@@ -1,6 +1,6 @@
 """What would be, for programs: the engine of `asched simulate`.
 
-    from asched_lab.whatif.programs import live, read, simulate
+    from asched_lab.whatif.api import live, read, simulate
 
     cluster = read("cluster.json.gz")          # of asched snapshot, or kubectl get -o json
     cluster = live(context="staging")          # or as it is now, with your own rights
