@@ -1,11 +1,11 @@
-"""`asched extender` as a process: follow the cluster like a scheduler, decide nothing, answer.
+"""The process of `asched extender`: watch the cluster and answer an extender's requests.
 
-    watch streams ─> machine that is not active ─> cluster <── Advisor <── port of the extender
-    bind question ─> bind plugins ─> effects ─> a dispatcher of its own ─> API
+    watch streams ─> inactive machine ─> cluster <── Advisor <── port of the extender
+    bind request ─> bind plugins ─> effects ─> a dispatcher of its own ─> API
 
-With `follows` off nothing is watched and no API server is needed: each question is judged by the
-whole nodes it brings (nodeCacheCapable: false), which are then as empty as kube-scheduler sends
-them. Extenders of our own configuration are left out, or two of us could ask each other forever.
+With `follows` off nothing is watched and no API server is needed: each request is answered from the
+whole nodes it contains (nodeCacheCapable: false), which have as few pods as kube-scheduler sends.
+Extenders in our own configuration are ignored, or two processes could call each other forever.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from asched.kube.clock import counter_s
 from asched.kube.dispatch import Dispatcher
 from asched.kube.files import file_content
 from asched.kube.session import ConnectionOptions, Session, connect
-from asched.serve.door import Door, Limits, connections_max
+from asched.serve.door import ConnectionServer, Limits, connections_max
 from asched.serve.extender import NAMES_BYTES_MAX, ExtenderService, Opinion
 from asched.serve.listening import listen
 from asched.serve.options import CannotServeError, ServingOptions
@@ -49,7 +49,7 @@ log = logging.getLogger("asched.extender")
 
 
 class AdvisingPlan(msgspec.Struct, frozen=True):
-    """`serving` names address, port and certificate; `client_ca_file` who may ask over TLS."""
+    """`serving` has address, port and certificate; `client_ca_file` is the CA of clients."""
 
     configuration: SchedulerConfiguration
     serving: ServingOptions
@@ -61,14 +61,14 @@ class AdvisingPlan(msgspec.Struct, frozen=True):
 
 
 def run_advising(plan: AdvisingPlan) -> int:
-    """Until a signal asks for the end. Raises CannotServeError, ConnectError, CannotStartError,
+    """Run until a signal stops it. Raises CannotServeError, ConnectError, CannotStartError,
     BUILD_ERRORS.
     """
     return runner()(advise(plan))
 
 
 async def advise(plan: AdvisingPlan, started: "asyncio.Future[int] | None" = None) -> int:
-    """The same within a loop; `started` is told the port."""
+    """Run within a loop; `started` gets the port."""
     plan = replace(plan, configuration=replace(plan.configuration, extenders=()))
     adviser = _Following(plan, await connect(plan.connection)) if plan.follows else _Alone(plan)
     port = None
@@ -84,16 +84,17 @@ async def advise(plan: AdvisingPlan, started: "asyncio.Future[int] | None" = Non
     return 0
 
 
-async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[Door, int]:
+async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[ConnectionServer, int]:
     options = plan.serving
-    # One kube-scheduler asks, with a connection for each pod that it binds.
-    door = Door(ExtenderService(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
+    # One kube-scheduler is the client, with a connection for each pod that it binds.
+    handle, limits = ExtenderService(opinion).handle, Limits(by_peer=connections_max())
+    server = ConnectionServer(handle, _tls_of(plan), limits)
     cure = "choose another --port"
-    return door, door.open(await listen(options.bind_address, options.secure_port, cure=cure))
+    return server, server.open(await listen(options.bind_address, options.secure_port, cure=cure))
 
 
 def _tls_of(plan: AdvisingPlan) -> ssl.SSLContext | None:
-    """None for plain HTTP. With a client CA nobody without a certificate gets in."""
+    """None for plain HTTP. With a client CA every client needs a certificate."""
     if not plan.tls:
         return None
     context = Certificates(plan.serving).context
@@ -110,7 +111,7 @@ def _tls_of(plan: AdvisingPlan) -> ssl.SSLContext | None:
 
 
 def _is_local(plan: AdvisingPlan) -> bool:
-    """Whether only this machine can ask, without a certificate."""
+    """Whether only this machine can connect, without a certificate."""
     if plan.client_ca_file:
         return False
     address = plan.serving.bind_address
@@ -121,7 +122,7 @@ def _is_local(plan: AdvisingPlan) -> bool:
 
 
 class _Following:
-    """Knows the cluster from the watch."""
+    """Answers from the watched cluster."""
 
     def __init__(self, plan: AdvisingPlan, session: Session) -> None:
         self._plan = plan
@@ -156,22 +157,22 @@ class _Following:
         self._scheduler.tasks.spawn("last bindings", self._end())
 
     async def _end(self) -> None:
-        """Whoever asked for a binding gets an answer, then the watch ends."""
+        """Answer the open binding requests, then end the watch."""
         await self._binding.dispatcher.drain(DRAIN_S / 2)
         self._scheduler.stop()
 
 
 class _Alone:
-    """Knows what a question brings."""
+    """Answers from the nodes of each request."""
 
     def __init__(self, plan: AdvisingPlan) -> None:
         self._plan = plan
         self._stop = asyncio.Event()
-        self._advisor(())  # a configuration that cannot be built is told at once
+        self._advisor(())  # fails at once for a configuration that cannot be built
 
     def opinion(self) -> Opinion:
         async def bind(_: wire.BindingArguments) -> str:
-            return "this extender does not know the cluster: it cannot bind"
+            return "this extender does not watch the cluster and cannot bind"
 
         is_local = _is_local(self._plan)
         return Opinion(self._advisor_for, bind, lambda: "", may_bind=True, is_local=is_local)
@@ -182,11 +183,11 @@ class _Alone:
 
     def _advisor_for(self, question: wire.Arguments | None) -> Advisor:
         if question is None:
-            raise PointError("without following the cluster there is no preemption; drop the verb")
+            raise PointError("preemption needs a watched cluster; remove the verb")
         if question.nodes is None:
             raise PointError(
-                "only names of nodes came: set nodeCacheCapable: false, or let the extender follow"
-                " the cluster"
+                "the request has only node names: set nodeCacheCapable: false, or let the extender"
+                " watch the cluster"
             )
         return self._advisor(question.nodes)
 
@@ -201,7 +202,7 @@ class _Alone:
 
 
 class _Binding:
-    """Runs what bind plugins yield, to its end, beside the machine."""
+    """Performs the effects of bind plugins beside the machine."""
 
     def __init__(self, session: Session, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -210,7 +211,7 @@ class _Binding:
         self.dispatcher = Dispatcher(session, self._answered)
 
     async def run(self, steps: Generator[Effect, Answer, Status]) -> str:
-        """What went wrong, empty for success."""
+        """The error, empty for success."""
         try:
             effect = next(steps)
             while True:
@@ -225,7 +226,7 @@ class _Binding:
             return str(error)
 
     async def _settled(self, bind: Bind) -> Answer:
-        """A binding whose answer got lost is read back, as in the scheduler."""
+        """Read a pod back if the answer to its binding was lost, as in the scheduler."""
         lost = partial(log.warning, "the answer to a binding was lost: %s")
         steps = settle(bind, self._cluster, lost, lambda: bind.node in self._cluster.nodes.row_of)
         try:
@@ -241,7 +242,7 @@ class _Binding:
             try:
                 async with asyncio.timeout(effect.timeout_s):
                     return Returned(0, await effect.call())
-            except Exception as error:  # noqa: BLE001 - the asker hears of it
+            except Exception as error:  # noqa: BLE001 - part of the answer
                 return Raised(0, error)
         if isinstance(effect, WaitFor):
             await asyncio.sleep(effect.timeout_s)

@@ -1,7 +1,7 @@
-"""The composition root: from a configuration to a machine ready to be handed facts.
+"""The composition root: build a machine from a configuration.
 
-The only place that knows concrete plugins. Simulation, what-if, conformance and production all
-assemble here, so they run the same code.
+The only module that knows concrete plugins. Simulation, what-if, conformance and production all use
+it, so they run the same code.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -47,9 +47,7 @@ from asched.core.state.nominated import Nominator
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What surrounds the profiles: everything that a reload of the configuration leaves in
-    place.
-    """
+    """What surrounds the profiles and stays in place when the configuration is reloaded."""
 
     cluster: Cluster
     nominator: Nominator
@@ -104,7 +102,7 @@ def build_machine(
     bindings_max: int = BINDINGS_MAX,
     extensions: Iterable[type[Extension]] = EXTENSIONS,
 ) -> Machine:
-    """The machine around the runners. `counter_s` measures durations, it never decides."""
+    """The machine around the runners. `counter_s` only measures durations."""
     observer = observer or SilentObserver()
     parts.cluster.singleton(PluginReports).observer = observer
     looks = DryRuns()
@@ -140,7 +138,7 @@ def reconfigured(
     edition: Iterable[tuple[str, str, str]],
     observer: Observer,
 ) -> Reconfigured:
-    """The order by which a running machine takes over what a configuration says now."""
+    """The message by which a running machine takes over a new configuration."""
     return Reconfigured(
         runners,
         queue_profiles(runners, observer),
@@ -152,10 +150,10 @@ def reconfigured(
 
 
 def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Runner]) -> Gangs:
-    """Pods of a group are tried as one if the gate says so, or if a profile knows of gangs; in
-    placements if their gate says so, or if a profile knows how to make them. Those of a group that
-    a label tells are in profiles with Coscheduling. Room is made for groups as a whole if the gate
-    says so.
+    """Pods of a group are scheduled as one if the feature gate is on, or if a profile has a plugin
+    for gangs; by placements if their gate is on, or if a profile has a plugin for placements.
+    Groups named by a label need a profile with Coscheduling. Preemption for whole groups needs its
+    gate.
     """
     gates, gangs = configuration.gates, names.GANG_SCHEDULING
     profiles = [runner.profile for runner in runners.values()]
@@ -174,11 +172,10 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
-    """Equal for waiting pods that no hint can tell apart.
+    """Equal for waiting pods that no queueing hint distinguishes.
 
-    Claims made from templates are told in the pod's status: pods of one class have different ones.
-    Pods that consume a request have places of their own; those of other groups are waited for in
-    vain.
+    Claims made from templates are in the pod's status, so pods of one class have different claims.
+    Pods that consume a ProvisioningRequest have reserved slots of their own.
     """
     key = cluster.classes.key_of(pod)
     request, group = request_of(pod), pod.spec.scheduling_group
@@ -191,7 +188,7 @@ def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
 def queue_profiles(
     runners: Mapping[str, Runner], observer: Observer | None = None
 ) -> dict[str, QueueProfile]:
-    """What the queue needs to know of the profiles: data, no plugin by name."""
+    """What the queue needs of the profiles, as data."""
     return {
         name: QueueProfile(
             sort_key=sort_key_of(runner.profile.queue_sort, observer or SilentObserver()),
@@ -206,7 +203,7 @@ def queue_profiles(
 
 
 def _with_extenders(runner: Runner) -> Mapping[str, tuple[Registration, ...]]:
-    """Whoever knows what extenders look at; every change may help a pod that they refused."""
+    """Register for what extenders use; every change may help a pod that an extender rejected."""
     registrations = runner.profile.registrations
     if not runner.has_extenders:
         return registrations
@@ -214,18 +211,18 @@ def _with_extenders(runner: Runner) -> Mapping[str, tuple[Registration, ...]]:
 
 
 def sort_key_of(plugin: QueueSortPlugin, observer: Observer) -> Callable[[Pod, float], Any]:
-    """A user's key goes behind a guard; the in-tree one is trusted, it is made for every pod."""
+    """The sort key; a user's plugin is guarded, the in-tree one is called unguarded per pod."""
     if plugin.name in IN_TREE:
         return plugin.sort_key
     return guarded_key.Guard(plugin.name, plugin.sort_key, observer)
 
 
 def active_queue_of(plugin: QueueSortPlugin, observer: Observer) -> MakeQueue:
-    """A plugin's queue goes behind a guard."""
+    """Guard a plugin's own active queue."""
     if plugin.active_queue is None:
         return PodHeap
     return Guarded(plugin.name, plugin.active_queue, observer)
 
 
-#: What may go wrong while profiles are built; each carries one clear line.
+#: Errors of building profiles; each has one clear line.
 BUILD_ERRORS: Final[tuple[type[Exception], ...]] = (UnusableProfileError, CannotBuildError)

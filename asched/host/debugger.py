@@ -1,11 +1,11 @@
-"""SIGUSR2: compare what is counted here with what the API server holds, and print what is known.
+"""SIGUSR2: compare the cached state with the API server and log it.
 
-As kube-scheduler's cache debugger, with two differences: the other side of the comparison is the
-API server itself, since no second copy of its objects is kept; and what differs is healed, because
-it is an audit (`audit/auditor.py`) that compares. Then every count that is kept is compared with a
-fresh one, which stops the deciding loop for as long as reading the whole cluster takes.
+As kube-scheduler's cache debugger, with two differences: the cache is compared with the API server
+itself, since no second copy of the objects is stored; and differences are repaired, because an
+audit (`audit/auditor.py`) does the comparison. Then every count is compared with a fresh one, which
+blocks the scheduling loop for as long as reading the whole state takes.
 
-Bounds  TRIAL_S of waiting until nothing is on trial; one comparison at a time.
+Bounds  TRIAL_S until no tentative change is in place; one comparison at a time.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from asched.serve.inspection import Inspection
 
 log = logging.getLogger("asched.debugger")
 
-#: A question to an extender may keep columns on trial for as long as it takes; a guess.
+#: A request to an extender may keep tentative changes for as long as it takes; a guess.
 TRIAL_S: Final = 10.0
 LOOK_S: Final = 0.05
 
@@ -35,7 +35,7 @@ class Debugger:
         self._is_busy = False
 
     def on_signal(self) -> None:
-        """Begin a comparison unless one is under way."""
+        """Begin a comparison unless one is running."""
         if not self._is_busy:
             self._is_busy = True
             self._scheduler.tasks.spawn("debugger", self._run())
@@ -49,7 +49,7 @@ class Debugger:
             self._is_busy = False
 
     async def compare(self) -> None:
-        """Log what is missed here or redundant, and heal it."""
+        """Log and repair objects that are missing or superfluous in the cache."""
         log.info("cache comparer started")
         report = await self._auditor.now()
         for name, ended in report.ended.items():
@@ -60,10 +60,12 @@ class Debugger:
         log.info("cache comparer finished")
 
     async def count_again(self) -> None:
-        """Log where a count that is kept differs from a fresh one."""
+        """Log counts that differ from fresh ones."""
         cluster = self._scheduler.machine.context.cluster
         if not await _settled(cluster):
-            log.warning("Nothing was recounted: columns are on trial", extra={"waitedS": TRIAL_S})
+            log.warning(
+                "Nothing was recounted: tentative changes are in place", extra={"waitedS": TRIAL_S}
+            )
             return
         started_s = counter_s()
         findings = audit.recount(cluster)
@@ -82,7 +84,7 @@ class Debugger:
 
 
 async def _settled(cluster: Cluster) -> bool:
-    """Wait until no pod is there or gone on trial only; False if that does not happen in time."""
+    """Wait until no tentative change is in place; False if it times out."""
     try:
         async with asyncio.timeout(TRIAL_S):
             while cluster.topology.on_trial or cluster.is_supposed:  # noqa: ASYNC110 - no event
@@ -93,5 +95,5 @@ async def _settled(cluster: Cluster) -> bool:
 
 
 def _extra(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`name` belongs to the log record itself."""
+    """`name` is reserved by the log record."""
     return {("node" if key == "name" else key): value for key, value in values.items()}

@@ -1,13 +1,13 @@
-"""The election's hands: requests about the lease, pauses, and the news of who leads.
+"""Perform the election: requests about the lease, pauses, and who leads.
 
-`core/leader/election.py` decides; this file performs, on whatever event loop runs it
-(`lease_thread.py` has one). A request of the leader ends at the fence at the latest, so that a
-frozen API server is not believed in; the fence itself is also looked at by the serial loop before
-each turn and by the dispatcher before each write (`may_act`, from any thread), so that a process
-which was stopped and continued does not act on a lease that ran out meanwhile.
+`core/leader/election.py` decides; this module performs its acts on any event loop
+(`lease_thread.py` has one). Requests of the leader end at the fence at the latest, so that a frozen
+API server cannot extend leadership; the serial loop checks the fence before each turn and the
+dispatcher before each write (`may_act`, from any thread), so that a process that was stopped and
+continued does not act on an expired lease.
 
-Bounds  one request at a time; EVENT_S for the event that tells of a new leader; HAND_ON_S for
-        handing on a lease that was lost.
+Bounds  one request at a time; EVENT_S for the event about a new leader; HAND_ON_S for releasing a
+        lease that was lost.
 """
 
 import asyncio
@@ -50,12 +50,12 @@ from asched.serve.telemetry.component_metrics import LeaderMetrics
 log = logging.getLogger("asched.leader")
 
 EVENT_S: Final = 1.0
-#: Who lost the lease because nobody answered tries for so long to give it back. A guess: whoever
-#: starts after a longer silence has to see the lease unchanged for as long as it lasts.
+#: A leader that lost the lease because the API server did not answer tries for this long to release
+#: it. A guess: a replica that starts later has to observe the lease for its whole duration.
 HAND_ON_S: Final = 60.0
-#: The lock's client gives up after half the renew deadline, but not before this.
+#: The client of the lease gives up after half the renew deadline, but not before this.
 REQUEST_S_MIN: Final = 1.0
-#: As long past the lease's end the health check still believes in a leader.
+#: The health check tolerates a lease that has expired for this long.
 HEALTH_GRACE_S: Final = 20.0
 
 
@@ -65,7 +65,7 @@ def identity() -> str:
 
 
 class Stand(msgspec.Struct, frozen=True):
-    """What is stood for: a lease, by its rules. `component` is named in events."""
+    """The contested lease and its rules. `component` is named in events."""
 
     rules: LeaseTimes
     namespace: str
@@ -78,7 +78,7 @@ class Stand(msgspec.Struct, frozen=True):
 
 
 class Campaign:
-    """One process's part in the election of one lease. `began` is called when it leads."""
+    """One process's part in the election for one lease. `began` is called when it leads."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class Campaign:
         self._label = f"{stand.namespace}/{stand.name}"
         self._qualified = asyncio.Event()
         self._qualified.set()
-        self._leader_told = ""
-        #: Which act failed last, and why.
+        self._leader_logged = ""
+        #: Which act failed last, and its error.
         self._complained: tuple[type[Act], str] | tuple[()] = ()
         metrics.leads(stand.name, is_leader=False)
 
     def may_act(self) -> bool:
-        """Whether we lead, and the lease cannot have run out."""
+        """Whether this process leads and the lease cannot have expired."""
         return self.election.is_leader and self._clock.now_s() < self.election.fence_s
 
-    def trouble(self) -> str:
-        """The health check: a leader whose lease should long be somebody else's is not well."""
+    def health_problem(self) -> str:
+        """The health check: fails for a leader whose lease has long expired."""
         election = self.election
         if not election.is_leader:
             return ""
@@ -117,19 +117,19 @@ class Campaign:
         return ""
 
     def predecessor(self) -> LeaderDied | None:
-        """The death of the leader before us, if it did not hand the lease on."""
+        """The death of the previous leader, if it did not release the lease."""
         election = self.election
         if not election.dead_leaders:
             return None
         return LeaderDied(election.dead_leaders, election.died_young)
 
     def hold_back(self) -> None:
-        """Watch the lease, and leave it alone until `qualify`; before `run`."""
+        """Watch the lease without acquiring it until `qualify`; call it before `run`."""
         self.election.is_fit = False
         self._qualified.clear()
 
     def qualify(self) -> None:
-        """It may lead from now on. To be called on the loop that runs it."""
+        """Allow leading from now on. Call it on the loop that runs the campaign."""
         self.election.is_fit = True
         self._qualified.set()
 
@@ -143,15 +143,15 @@ class Campaign:
                 act = await self._perform(client, act)
                 if self.election.is_leader and not was_leader:
                     group.create_task(self._emit(client, "became leader"))
-                self._tell()
+                self._log_leader()
         self._metrics.leads(self._stand.name, is_leader=False)
         log.error("Leaderelection lost", extra={"lock": self._label})
         await self._emit(client, "stopped leading")
 
     async def release(self, client: LeaseClient, *, is_dying: bool = False) -> None:
-        """Hand the lease on if it is ours, and lead no more; `run` must not run any more.
+        """Release the lease if it is ours, and stop leading; `run` must have ended.
 
-        `is_dying`: of something that the next leader had better be wary of.
+        `is_dying`: because of an error that the next leader should know of.
         """
         if not self.election.is_leader:
             return
@@ -163,12 +163,12 @@ class Campaign:
         self._metrics.leads(self._stand.name, is_leader=False)
 
     async def hand_on(self, client: LeaseClient, *, is_settled: bool) -> None:
-        """Lead no more, and give back what was lost because nobody answered, once somebody does;
-        `run` must not run any more.
+        """Stop leading, and release a lease that was lost because the server did not answer, once
+        it does; `run` must have ended.
 
-        Whoever was cut off, too, would see a record that is new to them, and wait for its whole
-        length. Unless `is_settled` something of ours may still be carried out: then the lease ends
-        by itself first, as for whoever saw all of it.
+        A replica that was also cut off would see a record new to it and wait for its whole
+        duration. Unless `is_settled` one of our bindings may still be carried out: then the lease
+        expires by itself first, as for a replica that saw all of it.
         """
         self.election.resign()
         self._metrics.leads(self._stand.name, is_leader=False)
@@ -187,7 +187,7 @@ class Campaign:
                 return
 
     async def _give_back(self, client: LeaseClient, *, is_dying: bool = False) -> None:
-        """If it is ours. Raises ClientError."""
+        """Release the lease if it is ours. Raises ClientError."""
         lease = await client.get()
         if lease is None:
             return
@@ -198,7 +198,7 @@ class Campaign:
     # --- inside ----------------------------------------------------------------------------------
 
     def _now_s(self) -> float:
-        """Now, after telling the election what the lease's own times are to say."""
+        """The time, after setting the wall clock's offset for the times in the lease."""
         self.election.wall_ahead_s = self._clock.ahead_s()
         return self._clock.now_s()
 
@@ -232,7 +232,7 @@ class Campaign:
         return following
 
     async def _pause(self, seconds: float) -> None:
-        """Whoever qualifies meanwhile waits no longer."""
+        """Pause; `qualify` ends the pause."""
         if self._qualified.is_set():
             await asyncio.sleep(seconds)
             return
@@ -241,7 +241,7 @@ class Campaign:
                 await self._qualified.wait()
 
     def _complain(self, act: Act, error: Exception) -> None:
-        """Once for each thing that is wrong, until the same succeeds."""
+        """Log each failure once, until the same act succeeds."""
         why = str(error) or "no answer in time"
         if self._complained == (type(act), why):
             return
@@ -252,14 +252,14 @@ class Campaign:
         else:
             log.info("Failed to reach the lease", extra=extra)
 
-    def _tell(self) -> None:
+    def _log_leader(self) -> None:
         holder = self.election.holder
-        if holder and holder != self._leader_told:
-            self._leader_told = holder
+        if holder and holder != self._leader_logged:
+            self._leader_logged = holder
             log.info("new leader elected", extra={"v": 1, "identity": holder})
 
     async def _emit(self, client: LeaseClient, what: str) -> None:
-        """A core/v1 event about the lease. A failure is logged, no more."""
+        """Write a core/v1 event about the lease. A failure is only logged."""
         lease = self.election.lease
         if lease is None:
             return
@@ -275,9 +275,9 @@ class Campaign:
 
 
 class LeaderCandidate:
-    """Leads as `loops.Leadership` asks, on the loop that decides; `session` writes the lease.
+    """Implements `loops.Leadership` on the scheduling loop; `session` writes the lease.
 
-    `lease_thread.py` leads beside that loop.
+    `lease_thread.py` runs the election beside that loop.
     """
 
     def __init__(
@@ -292,19 +292,19 @@ class LeaderCandidate:
         self.is_leading = asyncio.Event()
         self.campaign = Campaign(stand, metrics, self._began, clock=clock, draw=draw)
         self.may_act = self.campaign.may_act
-        self.trouble = self.campaign.trouble
+        self.health_problem = self.campaign.health_problem
         self.hold_back = self.campaign.hold_back
         self._session = session
         self._stand = stand
 
     def beat(self) -> None:
-        """A sign of life of the loop that decides: here it is the one that renews."""
+        """Nothing to do: the scheduling loop renews the lease itself."""
 
     def predecessor(self) -> LeaderDied | None:
         return self.campaign.predecessor()
 
     def qualify(self) -> None:
-        """It knows the cluster and may lead."""
+        """The cluster has been read: leading is allowed."""
         self.campaign.qualify()
 
     async def run(self) -> None:
@@ -315,20 +315,20 @@ class LeaderCandidate:
             self.is_leading.clear()
 
     async def release(self) -> None:
-        """Hand the lease on at an orderly end; `run` must not run any more."""
+        """Release the lease at a clean stop; `run` must have ended."""
         await self.campaign.release(self._stand.client(self._session))
 
     async def hand_on(self, stop: asyncio.Event, *, is_settled: bool) -> None:
-        """Give back what was or shall be lost, as soon as that can be done."""
+        """Release a lease that was or will be lost, as soon as that is possible."""
         client = self._stand.client(self._session)
         giving = asyncio.ensure_future(self.campaign.hand_on(client, is_settled=is_settled))
-        told = asyncio.ensure_future(stop.wait())
+        stopped = asyncio.ensure_future(stop.wait())
         try:
-            await asyncio.wait((giving, told), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((giving, stopped), return_when=asyncio.FIRST_COMPLETED)
         finally:
             giving.cancel()
-            told.cancel()
-            await asyncio.gather(giving, told, return_exceptions=True)
+            stopped.cancel()
+            await asyncio.gather(giving, stopped, return_exceptions=True)
 
     def _began(self) -> None:
         self.is_leading.set()

@@ -1,7 +1,7 @@
-"""Ending: the first SIGINT or SIGTERM asks a process for an orderly end, the second does not ask.
+"""Shutdown signals: the first SIGINT or SIGTERM stops a process cleanly, the second at once.
 
-A process may live more than once (`process.schedule`). The signal is meant for all its lives: one
-that comes between two of them, while the next connects, must not get lost.
+`process.schedule` may run a scheduler several times. A signal ends all runs: one that arrives
+between two runs, while the next one connects, must not be lost.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ log = logging.getLogger("asched.host")
 
 
 class AskedToEndError(Exception):
-    """Before there was anything to be ended."""
+    """A signal arrived before there was anything to stop."""
 
 
 class Ending:
-    """Build it inside the loop that the signals are for."""
+    """Create it inside the loop that handles the signals."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
@@ -32,7 +32,7 @@ class Ending:
         return self._asked.is_set()
 
     def listen(self, stop: Callable[[], None]) -> None:
-        """From now on a signal calls `stop`, as one that has come already does at once."""
+        """Call `stop` on a signal; at once if a signal has arrived already."""
         self._stop = stop
         if self.is_asked:
             stop()
@@ -41,8 +41,8 @@ class Ending:
             stop_on_signals(self._ask)
 
     async def unless_asked(self, work: Coroutine[Any, Any, R]) -> R:
-        """The result of what takes long before there is anything to stop. Raises AskedToEndError,
-        with the work given up.
+        """The result of a long operation before there is anything to stop. Raises AskedToEndError
+        on a signal, and cancels the operation.
         """
         task, asked = asyncio.ensure_future(work), asyncio.ensure_future(self._asked.wait())
         try:
@@ -61,7 +61,7 @@ class Ending:
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:
-    """The first SIGINT or SIGTERM asks for an orderly end, the second does not ask."""
+    """The first SIGINT or SIGTERM calls `stop`, the second ends the process at once."""
     loop = asyncio.get_running_loop()
 
     def once(number: int) -> None:
@@ -74,4 +74,4 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
 
 
 def _nothing() -> None:
-    """There is nothing to stop yet."""
+    """Used until there is something to stop."""

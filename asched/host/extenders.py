@@ -1,8 +1,8 @@
-"""What a configuration with extenders needs beside the machine: who is asked, by whom, with what.
+"""The extenders of a configuration: HTTP client, chain for the runners, and whole objects.
 
-    prepare ─> whole objects that were not kept so far are read ─> adopt, between two turns
+    prepare ─> whole objects that were not stored so far are listed ─> adopt, between two turns
 
-Cycles under way end with the extenders they began with; the client asks those, too.
+Running scheduling cycles end with the extenders they began with; the client calls those, too.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from asched.kube.originals import Originals
 
 
 class Consultants:
-    """The extenders of the moment. To be made inside the loop, and closed.
+    """The current extenders. Create it inside the loop, and close it.
 
-    Raises ConnectError if TLS files of one cannot be used.
+    Raises ConnectError if TLS files of an extender cannot be used.
     """
 
     def __init__(
@@ -36,28 +36,28 @@ class Consultants:
         self.client = Extenders(in_order_of_use(extenders), self.originals, observe=observe)
 
     def chain(self, extenders: Sequence[Extender]) -> Chain | None:
-        """What runners consult. While nothing changes it is the same one, which remembers for
-        whom room was made in vain.
+        """The chain for the runners. It is the same object while the configuration is unchanged,
+        since it remembers failed preemptions.
         """
         if tuple(extenders) == self._extenders:
             return self._chain
         return _chain_of(extenders, self._cluster)
 
     def prepare(self, extenders: Sequence[Extender]) -> tuple[Kind, ...]:
-        """Keep what these, and those of the moment, are sent whole; the kinds that must be listed
-        again for it. Raises ConnectError.
+        """Store the whole objects that these extenders and the current ones need; returns the kinds
+        that must be listed again. Raises ConnectError.
         """
         Extenders.check(extenders)
         return _want(self.originals, (*self._extenders, *extenders))
 
     def adopt(self, extenders: Sequence[Extender], chain: Chain | None) -> None:
-        """These are asked from now on, through `chain`. Raises ConnectError."""
+        """Call these extenders from now on, through `chain`. Raises ConnectError."""
         self.client.adopt(in_order_of_use(extenders))
         self._extenders, self._chain = tuple(extenders), chain
 
     def settle(self) -> None:
-        """Keep no longer what only extenders of before were sent; when none of their cycles is
-        under way.
+        """Stop storing objects that only former extenders needed; call it when none of their cycles
+        is running.
         """
         _want(self.originals, self._extenders)
 

@@ -1,4 +1,4 @@
-"""Who leads, as the loops see it; `election.py` and `lease_thread.py` are such."""
+"""Leadership as the loops see it; `election.py` and `lease_thread.py` implement it."""
 
 import asyncio
 from typing import Protocol
@@ -7,7 +7,7 @@ from asched.core.cycle.orders import LeaderDied
 
 
 class LostLeadershipError(Exception):
-    """Somebody else may lead from now on: this process has to end."""
+    """Another replica may lead from now on: this process has to end."""
 
 
 class Leadership(Protocol):
@@ -16,27 +16,27 @@ class Leadership(Protocol):
     is_leading: asyncio.Event
 
     def may_act(self) -> bool:
-        """Whether we lead, and nobody else can."""
+        """Whether this process leads and no other can."""
 
     def beat(self) -> None:
-        """A sign of life of the loop that decides; without any it must not lead for ever."""
+        """Called by the scheduling loop; if it stops, the lease must be released."""
 
     def hold_back(self) -> None:
-        """Before `run`: only watch who leads, until `qualify`."""
+        """Before `run`: only watch the lease, until `qualify`."""
 
     def qualify(self) -> None:
-        """The cluster is known: we may lead."""
+        """The cluster has been read: leading is allowed."""
 
     def predecessor(self) -> LeaderDied | None:
-        """Before the first attempt: whether the leader before us died, and maybe of a pod."""
+        """Before the first attempt: whether the previous leader died, and perhaps of which pod."""
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost."""
 
     async def release(self) -> None:
-        """Hand the lease on."""
+        """Release the lease."""
 
     async def hand_on(self, stop: asyncio.Event, *, is_settled: bool) -> None:
-        """After `run`: lead no more, and hand the lease on as soon as that can be done, or until
-        told to stop. `is_settled`: nothing that was asked for can still be carried out.
+        """After `run`: stop leading, and release the lease as soon as that is possible, or until
+        `stop` is set. `is_settled`: no requested write can still be carried out.
         """

@@ -1,16 +1,16 @@
-"""The election beside the loop that decides: a thread with a loop and connections of its own.
+"""The election in a thread, with a loop and connections of its own.
 
-    deciding loop ──a beat each second──> LeaseThread ──> Campaign ──> the lease
+    scheduling loop ──beat every second──> LeaseThread ──> Campaign ──> the lease
                   <──may_act, is_leading──┘
 
-Renewals do not wait for a long turn, nor for requests of others. But a loop that has shown no sign
-of life for SILENT_S gets nothing done, and must not keep the lease for ever: then the lease is
-given back, where it stands is logged, and the process ends. Nothing leaves it after that: what the
-loop would still send is held up by the fence. What holds Python's lock for long (one call into C)
-holds this thread up, too; then the lease runs out behind the fence, as any other that is not
-renewed.
+Renewals do not wait for a long turn or for other requests. But a loop without a beat for SILENT_S
+makes no progress and must not keep the lease: then the lease is released, the loop's stack is
+logged, and the process ends. The loop cannot send anything after that: the fence stops its writes.
+A call into C that holds the interpreter lock for long blocks this thread, too; then the lease
+expires behind the fence.
 
-Bounds  SILENT_S, looked at every LOOK_S; STOP_S for the thread's own end; TELLING_S for last words.
+Bounds  SILENT_S, checked every LOOK_S; STOP_S for the end of the thread; TELLING_S for the last log
+        message.
 """
 
 import asyncio
@@ -33,31 +33,31 @@ from asched.serve.telemetry.log import loop_failed
 
 log = logging.getLogger("asched.leader")
 
-#: Twice the default lease, and ten times what the first list of 100,000 pods once took as one step.
+#: Twice the default lease, and ten times what the first list of 100,000 pods took as one step.
 SILENT_S: Final = 30.0
 LOOK_S: Final = 1.0
-#: Its requests are cancelled; closing its connections is waited for so long.
+#: Time to close the connections; requests are cancelled.
 STOP_S: Final = 3.0
-#: Its last words are waited for so long.
+#: Time to write the last log message.
 TELLING_S: Final = 1.0
 GIVEN_UP: Final = (
     "The deciding loop has not turned for %.0f s; the lease is given back, and this process ends."
-    " It stands at:\n%s"
+    " Its stack:\n%s"
 )
-#: What a process that ends itself leaves as its status.
+#: Exit status of a process that ends itself.
 EXIT_STATUS: Final = 1
 
 
 def end_process() -> None:
-    """Without the wedged loop's consent, hence without any of its clean-up."""
+    """End without clean-up, which would need the blocked loop."""
     os._exit(EXIT_STATUS)
 
 
 class LeaseThread(LeaderCandidate):
-    """Leads beside the loop that decides. Build it on that loop.
+    """Runs the election beside the scheduling loop. Create it on that loop.
 
-    `session` is that loop's own, for handing the lease on at an orderly end; `options` are for the
-    thread's. `end` is called in the thread when the loop is given up.
+    `session` belongs to that loop and releases the lease at a clean stop; `options` are for the
+    thread's own. `end` is called in the thread when the loop is given up.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class LeaseThread(LeaderCandidate):
         self._there: asyncio.AbstractEventLoop | None = None  # the thread's
 
     def beat(self) -> None:
-        """A sign of life of the loop that decides."""
+        """Called by the scheduling loop regularly."""
         self._beats += 1
 
     def qualify(self) -> None:
@@ -93,7 +93,7 @@ class LeaseThread(LeaderCandidate):
             tell_loop(self._there, self.campaign.qualify)
 
     async def run(self) -> None:
-        """Campaign and lead; returns when leadership is lost. Cancelled, it leaves no request."""
+        """Campaign and lead; returns when leadership is lost. A cancellation waits for requests."""
         over = in_thread("lease", lambda: asyncio.run(self._campaign()))
         try:
             await asyncio.shield(over)
@@ -106,12 +106,12 @@ class LeaseThread(LeaderCandidate):
     # --- in the thread ---------------------------------------------------------------------------
 
     async def _campaign(self) -> None:
-        """Until the election is lost, the loop has gone silent, or we are told to stop."""
-        here, stop = asyncio.get_running_loop(), asyncio.Event()
-        here.set_exception_handler(loop_failed)
-        self._stop = lambda: tell_loop(here, stop.set)
-        self._there = here
-        if self._is_qualified:  # before there was a loop to be told
+        """Run until the election is lost, the loop makes no progress, or `stop` is set."""
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_exception_handler(loop_failed)
+        self._stop = lambda: tell_loop(loop, stop.set)
+        self._there = loop
+        if self._is_qualified:  # before this loop existed
             self.campaign.qualify()
         works = (self._stands(), self._until_silent(), stop.wait())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
@@ -134,7 +134,7 @@ class LeaseThread(LeaderCandidate):
         await self.campaign.run(self._stand.client(self._own))
 
     async def _connected(self) -> Session:
-        """The deciding loop has read its credentials already: what fails now may be cured."""
+        """Connect; the scheduling loop has used the credentials, so a failure may be temporary."""
         while True:
             try:
                 return await connect(self._options, observe=self._observed, handshake=False)
@@ -143,9 +143,9 @@ class LeaseThread(LeaderCandidate):
                 await asyncio.sleep(self._stand.rules.retry_s)
 
     async def _until_silent(self) -> None:
-        """Returns when the deciding loop, while we lead, has not been heard of for SILENT_S.
+        """Return when the scheduling loop, while leading, has not called `beat` for SILENT_S.
 
-        Looks are counted, not seconds: a machine that stood still held up both.
+        Counts checks, not seconds: a suspended machine stops both threads.
         """
         heard, looks = self._beats, 0
         while looks * LOOK_S < SILENT_S:
@@ -154,12 +154,12 @@ class LeaseThread(LeaderCandidate):
             heard, looks = self._beats, looks + 1 if is_silent else 0
 
     async def _give_up(self) -> None:
-        frame = sys._current_frames().get(self._home_thread)  # noqa: SLF001 - the way to look there
+        frame = sys._current_frames().get(self._home_thread)  # noqa: SLF001 - no public access
         stack = "".join(traceback.format_stack(frame))
-        # It may stand in a write to the log that nobody reads, and hold the log's lock.
+        # The loop may be blocked in a write to the log and hold the log's lock.
         telling = threading.Thread(target=log.error, args=(GIVEN_UP, SILENT_S, stack), daemon=True)
         telling.start()
-        assert self._own is not None, "it led, so it had a connection"
+        assert self._own is not None, "leading needs a connection"
         await self.campaign.release(self._stand.client(self._own), is_dying=True)
         telling.join(TELLING_S)
         self._end()

@@ -1,4 +1,4 @@
-"""Who hears what is seen beside the machine, and writes what is no decision."""
+"""Listeners to facts beside the machine, and writers of statuses."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from asched.serve.telemetry.metrics import Metrics
 
 
 class _OfPods:
-    """Pods concern two of them."""
+    """Facts about pods go to two listeners."""
 
     def __init__(self, clashes: Clashes, quotas: QuotaStatus) -> None:
         self._clashes = clashes
@@ -27,7 +27,7 @@ class _OfPods:
         return self._clashes.hearing(self._quotas.hearing_pods(put))
 
     async def run(self) -> None:
-        """That of quotas runs with its own kind."""
+        """Run one listener; the other runs with its own kind."""
         await self._clashes.run()
 
 
@@ -41,7 +41,7 @@ def listeners_of(
     writes_statuses: bool,
     options: ReflectorOptions | None = None,
 ) -> Mapping[Kind, Listener]:
-    """By the kind they hear of; `options` are for streams of their own. `writes_statuses`: with the
+    """Listeners by kind; `options` are for streams of their own. `writes_statuses`: include the
     status controllers of PodGroups and ElasticQuotas.
     """
     context = machine.context

@@ -1,16 +1,16 @@
-"""The moving parts of a running scheduler: watch streams, one serial loop, binding tasks.
+"""The loops of a running scheduler: watch streams, one serial loop, binding tasks.
 
     reflectors (one per kind) ──facts──┐
     dispatcher (lanes)  ──answers──────┴─> inbox ──> [machine.handle] ──effects──> dispatcher
                                                      one at a time                  many at a time
 
-`Scheduler.run` lives through: list everything, stand by until we lead, schedule until told to stop,
-drain, hand the lease on. A standby takes in facts as a leader does, so its columns are current. The
+`Scheduler.run` lists everything, stands by until it leads, schedules until stopped, drains, and
+releases the lease. A standby processes facts as a leader does, so its columns are current. The
 serial loop is `_turns`: it alone calls the machine, and between two calls it waits for facts or for
-the machine's next deadline. Effects become awaits here alone, and in `plugin_calls.py`.
+the machine's next deadline. Effects become requests only here and in `plugin_calls.py`.
 
-Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a start-up that waits says for what;
-        BEAT_S between two signs of life to the election, and two looks at the wall clock.
+Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a waiting start-up logs the reason;
+        BEAT_S between two beats to the election, and two checks of the wall clock.
 """
 
 import asyncio
@@ -42,26 +42,26 @@ from asched.kube.session import Session
 from asched.kube.tasks import Tasks
 from asched.kube.watch import POD_FIELD_SELECTOR, Reflector
 
-if TYPE_CHECKING:  # who records nothing need not read how
+if TYPE_CHECKING:  # imported only for a recording
     from asched.ops.recording.recorder import Recorder
 
 log = logging.getLogger("asched.host")
 
-#: From the signal to the end: bindings under way are finished or given back within this.
+#: From the signal to the end: bindings in flight are finished or cancelled within this time.
 DRAIN_S: Final = 8.0
-#: A start-up that takes longer than this names the kinds it waits for. A guess.
+#: A start-up that takes longer logs the kinds it waits for. A guess.
 SYNC_WARN_S: Final = 10.0
 BEAT_S: Final = 1.0
-#: The machine hears of a wall clock that was set by so much; what it writes tells whole seconds.
+#: The machine is notified when the wall clock is set by this much; objects have whole seconds.
 WALL_CLOCK_S: Final = 0.5
 
 
 class CannotStartError(Exception):
-    """The scheduler cannot begin; the message is one clear line with its cure."""
+    """The scheduler cannot start; the message is one line with the fix."""
 
 
 class Scheduler:
-    """A machine with its connections. Build it inside the loop that runs it."""
+    """A machine with its connections. Create it inside the loop that runs it."""
 
     def __init__(
         self,
@@ -79,12 +79,13 @@ class Scheduler:
         rng: random.Random | None = None,
         recorder: "Recorder | None" = None,
     ) -> None:
-        """What `memory` gives is told of the first lists and turns; `rng` spreads streams' pauses.
-        `listeners` hear what is seen of a kind and run beside the machine; they decide nothing.
+        """`memory` yields a collector that is called after the first lists and after turns; `rng`
+        spreads the pauses of streams. `listeners` get the facts of a kind and run beside the
+        machine.
         """
         self.session = session
         self.machine = machine
-        self._told: Machine | Recorder = recorder or machine
+        self._handler: Machine | Recorder = recorder or machine
         self.clock = clock or Clock()
         self.inbox = Inbox(self._wake)
         self.tasks = Tasks()
@@ -103,12 +104,12 @@ class Scheduler:
         for kind in kinds:
             self.watch(kind)
         self.is_synced = False
-        self.begun = asyncio.Event()  # a turn could have decided something
+        self.begun = asyncio.Event()  # the first turn that may schedule
         self.is_stopping = False
-        self._leadership = leadership  # without it we always lead
-        self._delay_cache = delay_cache  # list nothing before we lead
+        self._leadership = leadership  # None: always leading
+        self._delay_cache = delay_cache  # list nothing before leading
         self._is_open = False
-        #: What was decided may rest on what never happened: nothing leaves any more.
+        #: The state was invalid: no further effect is sent.
         self._is_void = False
         self._waker: asyncio.Future[None] | None = None
         self._cannot_start: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -116,11 +117,11 @@ class Scheduler:
         self._turned = asyncio.get_running_loop().create_future()  # a new one for each turn
 
     def stop(self) -> None:
-        """Ask for an orderly end: finish or give back what is under way, then return from `run`."""
+        """Request a clean stop: finish or cancel bindings in flight, then return from `run`."""
         self._stop.set()
 
     def watch(self, kind: Kind) -> None:
-        """Follow this kind, too; at once if the others are followed already."""
+        """Follow this kind, too; at once if the other kinds are followed already."""
         if kind in self.reflectors or kind in self._pollers:
             return
         if kind.poll_s:
@@ -148,7 +149,7 @@ class Scheduler:
             self._follow(kind)
 
     def _keeping(self, originals: Originals) -> Callable[[Fact], None]:
-        """Facts go to the inbox, and whole objects go where theirs are gone."""
+        """Pass facts to the inbox and drop whole objects that were deleted."""
 
         def put(fact: Fact) -> None:
             originals.hear(fact)
@@ -157,7 +158,7 @@ class Scheduler:
         return put
 
     async def run(self) -> None:
-        """Schedule until `stop`. Raises CannotStartError, StartOverError, or what killed a task."""
+        """Schedule until `stop`. Raises CannotStartError, StartOverError, or a task's error."""
         was_active, self.machine.is_active = self.machine.is_active, False
         with self._memory as self._collector:
             try:
@@ -165,7 +166,7 @@ class Scheduler:
                 turns = self.tasks.spawn("turns", self._turns())
                 self.tasks.spawn("beat", self._beat())
                 if self._leadership is not None:
-                    # What it takes to ask for the lease is done while others are waited for.
+                    # Prepare the election while the first lists are read.
                     if not self._delay_cache:
                         self._leadership.hold_back()
                     self.tasks.spawn("election", self._campaign(self._leadership))
@@ -186,7 +187,7 @@ class Scheduler:
                         await self._until_leading()
                     if self._leadership is not None:
                         died = self._leadership.predecessor()
-                        if died is not None:  # just after it bound pods, perhaps
+                        if died is not None:  # perhaps just after it bound pods
                             known = self.history.catch_up(POD, lambda: self.list_again((POD,)))
                             await self._first(known, self._stop.wait(), self.tasks.failed)
                             self.inbox.put(died)
@@ -206,12 +207,12 @@ class Scheduler:
     # --- the one serial loop ---------------------------------------------------------------------
 
     async def _turns(self) -> None:
-        """Hand facts to the machine and effects to the dispatcher, one turn after the other."""
+        """Pass facts to the machine and effects to the dispatcher, turn by turn."""
         loop, machine, inbox = asyncio.get_running_loop(), self.machine, self.inbox
         while True:
             machine.is_active = self._is_open and self.may_act()
             facts = [] if machine.is_taking_in else inbox.drain()
-            for effect in self._told.handle(facts, self.clock.now_s()):
+            for effect in self._handler.handle(facts, self.clock.now_s()):
                 self._perform(effect)
             if facts:
                 inbox.took(machine.intake_s)
@@ -233,7 +234,7 @@ class Scheduler:
                 timer.cancel()
 
     def may_act(self) -> bool:
-        """Whether nobody else can be leading."""
+        """Whether no other process can be leading."""
         return not self._is_void and (self._leadership is None or self._leadership.may_act())
 
     async def _turn(self, timeout_s: float | None = None) -> None:
@@ -241,26 +242,26 @@ class Scheduler:
         await self._first(self._turned, self.tasks.failed, timeout_s=timeout_s)
 
     async def _taken_in(self) -> None:
-        """Wait until the machine knows what has arrived so far; others may send more."""
+        """Wait until the machine has processed all facts that have arrived."""
         arrived = self.inbox.arrived
         while self.inbox.drained < arrived or self.machine.is_taking_in:
             await self._turn()
 
     async def _beat(self) -> None:
-        """Show that this loop turns, and tell the machine when somebody set the wall clock."""
-        told_s = 0.0
+        """Report progress to the election, and notify the machine of a changed wall clock."""
+        reported_s = 0.0
         while True:
             if self._leadership is not None:
                 self._leadership.beat()
             ahead_s = self.clock.ahead_s()
-            if abs(ahead_s - told_s) >= WALL_CLOCK_S:
-                told_s = ahead_s
+            if abs(ahead_s - reported_s) >= WALL_CLOCK_S:
+                reported_s = ahead_s
                 self.inbox.put(WallClock(ahead_s))
-            self._collector.turned()  # of what others leave while nothing happens
+            self._collector.turned()  # for garbage of other tasks while idle
             await asyncio.sleep(BEAT_S)
 
     async def reconfigure(self, order: Reconfigured) -> None:
-        """Let other profiles judge from the next turn on, and wait for it."""
+        """Use other profiles from the next turn on, and wait for it."""
         self.inbox.put(order)
         await self._taken_in()
 
@@ -312,9 +313,9 @@ class Scheduler:
         self.tasks.spawn(f"list {kind.name}", self._pollers[kind].run())
 
     async def list_again(self, kinds: Iterable[Kind]) -> None:
-        """Let the watches of these kinds begin with everything there is, and wait for it.
+        """Restart the watches of these kinds with new lists, and wait for the lists.
 
-        Those that have not begun will do so anyway.
+        Kinds whose watch has not begun are skipped: it begins with a list.
         """
         begun = [kind for kind in kinds if self.tasks.has(f"watch {kind.resource}")]
         for kind in begun:
@@ -327,7 +328,7 @@ class Scheduler:
             await self._taken_in()
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
-        """A list or watch failed. What no waiting cures ends the start-up with one line."""
+        """A list or watch failed. A permanent failure ends the start-up with one line."""
         self.hearing.failed(kind, error)
         self._is_void |= isinstance(error, HistoryChanged)
         is_starting = not self.is_synced and not self._cannot_start.done()
@@ -335,14 +336,14 @@ class Scheduler:
             self._cannot_start.set_result(refusal)
 
     async def _until_leading(self) -> None:
-        """Stand by until we lead, or are told to stop."""
+        """Stand by until leading or stopped."""
         if self._leadership is None:
             return
         self._leadership.qualify()
         await self._first(self._leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
 
     async def _campaign(self, leadership: Leadership) -> None:
-        """Lead as long as it lasts. Nothing is decided or sent after that."""
+        """Lead until leadership is lost; nothing is decided or sent after that."""
         await leadership.run()
         self._is_open = self.machine.is_active = False
         is_settled = not self._unsettled
@@ -353,34 +354,34 @@ class Scheduler:
     # --- end -------------------------------------------------------------------------------------
 
     async def _drain(self) -> None:
-        """No pod is popped, bindings under way get their answer, the lanes empty."""
+        """Stop scheduling, wait for the answers of bindings, and empty the lanes."""
         self.is_stopping, self._is_open, self.machine.is_active = True, False, False
         until_s = self.clock.now_s() + DRAIN_S / 2
         while not self.machine.is_idle and self.clock.now_s() < until_s:
             await self._turn(until_s - self.clock.now_s())
         await self.dispatcher.drain(DRAIN_S / 2)
-        if self.inbox:  # what never left is answered by now
+        if self.inbox:  # answers of unsent bindings
             await self._first(self._taken_in(), self.tasks.failed, timeout_s=DRAIN_S / 2)
         log.info("drained", extra={"bindings_left": self.machine.bindings})
 
     @property
     def _unsettled(self) -> int:
-        """Bindings that may still be carried out."""
+        """The number of bindings that may still be carried out."""
         return sum(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
 
     async def _hand_over(self) -> None:
-        """The lease goes to whoever waits for it, or runs out if the next leader cannot know of a
-        binding that may still be carried out: it would fill that place.
+        """Release the lease. It is left to expire if a binding may still be carried out that the
+        next leader cannot know of and might overcommit a node with.
         """
         unsettled = self._unsettled
         await self.tasks.cancel("election")
         if self._leadership is not None and not unsettled:
             await self._leadership.release()
         elif unsettled:
-            log.warning("some bindings may still be carried out: a lease is left to run out")
+            log.warning("some bindings may still be carried out: the lease is left to expire")
 
     async def _give_up(self, why: Exception) -> None:
-        """Nothing leaves any more, also not what waits in its lane; somebody else may lead."""
+        """Send nothing more, not even queued effects; another process may be leading."""
         self._is_void, self._is_open, self.machine.is_active = True, False, False
         is_settled = not self._unsettled
         await self.tasks.cancel("dispatcher", "election")
@@ -390,7 +391,7 @@ class Scheduler:
             raise StartOverError(str(why)) from why
 
     async def _first(self, *waits: Awaitable[Any], timeout_s: float | None = None) -> None:
-        """Wait for any of these; a task's death is raised here."""
+        """Wait for any of these; an error of a task is raised here."""
         futures = [asyncio.ensure_future(wait) for wait in waits]
         await asyncio.wait(futures, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         for future, wait in zip(futures, waits, strict=True):

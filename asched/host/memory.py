@@ -1,17 +1,16 @@
-"""The garbage collector of a process that is one scheduler: never within a turn, never for long.
+"""Garbage collection of the scheduler process: never within a turn, never for long.
 
-    while everything is listed      nothing is collected
-    once it is                      it stays for good, and is taken out of the collector's sight
-    then, between turns             young containers are looked through every so often, and those
-                                    that stayed with every fourth look
-    more of them than a pause has   they are taken out of its sight unseen
-    time for
+    during the first lists          no collection
+    after them                      their objects are frozen (`gc.freeze`)
+    between turns                   young generation regularly; every fourth time the next one, too
+    more containers than a pause    frozen without a scan
+    allows
 
-Records are not tracked, and what the machine makes is in no cycle once it is of no use (a test says
-so): reference counts are enough for it. Cycles are left by tasks at the edge, a few at a time, and
-those are young. So little is missed where a long turn made a hundred thousand containers, which it
-would take a long pause to look through. Python's own rule would pause anywhere within a turn, and
-counts containers made less those given back: where a turn does both, it looks late, at all of them.
+Records are untracked, and what the machine allocates is not in cycles when it is dropped (checked
+by a test), so reference counts suffice. Cycles are left by tasks of the I/O layers, a few at a
+time, and those die young. So little garbage is missed where a long turn has allocated a hundred
+thousand containers. Python's default would pause within a turn, and counts allocations minus
+deallocations: in a turn with both, it starts late and then scans all containers.
 """
 
 import gc
@@ -21,20 +20,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: From one look to the next, in which busy turns make a few thousand containers that stay.
+#: Between two collections; busy turns allocate a few thousand lasting containers in this time.
 EVERY_S: Final = 0.02
-#: Young collections before those that stayed are looked through again. What dies in a cycle has
-#: died by then: a binding takes milliseconds.
+#: Young collections per collection of the next generation. Garbage in cycles is dead by then: a
+#: binding takes milliseconds.
 YOUNG_LOOKS: Final = 4
-#: Containers that one pause looks through, at 0.3 us each: ten milliseconds.
+#: Containers scanned in one pause, at 0.3 us each: ten milliseconds.
 PAUSE_CONTAINERS_MAX: Final = 30_000
-#: Where nobody says when a turn ends: containers made and not given back, then collections of the
-#: generation before.
+#: Thresholds for code without turns: containers allocated minus deallocated, then collections of
+#: the previous generation.
 SELDOM: Final = (5_000, 3, 1_000_000)
 
 
 class Collector:
-    """Collects when it is told that a turn has ended, once all is settled."""
+    """Collects between turns, once the first lists are processed."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -42,14 +41,14 @@ class Collector:
         self._looks = 0
 
     def settle(self) -> None:
-        """What the first lists made stays for good: take it out of the collector's sight. It is not
-        gone through before, since that takes 0.1 s and more, and finds a few kB that imports left.
+        """Freeze the objects of the first lists. They are not collected before: that takes 0.1 s or
+        more and finds a few kB left by imports.
         """
         gc.freeze()
         self._due_s = self._now_s() + EVERY_S
 
     def turned(self) -> None:
-        """No turn is under way."""
+        """A turn has ended."""
         if self._now_s() >= self._due_s:
             self._look()
             self._due_s = self._now_s() + EVERY_S
@@ -68,7 +67,7 @@ class Collector:
 
 @contextmanager
 def own_process() -> Iterator[Collector]:
-    """Around a scheduler's life: its collector, to be told when all is listed, and of each turn."""
+    """A context for the run of a scheduler: yields its collector."""
     gc.disable()
     try:
         yield Collector()
@@ -78,7 +77,7 @@ def own_process() -> Iterator[Collector]:
 
 @contextmanager
 def collected_seldom() -> Iterator[None]:
-    """Around the work of a command that knows of no turns: looking for garbage took a fifth."""
+    """A context for commands without turns: default thresholds cost a fifth of their time."""
     before = gc.get_threshold()
     gc.set_threshold(*SELDOM)
     try:

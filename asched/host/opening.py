@@ -1,10 +1,10 @@
-"""When the pages open: the port is taken at once, and answered when the first decisions are out.
+"""Open the pages: the port is bound at once, and served after the first decisions.
 
-Certificates take a tenth of a second of CPU, on a busy machine several times that, which would come
-before the first binding. The kernel keeps clients that ask meanwhile waiting. What cannot be served
-ends the process in order, with the lease handed on.
+Certificates take a tenth of a second of CPU, on a busy machine several times that, which would
+delay the first binding. The kernel queues connections meanwhile. A failure to serve stops the
+process cleanly, and the lease is released.
 
-Bounds  OPEN_S until they open, whatever else goes on.
+Bounds  pages open after OPEN_S at the latest.
 """
 
 import asyncio
@@ -51,11 +51,11 @@ class Pages:
         self._failure: Exception | None = None
 
     async def take_port(self) -> None:
-        """Raises CannotServeError."""
+        """Bind the port. Raises CannotServeError."""
         options = self._plan.options
         if not self._plan.is_on:
             return
-        # A tenth of a second of CPU, which decisions would have to wait for later.
+        # Imported before the first decisions: takes a tenth of a second of CPU.
         from asched.host.serving import Serving
 
         self._open = Serving.open
@@ -67,7 +67,7 @@ class Pages:
         )
 
     async def open(self, configuration: SchedulerConfiguration) -> None:
-        """Answer on the port that was taken, if there is one."""
+        """Serve on the bound port, if there is one."""
         if self._open is None:
             return
         with suppress(TimeoutError):
@@ -88,7 +88,7 @@ class Pages:
             self._scheduler.stop()
 
     async def close(self) -> None:
-        """Raises what kept them from opening."""
+        """Close the port. Raises the error that kept the pages from opening."""
         if self._serving is not None:
             await self._serving.close()
         for one in self._listening:

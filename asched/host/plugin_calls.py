@@ -1,4 +1,4 @@
-"""Coroutines of users' plugins under way: what becomes of one is the answer to who asked for it."""
+"""Coroutines of users' plugins: run them, and answer with their results."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from asched.kube.tasks import Tasks
 
 
 class PluginCalls:
-    """`put` takes the answers."""
+    """`put` gets the answers."""
 
     def __init__(self, tasks: Tasks, put: Callable[[Answer], None]) -> None:
         self._tasks = tasks
@@ -24,7 +24,7 @@ class PluginCalls:
         task.add_done_callback(lambda _: self._by_effect.pop(effect.id, None))
 
     def cancel(self, effect: CancelCall) -> None:
-        """Nobody waits for its answer any more."""
+        """Cancel a call whose answer is no longer needed."""
         if effect.call_id in self._by_effect:
             self._by_effect[effect.call_id].cancel()
 
@@ -33,7 +33,7 @@ class PluginCalls:
 
 
 async def answer_of(effect: CallPlugin, timeout_s: float) -> Answer:
-    """What becomes of a plugin's coroutine within this time."""
+    """The result of a plugin's coroutine, within this time."""
     try:
         async with asyncio.timeout(timeout_s) as limit:
             return Returned(effect.id, await effect.call())
@@ -42,16 +42,14 @@ async def answer_of(effect: CallPlugin, timeout_s: float) -> Answer:
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
-            raise  # it is us who are to end
+            raise  # this task itself was cancelled
         return Raised(effect.id, RuntimeError("its coroutine was cancelled"))
-    except MISTAKES as error:  # the machine tells the pod and the operator
+    except MISTAKES as error:  # the machine reports it in condition and log
         return Raised(effect.id, error)
 
 
 def answer_now(effect: CallPlugin, timeout_s: float) -> Answer:
-    """The same for who must not go on without: on a thread of its own, since the caller may have a
-    loop running.
-    """
+    """As `answer_of`, blocking: in its own thread, since the caller may be in a running loop."""
     found: list[Answer] = []
 
     async def call() -> None:

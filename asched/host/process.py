@@ -1,10 +1,10 @@
-"""One scheduler process: event loop, signals, connection, machine, from start to orderly end.
+"""One scheduler process: event loop, signals, connection, machine, from start to clean stop.
 
     plan ─> runners, machine ─> session ─> election ─> scheduler ─> pages ─> run ─> exit code
 
-Signals  SIGINT and SIGTERM end it in order, SIGHUP reads the configuration again, SIGUSR2 compares
-         the columns with the API server and prints them.
-Bounds   LAG_EVERY_S between two looks at how late the event loop is.
+Signals  SIGINT and SIGTERM stop it cleanly, SIGHUP reloads the configuration, SIGUSR2 compares the
+         columns with the API server and logs them.
+Bounds   LAG_EVERY_S between two measurements of the event loop's delay.
 """
 
 import asyncio
@@ -66,55 +66,55 @@ LAG_EVERY_S: Final = 1.0
 
 
 class RecordPlan(msgspec.Struct, frozen=True):
-    """A recording to be."""
+    """Where to record."""
 
     path: Path
     bytes_max: int
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Everything a process is told before it starts."""
+    """All settings of a process."""
 
     configuration: SchedulerConfiguration
     connection: ConnectionOptions = msgspec.field(default_factory=ConnectionOptions)
     bind_concurrency: int = CONCURRENCY[Lane.BINDING]
-    #: Whether events of pods that fit nowhere end with how to ask why.
+    #: Whether conditions and events of pods without a node end with a hint to `asched explain`.
     advises: bool = False
     #: Whether the statuses of PodGroups and ElasticQuotas are written.
     writes_statuses: bool = False
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
-    #: In how long all that is known is compared with the API server once; 0: only on demand.
+    #: Duration of one audit of all cached objects; 0: only on demand.
     audit_period_s: float = AUDIT_PERIOD_S
     dispatch: DispatchOptions = msgspec.field(default_factory=DispatchOptions)
     plugins: Catalogue = msgspec.field(default_factory=Catalogue)
     serving: ServingPlan = msgspec.field(default_factory=ServingPlan)
-    #: Reads configuration and plugins anew; None if there is nothing to be read.
+    #: Reads configuration and plugins again; None if there is nothing to read.
     reload: Callable[[], DesiredSetup] | None = None
-    #: The files it would read just now.
+    #: The files that `reload` would read now.
     files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
-    #: Where everything that decides is kept, and at most how many bytes of it; None for nowhere.
+    #: Where all inputs are recorded, with the maximum size; None: nowhere.
     record: RecordPlan | None = None
-    #: Look on while another scheduler decides, and do nothing else.
+    #: Shadow another scheduler, and do nothing else.
     shadow: "shadowing.ShadowPlan | None" = None
     exposition: Exposition = msgspec.field(default_factory=Exposition)
-    #: Asked when somebody wants to know.
+    #: Called when the version is needed.
     version: Callable[[], str] = str
 
     @property
     def wanted(self) -> DesiredSetup:
-        """The part of it that a reload may change."""
+        """The settings that a reload may change."""
         qps, burst = self.connection.qps, self.connection.burst
         return DesiredSetup(self.configuration, self.plugins, qps, burst)
 
 
 def run_process(plan: Plan) -> int:
-    """Run until a signal asks for the end. Raises what `Scheduler.run` and `connect` raise."""
+    """Run until a signal stops it. Raises what `Scheduler.run` and `connect` raise."""
     return runner()(schedule(plan))
 
 
 def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
-    """Uvloop where it is installed, asyncio's own loop elsewhere; its errors go to the log."""
+    """Uvloop if installed, else asyncio's own loop; its errors are logged."""
     run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run
     with suppress(ImportError):
         import uvloop
@@ -131,24 +131,24 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 
 
 async def schedule(plan: Plan) -> int:
-    """Live, and live again where all that was known turned out to be worth nothing. The exit code:
-    0, or 1 if leadership was lost.
+    """Run a scheduler; run a new one if the cached state turns out to be invalid. Returns the exit
+    code: 0, or 1 if leadership was lost.
     """
     ending = Ending()
     while not ending.is_asked:
         try:
-            status = await _live(plan, ending)
+            status = await _run_once(plan, ending)
         except StartOverError as error:
-            log.error("Starting over, everything is listed anew: %s", error)  # noqa: TRY400
+            log.error("Starting over, everything is listed again: %s", error)  # noqa: TRY400
             continue
         if plan.shadow is not None:
-            plan.shadow.tell()
+            plan.shadow.write_report()
         return status
     return 0
 
 
-async def _live(plan: Plan, ending: Ending) -> int:
-    """Connect, assemble, run, drain."""
+async def _run_once(plan: Plan, ending: Ending) -> int:
+    """Connect, build, run and drain one scheduler."""
     metrics, parts = Metrics(plan.exposition), Parts.fresh()
     asked = metrics.own.extender_asked
     consultants = Consultants(plan.configuration.extenders, parts.cluster, asked)
@@ -181,7 +181,7 @@ async def _schedule(
     machine.context.advises = plan.advises
     if machine.context.gangs.are_tried:
         metrics.scheduler.know_groups()
-    # A serving process waits for its API server and tells so on /readyz, as upstream.
+    # A serving process waits for its API server and reports that on /readyz, as upstream.
     session = await ending.unless_asked(
         connect(plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on)
     )
@@ -208,7 +208,7 @@ async def _schedule(
 
 
 def _recorder(plan: Plan, machine: Machine) -> "Recorder | None":
-    """A recording that cannot begin costs one line: pods are placed without it."""
+    """Start a recording; without it scheduling continues, and the failure is logged."""
     if plan.record is None:
         return None
     from asched.ops.recording.recorder import Recorder, head_of  # 20 ms
@@ -279,7 +279,7 @@ async def _run(
     campaign: LeaseThread | None,
     consultants: Consultants,
 ) -> None:
-    """Listen to signals, and schedule; open the pages beside it."""
+    """Handle signals, schedule, and open the pages."""
     auditor = Auditor(scheduler, period_s=plan.audit_period_s, observer=metrics.own)
     inspection = Inspection(
         scheduler.machine.context,
@@ -306,7 +306,7 @@ async def _run(
 async def measured_runners(
     wanted: DesiredSetup, chain: ExtenderChain | None, parts: Parts, metrics: Metrics
 ) -> dict[str, Runner]:
-    """The runners of a configuration, each with its meter. Raises BUILD_ERRORS."""
+    """The runners of a configuration, each with its metrics. Raises BUILD_ERRORS."""
     plugins = wanted.plugins
     made = build_runners(
         wanted.configuration,
@@ -324,7 +324,7 @@ async def measured_runners(
 
 
 def counted_plugins(profile: Profile) -> Iterator[tuple[str, str, str]]:
-    """(plugin, point, profile) of everything `plugin_evaluation_total` shows from the start."""
+    """(plugin, point, profile) of all series that `plugin_evaluation_total` has from the start."""
     name = profile.scheduler_name
     for plugin in profile.pre_filters:
         yield plugin.name, "PreFilter", name
@@ -337,7 +337,7 @@ def counted_plugins(profile: Profile) -> Iterator[tuple[str, str, str]]:
 
 
 def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread | None:
-    """Our part in the election; None if we always lead."""
+    """The campaign of this process; None if it always leads."""
     election = plan.configuration.leader_election
     if not election.leader_elect:
         return None
@@ -362,7 +362,7 @@ def _gates(asked: Mapping[str, bool]) -> dict[str, tuple[str, bool]]:
 
 
 async def _watch_lag(metrics: Metrics) -> None:
-    """How late a timer comes tells how long the loop was busy with something else."""
+    """Measure how late a timer is, and thereby how long the loop was busy."""
     loop = asyncio.get_running_loop()
     while True:
         due_s = loop.time() + LAG_EVERY_S

@@ -1,12 +1,12 @@
-"""Pods that a kubelet refused: somebody had taken their room, or the node is not what it was.
+"""Detect pods that a kubelet refused: the node was full, or not as it was cached.
 
-A refused pod fails without ever having run, so it leaves our watch (which knows no finished pods)
-as it was before: pending on its node, with no time of start. Nothing else looks like that but a pod
-deleted by force. Such a pod is read once, and what its status says is counted and told: a clash
-with another scheduler shows in nothing else. The machine is told, too: it keeps pods of the same
-owner from that node for a while (`core/state/refusals.py`).
+A refused pod fails without ever having run, so it disappears from our watch (which excludes
+finished pods) in its former state: pending on its node, without a start time. Only pods deleted by
+force do the same. Such a pod is read once; a refusal in its status is counted and logged, since a
+clash with another scheduler shows nowhere else. The machine is notified, too, and keeps pods of the
+same owner from that node for a while (`core/state/refusals.py`).
 
-Bounds  QUEUE_MAX pods wait to be read, further ones are not; one is read at a time.
+Bounds  QUEUE_MAX pods wait to be read, further ones are ignored; one is read at a time.
 Source  kubernetes/kubernetes v1.36 pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/kubelet.go
         (rejectPod)
 """
@@ -29,12 +29,12 @@ from asched.kube.writes import quoted
 
 log = logging.getLogger("asched.host")
 
-#: A guess: a neighbour that places at random makes some of them a second.
+#: A guess: another scheduler that places at random causes some refusals per second.
 QUEUE_MAX: Final = 1_000
 
 #: `OutOfcpu`, `OutOfpods`, `OutOfexample.com/gpu`: the node is full.
 FULL: Final = "OutOf"
-#: The other reasons for which a kubelet turns a pod away.
+#: Other reasons for which a kubelet rejects a pod.
 REASONS: Final = frozenset(
     {
         "InvalidNodeInfo",
@@ -62,7 +62,7 @@ class PodEndStatus(msgspec.Struct, frozen=True):
 
 
 class PodEnd(msgspec.Struct, frozen=True):
-    """What a pod says of its end: no watch shows it, so our records have no room for it."""
+    """The status of a finished pod. Cached pods do not have these fields."""
 
     metadata: Meta = Meta()
     status: PodEndStatus = PodEndStatus()
@@ -73,7 +73,7 @@ def is_refusal(phase: str, reason: str) -> bool:
 
 
 class Clashes:
-    """`refused` counts one by reason and by whether it is ours. Spawn `run`; hear pods' facts."""
+    """`refused` counts by reason and by scheduler. Spawn `run`; observes facts about pods."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Clashes:
         self._suspects: asyncio.Queue[Pod] = asyncio.Queue(QUEUE_MAX)
 
     def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
-        """The same receiver of facts; suspects are noted on the way."""
+        """Wrap a receiver of facts and remember suspects."""
         self._put = put
 
         def hear(fact: Fact) -> None:
@@ -110,15 +110,15 @@ class Clashes:
             self._suspects.put_nowait(pod)
 
     async def run(self) -> None:
-        """Read one suspect after the other, until cancelled."""
+        """Read suspects one after the other, until cancelled."""
         while True:
             pod = await self._suspects.get()
             try:
-                await self._look_into(pod)
-            except ClientError as error:  # deleted for the most part
+                await self._check(pod)
+            except ClientError as error:  # usually deleted
                 log.debug("pod %s cannot be read any more: %s", pod.key, error)
 
-    async def _look_into(self, pod: Pod) -> None:
+    async def _check(self, pod: Pod) -> None:
         path = POD.object_path(quoted(pod.metadata.namespace), quoted(pod.metadata.name))
         end = await self._session.get_as(path, PodEnd)
         reason = end.status.reason

@@ -1,14 +1,14 @@
-"""The status controller of PodGroups of scheduling.x-k8s.io, as scheduler-plugins has one.
+"""The status controller of PodGroups of scheduling.x-k8s.io, as in scheduler-plugins.
 
-    PodGroups, as their watch shows them ─────┐
-    labelled pods, finished ones included ────┴─> groups to look at ─> phases.next_status ─> PATCH
+    PodGroups, from the watch ─────────────────┐
+    labelled pods, also finished ones ────────┴─> changed groups ─> phases.next_status ─> PATCH
 
-The scheduler's own watch knows no finished pods, so the labelled ones are followed here once more.
-Runs with --status-controllers, where the controller of scheduler-plugins does not: two writers
-would undo each other's counts. `statusController: false` in the args of Coscheduling switches this
-one off. Only a leader writes.
+The scheduler's own watch excludes finished pods, so the labelled pods are watched here again. Runs
+with --status-controllers, where the controller of scheduler-plugins does not: two writers would
+undo each other's counts. `statusController: false` in the args of Coscheduling turns this one off.
+Only a leader writes.
 
-Bounds  one small entry per labelled pod; one request at a time; RETRY_S after some that failed.
+Bounds  one small entry per labelled pod; one request at a time; RETRY_S after failures.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ from asched.kube.session import Session
 from asched.kube.watch import Reflector
 from asched.ops import status_patch
 
-#: A guess: as long as the queue's first pause.
+#: A guess: as long as the queue's first backoff.
 RETRY_S: Final = 1.0
-#: Statuses written and not seen yet; forgetting them costs a second request each.
+#: Statuses written and not yet received by the watch; dropping one costs a second request.
 AHEAD_MAX: Final = 4_096
-#: How often a standby, or one that is switched off, looks whether that has changed.
+#: How often a standby, or a controller that is off, checks whether that has changed.
 LOOK_S: Final = 1.0
 
 
 class GroupStatus:
-    """`coscheduled`: the args of Coscheduling by profile, as they are now. Spawn `run`; hear the
-    facts about PodGroups.
+    """`coscheduled`: the current args of Coscheduling by profile. Spawn `run`; observes facts about
+    PodGroups.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class GroupStatus:
         written: Callable[[str], None],
         options: ReflectorOptions | None = None,
     ) -> None:
-        """`written` is told the phase of each status that was written, or "error"; `options` are of
-        the process's streams.
+        """`written` is called with the phase of each written status, or "error"; `options` are
+        those of the process's streams.
         """
         self._session = session
         self._coscheduled = coscheduled
@@ -65,8 +65,8 @@ class GroupStatus:
         self._groups: dict[str, CoschedulingGroup] = {}
         self._members: dict[str, dict[str, phases.MemberPhase]] = {}  # group's key -> uid -> member
         self._group_of: dict[str, str] = {}  # pod's uid -> group's key
-        self._listed: set[str] = set()  # uids in the parts of a list that came so far
-        #: what was written and may not be shown by the watch yet: group's uid -> status, version
+        self._listed: set[str] = set()  # uids in the received parts of a list
+        #: written statuses that the watch may not have delivered: group's uid -> status, version
         self._ahead: dict[str, tuple[CoschedulingStatus, str]] = {}
         self._due: dict[str, None] = {}
         self._woken = asyncio.Event()
@@ -75,17 +75,17 @@ class GroupStatus:
     def is_on(self) -> bool:
         return any(args.status_controller for args in self._coscheduled().values())
 
-    # --- what is seen ----------------------------------------------------------------------------
+    # --- input -----------------------------------------------------------------------------------
 
     def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
-        """The same receiver of facts about PodGroups; those that moved are noted on the way."""
+        """Wrap a receiver of facts about PodGroups and mark changed groups."""
 
         def hear(fact: Fact) -> None:
             put(fact)
             match fact:
                 case Seen(obj=CoschedulingGroup() as group):
                     self._groups[group.metadata.key] = group
-                    self._look_at(group.metadata.key)
+                    self._mark(group.metadata.key)
                 case Gone(obj=CoschedulingGroup() as group):
                     self._groups.pop(group.metadata.key, None)
                     self._ahead.pop(group.metadata.uid, None)
@@ -93,12 +93,12 @@ class GroupStatus:
                     groups = [obj for obj in fact.objects if isinstance(obj, CoschedulingGroup)]
                     self._groups = {group.metadata.key: group for group in groups}
                     for key in self._groups:
-                        self._look_at(key)
+                        self._mark(key)
 
         return hear
 
     def hear_pods(self, fact: Fact) -> None:
-        """Labelled pods, whatever their phase."""
+        """Process labelled pods of any phase."""
         match fact:
             case Seen():
                 assert isinstance(fact.obj, Pod)
@@ -129,7 +129,7 @@ class GroupStatus:
         if members.get(pod.uid) != member:
             members[pod.uid] = member
             self._group_of[pod.uid] = key
-            self._look_at(key)
+            self._mark(key)
 
     def _drop(self, uid: str) -> None:
         key = self._group_of.pop(uid, None)
@@ -139,17 +139,17 @@ class GroupStatus:
         del members[uid]
         if not members:
             del self._members[key]
-        self._look_at(key)
+        self._mark(key)
 
-    def _look_at(self, key: str) -> None:
+    def _mark(self, key: str) -> None:
         self._due[key] = None
         self._woken.set()
 
-    # --- what is written -------------------------------------------------------------------------
+    # --- output ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled."""
-        while not self.is_on:  # noqa: ASYNC110 - a reload tells nobody
+        """Write statuses until cancelled."""
+        while not self.is_on:  # noqa: ASYNC110 - a reload has no event
             await asyncio.sleep(LOOK_S)
         reflector = Reflector(
             POD,
@@ -178,7 +178,7 @@ class GroupStatus:
         if refused:
             await asyncio.sleep(RETRY_S)
             for key in refused:
-                self._look_at(key)
+                self._mark(key)
 
     async def _write(self, key: str) -> None:
         group = self._as_written(key)
@@ -197,7 +197,7 @@ class GroupStatus:
         self._written(status.phase)
 
     def _as_written(self, key: str) -> CoschedulingGroup | None:
-        """A group as the watch shows it, or as it was written if the watch is behind that."""
+        """A group from the watch, or as written if the watch is behind."""
         group = self._groups.get(key)
         if group is None:
             return None
@@ -209,7 +209,7 @@ class GroupStatus:
 
 
 def _fields(old: CoschedulingStatus, new: CoschedulingStatus) -> dict[str, object]:
-    """The fields that differ, as the API spells them."""
+    """The fields that differ, with the API's names."""
     pairs = {
         "phase": (old.phase, new.phase),
         "occupiedBy": (old.occupied_by, new.occupied_by),

@@ -1,15 +1,14 @@
-"""The status controller of ElasticQuotas, as scheduler-plugins has one: `status.used`.
+"""The status controller of ElasticQuotas, as in scheduler-plugins: `status.used`.
 
-    ElasticQuotas and pods, as the scheduler follows them ─> namespaces to look at ─> PATCH
+    ElasticQuotas and pods, from the scheduler's watches ─> changed namespaces ─> PATCH
 
-Used is what running pods of the namespace ask for, by every resource that `min` or `max` name, be
-it nothing, and by those that the pods name. (Finished pods are not followed, nor do they count.)
-Runs with --status-controllers, where the controller of scheduler-plugins does not;
-`statusController: false` in the args of CapacityScheduling switches this one off. Only a leader
-writes.
+Used is the sum of the requests of the namespace's running pods, for every resource that `min`,
+`max` or a pod names, zero included. (Finished pods are not watched and do not count.) Runs with
+--status-controllers, where the controller of scheduler-plugins does not; `statusController: false`
+in the args of CapacityScheduling turns this one off. Only a leader writes.
 
-Bounds  an entry per running pod of a namespace with a quota; a namespace is written once every
-        PERIOD_S at most; one request at a time; RETRY_S after some that failed.
+Bounds  an entry per running pod of a namespace with a quota; a namespace is written at most once
+        every PERIOD_S; one request at a time; RETRY_S after failures.
 Source  kubernetes-sigs/scheduler-plugins pkg/controllers/elasticquota_controller.go
 """
 
@@ -29,21 +28,21 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.kube.session import Session
 from asched.ops import status_patch
 
-#: A guess: people and dashboards look less often, and pods come and go more often.
+#: A guess: users and dashboards read less often, and pods change more often.
 PERIOD_S: Final = 1.0
 RETRY_S: Final = 1.0
-#: All pods are looked through so often, whatever was heard: a list tells of nobody who is gone, and
-#: the machine may take longer to take it in.
+#: All pods are counted again at this interval: a list does not name deleted pods, and the machine
+#: may process it late.
 SWEEP_S: Final = 60.0
-#: How often a standby, or one that is switched off, looks whether that has changed.
+#: How often a standby, or a controller that is off, checks whether that has changed.
 LOOK_S: Final = 1.0
 
 Amounts = dict[str, int]
 
 
 class QuotaStatus:
-    """`args`: those of CapacityScheduling by profile, as they are now. Spawn `run`; hear the facts
-    about ElasticQuotas, and about pods.
+    """`args`: the current args of CapacityScheduling by profile. Spawn `run`; observes facts about
+    ElasticQuotas and pods.
     """
 
     def __init__(
@@ -55,15 +54,15 @@ class QuotaStatus:
         may_act: Callable[[], bool],
         wrote: Callable[[str], None],
     ) -> None:
-        """`wrote` is told "success" or "error" of each write."""
+        """`wrote` is called with "success" or "error" for each write."""
         self._session = session
         self._cluster = cluster
         self._args = args
         self._may_act = may_act
         self._wrote = wrote
-        #: namespaces with quotas, each with what its running pods ask for, by uid
+        #: namespaces with quotas, with the requests of their running pods by uid
         self._running: dict[str, dict[str, Amounts]] = {}
-        #: namespaces whose pods are still to be looked through
+        #: namespaces whose pods have not been counted
         self._new: dict[str, None] = {}
         self._due: dict[str, None] = {}
         self._woken = asyncio.Event()
@@ -72,10 +71,10 @@ class QuotaStatus:
     def is_on(self) -> bool:
         return any(args.status_controller for args in self._args().values())
 
-    # --- what is seen ----------------------------------------------------------------------------
+    # --- input -----------------------------------------------------------------------------------
 
     def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
-        """The same receiver of facts about quotas; namespaces are noted on the way."""
+        """Wrap a receiver of facts about quotas and mark namespaces."""
 
         def hear(fact: Fact) -> None:
             put(fact)
@@ -88,7 +87,7 @@ class QuotaStatus:
         return hear
 
     def hearing_pods(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
-        """The same receiver of facts about pods; those in namespaces with quotas are counted."""
+        """Wrap a receiver of facts about pods and count those in namespaces with quotas."""
 
         def hear(fact: Fact) -> None:
             put(fact)
@@ -101,7 +100,7 @@ class QuotaStatus:
                 case Gone():
                     assert isinstance(fact.obj, Pod)
                     self._drop(fact.obj)
-                case Listed():  # who is not in it is placed no more once the machine knows
+                case Listed():  # missing pods are dropped once the machine has processed it
                     for obj in fact.objects:
                         assert isinstance(obj, Pod)
                         self._take(obj)
@@ -112,7 +111,7 @@ class QuotaStatus:
         if namespace not in self._running:
             self._running[namespace] = {}
             self._new[namespace] = None
-        self._look_at(namespace)
+        self._mark(namespace)
 
     def _take(self, pod: Pod) -> None:
         pods = self._running.get(pod.metadata.namespace)
@@ -124,21 +123,21 @@ class QuotaStatus:
         asked = _asked(pod)
         if pods.get(pod.uid) != asked:
             pods[pod.uid] = asked
-            self._look_at(pod.metadata.namespace)
+            self._mark(pod.metadata.namespace)
 
     def _drop(self, pod: Pod) -> None:
         pods = self._running.get(pod.metadata.namespace)
         if pods is not None and pods.pop(pod.uid, None) is not None:
-            self._look_at(pod.metadata.namespace)
+            self._mark(pod.metadata.namespace)
 
-    def _look_at(self, namespace: str) -> None:
+    def _mark(self, namespace: str) -> None:
         self._due[namespace] = None
         self._woken.set()
 
-    # --- what is written -------------------------------------------------------------------------
+    # --- output ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Write statuses until cancelled."""
         clock = asyncio.get_running_loop().time
         swept_s = clock()
         while True:
@@ -148,18 +147,18 @@ class QuotaStatus:
                 swept_s = clock()
                 self._new.update(dict.fromkeys(self._running))
                 self._due.update(self._new)
-            await asyncio.sleep(PERIOD_S)  # the machine has taken in by then what was heard
+            await asyncio.sleep(PERIOD_S)  # the machine has processed the facts by then
             if not (self.is_on and self._may_act()):
                 await asyncio.sleep(LOOK_S)
                 continue
             self._woken.clear()
-            self._look_through()
+            self._count_new()
             due, self._due = self._due, {}
             if not await self._write_all(due):
                 await asyncio.sleep(RETRY_S)
 
-    def _look_through(self) -> None:
-        """Count the pods of namespaces that were not looked at yet, all of them in one go."""
+    def _count_new(self) -> None:
+        """Count the pods of all new namespaces in one pass."""
         new, self._new = self._new, {}
         if not new:
             return
@@ -168,7 +167,7 @@ class QuotaStatus:
                 self._take(pod)
 
     async def _write_all(self, due: Iterable[str]) -> bool:
-        """Those of these namespaces; whether all that had to be written was."""
+        """Write the quotas of these namespaces; whether all writes succeeded."""
         quotas: dict[str, list[ElasticQuota]] = {namespace: [] for namespace in due}
         for quota in self._cluster.all(ELASTIC_QUOTA).values():
             if quota.metadata.namespace in quotas:
@@ -185,7 +184,7 @@ class QuotaStatus:
                 what, write = f"ElasticQuota {quota.metadata.key}", self._write(quota, asked)
                 if not await status_patch.is_done(write, what, self._wrote):
                     is_done = False
-                    self._look_at(namespace)
+                    self._mark(namespace)
             await asyncio.sleep(0)
         return is_done
 
@@ -219,7 +218,7 @@ def _asked(pod: Pod) -> Amounts:
 
 
 def _exact(resources: ResourceList) -> Amounts | None:
-    """In the units of `written`; None if one cannot be read: then it is written anew."""
+    """In the units of `written`; None if an amount cannot be parsed: then it is written again."""
     try:
         return to_units({name: nano(amount) for name, amount in resources.items()})
     except QuantityError:

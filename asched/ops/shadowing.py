@@ -1,11 +1,11 @@
-"""`asched run --shadow` as a part of the process: looks on, counts, and reports at the end.
+"""`asched run --shadow` within the process: compare decisions, count, and report at the end.
 
-    facts ─> machine that is never active ─> Shadow ─> Tally ─> metrics, page, report
+    facts ─> inactive machine ─> Shadow ─> Tally ─> metrics, page, report
 
-Nothing is written anywhere: no lane sends, no lease is asked for, no listener has a status to tell.
+Nothing is written to the cluster: no effect, no lease, no status.
 
-Bounds  LOOK_S between two second looks where none is due; half of the time at most for them,
-        and END_S at the end.
+Bounds  LOOK_S between two checks for due second looks; half of the time at most for them, and END_S
+        at the end.
 """
 
 import asyncio
@@ -27,31 +27,31 @@ from asched.kube.clock import counter_s
 log = logging.getLogger("asched.shadow")
 
 LOOK_S: Final = 0.1
-#: Whoever asked for the end waits for the report; the overlay lets a kubelet wait longer.
+#: The end of the process waits for the report; the overlay's grace period is longer.
 END_S: Final = 60.0
 
 
 class ShadowPlan(msgspec.Struct, frozen=True):
-    """Where the report goes: a file as JSON, or standard output as text."""
+    """Where the report is written: a file as JSON, or standard output as text."""
 
     report: Path | None = None
     tally: FindingTally = msgspec.field(default_factory=FindingTally)
 
-    def tell(self) -> None:
+    def write_report(self) -> None:
         """Write the report."""
-        told = self.tally.told()
+        report = self.tally.told()
         if self.report is None:
-            sys.stdout.write(text(told))
+            sys.stdout.write(text(report))
             return
         try:
-            self.report.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+            self.report.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         except OSError as error:
-            log.error("the report is not written to %s: %s", self.report, error.strerror)  # noqa: TRY400
-            sys.stdout.write(text(told))
+            log.error("the report cannot be written to %s: %s", self.report, error.strerror)  # noqa: TRY400
+            sys.stdout.write(text(report))
 
 
 class Shadowing:
-    """The shadow of one life of a process."""
+    """The shadow of one run of a process."""
 
     def __init__(self, plan: ShadowPlan, machine: Machine) -> None:
         machine.is_active = False
@@ -60,34 +60,34 @@ class Shadowing:
         self._tally = plan.tally
 
     def show(self, pulled: Callable[..., object]) -> None:
-        """Put what is counted on the page of metrics; `pulled` is that of its `Families`."""
+        """Add the metrics; `pulled` is the method of `Families`."""
         pulled(
             "asched_shadow_decisions_total",
             "counter",
             "[ALPHA] Decisions of the shadowed scheduler by profile, verdict (placed,"
-            " unschedulable) and how ours compares.",
+            " unschedulable) and comparison with ours.",
             ("profile", "verdict", "outcome"),
             lambda: {key: float(count) for key, count in self._tally.decisions.copy().items()},
         )
         pulled(
             "asched_shadow_differences_total",
             "counter",
-            "[ALPHA] Decisions of the shadowed scheduler that a plugin made differ from ours: it"
-            " refuses the node, or its points differ most.",
+            "[ALPHA] Decisions of the shadowed scheduler that differ because of a plugin of ours:"
+            " it rejects the node, or its points differ most.",
             ("profile", "plugin", "outcome"),
             lambda: {key: float(count) for key, count in self._tally.plugins.copy().items()},
         )
         pulled(
             "asched_shadow_doubts",
             "gauge",
-            "[ALPHA] Decisions that differ and wait for a second look.",
+            "[ALPHA] Differing decisions that wait for a second comparison.",
             (),
             lambda: {(): float(self._shadow.doubts)},
         )
 
     async def run(self, now_s: Callable[[], float]) -> None:
-        """Look again at what differs, until cancelled. Facts go first: a look may take some 30 ms,
-        and API servers end the streams of those who read too slowly.
+        """Compare differing decisions again, until cancelled. Facts take precedence: a comparison
+        may take some 30 ms, and API servers end the streams of slow readers.
         """
         while True:
             started_s = counter_s()
@@ -97,10 +97,10 @@ class Shadowing:
                 await asyncio.sleep(LOOK_S)
 
     def end(self, now_s: float) -> None:
-        """Nothing more will be seen: what waits for a second look has it now, or goes without."""
+        """No more facts will arrive: compare the remaining decisions, within a time limit."""
         if self._shadow.doubts:
-            told = "looking again at %d decisions that differ, for %.0f s at most"
-            log.info(told, self._shadow.doubts, END_S)
+            message = "comparing %d differing decisions again, for %.0f s at most"
+            log.info(message, self._shadow.doubts, END_S)
         until_s = counter_s() + END_S
         while counter_s() < until_s and self._shadow.look_again(now_s, is_ending=True):
             pass

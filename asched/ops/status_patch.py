@@ -1,4 +1,4 @@
-"""One write of a status controller: fields of an object's status, for that very object."""
+"""One write of a status controller: status fields of one object, guarded by its uid."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,9 +29,9 @@ class _Written(msgspec.Struct, frozen=True):
 async def patch_status(
     session: Session, kind: Kind, metadata: ObjectMeta, fields: Mapping[str, object]
 ) -> str:
-    """Merge `fields` into the status of the object with this uid; one made anew under its name
-    stays as it is. The version that the object has then. Raises `ClientError`, `NotFound` where the
-    object is gone.
+    """Merge `fields` into the status of the object with this uid; a new object of the same name is
+    not changed. Returns the resulting version. Raises `ClientError`, and `NotFound` if the object
+    is gone.
     """
     path = kind.object_path(quoted(metadata.namespace), quoted(metadata.name))
     body = orjson.dumps({"metadata": {"uid": metadata.uid}, "status": fields})
@@ -39,16 +39,16 @@ async def patch_status(
     return read_as(reply, _Written).metadata.resource_version
 
 
-async def is_done(write: Awaitable[None], what: str, told: Callable[[str], None]) -> bool:
-    """Whether a write need not be tried again: whose object is gone wants none. What failed is
-    logged, and told as "error".
+async def is_done(write: Awaitable[None], what: str, written: Callable[[str], None]) -> bool:
+    """Whether a write needs no retry: it succeeded, or its object is gone. A failure is logged and
+    passed to `written` as "error".
     """
     try:
         await write
     except NotFound:
         log.debug("%s is gone", what)
     except ClientError as error:
-        told("error")
+        written("error")
         log.warning("The status of %s cannot be written: %s", what, error)
         return False
     return True

@@ -1,9 +1,9 @@
-"""Who may see our pages: the API server is asked, over connections of their own.
+"""Authentication and authorization of requests for pages, with API server connections of their own.
 
 Reads the cluster's client CA and the front proxy's rules from the ConfigMap kube-system/
-extension-apiserver-authentication, unless flags name files, and looks again every LOOK_AGAIN_S.
-Without a kubeconfig for it and outside a cluster the server that is scheduled for is asked, as the
-scheduler itself; its authorities of client certificates are then not looked up.
+extension-apiserver-authentication, unless flags name files, and reads it again every LOOK_AGAIN_S.
+Without a kubeconfig for reviews and outside a cluster, reviews go to the scheduler's API server
+with the scheduler's credentials; the cluster's client CA is then not read.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver pkg/server/options
         (authentication.go, authorization.go)
@@ -46,7 +46,7 @@ _lists: Final = msgspec.json.Decoder(list[str] | None)
 
 
 class Access:
-    """Both judges, with the sessions they ask through."""
+    """Authenticator and authorizer with their sessions."""
 
     def __init__(self, options: AccessOptions, own: ConnectionOptions) -> None:
         self._options = options
@@ -60,9 +60,9 @@ class Access:
     async def open(
         cls, options: AccessOptions, metrics: AccessMetrics, own: ConnectionOptions
     ) -> "Access":
-        """Connect and read what flags name. Raises ConnectError or CannotServeError.
+        """Connect and read the files of flags. Raises ConnectError or CannotServeError.
 
-        `own` is how the scheduler itself reaches its server.
+        `own` is the connection of the scheduler itself.
         """
         access = cls(options, own)
         named = options.authentication.authentication_kubeconfig
@@ -74,24 +74,24 @@ class Access:
             if (named or in_cluster()) and not options.authentication.authentication_skip_lookup:
                 access._lookup = asking
             access._adopt({})
-            await access._first_look()
+            await access._first_read()
         except BaseException:
             await access.close()
             raise
         return access
 
     async def follow(self, certificates: Certificates) -> None:
-        """Keep up with the cluster's authorities until cancelled."""
+        """Follow changes of the cluster's CAs until cancelled."""
         while True:
             await asyncio.sleep(LOOK_AGAIN_S)
             try:
-                await self._look()
+                await self._read_config_map()
                 certificates.trust(self.authorities())
             except (ClientError, CannotServeError) as error:
                 log.info("The authentication ConfigMap was not read: %s", error, extra={"v": 2})
 
     def authorities(self) -> str:
-        """All authorities of client certificates (PEM)."""
+        """All CAs of client certificates (PEM)."""
         return self.authenticator.client_authorities + self.authenticator.proxy.authorities
 
     async def close(self) -> None:
@@ -108,9 +108,9 @@ class Access:
         self._sessions.append(session)
         return session
 
-    async def _first_look(self) -> None:
+    async def _first_read(self) -> None:
         try:
-            await self._look()
+            await self._read_config_map()
         except ClientError as error:
             if not self._options.authentication.authentication_tolerate_lookup_failure:
                 raise ConnectError(
@@ -124,15 +124,15 @@ class Access:
                 error,
             )
 
-    async def _look(self) -> None:
+    async def _read_config_map(self) -> None:
         if self._lookup is None:
             return
         found = await self._lookup.get_as(CONFIG_MAP, ConfigData, timeout_s=REVIEW_S)
         self._adopt(found.data or {})
 
     def _adopt(self, data: Mapping[str, str]) -> None:
-        """Take the ConfigMap's word for whatever no flag says. Raises ProtocolBroken; what it has
-        said of proxies before stands then.
+        """Use the ConfigMap for everything that no flag sets. Raises ProtocolBroken; then the
+        previous rules for proxies stay.
         """
         options = self._options.authentication
         client_ca = _file(options.client_ca_file)
@@ -159,12 +159,12 @@ class Access:
 
 
 def in_cluster() -> bool:
-    """Whether this process is a pod that has credentials."""
+    """Whether this process runs in a pod with credentials."""
     return bool(os.environ.get(IN_CLUSTER_VARIABLE))
 
 
 def poster(session: Session) -> Post:
-    """Reviews over a session."""
+    """Send reviews over a session."""
     transport = session.general
 
     async def post(path: str, review: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
@@ -190,11 +190,11 @@ def _file(path: str) -> str:
 
 
 def _words(data: Mapping[str, str], key: str) -> tuple[str, ...]:
-    """A list that the ConfigMap holds as JSON. Raises ProtocolBroken: none would mean any name."""
+    """A JSON list of the ConfigMap. Raises ProtocolBroken: an empty list would allow any name."""
     try:
         return tuple(parse(_lists.decode, data.get(key) or "[]") or ())
     except MalformedError as error:
-        raise ProtocolBroken(f"its {key} is no list of words: {error}") from error
+        raise ProtocolBroken(f"its {key} is not a list of strings: {error}") from error
 
 
 def _lower(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,15 +1,14 @@
-"""The serving port: who asks, may they, and which page they get.
+"""The serving port: authenticate, authorize, and answer with a page.
 
     connection ─TLS─> authenticate ─401─> authorize ─403─> page ─404─> answer
 
-Every answer is uncacheable. A path that somebody may not see is forbidden before it is missing, so
-that nobody learns which paths exist.
+Answers cannot be cached. Authorization precedes the check whether a path exists, so that paths
+cannot be probed without rights.
 
-Probes stand outside the limit of requests, and of other requests only a PUT's body is read: nobody
-keeps a page waiting for bytes that it does not look at.
+Health probes are exempt from the limit of requests. Only the body of a PUT is read.
 
-Bounds  REQUESTS_MAX requests at a time, BODY_BYTES_MAX of a request's body, BODY_S until it is
-        there; connections are the door's.
+Bounds  REQUESTS_MAX requests at a time, BODY_BYTES_MAX of a request's body, BODY_S until it has
+        arrived; `ConnectionServer` limits connections.
 Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/server.go, and recorded pages
 """
 
@@ -23,7 +22,7 @@ from msgspec.structs import replace
 
 from asched.serve.auth import Authenticator, Authorizer, RequestCredentials, ReviewError
 from asched.serve.auth import UnknownUserError as UnknownUser
-from asched.serve.door import Door, Limits
+from asched.serve.door import ConnectionServer, Limits
 from asched.serve.health import ROOTS
 from asched.serve.options import ServingOptions
 from asched.serve.pages import Page, PageRequest, forbidden, text, unauthorized
@@ -39,14 +38,14 @@ log = logging.getLogger("asched.serve")
 REQUESTS_MAX: Final = 100
 BODY_BYTES_MAX: Final = 64 * 1024
 BODY_S: Final = 5.0
-#: How often the files of certificates are looked at.
+#: How often certificate files are checked.
 REFRESH_S: Final = 10.0
 
 
 class Server:
-    """HTTPS on one port. `start`, then `keep_certificates` beside everything else, then `stop`.
+    """HTTPS on one port. `start`, then `keep_certificates` as a task, then `stop`.
 
-    `pages` makes the page of a request that is allowed; `turns` is the selector of the loop.
+    `pages` makes the page of an authorized request; `turns` is the selector of the loop.
     """
 
     def __init__(
@@ -63,29 +62,29 @@ class Server:
         self._authorizer = authorizer
         self._busy = 0
         self.certificates = Certificates(options)
-        self._door = Door(self._handle, self.certificates.context, limits, turns)
-        #: The port that is listened on, once started.
+        self._connections = ConnectionServer(self._handle, self.certificates.context, limits, turns)
+        #: The port number, once started.
         self.port = 0
 
     def start(self, listening: Sequence[socket.socket]) -> None:
-        """Answer the clients of these sockets, which are ours from now on."""
-        self.port = self._door.open(listening)
+        """Serve on these sockets, which the server then owns."""
+        self.port = self._connections.open(listening)
         log.info("Serving securely", extra={"port": self.port})
 
     @property
     def is_busy(self) -> bool:
-        """Whether no more requests are taken, but probes."""
+        """Whether only probes are still accepted."""
         return self._busy >= REQUESTS_MAX
 
     async def keep_certificates(self) -> None:
-        """Follow rotated certificates until cancelled."""
+        """Reload changed certificates until cancelled."""
         while True:
             await asyncio.sleep(REFRESH_S)
             await asyncio.to_thread(self.certificates.refresh)
 
     async def stop(self) -> None:
-        """Finish what is under way, then close."""
-        await self._door.close()
+        """Finish requests in progress, then close."""
+        await self._connections.close()
 
     # --- one request -----------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class Server:
         return replace(page, headers={"Cache-Control": "no-cache, private", **page.headers})
 
     async def _page(self, request: HttpRequest) -> Page:
-        if not request.path.startswith("/"):  # CONNECT asks for a host, OPTIONS for "*"
+        if not request.path.startswith("/"):  # the target of CONNECT, or "*" of OPTIONS
             return text("Bad Request\n", 400, nosniff=True)
         is_probe = request.path.split("/")[1] in ROOTS
         if self.is_busy and not is_probe:
@@ -108,7 +107,7 @@ class Server:
         except BadRequestError as error:
             return text(f"{error}\n", error.status, nosniff=True)
         except ConnectionError as error:
-            # The client is gone, or sent half of something: the answer has no reader.
+            # The client has disconnected or sent an incomplete request.
             extra = {"v": 4, "path": request.path, "err": error}
             log.info("A request broke off", extra=extra)
             return text("Bad Request\n", 400, nosniff=True)
@@ -135,7 +134,7 @@ class Server:
         try:
             body = await _body(request) if request.method == "PUT" else b""
         except TimeoutError:
-            return text("the request's body did not come\n", 408, nosniff=True)
+            return text("the request's body did not arrive in time\n", 408, nosniff=True)
         accept = request.header("accept")
         return await self._pages(PageRequest(request.method, path, request.query(), accept, body))
 
@@ -151,6 +150,6 @@ async def _body(request: HttpRequest) -> bytes:
 def _certificate(der: bytes) -> "x509.Certificate | None":
     if not der:
         return None
-    from cryptography import x509  # only who shows one needs it
+    from cryptography import x509  # needed for client certificates only
 
     return x509.load_der_x509_certificate(der)

@@ -1,14 +1,14 @@
-"""May they see it? Authentication and authorization, delegated to the API server.
+"""Authentication and authorization of requests, delegated to the API server.
 
     request headers of a trusted proxy, else client certificate, else bearer token (TokenReview),
-    else anonymous; a token that nobody knows is 401 on every path
+    else anonymous; an unknown token is 401 on every path
     system:masters and always-allowed paths pass, everything else is a SubjectAccessReview
 
-Without a connection to ask tokens mean nothing and everything but the always-allowed paths is
+Without a connection for reviews tokens are ignored and everything but the always-allowed paths is
 forbidden.
 
-Bounds  ANSWERS_MAX answers of each kind are remembered for the times that the flags say; a review
-        is tried ATTEMPTS times, one call takes CALL_S at most.
+Bounds  ANSWERS_MAX answers of each kind are cached for the times set by flags; a review has
+        ATTEMPTS attempts, each of CALL_S at most.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver plugin/pkg/{authenticator/token,
         authorizer}/webhook, pkg/authentication/request/bearertoken
 """
@@ -41,32 +41,32 @@ ANSWERS_MAX: Final = 4_096
 ATTEMPTS: Final = 3
 RETRY_S: Final = 0.5
 RETRY_FACTOR: Final = 1.5
-#: Attributes longer than this are not remembered, as upstream.
+#: Reviews with longer attributes are not cached, as upstream.
 REMEMBERED_BYTES_MAX: Final = 10_000
 MASTERS: Final = "system:masters"
 
-#: A bearer token for us that came through the API server's proxy, which keeps `Authorization` to
-#: itself and says nothing of who asked it.
+#: Header for a bearer token that passes through the API server's proxy, which removes
+#: `Authorization` and does not pass the user's identity on.
 TOKEN_HEADER: Final = "asched-token"  # noqa: S105
 
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
-#: POSTs an object and gives (status code, object). Raises ReviewError.
+#: POSTs an object and returns (status code, object). Raises ReviewError.
 Post = Callable[[str, Mapping[str, Any]], Awaitable[tuple[int, Mapping[str, Any]]]]
 V = TypeVar("V")
 
 
 class ReviewError(Exception):
-    """The API server could not be asked."""
+    """The API server could not be reached for a review."""
 
 
 class UnknownUserError(Exception):
-    """Credentials that nobody vouches for."""
+    """Invalid credentials."""
 
 
 class Remembered(Generic[V]):
-    """Answers with an end of life, the oldest go first."""
+    """A cache with expiry; the oldest entries are dropped first."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
@@ -87,16 +87,16 @@ class Remembered(Generic[V]):
 
 
 class RequestCredentials(msgspec.Struct, frozen=True):
-    """What a request shows of its sender; header names in lower case."""
+    """The credentials of a request; header names in lower case."""
 
     headers: Sequence[tuple[str, str]] = ()
     certificate: "x509.Certificate | None" = None
 
     @property
     def token(self) -> str:
-        """The word one space behind `Bearer` in the first `Authorization`, else the carried one.
+        """The token after `Bearer ` in the first `Authorization`, else in TOKEN_HEADER.
 
-        As request/bearertoken reads it: nothing between two spaces is no token, more is not read.
+        As request/bearertoken: the token ends at the next space, and an empty one is none.
         """
         first = dict(reversed(self.headers))
         scheme, _, rest = first.get("authorization", "").strip().partition(" ")
@@ -107,7 +107,7 @@ class RequestCredentials(msgspec.Struct, frozen=True):
 
 
 class Authenticator:
-    """Finds out who asks. `client_authorities` and `proxy` may be replaced at any time."""
+    """Identifies users. `client_authorities` and `proxy` may be replaced at any time."""
 
     def __init__(self, options: AccessOptions, post: Post | None, metrics: AccessMetrics) -> None:
         self.client_authorities = ""
@@ -118,7 +118,7 @@ class Authenticator:
         self._users: Remembered[User | str] = Remembered()
 
     async def user(self, shown: RequestCredentials) -> User:
-        """Raises UnknownUserError for credentials that are no good."""
+        """The user of a request. Raises UnknownUserError for invalid credentials."""
         started_s = monotonic()
         result = "error"
         try:
@@ -177,7 +177,7 @@ class Authenticator:
 
 
 class Authorizer:
-    """Finds out whether they may."""
+    """Authorizes requests."""
 
     def __init__(self, options: AccessOptions, post: Post | None, metrics: AccessMetrics) -> None:
         rules = options.authorization
@@ -198,7 +198,7 @@ class Authorizer:
         self._answers: Remembered[bool] = Remembered()
 
     async def may(self, user: User, verb: str, path: str) -> bool:
-        """Whether the user may. Raises ReviewError if nobody can say."""
+        """Whether the user is authorized. Raises ReviewError if no review succeeds."""
         started_s = monotonic()
         result = "error"
         try:
@@ -250,7 +250,7 @@ class Authorizer:
 async def insist(
     post: Post, path: str, review: Mapping[str, Any], observe: Callable[[str, float], None]
 ) -> Mapping[str, Any]:
-    """Ask until there is an answer, ATTEMPTS times at most. Raises ReviewError."""
+    """Send a review until there is an answer, ATTEMPTS times at most. Raises ReviewError."""
     pause_s = RETRY_S
     for attempt in range(1, ATTEMPTS + 1):
         started_s = monotonic()

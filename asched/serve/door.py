@@ -1,17 +1,17 @@
-"""A port: connections counted before TLS begins, with deadlines, one request of each at a time.
+"""A server's connections: limited before TLS begins, with deadlines, one request at a time each.
 
     accepted ─> admitted? ─> first bytes ─TLS─> head ─> page ─> idle ─> head ─> ...
                           └──────── HEAD_S ────────┘         └ IDLE_S ┘
 
-The kubelet's probe decides whether this process lives, and it comes through the same port as
-everything else. A new connection is therefore admitted as long as another one merely waits: of the
-address with the most connections the one that has waited longest is closed. It is refused only
-where all are being answered. Closing aborts the connection, without TLS's goodbye.
+The kubelet's probe decides whether this process is restarted, and uses the same port as all other
+clients. A new connection is therefore accepted as long as another one is idle: of the address with
+the most connections the one that has been idle longest is closed. It is refused only if all are
+being answered. Closing aborts the connection without a TLS shutdown.
 
-Bounds  `Limits`: connections in all and by address, seconds for TLS and head together, seconds of
-        silence between requests and for reading an answer, seconds for unread rests of a body;
-        bytes of a head (`request.py`). Of the process's descriptors three of four are kept back
-        for the API client and files. ACCEPTS_MAX connections are accepted at a time.
+Bounds  `Limits`: connections in all and by address, seconds for TLS and head together, idle seconds
+        between requests and for reading an answer, seconds for unread rests of a body; bytes of a
+        head (`request.py`). Three of four file descriptors are reserved for the API client and
+        files. ACCEPTS_MAX connections are accepted at a time.
 """
 
 import asyncio
@@ -38,18 +38,18 @@ log = logging.getLogger("asched.serve")
 
 CONNECTIONS_MAX: Final = 256
 PEER_CONNECTIONS_MAX: Final = 64
-#: One in so many descriptors may be a client's connection.
+#: One of this many file descriptors may be a client's connection.
 DESCRIPTORS_SHARE: Final = 4
 HEAD_S: Final = 10.0
-#: As upstream: how long a silent connection is kept.
+#: As upstream: how long an idle connection is kept.
 IDLE_S: Final = 90.0
-#: How long the rest of a body that no page needs is read, so that the answer is not lost.
+#: How long the unneeded rest of a body is read, so that the client gets the answer.
 LINGER_S: Final = 1.0
 SHUTDOWN_S: Final = 5.0
 ACCEPTS_MAX: Final = 64
-#: After a failure to accept, which as a rule is a lack of descriptors.
+#: After a failure to accept, usually for lack of file descriptors.
 ACCEPT_AGAIN_S: Final = 1.0
-#: What is buffered of a connection beyond one read, before reading pauses.
+#: Buffer per connection beyond one read, before reading pauses.
 BUFFER_BYTES: Final = 16 * 1024
 
 Handle = Callable[[HttpRequest], Awaitable[Page]]
@@ -64,7 +64,7 @@ def connections_max() -> int:
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """`in_all` 0: what `connections_max` says."""
+    """`in_all` 0 means `connections_max()`."""
 
     in_all: int = 0
     by_peer: int = PEER_CONNECTIONS_MAX
@@ -74,7 +74,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class _Connection:
-    """A client's connection. It is busy while a page is being made for it."""
+    """A client's connection. It is busy while its page is being made."""
 
     def __init__(self, sock: socket.socket, peer: str) -> None:
         self.sock = sock
@@ -82,19 +82,19 @@ class _Connection:
         self.peer = peer
         self.transport: asyncio.WriteTransport | None = None
         self.is_busy = False
-        #: Since when it has waited for its client.
+        #: When it became idle.
         self.since_s = monotonic()
 
     def abort(self) -> None:
         if self.transport is not None:
             self.transport.abort()
             return
-        with suppress(OSError):  # in the middle of the handshake, which ends by this
+        with suppress(OSError):  # this ends a handshake
             self.sock.shutdown(socket.SHUT_RDWR)
 
 
 class _Protocol(asyncio.StreamReaderProtocol):
-    """A stream whose end is noticed while no one reads it."""
+    """A stream that detects its end while it is not read."""
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class _Protocol(asyncio.StreamReaderProtocol):
         self._lost()
 
 
-class Door:
-    """Listens, admits, and answers requests with the pages of `handle`. Plain HTTP without a
-    `context`. With `turns`, the selector of the loop it runs in, clients are served in turn.
+class ConnectionServer:
+    """Accepts connections and answers requests with the pages of `handle`. Plain HTTP without a
+    `context`. With `turns`, the selector of its loop, clients are served in turn.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Door:
         self._is_closing = False
 
     def open(self, listening: Sequence[socket.socket]) -> int:
-        """Accept from these sockets (`listening.py`), which are ours from now on; the port's
+        """Accept from these sockets (`listening.py`), which the server then owns; returns the port
         number.
         """
         self._listening = list(listening)
@@ -143,7 +143,7 @@ class Door:
         return number
 
     async def close(self) -> None:
-        """Finish what is under way, then close."""
+        """Finish requests in progress, then close."""
         self._is_closing = True
         for listening in self._listening:
             asyncio.get_running_loop().remove_reader(listening)
@@ -167,7 +167,7 @@ class Door:
             except (BlockingIOError, InterruptedError):
                 return
             except ConnectionError:
-                continue  # gone before it came in
+                continue  # closed before it was accepted
             except OSError as error:
                 log.warning("No connection can be accepted", extra={"err": error})
                 loop.remove_reader(listening)
@@ -185,12 +185,12 @@ class Door:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     def _admits(self, connection: _Connection) -> bool:
-        """Whether there is room, or a connection that only waits has made some."""
+        """Whether the connection fits, if necessary after closing an idle one."""
         own = self._by_peer[connection.peer]
         is_crowd = own >= self.limits.by_peer
         if is_crowd or len(self._connections) >= self._in_all:
             log.warning(
-                "Too many connections; the one that has waited longest is closed",
+                "Too many connections; the longest idle one is closed",
                 extra={
                     "cause": "connections",
                     "peer": connection.peer,
@@ -239,7 +239,7 @@ class Door:
 
         is_tls = self._context is not None
         try:
-            # A handshake's buffers and its work begin when it is this client's turn.
+            # Buffers and work of a handshake begin when it is this client's turn.
             await _readable(connection.sock, self.limits.head_s)
             await loop.connect_accepted_socket(
                 lambda: _Protocol(begin, partial(self._forget, connection)),
@@ -249,17 +249,17 @@ class Door:
                 ssl_shutdown_timeout=self.limits.linger_s if is_tls else None,
             )
             reader, writer = streams.result()
-            await self._talk(connection, reader, writer)
+            await self._serve_requests(connection, reader, writer)
         except (OSError, EOFError) as error:
             _quiet("A connection broke off", connection.peer, error)
         finally:
             self._forget(connection)
             connection.abort()
 
-    async def _talk(
+    async def _serve_requests(
         self, connection: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Answer one request after the other. Raises OSError, TimeoutError among them."""
+        """Answer requests one after the other. Raises OSError, including TimeoutError."""
         began_s, first = connection.since_s, b""
         while True:
             try:
@@ -268,7 +268,7 @@ class Door:
             except BadRequestError as error:
                 _quiet("A request could not be read", connection.peer, error)
                 _write(writer, text(f"{error}\n", error.status, nosniff=True), closes=True)
-                await self._goodbye(writer)
+                await self._close_gracefully(writer)
                 return
             connection.is_busy = True
             try:
@@ -285,20 +285,20 @@ class Door:
                     async with asyncio.timeout(self.limits.linger_s):
                         async for _ in request.pieces():
                             pass
-                await self._goodbye(writer)
+                await self._close_gracefully(writer)
             if not first:
                 return
             began_s = monotonic()
 
-    async def _goodbye(self, writer: asyncio.StreamWriter) -> None:
-        """End the connection so that the last answer arrives."""
+    async def _close_gracefully(self, writer: asyncio.StreamWriter) -> None:
+        """Close the connection after the last answer has been sent."""
         writer.close()
         async with asyncio.timeout(self.limits.linger_s):
             await writer.wait_closed()
 
 
 async def _readable(sock: socket.socket, timeout_s: float) -> None:
-    """Wait until the client has sent something, or is gone. Closes the socket if it raises."""
+    """Wait until the client has sent something or disconnected. Closes the socket on errors."""
     loop = asyncio.get_running_loop()
     arrived = asyncio.Event()
     loop.add_reader(sock, arrived.set)

@@ -1,20 +1,20 @@
 """The extender's port: filter, prioritize, preempt and bind of the protocol, and health.
 
-    POST <anything>/filter        200 with the answer; 400 for what is no question
-    GET /healthz /livez /readyz   ok; /readyz is 503 until the cluster is known
+    POST <anything>/filter        200 with the answer; 400 for an invalid request
+    GET /healthz /livez /readyz   ok; /readyz is 503 until the cluster has been read
 
-The last word of the path picks the verb, so that any urlPrefix will do. An error of ours is told in
-the answer's Error where the protocol has one, else by status 500: kube-scheduler then shows it to
-the pod, or ignores the extender if it is ignorable.
+The last segment of the path selects the verb, for any urlPrefix. Errors are in the answer's Error
+field where the protocol has one, else status 500: kube-scheduler then reports them on the pod, or
+ignores the extender if it is ignorable.
 
 Binding writes to the cluster with our credentials. It is served only to clients with a certificate
-of the given authority, or on a loopback address; there `Host` has to name a loopback address or
-localhost, so that no web page reaches it by a name of its own (DNS rebinding). Questions are JSON
-by their `Content-Type`, which a page cannot send elsewhere without asking first.
+of the given CA, or on a loopback address; there `Host` must name a loopback address or localhost,
+so that no web page reaches it by another name (DNS rebinding). Requests must have a JSON
+`Content-Type`, which a page of another origin cannot send without a preflight request.
 
-Bounds  NODES_BYTES_MAX of questions with whole nodes, NAMES_BYTES_MAX where the cluster is followed
-        and names suffice: for one question, and for all that are being read or answered at once.
-        BODY_S until a question is there.
+Bounds  NODES_BYTES_MAX of requests with whole nodes, NAMES_BYTES_MAX where the cluster is watched
+        and names suffice: for one request, and for all that are in progress.
+        BODY_S until a request has arrived.
 """
 
 import asyncio
@@ -42,40 +42,40 @@ log = logging.getLogger("asched.extender")
 NODES_BYTES_MAX: Final = 256 * 1024 * 1024
 #: The victims on 5,000 nodes, 100 on each, are 25 MB.
 NAMES_BYTES_MAX: Final = 64 * 1024 * 1024
-#: Twice kube-scheduler's httpTimeout, after which nobody waits for the answer.
+#: Twice kube-scheduler's httpTimeout, after which it ignores the answer.
 BODY_S: Final = 10.0
-#: Of what is wrong with a question, which may quote it.
+#: Length of error messages, which may quote the request.
 SHOWN_CHARS_MAX: Final = 1_000
 VERBS: Final = ("filter", "prioritize", "preempt", "bind")
-NO_STRANGERS: Final = (
-    "binding is served to clients with a certificate only: start asched extender with"
+CERTIFICATE_NEEDED: Final = (
+    "binding needs a client certificate: start asched extender with"
     " --client-ca-file, or let kube-scheduler bind"
 )
 
-#: Runs a bind question to its end; the error, empty for success.
+#: Performs a bind request; returns the error, empty for success.
 BindFunction = Callable[[wire.BindingArguments], Awaitable[str]]
 
 
 class AdvisorFor(Protocol):
-    """Who answers a question: the cluster that is followed, or the nodes the question brings."""
+    """Selects the advisor: of the watched cluster, or of the nodes in the request."""
 
     def __call__(self, question: wire.Arguments | None) -> Advisor: ...
 
 
 class Opinion(msgspec.Struct, frozen=True):
-    """What the port needs: `is_ready` returns what is missing, empty for nothing."""
+    """The parts of the port: `is_ready` returns what is missing, empty for nothing."""
 
     advisor_for: AdvisorFor
     bind: BindFunction
     is_ready: Callable[[], str]
     may_bind: bool
     bytes_max: int = NODES_BYTES_MAX
-    #: Whether the port is for this machine: a web page must not reach it by another name.
+    #: Whether the port serves this machine only: other host names are refused.
     is_local: bool = False
 
 
 class _BadQuestionError(Exception):
-    """What was sent is no question of the protocol."""
+    """The body is not a request of the protocol."""
 
 
 _BAD: Final = (
@@ -88,31 +88,31 @@ _BAD: Final = (
 
 
 class ExtenderService:
-    """Answers requests; to be run by whoever owns the port."""
+    """Answers requests; the owner of the port calls `handle`."""
 
     def __init__(self, opinion: Opinion) -> None:
         self._opinion = opinion
-        #: Bytes of the questions that are here now.
+        #: Bytes of the requests in progress.
         self._held = 0
 
     async def handle(self, request: HttpRequest) -> Page:
         if request.method == "POST":
             return await self._ask(request)
         if request.method in ("GET", "HEAD") and request.path in ("/healthz", "/livez", "/readyz"):
-            trouble = self._opinion.is_ready() if request.path == "/readyz" else ""
-            return text(trouble or "ok", 503 if trouble else 200)
+            problem = self._opinion.is_ready() if request.path == "/readyz" else ""
+            return text(problem or "ok", 503 if problem else 200)
         return NOT_FOUND
 
     async def _ask(self, request: HttpRequest) -> Page:
         if self._opinion.is_local and not is_local_name(request.header("host")):
-            return text("this port answers to localhost and loopback addresses only\n", 421)
+            return text("this port serves localhost and loopback addresses only\n", 421)
         if request.header("content-type").partition(";")[0].strip().lower() != JSON:
-            return text(f"a question needs Content-Type: {JSON}\n", 415)
+            return text(f"a request needs Content-Type: {JSON}\n", 415)
         verb = request.path.rpartition("/")[2]
         if verb not in VERBS:
-            return text(f"no such verb; there are {', '.join(VERBS)}\n", 404)
-        if trouble := self._opinion.is_ready():
-            return text(f"{trouble}\n", 503)
+            return text(f"no such verb; the verbs are {', '.join(VERBS)}\n", 404)
+        if problem := self._opinion.is_ready():
+            return text(f"{problem}\n", 503)
         pieces: list[bytes] = []
         try:
             async with asyncio.timeout(BODY_S):
@@ -123,7 +123,7 @@ class ExtenderService:
                         return self._too_long(sum(map(len, pieces)))
             return await self._answer(verb, b"".join(pieces))
         except TimeoutError:
-            return text("the question did not come\n", 408)
+            return text("the request did not arrive in time\n", 408)
         finally:
             self._held -= sum(map(len, pieces))
 
@@ -141,10 +141,10 @@ class ExtenderService:
     def _too_long(self, own: int) -> Page:
         bound = self._opinion.bytes_max
         if own < self._held:
-            log.warning("Too many questions at a time", extra={"bytes": self._held})
-            return text("too many questions at a time, try again\n", 503)
-        told = f"the question is longer than {bound} bytes; set nodeCacheCapable: true\n"
-        return text(told, 413)
+            log.warning("Too many requests at a time", extra={"bytes": self._held})
+            return text("too many requests at a time, try again\n", 503)
+        message = f"the request is longer than {bound} bytes; set nodeCacheCapable: true\n"
+        return text(message, 413)
 
 
 def is_local_name(host: str) -> bool:
@@ -159,10 +159,10 @@ def is_local_name(host: str) -> bool:
 
 
 async def _answered(opinion: Opinion, verb: str, value: Any) -> Any:
-    """The JSON of an answer. Raises what is wrong with the question, or PointError."""
+    """The JSON of an answer. Raises errors of the request, or PointError."""
     if verb == "bind":
         if not opinion.may_bind:
-            return wire.binding_answer(NO_STRANGERS)
+            return wire.binding_answer(CERTIFICATE_NEEDED)
         return wire.binding_answer(await opinion.bind(wire.read_binding_arguments(value)))
     if verb == "preempt":
         question = wire.read_preemption_arguments(value)
@@ -175,7 +175,7 @@ async def _answered(opinion: Opinion, verb: str, value: Any) -> Any:
 
 
 def _failed(verb: str, message: str) -> Page:
-    """An error of ours, in the answer where it can tell one."""
+    """An internal error, in the answer if its type has an error field."""
     message = _shown(message)
     log.warning("%s failed: %s", verb, message)
     if verb == "filter":
@@ -187,16 +187,16 @@ def _failed(verb: str, message: str) -> Page:
 
 def _check_pod(pod: dict[str, Any]) -> None:
     if not pod:
-        raise _BadQuestionError("the question has no Pod")
+        raise _BadQuestionError("the request has no Pod")
 
 
 def _shown(message: str) -> str:
-    """One line of what may have come from the question."""
+    """One line of text that may come from the request."""
     return "".join(letter if letter.isprintable() else "?" for letter in message[:SHOWN_CHARS_MAX])
 
 
 def _json(value: Any) -> Page:
     try:
         return Page(orjson.dumps(value), content_type=JSON)
-    except orjson.JSONEncodeError as error:  # nodes go back as they came
-        raise _BadQuestionError(f"its nodes cannot be written again: {error}") from error
+    except orjson.JSONEncodeError as error:  # nodes are returned unchanged
+        raise _BadQuestionError(f"its nodes cannot be encoded: {error}") from error

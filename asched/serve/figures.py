@@ -1,6 +1,6 @@
-"""Figures: metrics whose values are looked up when a page is made; somebody counts them anyway.
+"""Metrics whose values are read when a page is made, from counts that exist anyway.
 
-They are read in the thread that renders the page; each reader copies what it goes through.
+They are read in the thread that renders the page; each reader copies what it iterates over.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ Values = Mapping[tuple[str, ...], float]
 
 
 class Figures:
-    """What can be read off a running scheduler."""
+    """Readers of metrics of a running scheduler."""
 
     def __init__(self, scheduler: Running, metrics: Metrics) -> None:
         self._scheduler = scheduler
@@ -36,114 +36,114 @@ class Figures:
         self._context = scheduler.machine.context
 
     def show(self) -> None:
-        """Put all of them on the page."""
+        """Register all of them."""
         self._show_upstream(self._metrics.families)
         self._show_lanes(self._metrics.families)
         self._show_work(self._metrics.families)
         self._show_watches(self._metrics.families)
 
     def _show_upstream(self, families: Families) -> None:
-        text = "[STABLE] Pods that wait, by queue."
+        text = "[STABLE] Pending pods, by queue."
         families.pulled("scheduler_pending_pods", "gauge", text, ("queue",), self.pending)
-        text = "[ALPHA] Nodes, pods and assumed pods known."
+        text = "[ALPHA] Cached nodes, pods and assumed pods."
         families.pulled("scheduler_cache_size", "gauge", text, ("type",), self.sizes)
-        text = "[ALPHA] Changes kept for attempts under way."
+        text = "[ALPHA] Changes stored for attempts in progress."
         families.pulled("scheduler_inflight_events", "gauge", text, ("event",), self.in_flight)
-        text = "[BETA] Activities under way, by what they do."
+        text = "[BETA] Concurrent activities, by operation."
         families.pulled("scheduler_goroutines", "gauge", text, ("operation",), self.routines)
 
     def _show_lanes(self, families: Families) -> None:
         dispatcher = self._scheduler.dispatcher
-        text = "[BETA] Writes that wait, by lane."
+        text = "[BETA] Queued writes, by lane."
         read = self._by_lane(dispatcher.queued_count)
         families.pulled("workqueue_depth", "gauge", text, ("name",), read)
         if isinstance(dispatcher, MeasuredDispatcher):
-            text = "[BETA] Seconds spent on writes under way, by lane; it grows where one is stuck."
+            text = "[BETA] Seconds spent on writes in flight, by lane; grows while one is stuck."
             read_s = self._by_lane(dispatcher.unfinished_s)
             families.pulled("workqueue_unfinished_work_seconds", "gauge", text, ("name",), read_s)
-            text = "[BETA] Seconds spent on the oldest write under way, by lane."
+            text = "[BETA] Seconds spent on the oldest write in flight, by lane."
             name = "workqueue_longest_running_processor_seconds"
             read_s = self._by_lane(dispatcher.longest_s)
             families.pulled(name, "gauge", text, ("name",), read_s)
             if self._metrics.client.calls is not None:
                 text, name = (
-                    "[ALPHA] Calls that wait, by type.",
+                    "[ALPHA] Queued calls, by type.",
                     "scheduler_pending_async_api_calls",
                 )
                 read_calls = dispatcher.pending_calls
                 families.pulled(name, "gauge", text, ("call_type",), read_calls)
-        text = "[ALPHA] Writes that wait, by lane."
+        text = "[ALPHA] Queued writes, by lane."
         families.pulled("asched_lane_queued", "gauge", text, ("lane",), read)
-        text = "[ALPHA] Requests under way, by lane."
+        text = "[ALPHA] Requests in flight, by lane."
         read = self._by_lane(dispatcher.in_flight_count)
         families.pulled("asched_lane_requests_in_flight", "gauge", text, ("lane",), read)
-        text = "[ALPHA] Writes given up under pressure, by lane."
+        text = "[ALPHA] Writes dropped because a lane was full, by lane."
         read = self._by_lane(dispatcher.dropped_count)
         families.pulled("asched_lane_dropped_total", "counter", text, ("lane",), read)
 
     def _show_work(self, families: Families) -> None:
         machine, inbox = self._scheduler.machine, self._scheduler.inbox
         refusals = machine.context.cluster.refusals
-        text = "[ALPHA] Nodes contested by another scheduler, where room is left for a while."
+        text = "[ALPHA] Nodes contested by another scheduler, on which room is left for a while."
         families.pulled(
             "asched_contested_nodes", "gauge", text, (), lambda: {(): refusals.contested}
         )
         text = (
-            "[ALPHA] Clashes with others that bind: pods of theirs that appeared beside a placement"
-            " of ours (overlap), pods of anybody that a kubelet refused (refused)."
+            "[ALPHA] Clashes with other schedulers: their pods that appeared beside a placement of"
+            " ours (overlap), pods of any scheduler that a kubelet refused (refused)."
         )
         families.pulled("asched_node_clashes_total", "counter", text, ("kind",), self.clashes)
-        text = "[ALPHA] Facts that wait for the deciding loop."
+        text = "[ALPHA] Facts queued for the scheduling loop."
         families.pulled("asched_inbox_depth", "gauge", text, (), lambda: {(): len(inbox)})
-        text = "[ALPHA] Pods on their way to their node."
+        text = "[ALPHA] Pods being bound."
         families.pulled(
             "asched_bindings_under_way", "gauge", text, (), lambda: {(): machine.bindings}
         )
-        text = "[ALPHA] Pods woken by nothing but a timer."
+        text = "[ALPHA] Pods requeued only by a timer."
         families.pulled("asched_sweep_rescues_total", "counter", text, (), self.rescues)
-        text = "[ALPHA] Looks at woken pods, by whether they were tried or left to wait."
+        text = "[ALPHA] Dry runs of requeued pods, by whether they were tried or left to wait."
         families.pulled("asched_queue_looks_total", "counter", text, ("result",), self.looks)
-        text = "[ALPHA] Node rows that plugins judged or scored."
+        text = "[ALPHA] Node rows filtered or scored by plugins."
         read = self._by_runner(lambda runner: runner.cache.work.rows)
         families.pulled("asched_rows_computed_total", "counter", text, ("profile",), read)
-        text = "[ALPHA] Answers of a plugin made anew for all rows."
+        text = "[ALPHA] Results of a plugin recomputed for all rows."
         read = self._by_runner(lambda runner: runner.cache.work.full_passes)
         families.pulled("asched_full_passes_total", "counter", text, ("profile",), read)
-        text = "[ALPHA] Classes of equal pods whose work is kept."
+        text = "[ALPHA] Classes of equal pods with cached results."
         read = self._by_runner(lambda runner: runner.cache.size)
         families.pulled("asched_class_states", "gauge", text, ("profile",), read)
 
-        text = "[ALPHA] Holds of room: one a place of a ProvisioningRequest."
+        text = "[ALPHA] Reserved slots of ProvisioningRequests."
         holds = self._context.cluster.holds
         families.pulled("asched_holds", "gauge", text, (), lambda: {(): len(holds)})
-        text = "[ALPHA] Room held for pods to come, by resource in its own unit; cpu in cores."
+        text = "[ALPHA] Resources reserved for pods to come, in each resource's unit; cpu in cores."
         families.pulled("asched_held_room", "gauge", text, ("resource",), self.held)
 
-        text = "[ALPHA] Starts that are promised, by certainty."
+        text = "[ALPHA] Promised starts, by certainty."
         families.pulled("asched_promised_starts", "gauge", text, ("certainty",), self.starts)
-        text = "[ALPHA] What became of promised starts."
+        text = "[ALPHA] Outcomes of promised starts."
         families.pulled(
             "asched_promised_start_changes_total", "counter", text, ("change",), self.start_changes
         )
-        text = "[ALPHA] Promised starts that were moved back, by cause."
+        text = "[ALPHA] Postponed promised starts, by cause."
         families.pulled("asched_start_delays_total", "counter", text, ("cause",), self.delays)
 
-        text = "[ALPHA] ProvisioningRequests without an end, by whether places are held for them."
+        text = "[ALPHA] ProvisioningRequests in progress, by whether slots are reserved for them."
         read = self.requests
         families.pulled("asched_provisioning_requests", "gauge", text, ("state",), read)
 
     def _show_watches(self, families: Families) -> None:
-        text = "[ALPHA] Time since a watch was last known to tell everything."
+        text = "[ALPHA] Time since a watch was last known to be complete."
         deaf_s = self._scheduler.hearing.deaf_s
         read = self._by_kind(lambda reflector: deaf_s(reflector.kind))
         families.pulled("asched_watch_staleness_seconds", "gauge", text, ("resource",), read)
-        text = "[ALPHA] Watches that were found silent."
+        text = "[ALPHA] Watches found to deliver nothing."
         read = self._by_kind(lambda reflector: reflector.doubt.silent_count)
         families.pulled("asched_watch_silences_total", "counter", text, ("resource",), read)
-        text = "[ALPHA] Complete lists taken in."
+        text = "[ALPHA] Complete lists processed."
         read = self._by_kind(lambda reflector: reflector.list_count)
         families.pulled("asched_watch_lists_total", "counter", text, ("resource",), read)
-        text = "[ALPHA] Objects that could not be read."
+        text = "[ALPHA] Malformed objects."
         read = self._by_kind(lambda reflector: reflector.malformed_count)
         families.pulled("asched_malformed_objects_total", "counter", text, ("resource",), read)
 
@@ -164,7 +164,7 @@ class Figures:
         }
 
     def held(self) -> Values:
-        """What holds name, by resource."""
+        """Resources that holds reserve, by name."""
         found = Counter[str]()
         for hold in self._context.cluster.holds.all():
             for place in hold.places:
@@ -188,14 +188,14 @@ class Figures:
         return {(cause,): causes[cause] for cause in START_CAUSES}
 
     def requests(self) -> Values:
-        """How many have places, and how many wait for some."""
+        """The numbers of requests with and without slots."""
         cluster = self._context.cluster
         booked = len(cluster.singleton(Bookings))
         waiting = max(len(cluster.singleton(ProvisioningRequests).tracked) - booked, 0)
         return {("held",): booked, ("waiting",): waiting}
 
     def looks(self) -> Values:
-        """By what became of the pod."""
+        """By outcome."""
         looking = self._context.queue.looking
         return {("tried",): looking.tried, ("left",): looking.left}
 
@@ -209,7 +209,7 @@ class Figures:
         return {(label,): count for label, count in counts.items()}
 
     def routines(self) -> Values:
-        """What is under way at the same time, each from when there was some of it first."""
+        """Concurrent activities, each shown once it has occurred."""
         counts: dict[str, int | None] = {}
         if self._metrics.scheduler.attempts.children:
             counts["binding"] = self._scheduler.machine.bindings
@@ -220,7 +220,7 @@ class Figures:
         return {(operation,): n for operation, n in counts.items() if n is not None}
 
     def rescues(self) -> Values:
-        """Pods that a timer moved."""
+        """Pods requeued by a timer."""
         incoming = self._metrics.scheduler.incoming_pods.children.copy()
         label = UNSCHEDULABLE_TIMEOUT.label
         return {(): sum(child.value for (_, event), child in incoming.items() if event == label)}

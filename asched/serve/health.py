@@ -1,10 +1,10 @@
 """/healthz, /livez and /readyz: named checks, each with a page of its own, and their history.
 
     /readyz              ok, or 500 with the verbose text
-    /readyz?verbose      a line per check, excluded ones included
-    /readyz/<check>      one check alone
+    /readyz?verbose      a line per check, including excluded checks
+    /readyz/<check>      one check
 
-A check that fails says why in the log and on its own page, never in the list.
+A failing check logs its reason and shows it on its own page, not in the list.
 
 Source  pages recorded from kube-scheduler 1.36.2 (component-base/metrics/prometheus/slis, apiserver
         pkg/server/healthz)
@@ -21,7 +21,7 @@ from asched.serve.pages import NOSNIFF, NOT_FOUND, TEXT, Page, PageRequest
 
 log = logging.getLogger("asched.serve")
 
-#: A probe tells what is wrong; an empty text is health.
+#: Returns what is wrong; an empty text means healthy.
 Probe = Callable[[], str]
 
 ROOTS: Final = ("healthz", "livez", "readyz")
@@ -40,13 +40,13 @@ PING: Final = Check("ping", always_well)
 
 
 class Health:
-    """The checks by root. `states` and `counts` are what /metrics/slis shows."""
+    """The checks by root. /metrics/slis shows `states` and `counts`."""
 
     def __init__(self, checks: Mapping[str, Sequence[Check]]) -> None:
         self._checks = {root: {check.name: check for check in checks[root]} for root in ROOTS}
-        #: (check, root) -> 1 if it passed when it was last asked
+        #: (check, root) -> 1 if it passed the last time
         self.states: dict[tuple[str, str], int] = {}
-        #: (check, status, root) -> how often it ended like that
+        #: (check, status, root) -> number of results
         self.counts: Counter[tuple[str, str, str]] = Counter()
 
     def paths(self) -> Iterator[str]:
@@ -56,7 +56,7 @@ class Health:
             yield from (f"/{root}/{name}" for name in checks)
 
     def page(self, asked: PageRequest) -> Page | None:
-        """The page of a health path; None if the path is none."""
+        """The page of a health path; None for other paths."""
         _, root, *rest = asked.path.split("/")
         checks = self._checks.get(root)
         if checks is None:
@@ -67,9 +67,9 @@ class Health:
         return NOT_FOUND if check is None else self._one(root, check)
 
     def _one(self, root: str, check: Check) -> Page:
-        trouble = self._ask(root, check)
-        if trouble:
-            return _text(f"internal server error: {trouble}\n", 500)
+        problem = self._ask(root, check)
+        if problem:
+            return _text(f"internal server error: {problem}\n", 500)
         return Page(b"ok")
 
     def _all(self, root: str, asked: PageRequest) -> Page:
@@ -80,10 +80,10 @@ class Health:
                 excluded.pop(check.name)
                 lines.append(f"[+]{check.name} excluded: ok")
                 continue
-            trouble = self._ask(root, check)
-            if trouble:
+            problem = self._ask(root, check)
+            if problem:
                 lines.append(f"[-]{check.name} failed: reason withheld")
-                failed.append(f"{check.name}: {trouble}")
+                failed.append(f"{check.name}: {problem}")
             else:
                 lines.append(f"[+]{check.name} ok")
         if excluded:
@@ -97,10 +97,10 @@ class Health:
         return _text("\n".join([*lines, f"{root} check passed", ""]))
 
     def _ask(self, root: str, check: Check) -> str:
-        trouble = check.probe()
-        self.states[check.name, root] = int(not trouble)
-        self.counts[check.name, "error" if trouble else "success", root] += 1
-        return trouble
+        problem = check.probe()
+        self.states[check.name, root] = int(not problem)
+        self.counts[check.name, "error" if problem else "success", root] += 1
+        return problem
 
 
 def _text(content: str, status: int = 200) -> Page:

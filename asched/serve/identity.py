@@ -1,7 +1,7 @@
-"""Who asks: by a proxy's headers, a client certificate, a bearer token, or nobody in particular.
+"""Identify the user of a request: proxy headers, client certificate, bearer token, or anonymous.
 
-Certificates are judged here and not only by TLS, because the same connection may be vouched for by
-either of two authorities: the cluster's client CA, and the front proxy's.
+Certificates are verified here and not only by TLS, because one of two CAs may have signed the
+certificate of a connection: the cluster's client CA, and the front proxy's.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver pkg/authentication/request
 """
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-if TYPE_CHECKING:  # 40 ms, and whoever comes without a certificate needs none of it
+if TYPE_CHECKING:  # 40 ms, needed for client certificates only
     from cryptography import x509
 
 ANONYMOUS_NAME: Final = "system:anonymous"
@@ -22,7 +22,7 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody known, or `ANONYMOUS`."""
+    """An authenticated user, or `ANONYMOUS`."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -42,13 +42,13 @@ def known(
     uid: str = "",
     extra: Mapping[str, tuple[str, ...]] | None = None,
 ) -> User:
-    """Somebody whose name was vouched for."""
+    """An authenticated user."""
     every = tuple(dict.fromkeys((*groups, AUTHENTICATED)))
     return User(name, every, uid, dict(extra or {}))
 
 
 class RequestHeaders(msgspec.Struct, frozen=True):
-    """Which headers a trusted proxy writes; names in lower case. `allowed_names` empty: any."""
+    """The headers of a trusted proxy; names in lower case. `allowed_names` empty: any."""
 
     authorities: str = ""
     allowed_names: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def by_proxy(
     headers: Sequence[tuple[str, str]],
     rules: RequestHeaders,
 ) -> User | None:
-    """The user a front proxy names, if its certificate allows it to."""
+    """The user that a front proxy names, if its certificate permits it."""
     name = next((v for wanted in rules.username for k, v in headers if k == wanted and v), "")
     if not name or certificate is None or not is_signed_by(certificate, rules.authorities):
         return None
@@ -100,7 +100,7 @@ def common_name(certificate: "x509.Certificate") -> str:
 
 
 def is_signed_by(certificate: "x509.Certificate", authorities: str) -> bool:
-    """Whether one of these authorities (PEM) issued it for clients, and it is valid now."""
+    """Whether one of these CAs (PEM) issued it for clients, and it is valid now."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
     from cryptography.x509.oid import ExtendedKeyUsageOID

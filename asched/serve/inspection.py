@@ -1,7 +1,7 @@
-"""The inside of a running scheduler, for pages and metrics: everything is read, nothing is changed.
+"""Read the state of a running scheduler for pages and metrics, without changes.
 
-Values are taken between two turns of the deciding loop, so they fit together. What a page renders
-in a thread is copied first.
+Values are read between two turns of the scheduling loop, so they are consistent. Data that a page
+renders in a thread is copied first.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ from asched.serve.past import Past, Rebuild
 from asched.serve.view import holds, starts
 from asched.serve.view.slices import as_it_is, in_slices, in_turns, linked
 
-#: Nodes named in an explanation, the nearest misses first.
+#: Nodes named in an explanation, nearest misses first.
 MISSES_MAX: Final = 10
-#: Of a dump, each with some hundred pods: a few milliseconds.
+#: Nodes per part of a dump, each with some hundred pods: a few milliseconds.
 NODES_AT_ONCE: Final = 64
-#: ... and steps of a sorted listing, of which each tells one pod or sorts a few dozens.
+#: Steps per part of a sorted listing; a step formats one pod or sorts a few dozens.
 STEPS_AT_ONCE: Final = 100
 
 
 class Inspection:
-    """Implements `serve.inspector.Inspector`. `is_leader` asks the election."""
+    """Implements `serve.inspector.Inspector`. `is_leader` queries the election."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class Inspection:
         return list(self._context.cluster.pods_seen.values())
 
     def audit_report(self) -> Mapping[str, Any]:
-        return self._audit.told()
+        return self._audit.findings()
 
     async def audit_now(self) -> Mapping[str, Any]:
-        return await self._audit.told_now()
+        return await self._audit.findings_now()
 
     # --- dumps -----------------------------------------------------------------------------------
 
     async def queue_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
-        """Whoever moves meanwhile may be told twice, or not at all."""
+        """A pod that moves meanwhile may occur twice, or not at all."""
         queue = self._context.queue
         for name, steps in (*queue.places.by_steps(), ("inFlight", iter(queue.in_flight.pods()))):
             yield name, []
@@ -93,7 +93,7 @@ class Inspection:
         yield "assumedPods", sorted(assumed)
 
     def _node(self, row: int) -> Mapping[str, Any] | None:
-        """None if it went meanwhile."""
+        """None if the node was deleted meanwhile."""
         cluster = self._context.cluster
         node = cluster.nodes.node_at[row] if row < cluster.nodes.height else None
         if node is None:
@@ -113,9 +113,9 @@ class Inspection:
     async def explain(
         self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:
-        """Its place, its history, its last rejection, how each node looks at it now, and which
-        changes would help; for a placed pod what speaks against another node. Others have their
-        turn between two kinds of changes.
+        """The pod's place, history and last rejection, each node's verdict now, and changes that
+        would help; for a placed pod how another node compares. Other work runs between two kinds of
+        changes.
         """
         key = f"{namespace}/{name}"
         history = (await linked(self._context.histories)).of(key)
@@ -123,23 +123,23 @@ class Inspection:
         pod = self._context.cluster.pods_seen.get(key)
         if pod is None and not history:
             return None
-        told: dict[str, Any] = {"pod": key, "story": [_line(line) for line in history]}
+        page: dict[str, Any] = {"pod": key, "story": [_line(line) for line in history]}
         if pod is None:
-            return {**told, "place": "gone"}
-        told["node"] = pod.spec.node_name or ""
-        told["schedulerName"] = pod.spec.scheduler_name
-        told["priority"] = pod.priority
+            return {**page, "place": "gone"}
+        page["node"] = pod.spec.node_name or ""
+        page["schedulerName"] = pod.spec.scheduler_name
+        page["priority"] = pod.priority
         if group := group_key(pod):
-            told["group"] = group
-        told.update(self._place(pod))
+            page["group"] = group
+        page.update(self._place(pod))
         runner = self._context.runners.get(pod.spec.scheduler_name)
         if runner is not None and against_node:
-            lines = (line for line in reversed(told["story"]) if "feasible" in line)
+            lines = (line for line in reversed(page["story"]) if "feasible" in line)
             nominator, chosen = self._context.nominator, next(lines, None)
-            told["against"] = against.against(runner, nominator, pod, against_node, chosen)
+            page["against"] = against.against(runner, nominator, pod, against_node, chosen)
         if runner is not None and not pod.spec.node_name:
-            told.update(await self._prospects(pod, runner, tries_changes=tries_changes))
-        return told
+            page.update(await self._prospects(pod, runner, tries_changes=tries_changes))
+        return page
 
     async def at_decision(
         self, namespace: str, name: str, against_node: str
@@ -154,7 +154,7 @@ class Inspection:
         return await self._past.against(self.rebuild, pod, against_node, chosen)
 
     async def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
-        """How each node looks at a waiting pod now, what is missing, and what would help."""
+        """Each node's verdict on a waiting pod now, missing amounts, and helpful changes."""
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
         found: dict[str, Any] = {"now": await _verdicts_now(info, runner)}
@@ -172,17 +172,17 @@ class Inspection:
             found["together"] = needed
         if company is not None and tries_changes:
             lines = cluster.singleton(PodsByPriority)
-            await in_turns(cluster.budget, lines.catch_up)  # for who would have to go
+            await in_turns(cluster.budget, lines.catch_up)  # for possible victims
             found["changes"] = helping = []
             nominator = self._context.nominator
             for some in changes.in_parts(runner, nominator, pod, company.others, needed):
-                helping += [_told(change) for change in some]
+                helping += [_change_page(change) for change in some]
                 await asyncio.sleep(0)
                 await as_it_is(cluster)
         return found
 
     def _equals(self, pod: Pod) -> list[Pod]:
-        """Those that wait as this one does, itself among them."""
+        """Waiting pods equal to this one, itself included."""
         queued = self._context.queue.places.get(pod.key)
         if queued is None or queued.group is None:
             return []
@@ -196,8 +196,8 @@ class Inspection:
         if queued is not None:
             place = queue.places.name_of(queued)
             alike = len(equals_of(queued)) if queued.group is not None else 1
-            told = {"place": "gated" if queued.is_gated else place, "alike": alike}
-            return {**told, **_queued(queued)}
+            page = {"place": "gated" if queued.is_gated else place, "alike": alike}
+            return {**page, **_queued(queued)}
         if pod.uid in queue.in_flight:
             return {"place": "in flight"}
         if not self._context.owns(pod):
@@ -206,11 +206,11 @@ class Inspection:
         return {"place": "being bound" if assumed is not None else "unknown"}
 
 
-def _told(change: "ways.SuggestedChange") -> dict[str, Any]:
-    told = change._asdict()
-    if not change.of:  # nobody else waits for the same
-        del told["takes"], told["of"]
-    return told
+def _change_page(change: "ways.SuggestedChange") -> dict[str, Any]:
+    page = change._asdict()
+    if not change.of:  # no other pod waits for the same
+        del page["takes"], page["of"]
+    return page
 
 
 def _queued(queued: QueuedPod) -> dict[str, Any]:
@@ -226,17 +226,17 @@ def _queued(queued: QueuedPod) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    told: dict[str, Any] = {"at": line.at_s, "attempt": line.attempt, "what": line.step.value}
+    page: dict[str, Any] = {"at": line.at_s, "attempt": line.attempt, "what": line.step.value}
     details = read(line)
     if details is not None:
-        told.update(details.told())
+        page.update(details.told())
     elif line.details is not None:
-        told["details"] = line.details
-    return told
+        page["details"] = line.details
+    return page
 
 
 async def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
-    """What each filter says of each node as the columns stand, without deciding anything."""
+    """Each filter's verdict on each node for the current columns."""
     count = runner.cluster.nodes.count
     if not count:
         return {"nodes": 0}

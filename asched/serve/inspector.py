@@ -1,6 +1,6 @@
-"""What the pages may look at: read-only answers, made by whoever runs the scheduler.
+"""Protocols of the data that pages show: read-only, implemented by the scheduler.
 
-A test may answer from a table.
+Tests may implement them by a table.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -19,56 +19,56 @@ class Inspector(Protocol):
         """The effective KubeSchedulerConfiguration."""
 
     def pods(self) -> Iterable[Pod]:
-        """Every pod, placed or not, as last seen."""
+        """Every pod, with or without a node, as last received."""
 
     def queue_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
-        """Who waits where: (place, some of those in it), and so on."""
+        """Queued pods in parts: (queue, some of its pods), and so on."""
 
     def cache_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
-        """Nodes with what is counted on them, in the same manner."""
+        """Nodes with their counts, in the same form."""
 
     def shadow(self) -> Mapping[str, Any] | None:
-        """How the decisions of a shadowed scheduler compare with ours; None if none is shadowed."""
+        """Comparison of a shadowed scheduler's decisions with ours; None if none is shadowed."""
 
     def audit_report(self) -> Mapping[str, Any]:
-        """What audits found so far, and when each of their parts was done last."""
+        """The findings of audits so far, and when each part was last audited."""
 
     async def audit_now(self) -> Mapping[str, Any]:
-        """The same after an audit of everything, which begins now."""
+        """The same after an audit of everything, which starts now."""
 
     async def explain(
         self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:
-        """A pod's history and its last rejection, why not that node, and what would make it fit,
-        which takes longest; None if nothing is known of it.
+        """A pod's history and last rejection, why not that node, and changes that would make it
+        fit, which take longest; None for an unknown pod.
         """
 
     async def at_decision(
         self, namespace: str, name: str, against_node: str
     ) -> Mapping[str, Any] | None:
-        """What a node came to when the pod's node was chosen; None if nothing is known of that."""
+        """The rating of a node when the pod's node was chosen; None if unknown."""
 
 
 class Audit(Protocol):
-    """Compares what is known with the API server."""
+    """Compares cached objects with the API server."""
 
-    def told(self) -> Mapping[str, Any]:
-        """What was found so far."""
+    def findings(self) -> Mapping[str, Any]:
+        """The findings so far."""
 
-    async def told_now(self) -> Mapping[str, Any]:
-        """The same once everything is compared, which begins now."""
+    async def findings_now(self) -> Mapping[str, Any]:
+        """The findings after an audit of everything, which starts now."""
 
 
 class Viewer(Protocol):
-    """What the live view shows; `serve/view/live.py` implements it."""
+    """The data of the live view; `serve/view/live.py` implements it."""
 
     async def view(self, names_of: int, since: int) -> Mapping[str, Any]:
-        """Everything at a glance. `names_of`: the generation of nodes whose names the asker has;
+        """All data of the view. `names_of`: the generation of node names that the client has;
         `since`: the last beat of the pulse that it has.
         """
 
     def node(self, name: str) -> Mapping[str, Any] | None:
-        """A node, how full it is, and its pods; None if there is none."""
+        """A node, its usage and its pods; None if there is none."""
 
     def gang(self, key: str) -> Mapping[str, Any] | None:
-        """A pod group ("namespace/name") and where its pods are; None if nobody knows it."""
+        """A pod group ("namespace/name") and its pods; None if unknown."""

@@ -1,4 +1,4 @@
-"""Taking a port. Whoever comes is kept waiting by the kernel until a door opens (`door.py`)."""
+"""Bind a port. The kernel queues connections until a `ConnectionServer` accepts them."""
 
 import asyncio
 import errno
@@ -14,7 +14,7 @@ BACKLOG: Final = 128
 async def listen(
     host: str, port: int, *, cure: str, reuse_port: bool = False
 ) -> list[socket.socket]:
-    """Sockets that listen. Raises CannotServeError, which ends in the cure."""
+    """Listening sockets. Raises CannotServeError, whose message ends with `cure`."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(
@@ -30,21 +30,21 @@ async def listen(
 def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socket.socket]:
     """A socket for each address that this machine has. Raises OSError."""
     listening: list[socket.socket] = []
-    trouble = OSError(errno.EADDRNOTAVAIL, "no such address")
+    error_found = OSError(errno.EADDRNOTAVAIL, "no such address")
     for family, _, _, _, address in found:
         try:
             one = socket.create_server(
                 address[:2], family=family, backlog=BACKLOG, reuse_port=reuse_port
             )
         except OSError as error:
-            trouble = error
+            error_found = error
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-                continue  # no IPv6 here, for instance
+                continue  # for instance no IPv6
             for other in listening:
                 other.close()
             raise
         one.setblocking(False)
         listening.append(one)
     if not listening:
-        raise trouble
+        raise error_found
     return listening

@@ -1,6 +1,6 @@
-"""What is served where, and to whom: the flags of the serving port, grouped.
+"""Options of the serving port, by kube-scheduler's flags.
 
-The names are those of kube-scheduler's flags; times are in seconds, empty means "not given".
+Names are those of the flags; times are in seconds, empty means "not given".
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ CACHE_TTL_S: Final = 10.0
 
 
 class CannotServeError(Exception):
-    """A certificate, key, address or port that cannot be used: one clear line."""
+    """A certificate, key, address or port that cannot be used: one line."""
 
 
 class ServingOptions(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class ServingOptions(msgspec.Struct, frozen=True):
 
 
 class AuthenticationOptions(msgspec.Struct, frozen=True):
-    """Who is asking."""
+    """Options of authentication."""
 
     authentication_kubeconfig: str = ""
     authentication_skip_lookup: bool = False
@@ -51,7 +51,7 @@ class AuthenticationOptions(msgspec.Struct, frozen=True):
 
 
 class AuthorizationOptions(msgspec.Struct, frozen=True):
-    """What they may see."""
+    """Options of authorization."""
 
     authorization_always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED
     authorization_kubeconfig: str = ""
@@ -60,15 +60,15 @@ class AuthorizationOptions(msgspec.Struct, frozen=True):
 
 
 class AccessOptions(msgspec.Struct, frozen=True):
-    """Both halves of the question who may see what."""
+    """Options of authentication and authorization."""
 
     authentication: AuthenticationOptions = msgspec.field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = msgspec.field(default_factory=AuthorizationOptions)
 
 
 class ServingPlan(msgspec.Struct, frozen=True):
-    """What to serve; `flags` are shown on /flagz, the version in the live view, paths in `hidden`
-    are not found.
+    """What to serve; /flagz shows `flags`, the live view the version, and paths in `hidden` are not
+    found.
     """
 
     options: ServingOptions = msgspec.field(default_factory=lambda: ServingOptions(secure_port=0))

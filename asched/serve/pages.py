@@ -1,4 +1,4 @@
-"""Answers as values: what a path gives, before HTTP is thought of.
+"""Requests and answers as values, independent of HTTP.
 
 Source  pages recorded from kube-scheduler 1.36.2
 """
@@ -11,12 +11,12 @@ import orjson
 
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
-#: Upstream's error texts tell browsers not to guess their type; most of its successes do not.
+#: Upstream's error texts tell browsers not to guess the type; most of its other pages do not.
 NOSNIFF: Final[Mapping[str, str]] = {"X-Content-Type-Options": "nosniff"}
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A status, a body and what the headers say of it."""
+    """Status, body and headers."""
 
     body: bytes = b""
     status: int = 200
@@ -25,7 +25,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class PageRequest(msgspec.Struct, frozen=True):
-    """A request, as far as a page may depend on it. The query maps a name to all its values."""
+    """The parts of a request that a page may depend on. The query maps a name to all its values."""
 
     method: str
     path: str
@@ -49,7 +49,7 @@ NOT_FOUND: Final = text("404 page not found\n", 404, nosniff=True)
 
 
 def failure(code: int, reason: str, message: str, *, details: bool = False) -> Page:
-    """A metav1.Status that tells of a failure."""
+    """A metav1.Status for a failure."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",

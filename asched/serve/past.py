@@ -1,14 +1,14 @@
-"""How things were when a node was chosen: the cluster of then, built anew beside the running one.
+"""Rebuild the cluster as it was when a node was chosen, beside the running one.
 
-    cluster now ──journal, back to the decision──> objects as they were ──> a cluster of its own
-                                                                              └─> both nodes, judged
+    cluster now ──journal, back to the decision──> former objects ──> a cluster of its own
+                                                                      └─> both nodes, rated
 
-Whether that is what the decision saw is checked by what was kept of it: the chosen node must come
-to the same score, and as many nodes must fit. Extenders, sampling, promises to waiting pods and
-held room are no part of it; where one of them played a part, the check says so.
+The result is checked against the stored decision: the chosen node must get the same score, and the
+same number of nodes must fit. Extenders, sampling, promises to waiting pods and reservations are
+not rebuilt; if one of them mattered, the check reports it.
 
-Bounds  one at a time; SLICE objects between two turns of the deciding loop, and its budget's slices
-        for the judgement.
+Bounds  one at a time; SLICE objects between two turns of the scheduling loop, and its budget's
+        slices for the rating.
 """
 
 import asyncio
@@ -36,24 +36,24 @@ from asched.serve.view import slices
 
 #: Some 30 µs each.
 SLICE: Final = 64
-FORGOTTEN: Final = "too much has changed since to tell how things were"
+FORGOTTEN: Final = "too many changes since then; the state cannot be rebuilt"
 OTHERWISE: Final = (
-    "the chosen node comes to another score now: an extender, a promise to another pod, held room"
-    " or another configuration played a part"
+    "the chosen node gets another score now: an extender, a promise to another pod, a reservation"
+    " or another configuration mattered"
 )
-#: What may go wrong with plugins that are made anew.
+#: Errors of plugins that are created again.
 FAILURES: Final[tuple[type[Exception], ...]] = (
     *(UnusableProfileError, CannotBuildError, PointError, OutOfTurn),
 )
 
-#: Makes the runners of the current configuration on another cluster; may raise FAILURES.
+#: Creates the runners of the current configuration on another cluster; may raise FAILURES.
 Rebuild = Callable[[Cluster], Mapping[str, Runner]]
 
-Told = dict[str, Any]
+Rating = dict[str, Any]
 
 
 class Past:
-    """Asked for one decision after the other."""
+    """Rebuilds one decision at a time."""
 
     def __init__(self, context: SchedulerContext) -> None:
         self._context = context
@@ -65,9 +65,9 @@ class Past:
         pod: Pod,
         node: str,
         chosen: Mapping[str, Any],
-    ) -> Told:
-        """What a node came to beside the chosen one. `chosen` is the decision as `Chosen.told` has
-        it.
+    ) -> Rating:
+        """The rating of a node beside the chosen one. `chosen` is the decision in the form of
+        `Chosen.told`.
         """
         async with self._one_at_a_time:
             cluster = Cluster()
@@ -86,8 +86,8 @@ class Past:
 
 
 class Then(NamedTuple):
-    """Everything that rules read, as it was: nodes by name, placed pods by uid with their nodes,
-    and all other kinds, objects by key.
+    """All objects that rules read, as they were: nodes by name, placed pods by uid with their
+    nodes, and all other kinds by key.
     """
 
     nodes: dict[str, Node]
@@ -95,7 +95,7 @@ class Then(NamedTuple):
     others: dict[str, tuple[Kind, dict[str, Any]]]
 
     def before(self, step: JournalStep) -> None:
-        """Go back over a step."""
+        """Undo a step."""
         known: dict[str, Any]
         before = step.before
         if step.kind is POD:
@@ -111,8 +111,8 @@ class Then(NamedTuple):
 
 
 async def _as_it_was(context: SchedulerContext, position: int) -> Then | None:
-    """As of a position of the journal; None if that was forgotten. Whatever moves while this reads
-    is a step of the journal that is gone back over in the end.
+    """The objects at a position of the journal; None if that was dropped. Changes during this read
+    are steps of the journal and are undone at the end.
     """
     cluster, others = context.cluster, dict[str, tuple[Kind, dict[str, Any]]]()
     for kind in context.kinds:
@@ -132,7 +132,7 @@ async def _as_it_was(context: SchedulerContext, position: int) -> Then | None:
 
 
 async def _build(cluster: Cluster, then: Then, pod: Pod) -> None:
-    """Tell a fresh cluster of everything but the pod."""
+    """Add everything but the pod to a fresh cluster."""
     objects = [(kind, obj) for kind, known in then.others.values() for obj in known.values()]
     async for nodes in slices.in_slices(list(then.nodes.values()), SLICE):
         for node in nodes:
@@ -146,7 +146,7 @@ async def _build(cluster: Cluster, then: Then, pod: Pod) -> None:
                 cluster.apply(Seen(POD, one.on(where)))
 
 
-def _judged(runner: Runner, pod: Pod, node: str, chosen: Mapping[str, Any]) -> Told:
+def _judged(runner: Runner, pod: Pod, node: str, chosen: Mapping[str, Any]) -> Rating:
     rows = runner.cluster.nodes.row_of
     row, own = rows.get(node), rows.get(chosen["node"])
     if row is None:
@@ -154,15 +154,15 @@ def _judged(runner: Runner, pod: Pod, node: str, chosen: Mapping[str, Any]) -> T
     info = runner.cluster.classes.info_of(pod.on(""))
     fitting = runner.fitting(info)
     fits, state = fitting.rows(), fitting.state
-    told: Told = {}
+    rating: Rating = {}
     if not fits[row]:
         status = fitting.status_on(row)
-        told["refused"] = "" if status is None else f"{status.plugin}: {status.message}"
+        rating["refused"] = "" if status is None else f"{status.plugin}: {status.message}"
     is_as_kept = own is not None and bool(fits[own]) and fitting.count == chosen["feasible"]
     if chosen["score"] is not None and own is not None:
         ranking = state.rank(info, None if np.array_equal(fits, state.feasible) else fits)
         is_as_kept = is_as_kept and int(ranking[own]) == chosen["score"]
         if fits[row]:
-            told["score"] = int(ranking[row])
-            told["scores"] = scores_told(*state.ranking.points_of(row))
-    return {**told, "exact": is_as_kept, **({} if is_as_kept else {"why": OTHERWISE})}
+            rating["score"] = int(ranking[row])
+            rating["scores"] = scores_told(*state.ranking.points_of(row))
+    return {**rating, "exact": is_as_kept, **({} if is_as_kept else {"why": OTHERWISE})}

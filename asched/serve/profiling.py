@@ -1,8 +1,8 @@
-"""/debug/pprof/*: where the process spends its time, with the tools Python has.
+"""/debug/pprof/*: profiles of the process, with Python's tools.
 
-The paths are upstream's; what they hold is not in pprof's format, since there is no Go here:
-`profile` samples all threads and gives collapsed stacks (flame graphs are made of them),
-`goroutine` lists the tasks of the event loop, `heap` counts objects by type.
+The paths are upstream's; the content is not in pprof's format: `profile` samples all threads and
+returns collapsed stacks (input for flame graphs), `goroutine` lists the tasks of the event loop,
+`heap` counts objects by type.
 
 Bounds  one profile at a time, SECONDS_MAX long, a sample every SAMPLE_S.
 """
@@ -24,7 +24,7 @@ SECONDS_MAX: Final = 120.0
 SAMPLE_S: Final = 0.005
 TYPES_MAX: Final = 100
 PROFILES: Final = {
-    "goroutine": "tasks of the event loop with where each of them waits",
+    "goroutine": "tasks of the event loop with their stacks",
     "heap": "live objects by type",
     "profile": "samples of all threads as collapsed stacks; seconds=N",
 }
@@ -51,7 +51,7 @@ class Profiling:
             seconds = float(asked.query.get("seconds", (str(SECONDS_DEFAULT),))[0])
         except ValueError:
             seconds = 0.0
-        if not seconds > 0:  # as net/http/pprof; NaN, too
+        if not seconds > 0:  # as net/http/pprof; also for NaN
             seconds = SECONDS_DEFAULT
         if self._lock.locked():
             return text("Could not enable CPU profiling: cpu profiling already in use\n", 500)
@@ -61,12 +61,12 @@ class Profiling:
                 seconds = min(max(seconds, SAMPLE_S), SECONDS_MAX)
                 stacks = await asyncio.to_thread(sample, seconds, over)
             finally:
-                over.set()  # whoever asked may have gone
+                over.set()  # the client may have disconnected
         return Page(stacks.encode(), 200, "application/octet-stream", NOSNIFF)
 
 
 def _index() -> Page:
-    # Whole paths: the page is served without a slash at its end, too.
+    # Absolute paths: the page is also served without a final slash.
     rows = "".join(
         f'<li><a href="{PREFIX}/{name}">{name}</a>: {what}</li>' for name, what in PROFILES.items()
     )
@@ -91,7 +91,7 @@ def tasks() -> str:
 
 
 def objects() -> str:
-    """Objects the collector knows of, by type, most first."""
+    """Tracked objects by type, most frequent first."""
     counts = Counter(type(found).__qualname__ for found in gc.get_objects())
     lines = [f"{count:10d} {name}" for name, count in counts.most_common(TYPES_MAX)]
     return "\n".join([f"heap profile: {counts.total()} tracked objects", *lines, ""])

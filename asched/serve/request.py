@@ -1,9 +1,9 @@
-"""One HTTP/1.1 request: its head is read within a bound, parsed by httptools, its body on demand.
+"""One HTTP/1.1 request: a head of limited size, parsed by httptools, and its body on demand.
 
-A body needs a Content-Length. Requests are not pipelined: bytes behind a request end the
-connection after its answer, so that one read never becomes thousands of requests.
+A body needs a Content-Length. Pipelining is not supported: bytes after a request end the connection
+after its answer, so that one read never becomes thousands of requests.
 
-Bounds  HEAD_BYTES_MAX of a head, LINE_BYTES_MAX of each of its lines, QUERY_FIELDS_MAX of a query.
+Bounds  HEAD_BYTES_MAX per head, LINE_BYTES_MAX per line, QUERY_FIELDS_MAX per query.
 Source  RFC 9112
 """
 
@@ -16,19 +16,19 @@ from urllib.parse import parse_qsl, unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-#: A token has 1 to 2 KiB, a front proxy sends one header for each group of the user.
+#: A token has 1 to 2 KiB; a front proxy sends one header for each group of the user.
 HEAD_BYTES_MAX: Final = 64 * 1024
 #: aiohttp's default for a request line and for a header.
 LINE_BYTES_MAX: Final = 8190
 QUERY_FIELDS_MAX: Final = 100
 PIECE_BYTES: Final = 64 * 1024
 _HEAD_END: Final = b"\r\n\r\n"
-#: Before the path, where a target is a whole address.
+#: The origin of an absolute target, which is removed.
 _ORIGIN: Final = re.compile(r"^https?://[^/?]*", re.IGNORECASE)
 
 
 class BadRequestError(Exception):
-    """What arrived is not a request that is answered; `status` says why."""
+    """The bytes are not an acceptable request; `status` says why."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class HttpRequest:
         self.method = head.method
         self.headers: Sequence[tuple[str, str]] = head.headers
         target, _, query = _ORIGIN.sub("", head.target).partition("?")
-        #: Decoded; does not begin with "/" where the target is not a path (CONNECT, "OPTIONS *").
+        #: Decoded; does not begin with "/" if the target is not a path (CONNECT, "OPTIONS *").
         self.path = unquote(target or "/")
         self._query = query
         self.content_length = head.content_length
@@ -60,7 +60,7 @@ class HttpRequest:
         self._due = self.content_length
 
     def header(self, name: str) -> str:
-        """The values of a header, joined; empty if it is not there."""
+        """The values of a header, joined; empty without one."""
         return ",".join(value for key, value in self.headers if key == name)
 
     def query(self) -> Mapping[str, tuple[str, ...]]:
@@ -76,11 +76,11 @@ class HttpRequest:
 
     @property
     def is_read(self) -> bool:
-        """Whether the whole body was taken."""
+        """Whether the whole body was read."""
         return not self._due
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises ConnectionError if it breaks off."""
+        """The body as it arrives. Raises ConnectionError if it is incomplete."""
         if self._due and not self._unread and self._expects_continue:
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while self._due:
@@ -93,7 +93,7 @@ class HttpRequest:
 
     @property
     def certificate(self) -> bytes:
-        """The client's certificate (DER); empty if it showed none."""
+        """The client's certificate (DER); empty without one."""
         made = self._writer.get_extra_info("ssl_object")
         if not isinstance(made, ssl.SSLObject | ssl.SSLSocket):
             return b""
@@ -104,7 +104,7 @@ async def read_request(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes = b""
 ) -> HttpRequest:
     """Read a request's head, of which `first` has arrived. Raises BadRequestError, or
-    ConnectionError if the head breaks off.
+    ConnectionError if the head is incomplete.
     """
     got, sought = bytearray(first), 0
     while (end := got.find(_HEAD_END, sought)) < 0:
@@ -125,7 +125,7 @@ async def read_request(
 
 
 class _HeadParser:
-    """What a head says. The methods `on_...` are the parser's. Raises BadRequestError."""
+    """A parsed head. The parser calls the methods `on_...`. Raises BadRequestError."""
 
     def __init__(self, head: bytes) -> None:
         self.target = ""
@@ -136,14 +136,14 @@ class _HeadParser:
         try:
             parser.feed_data(head)
         except HttpParserUpgrade:
-            pass  # no other protocol is offered: answered as if it had not been asked for
+            pass  # upgrades are not supported: ignored
         except HttpParserError as error:
             raise BadRequestError(400, f"the request is not HTTP/1.1: {error}") from None
         version = parser.get_http_version()
         if not self.target or version not in ("1.0", "1.1"):
             raise BadRequestError(400, "the request is not HTTP/1.1")
         self.method: str = parser.get_method().decode()
-        self._parser = None  # they know each other, and no collector runs often
+        self._parser = None  # break the reference cycle; collections are rare
         values = [value for name, value in self.headers if name == "content-length"]
         self.content_length = int(values[0]) if values else 0
         if any(name == "transfer-encoding" for name, _ in self.headers):

@@ -1,6 +1,6 @@
-"""/metrics/resources: what each pod requests and may use, as kube-scheduler sees it.
+"""/metrics/resources: requests and limits of each pod, as counted by kube-scheduler.
 
-Terminal pods that are bound are left out, zero amounts too.
+Bound pods that have terminated and zero amounts are left out.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics/resources, and a recorded page
 """

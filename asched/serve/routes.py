@@ -1,14 +1,13 @@
-"""Which path shows what.
+"""Paths and their pages.
 
     /healthz /livez /readyz and their checks     /metrics /metrics/resources /metrics/slis
     /configz /statusz /flagz                     /debug/pprof/* /debug/flags/v (profiling)
-    /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's history
-    /debug/asched/shadow                         how a shadowed scheduler's decisions compare
-    /debug/asched/audit                          what differed from the API server; POST looks again
+    /debug/asched/queue, /cache, /pods/NS/NAME   asched's own: dumps, and a pod's history
+    /debug/asched/shadow                         comparison with a shadowed scheduler
+    /debug/asched/audit                          differences to the API server; POST audits again
     /debug/asched/view, /nodes/NAME, /groups/NS/NAME, /ui/   the live view and its page
 
-As upstream, most pages do not care for the method; `DELETE` on a page of metrics forgets what was
-counted.
+As upstream, most pages ignore the method; `DELETE` on a metrics page resets the metrics.
 """
 
 import asyncio
@@ -37,14 +36,12 @@ NODES: Final = f"{OWN}nodes/"
 GROUPS: Final = f"{OWN}groups/"
 UI: Final = "/ui/"
 RESET: Final = text("metrics reset\n")
-#: As wide as upstream's flag.
+#: As for upstream's flag.
 VERBOSITY_BITS: Final = 31
 
 
 class Routes:
-    """All pages of a process but those `hidden`. `is_profiling` opens /debug/pprof and
-    /debug/flags.
-    """
+    """All pages of a process except `hidden`. `is_profiling` adds /debug/pprof and /debug/flags."""
 
     def __init__(
         self,
@@ -87,13 +84,13 @@ class Routes:
             del self._table[path]
 
     def paths(self) -> Iterator[str]:
-        """Every path that is served, with one object for all."""
+        """Every served path; paths of objects once."""
         yield from self._table
         yield from (f"{PODS}NAMESPACE/NAME", f"{NODES}NAME", f"{GROUPS}NAMESPACE/NAME")
         yield from self._health.paths()
 
     async def page(self, asked: PageRequest) -> Page:
-        """The page of a path; 404 for paths that are none."""
+        """The page of a path, or 404."""
         handler = self._table.get(asked.path)
         if handler is not None:
             answer = handler(asked)
@@ -128,39 +125,44 @@ class Routes:
         return as_json(await self._viewer.view(names_of, since))
 
     def _shadow(self, _: PageRequest) -> Page:
-        told = self._inspector.shadow()
-        return NOT_FOUND if told is None else as_json(told)
+        report = self._inspector.shadow()
+        return NOT_FOUND if report is None else as_json(report)
 
     async def _audit(self, asked: PageRequest) -> Page:
-        """POST compares everything with the API server; GET tells what was found so far."""
+        """POST compares everything with the API server; GET returns the findings so far."""
         if asked.method == "POST":
             return as_json(await self._inspector.audit_now())
         return as_json(self._inspector.audit_report())
 
     async def _object(self, asked: PageRequest) -> Page:
         """A pod, a node or a gang."""
-        inspector, told = self._inspector, None
+        inspector, found_object = self._inspector, None
         match asked.path.removeprefix(OWN).split("/"):
             case ["pods", namespace, name]:
                 against = "".join(asked.query.get("against", ())[:1])
                 tries = asked.query.get("changes") != ("no",)
-                told = await inspector.explain(namespace, name, against, tries_changes=tries)
-                if told is not None and "against" in told:
+                found_object = await inspector.explain(
+                    namespace, name, against, tries_changes=tries
+                )
+                if found_object is not None and "against" in found_object:
                     then = await inspector.at_decision(namespace, name, against)
-                    told = {**told, "against": {**told["against"], "then": then}}
+                    found_object = {
+                        **found_object,
+                        "against": {**found_object["against"], "then": then},
+                    }
             case ["nodes", name]:
-                told = self._viewer.node(name)
+                found_object = self._viewer.node(name)
             case ["groups", namespace, name]:
-                told = self._viewer.gang(f"{namespace}/{name}")
-                rejected = (told or {}).get("rejected", "")
+                found_object = self._viewer.gang(f"{namespace}/{name}")
+                rejected = (found_object or {}).get("rejected", "")
                 if rejected and asked.query.get("explain") == ("yes",):
                     why = await inspector.explain(*rejected.split("/"))
-                    told = {**(told or {}), "rejectedPod": why}
-        return NOT_FOUND if told is None else as_json(told)
+                    found_object = {**(found_object or {}), "rejectedPod": why}
+        return NOT_FOUND if found_object is None else as_json(found_object)
 
 
 async def _dumped(parts: AsyncIterator[tuple[str, list[Any]]]) -> Page:
-    """A mapping of lists, each part made JSON of as it comes: a dump may have 100,000 pods."""
+    """A mapping of lists, encoded part by part: a dump may have 100,000 pods."""
     found: dict[str, list[bytes]] = {}
     async for name, some in parts:
         made = found.setdefault(name, [])
@@ -171,13 +173,13 @@ async def _dumped(parts: AsyncIterator[tuple[str, list[Any]]]) -> Page:
 
 
 def _number(asked: PageRequest, name: str, otherwise: int) -> int:
-    """A number of the query; what is none counts as not given."""
+    """A number of the query; an invalid one counts as absent."""
     text = "".join(asked.query.get(name, ())[:1])
     return int(text) if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) else otherwise
 
 
 def _metrics(body: bytes, asked: PageRequest) -> Page:
-    """Text 0.0.4, whatever else is asked for; only the escaping of names is negotiated."""
+    """Text 0.0.4 for every Accept header; only the escaping of names is negotiated."""
     escaping = "underscores"
     for media_type, parameters in accepted(asked.accept):
         if media_type == "text/plain" and parameters.get("escaping") == "allow-utf-8":
@@ -222,13 +224,13 @@ def _verbosity(asked: PageRequest) -> Page:
     """PUT sets `-v` of the running process."""
     if asked.method != "PUT":
         return _plain("unsupported http method\n", 406)
-    told = asked.body.decode(errors="replace")
-    if len(told) > VERBOSITY_BITS or not re.fullmatch(r"[0-9]+", told, re.ASCII):
-        return _plain(f'strconv.ParseUint: parsing "{told}": invalid syntax\n', 400)
-    if int(told) >= 1 << VERBOSITY_BITS:
-        return _plain(f'strconv.ParseUint: parsing "{told}": value out of range\n', 400)
-    set_verbosity(int(told))
-    return _plain(f"successfully set klog.logging.verbosity to {int(told)}\n", 200)
+    found_object = asked.body.decode(errors="replace")
+    if len(found_object) > VERBOSITY_BITS or not re.fullmatch(r"[0-9]+", found_object, re.ASCII):
+        return _plain(f'strconv.ParseUint: parsing "{found_object}": invalid syntax\n', 400)
+    if int(found_object) >= 1 << VERBOSITY_BITS:
+        return _plain(f'strconv.ParseUint: parsing "{found_object}": value out of range\n', 400)
+    set_verbosity(int(found_object))
+    return _plain(f"successfully set klog.logging.verbosity to {int(found_object)}\n", 200)
 
 
 def _plain(content: str, status: int) -> Page:

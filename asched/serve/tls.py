@@ -1,12 +1,12 @@
-"""The serving certificate: given, found in a folder, or made; read again when its files change.
+"""The serving certificate: from files, from a directory, or self-signed; reloaded when changed.
 
-Without files a certificate is made in memory for localhost; with a folder (`--cert-dir`) it is
-kept there as asched.crt and asched.key. Further certificates are chosen by the name a client asks
-for. A new file takes effect for the next connection; one that cannot be read leaves the old one in
-place, with a line in the log.
+Without files a certificate for localhost is made in memory; with a directory (`--cert-dir`) it is
+stored there as asched.crt and asched.key. Further certificates are selected by the name that the
+client sends (SNI). A changed file takes effect for the next connection; if it cannot be read, the
+previous one stays in use and an error is logged.
 
-Client certificates are asked for where an authority is known. Unlike Go, OpenSSL ends the handshake
-of a client whose certificate no known authority signed.
+Client certificates are requested if a CA is known. Unlike Go, OpenSSL ends the handshake for a
+client whose certificate no known CA has signed.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver pkg/server/options/serving.go
 """
@@ -38,7 +38,7 @@ _VERSIONS: Final = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
-#: Parts of Go's names of cipher suites in OpenSSL's words.
+#: OpenSSL's spelling of parts of Go's names of cipher suites.
 _CIPHERS: Final = {
     "AES_128_GCM": "AES128-GCM",
     "AES_256_GCM": "AES256-GCM",
@@ -51,7 +51,7 @@ _CIPHERS: Final = {
 
 
 class Certificates:
-    """The TLS side of the port. `context` is for the server; call `refresh` now and then."""
+    """The TLS side of the port. `context` is for the server; call `refresh` periodically."""
 
     def __init__(self, options: ServingOptions) -> None:
         self._options = options
@@ -62,7 +62,7 @@ class Certificates:
         self.context = self._fresh()
 
     def refresh(self) -> bool:
-        """Read files that changed; whether any did."""
+        """Reload changed files; returns whether any has changed."""
         versions = self._versions()
         if versions == self._seen:
             return False
@@ -76,12 +76,12 @@ class Certificates:
         return True
 
     def trust(self, authorities: str) -> None:
-        """Ask clients for a certificate of these authorities (PEM). Raises CannotServeError."""
+        """Request client certificates of these CAs (PEM). Raises CannotServeError."""
         if authorities == self._authorities or not authorities:
             return
         self._authorities = authorities
         try:
-            # In comments of a bundle there may be anything.
+            # A bundle may contain comments with any bytes.
             self.context.load_verify_locations(
                 cadata=authorities.encode("ascii", "ignore").decode()
             )
@@ -148,7 +148,7 @@ class Certificates:
 
 
 def _chooser(named: dict[str, ssl.SSLContext]) -> object:
-    """Chooses by the name asked for; `*.example.com` covers one label."""
+    """Select by the name in SNI; `*.example.com` covers one label."""
 
     def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         asked = (name or "").lower()
@@ -182,7 +182,7 @@ def openssl_suites(names: Sequence[str]) -> list[str]:
         if not with_:
             continue
         cipher, _, digest = rest.rpartition("_")
-        if cipher not in _CIPHERS:  # CHACHA20_POLY1305 may come without its digest
+        if cipher not in _CIPHERS:  # CHACHA20_POLY1305 may lack its digest
             cipher, digest = rest, ""
         parts = [exchange.replace("_", "-")] if exchange != "RSA" else []
         parts.append(_CIPHERS[cipher])

@@ -1,16 +1,16 @@
-"""A selector that keeps a serving loop within its share of CPU time, and serves addresses in turn.
+"""A selector that limits a serving loop's share of CPU time and serves client addresses in turn.
 
     loop = asyncio.SelectorEventLoop(FairSelector())
 
-Everything a loop does follows from what its selector returns: handshakes, reads, answers. This one
-returns one event of a client at a time, that of the address that was served least recently, of its
-connections the one served least recently. A probe is therefore next however much others send. When
-the thread has used more CPU time than its share, the selector sleeps before it returns anything;
-clients' bytes wait in the kernel meanwhile. Events of other files (the listening socket, the API
-client, other threads' calls) are returned at once.
+Everything a loop does follows from the events of its selector: handshakes, reads, answers. This one
+returns one client event at a time: of the least recently served address, its least recently served
+connection. A probe is therefore next even when other clients send much. When the thread has used
+more CPU time than its share, the selector sleeps before it returns; bytes of clients wait in the
+kernel meanwhile. Events of other files (the listening socket, the API client, calls of other
+threads) are returned at once.
 
-Bounds  SHARE of the CPU time that the process takes, or of half a CPU where it takes less; CREDIT_S
-        ahead of it, DEBT_S behind it; ADDRESSES_MAX addresses remembered.
+Bounds  SHARE of the CPU time that the process uses, or of half a CPU if it uses less; CREDIT_S
+        ahead of it, DEBT_S behind it; ADDRESSES_MAX addresses stored.
 """
 
 import selectors
@@ -18,12 +18,12 @@ from collections import OrderedDict
 from time import monotonic, process_time, sleep, thread_time
 from typing import Final
 
-#: The deciding loop shares Python's lock with this thread, and makes the pages: together below 5 %.
+#: The scheduling loop shares the interpreter lock with this thread, and makes the pages.
 SHARE: Final = 0.035
-#: Where the process takes less CPU time, the deciding loop is idle and spares more.
+#: If the process uses less CPU time, the scheduling loop is idle and can spare more.
 IDLE_SHARE: Final = 0.5
 CREDIT_S: Final = 0.05
-#: No single event of a client costs so much; what a page for an administrator costs is forgiven.
+#: No event of an ordinary client costs as much; a page for an administrator may exceed it.
 DEBT_S: Final = 0.02
 ADDRESSES_MAX: Final = 1024
 
@@ -31,7 +31,7 @@ Ready = tuple[selectors.SelectorKey, int]
 
 
 class FairSelector(selectors.DefaultSelector):
-    """To be used by one thread, the one that makes it."""
+    """For one thread, which creates it."""
 
     def __init__(self, share: float = SHARE) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class FairSelector(selectors.DefaultSelector):
         self._address_of[descriptor] = address
 
     def leave(self, descriptor: int) -> None:
-        """Forget the descriptor, before it is closed."""
+        """Remove the descriptor, before it is closed."""
         self._address_of.pop(descriptor, None)
         self._last.pop(descriptor, None)
 

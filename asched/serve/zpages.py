@@ -1,7 +1,7 @@
-"""/statusz and /flagz: what runs here, for people; structured on request.
+"""/statusz and /flagz: the process and its flags, for people; structured on request.
 
-The text form separates names from values by a different sign at each request, as upstream's does,
-so that nobody parses it. Structured forms must be asked for by version, group and kind.
+The text form uses another separator at each request, as upstream's does, to discourage parsing.
+Structured forms are requested by version, group and kind.
 
 Source  pages recorded from kube-scheduler 1.36.2 (component-base/zpages)
 """
@@ -19,7 +19,7 @@ from asched.core.config.text import to_yaml
 from asched.serve.pages import JSON, Page, PageRequest, failure
 from asched.serve.telemetry.component_metrics import KUBERNETES_VERSION
 
-#: The component whose pages these are; its dashboards and scripts shall find the same words.
+#: The component name of upstream, for existing dashboards and scripts.
 COMPONENT: Final = "kube-scheduler"
 GROUP: Final = "config.k8s.io"
 OLD_VERSION: Final = "v1alpha1"
@@ -37,7 +37,7 @@ _NOT_ACCEPTABLE: Final = (
 
 
 class ZPage:
-    """One of the two pages; `fields` and `lines` say what is on it."""
+    """One of the two pages; `fields` and `lines` provide its content."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ZPage:
 
 
 def accepted(header: str) -> list[tuple[str, dict[str, str]]]:
-    """(media type, parameters) in the order written; everything if nothing is said."""
+    """(media type, parameters) in the order written; everything without a header."""
     found = []
     for part in (header or "text/plain").split(","):
         media_type, *parameters = (word.strip() for word in part.split(";"))
@@ -97,7 +97,7 @@ def accepted(header: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def statusz() -> ZPage:
-    """When this process began, and which kube-scheduler it follows."""
+    """Start time, and the kube-scheduler version that is followed."""
     started_s, began = time(), monotonic()
     minor = KUBERNETES_VERSION.rpartition(".")[0]
     runtime = f"python{platform.python_version()}"
@@ -131,7 +131,7 @@ def statusz() -> ZPage:
 
 
 def flagz(flags: Mapping[str, str]) -> ZPage:
-    """Every flag with the value it has, by name."""
+    """Every flag with its value, by name."""
     named = dict(sorted(flags.items()))
 
     def lines(delimiter: str) -> list[str]:

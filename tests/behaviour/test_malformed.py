@@ -33,7 +33,7 @@ from asched.kube.session import read_json
 from asched.kube.transport import JSON, Reply
 from asched.kube.watch import Reflector
 from asched.kube.writes import answer_for
-from asched.serve.door import Door
+from asched.serve.door import ConnectionServer
 from asched.serve.extender import ExtenderService, Opinion
 from asched.serve.listening import listen
 from tests.behaviour.odd_json import ODD, claim_bytes, pod_bytes
@@ -268,7 +268,7 @@ async def test_a_question_to_our_extender_is_answered_or_refused(
     async def bind(_arguments: Any) -> str:
         return "not here"
 
-    door = Door(ExtenderService(Opinion(advisor, bind, lambda: "", may_bind=True)).handle, None)
+    door = ConnectionServer(ExtenderService(Opinion(advisor, bind, lambda: "", may_bind=True)).handle, None)
     port = door.open(await listen("127.0.0.1", 0, cure="x"))
     try:
         for verb in ("filter", "prioritize", "preempt", "bind"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asched.serve.door import Door
+from asched.serve.door import ConnectionServer
 from asched.serve.listening import listen
 from asched.serve.pages import Page, text
 from asched.serve.request import HttpRequest
@@ -187,7 +187,7 @@ async def test_a_connection_that_cannot_be_accepted_stops_no_other(
     troubled = TroubledSocket(fileno=listening.detach())
     troubled.setblocking(False)
     troubled.troubles = [ConnectionAbortedError(), OSError(errno.EMFILE, "too many open files")]
-    door = Door(hello, None)
+    door = ConnectionServer(hello, None)
     port = door.open([troubled])
     async with asyncio.timeout(HANG_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -13,7 +13,7 @@ import pytest
 
 from asched.host.advising import advise
 from asched.kube.session import ConnectionOptions
-from asched.serve.extender import NO_STRANGERS
+from asched.serve.extender import CERTIFICATE_NEEDED
 from asched.serve.options import CannotServeError, ServingOptions
 from asched_lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
@@ -85,7 +85,8 @@ async def test_strangers_cannot_bind(tmp_path: Path) -> None:
     anywhere = ServingOptions(bind_address="0.0.0.0", secure_port=0)
     async with following(tmp_path, serving=anywhere) as (address, _):
         question = {"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n1"}
-        assert await post(f"http://{address}/bind", question) == (200, {"Error": NO_STRANGERS})
+        refused = (200, {"Error": CERTIFICATE_NEEDED})
+        assert await post(f"http://{address}/bind", question) == refused
 
 
 async def test_alone_it_judges_the_whole_nodes_of_the_question() -> None:
@@ -100,16 +101,16 @@ async def test_alone_it_judges_the_whole_nodes_of_the_question() -> None:
         assert "nodeCacheCapable: false" in answer["Error"]
         status, answer = await post(f"http://{address}/preempt", {"Pod": a_pod("web").json})
         assert status == 500
-        assert "drop the verb" in answer
+        assert "remove the verb" in answer
 
 
 @pytest.mark.parametrize(
     ("verb", "body", "status", "why"),
     [
         ("filter", [], 400, "filter: json: cannot unmarshal array into Go value of type"),
-        ("filter", {"NodeNames": []}, 400, "filter: the question has no Pod"),
+        ("filter", {"NodeNames": []}, 400, "filter: the request has no Pod"),
         ("preempt", {"Pod": 1}, 400, "preempt: json: cannot unmarshal number into Go struct field"),
-        ("dance", {}, 404, "no such verb; there are filter, prioritize, preempt, bind"),
+        ("dance", {}, 404, "no such verb; the verbs are filter, prioritize, preempt, bind"),
     ],
 )
 async def test_what_is_no_question_is_refused(verb: str, body: Any, status: int, why: str) -> None:

@@ -28,7 +28,6 @@ PENDING: tuple[str, ...] = (
     "asched/core/state/",
     "asched/hardware/",
     "asched/host/",
-    "asched/ops/",
     "asched/serve/",
     "deploy/",
     "docs/",

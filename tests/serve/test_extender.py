@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from asched.serve.door import Door
+from asched.serve.door import ConnectionServer
 from asched.serve.extender import ExtenderService, Opinion
 from asched.serve.listening import listen
 from tests.patience import HANG_S
@@ -23,7 +23,7 @@ def nobody(_):
 async def a_desk():
     """The port's number."""
     opinion = Opinion(nobody, no_binding, lambda: "", may_bind=True, bytes_max=LIMIT)
-    door = Door(ExtenderService(opinion).handle, None)
+    door = ConnectionServer(ExtenderService(opinion).handle, None)
     port = door.open(await listen("127.0.0.1", 0, cure="x"))
     try:
         async with asyncio.timeout(HANG_S):

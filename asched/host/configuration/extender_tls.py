@@ -1,7 +1,7 @@
-"""Whether the certificates of an extender can be used, judged before anything is asked of it.
+"""Check the certificates of an extender before it is called.
 
-Rules   data wins over files; nothing is looked at unless TLS is configured at all; a CA together
-        with `insecure` is refused; `enableHTTPS` without a CA means `insecure`, as upstream has it.
+Rules   data takes precedence over files; nothing is checked unless TLS is configured; a CA together
+        with `insecure` is refused; `enableHTTPS` without a CA means `insecure`, as upstream.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, k8s.io/client-go/transport
 """
 
@@ -15,11 +15,11 @@ _CA_FAULT: Final = "unable to load root certificates: "
 
 
 class _FaultError(Exception):
-    """One line that says what is wrong."""
+    """One line with the error."""
 
 
 def fault_of(extender: Extender) -> str | None:
-    """What kube-scheduler would say about this extender's TLS settings, or None."""
+    """kube-scheduler's error for this extender's TLS settings, or None."""
     tls = extender.tls_config or ExtenderTLSConfig()
     has_ca = bool(tls.ca_data or tls.ca_file)
     has_pair = bool((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file))
@@ -57,7 +57,7 @@ def _file(name: str) -> bytes:
 
 
 def _check_ca(data: bytes) -> None:
-    from cryptography import x509  # 40 ms that few need
+    from cryptography import x509  # 40 ms, rarely needed
 
     if _PEM_START not in data:
         raise _FaultError(f"{_CA_FAULT}unable to parse bytes as PEM block")

@@ -1,12 +1,12 @@
-"""Reading a configuration file: its faults carry file, line and column, and all come at once.
+"""Read a configuration file; all its errors are reported at once, with file, line and column.
 
     text -> config_source -> decode -> defaults -> validate -> construct
 
-Rules   a stage runs only if the one before found nothing, unless every fault is asked for: then
-        each judges what the one before could make of the document; v1 is read strictly; v1beta1
-        to v1beta3 and the legacy Policy are translated first (`legacy=True`) and warn; files named
-        in the document (certificates of extenders) are opened, a kubeconfig is not.
-Bounds  FILE_BYTES_MAX: a configuration is a ConfigMap at most.
+Rules   a stage runs only if the previous one found no error, unless every error is requested: then
+        each checks what the previous one made of the document; v1 is decoded strictly; v1beta1 to
+        v1beta3 and the legacy Policy are translated first (`legacy=True`) with warnings; files
+        named in the document (certificates of extenders) are opened, a kubeconfig is not.
+Bounds  FILE_BYTES_MAX: a configuration is at most a ConfigMap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,16 +34,16 @@ from asched.host.configuration import extender_tls
 from asched.host.configuration.source import ConfigSource, item, name_of, read
 from asched.kube.files import file_start
 
-#: etcd refuses larger objects, so no ConfigMap can hold more (1.5 MiB is its default limit).
+#: etcd's limit of an object, and thereby of a ConfigMap (1.5 MiB by default).
 FILE_BYTES_MAX: Final = 1_500_000
 TEXT_NAME: Final = "<text>"
-#: Of a fault, as it is told, and faults that are told: what is in a file may be in its faults.
+#: Limits of an error message and of their number: messages may quote the file.
 LINE_CHARS_MAX: Final = 1000
 LINES_MAX: Final = 100
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A fault and its place; lines and columns count from 1."""
+    """An error and its place; lines and columns count from 1."""
 
     file: str
     line: int
@@ -59,8 +59,8 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """A file that cannot be used; `errors` holds every fault found, in the order found. Its text
-    has the first LINES_MAX.
+    """A file that cannot be used; `errors` has every error, in the order found. The text has the
+    first LINES_MAX.
     """
 
     def __init__(self, errors: Sequence[Located]) -> None:
@@ -72,28 +72,28 @@ class ConfigError(Exception):
 
     @property
     def upstream(self) -> tuple[str, ...]:
-        """The texts kube-scheduler prints for the same file."""
+        """The messages that kube-scheduler prints for the same file."""
         return as_upstream(error.problem for error in self.errors)
 
 
 class UnreadableFileError(Exception):
-    """The file itself cannot be had; the text is one line."""
+    """The file cannot be read; the text is one line."""
 
 
 class LoadedConfig(msgspec.Struct, frozen=True):
-    """A usable configuration. `profiles` and `extenders` are in the order of use."""
+    """A valid configuration. `profiles` and `extenders` are in the order of use."""
 
     configuration: SchedulerConfiguration
     profiles: tuple[ResolvedProfile, ...]
     extenders: tuple[Extender, ...]
     warnings: tuple[str, ...] = ()
-    #: What an old form became, line by line; None for a v1 file.
+    #: The translation of an old form; None for a v1 file.
     translation: Translation | None = None
     source: ConfigSource = msgspec.field(default_factory=lambda: ConfigSource(""))
 
 
 def read_text(path: FilePath | str) -> str:
-    """The text of a file; raises UnreadableFileError with one line that says why."""
+    """The text of a file. Raises UnreadableFileError with one line."""
     try:
         data = file_start(path, FILE_BYTES_MAX + 1)
     except IsADirectoryError as error:
@@ -105,7 +105,7 @@ def read_text(path: FilePath | str) -> str:
 
 
 def decoded(data: bytes, name: FilePath | str) -> str:
-    """The text of bytes that were read up to one more than FILE_BYTES_MAX; raises as above."""
+    """Decode bytes read up to one more than FILE_BYTES_MAX. Raises as `read_text`."""
     if len(data) > FILE_BYTES_MAX:
         raise UnreadableFileError(f"read {name}: larger than {FILE_BYTES_MAX} bytes")
     try:
@@ -125,13 +125,13 @@ def load_config(
     policy_name: str = TEXT_NAME,
     every_fault: bool = False,
 ) -> LoadedConfig:
-    """Load a file, or a text; raises ConfigError, or UnreadableFileError for a file.
+    """Load a file or a text. Raises ConfigError, or UnreadableFileError for a file.
 
-    `every_fault` goes on to later stages after a fault, for who wants to mend a file in one go;
-    kube-scheduler, and a process that starts, stop after the first stage that finds any.
+    `every_fault` continues with later stages after an error, to report all of them; kube-scheduler,
+    and a starting process, stop after the first stage with an error.
 
-    `policy` is the text of a legacy Policy that supplies profile and extenders; with it the file
-    may set everything else, and the name of its only profile.
+    `policy` is the text of a legacy Policy that supplies profile and extenders; the file may then
+    set everything else, and the name of its only profile.
     """
     name = str(path) if path is not None else TEXT_NAME
     body = text if text is not None else read_text(path or "")
@@ -179,14 +179,14 @@ def _with_policy(
     policy_name: str,
     known: KnownPlugins,
 ) -> tuple[dict[str, Any], Translation]:
-    """The document with the Policy's profile and extenders in it."""
+    """The document with the Policy's profile and extenders."""
     given = read(policy)
     base = document if isinstance(document, Mapping) else {}
     profiles = base.get("profiles") or [{}]
     first = profiles[0] if isinstance(profiles, list) and isinstance(profiles[0], Mapping) else {}
     if len(profiles) > 1 or set(first) - {"schedulerName"} or base.get("extenders"):
         text = "a Policy and profiles with plugins, or extenders, exclude each other"
-        problem = Problem(StartStage.LOAD, text, ("profiles",), "drop one of the two")
+        problem = Problem(StartStage.LOAD, text, ("profiles",), "remove one of the two")
         raise ConfigError(located(name, source, [problem]))
     if not given.problems and not isinstance(given.document, Mapping):
         given.problems.append(Problem(StartStage.LOAD, "a Policy must be an object"))
@@ -207,7 +207,7 @@ def _loaded(
     name: str,
     translated: str,
 ) -> LoadedConfig:
-    """`translated` names the file, or the ConfigMap, that has the old form."""
+    """`translated` names the file or the ConfigMap that has the old form."""
     warnings = [str(fault) for fault in located(name, source, election_warnings(constructed))]
     effective, profiles = constructed.configuration, constructed.profiles
     if translation:
@@ -221,15 +221,15 @@ def _loaded(
 
 
 def election_warnings(constructed: Constructed) -> list[Problem]:
-    """kube-scheduler starts with such durations, and ends when it is to elect."""
+    """Warn of durations with which kube-scheduler starts and fails at its first election."""
     return election_faults(constructed.configuration)
 
 
 def located(
     name: str, source: ConfigSource, problems: Sequence[Problem], document: Any = None
 ) -> list[Located]:
-    """The problems with their places in the file. `document` is what the file was translated to,
-    if the problems are of that.
+    """The problems with their places in the file. `document` is the translation of the file, if the
+    problems refer to that.
     """
     return [
         Located(name, *source.place(_by_name(problem.path, document)), problem)
@@ -238,7 +238,7 @@ def located(
 
 
 def _by_name(path: Path, document: Any) -> Path:
-    """The path with names for the numbers of entries: a translation leaves some entries out."""
+    """The path with names instead of indices: a translation leaves some entries out."""
     found, value = list[str | int](), document
     for step in path:
         value = item(value, step)

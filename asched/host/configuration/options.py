@@ -1,4 +1,4 @@
-"""What a process is told apart from its configuration, grouped as kube-scheduler's flags are."""
+"""Settings of a process outside of its configuration, grouped as kube-scheduler's flags are."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class LogOptions(msgspec.Struct, frozen=True):
-    """Text or JSON, how much, and where; `vmodule` is (pattern, verbosity)."""
+    """Log format, verbosity and streams; `vmodule` is (pattern, verbosity)."""
 
     logging_format: str
     v: int
@@ -16,13 +16,13 @@ class LogOptions(msgspec.Struct, frozen=True):
 
     @property
     def splits(self) -> bool:
-        """Whether errors and the rest go to different streams in the format that was chosen."""
+        """Whether errors and other messages go to different streams in the chosen format."""
         as_json = self.logging_format == "json"
         return self.log_json_split_stream if as_json else self.log_text_split_stream
 
 
 class MetricsOptions(msgspec.Struct, frozen=True):
-    """Which metrics and labels are shown."""
+    """Which metrics and labels are exposed."""
 
     allow_metric_labels: Mapping[str, str]
     allow_metric_labels_manifest: str
@@ -30,7 +30,7 @@ class MetricsOptions(msgspec.Struct, frozen=True):
 
 
 class PolicyOptions(msgspec.Struct, frozen=True):
-    """Where a legacy Policy comes from."""
+    """The source of a legacy Policy."""
 
     policy_config_file: str
     policy_configmap: str

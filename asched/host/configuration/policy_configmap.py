@@ -1,4 +1,4 @@
-"""A legacy Policy that lies in a ConfigMap: fetched once, before the configuration is read."""
+"""Read a legacy Policy from a ConfigMap, once, before the configuration is loaded."""
 
 from typing import Final
 
@@ -6,13 +6,13 @@ from asched.kube.errors import ApiError, ConnectError, TransportError
 from asched.kube.session import HANDSHAKE_TIMEOUT_S, ConnectionOptions, connect
 from asched.kube.typed import client_over
 
-#: The key under which kube-scheduler up to 1.22 looked.
+#: The key that kube-scheduler up to 1.22 read.
 KEY: Final = "policy.cfg"
 
 
 async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str) -> str:
-    """The text of the Policy. Raises ConnectError with one line that says what to do."""
-    from kubernetes_asyncio.client import CoreV1Api  # half a second, at few starts
+    """The text of the Policy. Raises ConnectError with one line and the fix."""
+    from kubernetes_asyncio.client import CoreV1Api  # half a second, rarely needed
 
     where = f"configmap {namespace}/{name}"
     session = await connect(connection)

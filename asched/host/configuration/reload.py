@@ -1,21 +1,21 @@
-"""The configuration, followed while the process runs: a changed file, or SIGHUP.
+"""Reload the configuration while the process runs: after a change of its files, or on SIGHUP.
 
-A valid new configuration takes over between two turns of the machine: profiles, extenders, plugins
-of files and the client's rate. Cycles under way end with the profile and the extenders they began
-with, every waiting pod keeps its place, and unschedulable pods are tried again, because whoever
-rejected them may be gone. What cannot be used is refused as a whole, with all its errors, and the
-old one goes on: a faulty document, a plugin file that cannot be imported, certificates that cannot
-be read.
+A valid new configuration takes effect between two turns of the machine: profiles, extenders,
+plugins from files, and the client's rate. Running scheduling cycles end with the profile and the
+extenders they began with, waiting pods keep their place in the queue, and unschedulable pods are
+tried again, because the plugin that rejected them may be gone. An invalid configuration is refused
+as a whole, with all its errors, and the old one stays in use: a faulty document, a plugin file that
+cannot be imported, certificates that cannot be read.
 
-    read ─> build ─> list again what new extenders are sent whole ─> take over
+    read ─> build ─> list whole objects for new extenders ─> take over
 
-Reading, which imports what users wrote, is done in a thread, so that pods are placed meanwhile; so
-are the instances of their plugins (`user_plugins/instances.py`).
+Reading imports users' plugins and therefore runs in a thread, so that scheduling continues; so does
+the creation of plugin instances (`user_plugins/instances.py`).
 
-What was fixed when the process started (`START_ONLY`) takes effect with the next start; one line
-names what has changed.
+Settings that are fixed at the start (`START_ONLY`) take effect with the next start; one line names
+the changed ones.
 
-Bounds  the files are looked at every LOOK_S; lists are waited for LIST_S.
+Bounds  files are checked every LOOK_S; lists are awaited for LIST_S.
 """
 
 import asyncio
@@ -47,11 +47,11 @@ log = logging.getLogger("asched.config")
 
 #: A mounted ConfigMap changes a minute after its object at best; this adds little.
 LOOK_S: Final = 5.0
-#: How long a reload waits for whole objects that new extenders are sent. A guess; the first lists
-#: of 5,000 nodes and 30,000 pods take a few seconds.
+#: How long a reload waits for whole objects for new extenders. A guess; the first lists of 5,000
+#: nodes and 30,000 pods take a few seconds.
 LIST_S: Final = 60.0
-#: Keys of the document that a running process cannot change: the lease it holds and for how long,
-#: the connection everything goes through, and what was opened or left out at the start.
+#: Keys of the document that cannot change at run time: the lease, the connection, and what was
+#: opened or left out at the start.
 START_ONLY: Final = (
     "leaderElection",
     "clientConnection",
@@ -59,15 +59,15 @@ START_ONLY: Final = (
     "enableContentionProfiling",
     "delayCacheUntilActive",
 )
-#: But these are followed.
+#: Exceptions that can change at run time.
 RATE: Final = ("qps", "burst")
 
 
 class CannotListError(Exception):
-    """The API server does not show what new extenders would be sent."""
+    """The API server does not provide the objects that new extenders need."""
 
 
-#: What may be wrong with files that somebody edited.
+#: Errors that edited files can cause.
 REFUSALS: Final[tuple[type[Exception], ...]] = (
     ConfigError,
     ConnectError,
@@ -81,7 +81,7 @@ Version = tuple[int, int, int]
 
 
 class DesiredSetup(msgspec.Struct, frozen=True):
-    """What files and flags say. `qps` <= 0 is no limit: kube-scheduler's default is none here."""
+    """The settings of files and flags. `qps` <= 0 means no limit, the default here."""
 
     configuration: SchedulerConfiguration
     plugins: Catalogue = msgspec.field(default_factory=Catalogue)
@@ -89,7 +89,7 @@ class DesiredSetup(msgspec.Struct, frozen=True):
     burst: int = 0
 
     def rebuild(self, cluster: Cluster) -> dict[str, Runner]:
-        """Runners on another cluster, which ask no extender. Raises BUILD_ERRORS."""
+        """Runners on another cluster, without extenders. Raises BUILD_ERRORS."""
         return build_runners(
             replace(self.configuration, extenders=()),
             Parts.of(cluster),
@@ -98,7 +98,7 @@ class DesiredSetup(msgspec.Struct, frozen=True):
         )
 
     def is_like(self, other: "DesiredSetup") -> bool:
-        """Whether nothing would change."""
+        """Whether both are equal in effect."""
         return (
             text.effective(self.configuration) == text.effective(other.configuration)
             and self.plugins.edition == other.plugins.edition
@@ -107,8 +107,8 @@ class DesiredSetup(msgspec.Struct, frozen=True):
 
 
 class Reloader:
-    """`load` reads everything anew, `build` makes the runners; both may refuse. `files` are what
-    `load` reads just now, `current` is what it read at the start.
+    """`load` reads everything again, `build` creates the runners; both may refuse. `files` returns
+    the files that `load` reads now, `current` is what it read at the start.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Reloader:
         self._one_at_a_time = asyncio.Lock()
 
     async def follow(self) -> None:
-        """Look at the files until cancelled."""
+        """Check the files until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
             if not self._scheduler.machine.is_deciding and not self._one_at_a_time.locked():
@@ -146,7 +146,7 @@ class Reloader:
                 await self.reload()
 
     async def reload(self) -> bool:
-        """Read the configuration anew and take it over; whether something changed."""
+        """Read the configuration again and take it over; returns whether it changed."""
         async with self._one_at_a_time:
             try:
                 wanted = self._followed(await self._load())
@@ -166,7 +166,7 @@ class Reloader:
         return True
 
     def _followed(self, wanted: DesiredSetup) -> DesiredSetup:
-        """The part that a running process can follow; the rest is named."""
+        """The settings that can change at run time; changes of others are logged."""
         now, then = wanted.configuration, self._current.configuration
         fixed = _changed(text.effective(then), text.effective(now))
         if fixed:
@@ -188,7 +188,7 @@ class Reloader:
         )
 
     async def _apply(self, wanted: DesiredSetup) -> None:
-        """Raises REFUSALS, and then nothing has changed."""
+        """Take over the settings. Raises REFUSALS, without any change."""
         extenders = wanted.configuration.extenders
         chain = self._consultants.chain(extenders)
         runners = await self._build(wanted, chain)
@@ -204,11 +204,11 @@ class Reloader:
                 await self._scheduler.list_again(missing)
         except TimeoutError:
             listed = " and ".join(kind.plural for kind in missing)
-            text = f"the {listed} that its extenders are sent could not be read in {LIST_S:.0f} s"
+            text = f"the {listed} for its extenders could not be listed in {LIST_S:.0f} s"
             raise CannotListError(text) from None
 
     async def _take_over(self, wanted: DesiredSetup, runners: dict[str, Runner]) -> None:
-        """Between two turns, wherever the order stands among the facts that arrived."""
+        """Take over between two turns, at the message's place among the facts."""
         configuration, scheduler = wanted.configuration, self._scheduler
         observer = scheduler.machine.context.observer
         order = reconfigured(configuration, runners, wanted.plugins.edition, observer)
@@ -222,12 +222,12 @@ class Reloader:
         drop_old_modules(wanted.plugins)
 
     def _look(self) -> dict[str, Version | None]:
-        """What tells one state of the files from another; symbolic links are followed."""
+        """The versions of the files; symbolic links are followed."""
         return {file: _version(file) for file in self._files()}
 
 
 def _changed(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """The fields of START_ONLY that differ, as the document spells them."""
+    """The fields of START_ONLY that differ, as spelled in the document."""
     found = []
     for key in START_ONLY:
         before, after = then.get(key), now.get(key)

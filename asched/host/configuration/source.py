@@ -1,9 +1,9 @@
-"""A configuration file's text to plain values, and where each of them stands.
+"""Parse a configuration file's text to plain values with their positions.
 
-Rules   what begins with a brace is JSON, all else is YAML 1.1 as Go reads it: `yes` is a boolean,
-        0x10 and 1e2 are numbers, whole floats become integers, keys end up sorted; only the first
-        YAML document counts; anchors and merge keys work, yet a key that occurs twice is a fault,
-        and a merged key that is also written counts as occurring twice.
+Rules   text that begins with a brace is JSON, all else is YAML 1.1 as Go reads it: `yes` is a
+        boolean, 0x10 and 1e2 are numbers, whole floats become integers, keys are sorted; only the
+        first YAML document counts; anchors and merge keys work, but a key that occurs twice is an
+        error, and a merged key that is also written counts as occurring twice.
 Bounds  VALUES_MAX values after aliases are expanded, NESTED_MAX levels of them.
 Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 """
@@ -24,32 +24,32 @@ from asched.kube.parsing import whole_letters
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
-#: Levels of lists and mappings in one another. libyaml builds them by recursion and would end the
-#: process; a configuration has some ten.
+#: Nesting of lists and mappings. libyaml builds them by recursion and would crash the process; a
+#: configuration has some ten levels.
 NESTED_MAX: Final = 100
-#: Keys that occur twice: merge keys can multiply them.
+#: Limit of duplicate keys: merge keys can multiply them.
 TWICE_MAX: Final = 1000
 NESTED: Final = "nested too deeply"
-#: The same in the words of libyaml, which reads ahead, and has a bound since PyYAML 6.0.4.
+#: libyaml's message for the same; it reads ahead, and has a limit since PyYAML 6.0.4.
 _LIBYAML_NESTED: Final = "exceeded maximum nesting depth"
-#: What Python says of numbers of thousands of digits speaks of Python.
+#: Replaces Python's message about numbers of thousands of digits.
 DIGITS: Final = "a number has too many digits"
-#: libyaml reads tabs between words as Go does; the pure parser is stricter, yet does.
+#: libyaml accepts tabs between words as Go does; the pure Python parser is a stricter fallback.
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
 _RESOLVED_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "null", "timestamp")
 )
-#: libyaml knows this mark at the very beginning only, Go takes it for a letter anywhere else.
+#: libyaml accepts this mark at the very beginning only; Go takes it for a letter elsewhere.
 _BYTE_ORDER_MARK: Final = "\ufeff"
-#: Stands for it meanwhile; no character of any language.
+#: Replaces the mark while parsing; not a character of any language.
 _STAND_IN: Final = "\U0010fffe"
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
 class ConfigSource(msgspec.Struct):
-    """What a text holds. `places` are lines and columns, from 1, of every key and list item."""
+    """The values of a text. `places` has line and column, from 1, of every key and list item."""
 
     text: str
     document: Any = None
@@ -57,7 +57,7 @@ class ConfigSource(msgspec.Struct):
     problems: list[Problem] = msgspec.field(default_factory=list)
 
     def place(self, path: Path) -> tuple[int, int]:
-        """Where a path stands, or the nearest part of it that is written in the file."""
+        """The position of a path, or of the nearest part of it that is in the file."""
         path = self._numbered(path)
         for length in range(len(path), 0, -1):
             if path[:length] in self.places:
@@ -65,7 +65,7 @@ class ConfigSource(msgspec.Struct):
         return (1, 1)
 
     def _numbered(self, path: Path) -> Path:
-        """The path with numbers for names of entries, up to what is not there."""
+        """The path with indices instead of names, up to the first part that does not exist."""
         found, value = list[str | int](), self.document
         for step in path:
             if isinstance(value, list) and isinstance(step, str):
@@ -79,7 +79,7 @@ class ConfigSource(msgspec.Struct):
 
 
 def item(value: Any, step: str | int) -> Any:
-    """What stands at a step in a mapping or a list, None if nothing does."""
+    """The value at a step in a mapping or a list, or None."""
     if isinstance(value, Mapping):
         return value.get(step)
     is_there = isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
@@ -87,7 +87,7 @@ def item(value: Any, step: str | int) -> Any:
 
 
 def name_of(entry: Any) -> str | None:
-    """The name of an entry that has one."""
+    """The name of an entry, if it has one."""
     name = item(entry, "name")
     return name if isinstance(name, str) else None
 
@@ -99,7 +99,7 @@ class _UnreadableError(Exception):
 
 
 def read(text: str) -> ConfigSource:
-    """Parse a text; whatever is wrong is in `problems`, nothing is raised."""
+    """Parse a text; errors are in `problems`, nothing is raised."""
     source = ConfigSource(text)
     try:
         if text.lstrip().startswith("{"):
@@ -118,7 +118,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _NoNumberError(Exception):
-    """NaN or Infinity: Python's JSON has them, JSON has not."""
+    """NaN or Infinity, which Python's JSON parser accepts."""
 
 
 def _no_number(word: str) -> Any:
@@ -144,14 +144,14 @@ def _read_json(source: ConfigSource) -> None:
     except ValueError as error:
         raise _UnreadableError(f"json: {DIGITS}", (1, 1)) from error
     try:
-        # JSON is read as YAML for the sake of its marks; a tab there is only a blank.
+        # JSON is read as YAML to get positions; a tab there is only a blank.
         _YamlReader(ConfigSource(source.text.replace("\t", " "), places=source.places)).read()
     except _UnreadableError:
         return
 
 
 def _look_how_deep(text: str) -> None:
-    """Raises _UnreadableError if it is nested too deeply, and what parsing raises."""
+    """Raises _UnreadableError if the nesting is too deep, and what parsing raises."""
     depth = 0
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -167,7 +167,7 @@ def _look_how_deep(text: str) -> None:
 
 
 class _YamlReader:
-    """Builds values from YAML nodes and notes the place of each."""
+    """Builds values from YAML nodes and stores the position of each."""
 
     def __init__(self, source: ConfigSource) -> None:
         self.source = source
@@ -221,7 +221,7 @@ class _YamlReader:
             self.open.discard(id(node))
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
-        """The value by Go's rules for YAML 1.1; quoted and foreign ones are strings."""
+        """The value by Go's rules for YAML 1.1; quoted scalars and unknown tags are strings."""
         text = self._text(node)
         return value_of(node.value) if text is None else text
 
@@ -272,7 +272,7 @@ class _YamlReader:
             self._fill(part, path, values)
 
     def _key(self, node: yaml.Node, value: yaml.Node, place: tuple[int, int]) -> str:
-        """The field a key names. What is no word, and null, cannot name any."""
+        """The field that a key names; a key must be a plain word."""
         if not isinstance(node, yaml.ScalarNode):
             raise _UnreadableError("yaml: invalid map key: a key must be a plain word", place)
         text = self._text(node)
@@ -291,7 +291,7 @@ def _go_special(value: float) -> str:
 
 
 def _text_of(node: yaml.ScalarNode, written_tag: str) -> str | None:
-    """The text of a scalar that is a string whatever it looks like; None for a plain word."""
+    """The text of a scalar that is a string by its form; None for a plain word."""
     text: str = node.value
     if written_tag == "!!binary" or node.tag == _BINARY_TAG:
         try:
@@ -304,7 +304,7 @@ def _text_of(node: yaml.ScalarNode, written_tag: str) -> str | None:
 
 
 def _written_tag(line: str, column: int) -> str:
-    """The tag in front of a scalar, if one is written; an anchor may stand before it."""
+    """The tag in front of a scalar, if one is written; an anchor may precede it."""
     head = line[column:]
     if head.startswith("&"):
         head = head.partition(" ")[2].lstrip()

@@ -1,6 +1,6 @@
-"""Arguments of users' plugins: from `pluginConfig[].args` to what `__init__` takes.
+"""Arguments of users' plugins: from `pluginConfig[].args` to the parameters of `__init__`.
 
-Rules   a plugin whose `__init__` takes nothing beside `self` must not be given args; an `args`
+Rules   a plugin whose `__init__` takes only `self` must not have args; an `args` parameter
         annotated with a dataclass is decoded strictly: unknown names, wrong types and missing
         values are errors with their place; without an annotation it is the mapping as written, or
         an empty one; names may be written `like_this` or `likeThis`, or as the field's metadata
@@ -24,17 +24,17 @@ from asched.core.framework.status import MISTAKES
 from asched.core.state.cluster import Cluster
 from asched.kube.typed import ApiAccess
 
-#: What is offered beside the arguments, by the parameter's name.
+#: Parameters that are passed besides the arguments.
 OFFERED: Final = ("cluster", "api")
 KNOWN: Final = ("args", *OFFERED)
 
 
 class ArgsError(ValueError):
-    """Args that do not fit; the text names the field."""
+    """Invalid args; the text names the field."""
 
 
 def instance_of(cls: type[Any], args: Any, cluster: Cluster) -> Any:
-    """Make a plugin of a user's class. Raises ArgsError with one line."""
+    """Create an instance of a user's class. Raises ArgsError with one line."""
     given = arguments(cls, args, cluster)
     try:
         return cls(*given)
@@ -45,7 +45,7 @@ def instance_of(cls: type[Any], args: Any, cluster: Cluster) -> Any:
 
 
 def arguments(cls: type[Any], args: Any, cluster: Cluster | None = None) -> list[Any]:
-    """What `__init__` would be given. Raises ArgsError; nothing of the user's runs."""
+    """The values for `__init__`. Raises ArgsError; no code of the user runs."""
     wanted = _parameters(cls)
     given: list[Any] = []
     takes_args = False
@@ -63,7 +63,7 @@ def arguments(cls: type[Any], args: Any, cluster: Cluster | None = None) -> list
 
 
 def takes_cluster(cls: type[Any]) -> bool:
-    """Whether `__init__` is given the state to read. What cannot be told does not take it."""
+    """Whether `__init__` has a parameter for the state; False if that cannot be determined."""
     try:
         return any(name == "cluster" for name, _ in _parameters(cls))
     except ArgsError:
@@ -71,7 +71,7 @@ def takes_cluster(cls: type[Any]) -> bool:
 
 
 def _parameters(cls: type[Any]) -> list[tuple[str, Any]]:
-    """(name, annotation) of what `__init__` needs."""
+    """(name, annotation) of the parameters of `__init__`."""
     if cls.__init__ in (object.__init__, Plugin.__init__):
         return []
     try:
@@ -87,7 +87,7 @@ def _parameters(cls: type[Any]) -> list[tuple[str, Any]]:
     ]
     if sum(name not in OFFERED for name, _ in found) > 1:
         listed = ", ".join(name for name, _ in found)
-        raise ArgsError(f"__init__ takes ({listed}), it may take args, cluster and api")
+        raise ArgsError(f"__init__ takes ({listed}), only args, cluster and api are allowed")
     return found
 
 
@@ -105,19 +105,19 @@ def decoded(args: Any, annotation: Any) -> Any:
         raise
     except msgspec.ValidationError as error:
         raise ArgsError(_placed(str(error))) from error
-    except MISTAKES as error:  # of the user's own code, or a type that nothing is decoded as
+    except MISTAKES as error:  # of the user's code, or an unsupported type
         what = getattr(annotation, "__name__", annotation)
         raise ArgsError(f"no {what} can be made: {type(error).__name__}: {error}") from error
 
 
 def _placed(text: str) -> str:
-    """Msgspec writes `… - at `$.price``; we write `args.price: …`."""
+    """Convert msgspec's `… - at `$.price`` to `args.price: …`."""
     what, _, where = text.partition(" - at `$")
     return f"args{where.rstrip('`')}: {what[:1].lower()}{what[1:]}"
 
 
 def _renamed(given: Mapping[str, Any], cls: Any, where: str) -> dict[str, Any]:
-    """The same with field names; unknown names are refused, in nested dataclasses too."""
+    """The args with field names; unknown names are refused, in nested dataclasses too."""
     hints = typing.get_type_hints(cls)
     fields = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
     names = {_spelled(field): field.name for field in dataclasses.fields(cls)}
@@ -128,18 +128,18 @@ def _renamed(given: Mapping[str, Any], cls: Any, where: str) -> dict[str, Any]:
         if name is None:
             hint = did_you_mean(key, list(spelled))
             text = f"{where}.{key}: unknown field" + (f" ({hint})" if hint else "")
-            raise ArgsError(f"{text}; there are {', '.join(names) or 'none'}")
+            raise ArgsError(f"{text}; known fields: {', '.join(names) or 'none'}")
         result[name] = _inner(value, fields[name], f"{where}.{key}")
     return result
 
 
 def _inner(value: Any, annotation: Any, where: str) -> Any:
-    """The same with field names of the dataclasses that its annotation has anywhere within."""
+    """A value with the field names of all dataclasses within its annotation."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
-        # at most one of them is made of a mapping and one of a list: msgspec takes no others
+        # msgspec allows at most one type made of a mapping and one made of a list
         tried = (_inner(value, part, where) for part in parts)
-        return next((one for one in tried if one is not value), value)
+        return next((candidate for candidate in tried if candidate is not value), value)
     if dataclasses.is_dataclass(annotation) and isinstance(value, Mapping):
         return _renamed(value, annotation, where)
     if not isinstance(origin, type) or not parts:
@@ -161,6 +161,6 @@ def _spelled(field: dataclasses.Field[Any]) -> str:
 
 
 def camel(name: str) -> str:
-    """`cpu_price` as configuration files spell it: `cpuPrice`."""
+    """`cpu_price` as in configuration files: `cpuPrice`."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

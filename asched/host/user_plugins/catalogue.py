@@ -1,12 +1,12 @@
-"""Plugins of users: where they come from, and what the configuration may say of them.
+"""Plugins of users: find and load them.
 
     entry points of the group `asched.plugins`      loaded when a profile names them
     --plugin module:Class, or file.py[:Class]       loaded at once
     --plugin-dir DIR                                every *.py in it (not _*.py, test_*.py)
 
-A `Catalogue` holds them by name. Its `known` answers the configuration's question which points a
-plugin extends, its `factories` make instances for a profile. No two plugins have one name, and
-none has the name of an in-tree plugin. A module that ends the process or never ends is refused.
+A `Catalogue` has them by name. Its `known` maps plugins to extension points for the configuration,
+its `factories` create instances for a profile. Names are unique, also among in-tree plugins. A
+module that exits the process or never finishes is refused.
 
 Bounds  IMPORT_S for the import of one module.
 """
@@ -40,20 +40,20 @@ from asched.ops.doctor import plugin_rights
 from asched.ops.doctor.permissions import Right
 
 GROUP: Final = "asched.plugins"
-#: Ten times what the largest libraries take to import on a busy machine; beyond it something waits.
+#: Ten times what the largest libraries take on a busy machine; a module that takes longer hangs.
 IMPORT_S: Final = 30.0
-#: Files whose lines say nothing of what is wrong with a user's.
+#: Files whose lines do not help to find an error in a user's file.
 OURS: Final = (__file__, patience.__file__, importlib.__file__)
-#: Modules of files are called so, with the file and a digest of its content behind it.
+#: Modules of files have this prefix, followed by the file and a digest of its content.
 MODULE_PREFIX: Final = "asched_user_plugins_"
 
 
 class PluginLoadError(Exception):
-    """A plugin that cannot be loaded: one clear line; the cause has the traceback."""
+    """A plugin that cannot be loaded: one line; the cause has the traceback."""
 
 
 class UserPlugin(msgspec.Struct, frozen=True, dict=True):
-    """A plugin of a user. `origin` says where it comes from, `given` whether by flag."""
+    """A plugin of a user. `origin` says where it was found, `given` whether by flag."""
 
     name: str
     origin: str
@@ -67,9 +67,9 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def adapted(self) -> type[Plugin]:
-        """The class that serves the framework. Raises PluginLoadError."""
+        """The class for the framework. Raises PluginLoadError."""
         own = self.own
-        _ = self.rights  # what it declares is refused here, not by the doctor
+        _ = self.rights  # refuse invalid declarations here, not in the doctor
         if issubclass(own, Plugin):
             if not points_of(own):
                 text = "a subclass of Plugin must be one of FilterPlugin, ScorePlugin, ..., too"
@@ -82,7 +82,7 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def rights(self) -> tuple[Right, ...]:
-        """What it says it needs at the API server. Raises PluginLoadError."""
+        """The rights that it declares. Raises PluginLoadError."""
         try:
             return plugin_rights.rights_of(self.own)
         except plugin_rights.RulesError as error:
@@ -90,7 +90,7 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def points(self) -> frozenset[str]:
-        """The extension points it implements, as the configuration spells them."""
+        """The extension points it implements, as spelled in configurations."""
         return points_of(self.adapted)
 
     def make(self, args: Any, cluster: Cluster) -> Plugin:
@@ -99,18 +99,18 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def instance_class(self) -> type[Any]:
-        """What is made of the args: the user's class, with its name if it is one over columns."""
+        """The class that is instantiated: for a Plugin subclass the adapted class."""
         return self.adapted if issubclass(self.own, Plugin) else self.own
 
     def adopt(self, instance: Any, cluster: Cluster) -> Plugin:
-        """What serves the framework, of an instance."""
+        """The object for the framework, made from an instance."""
         adapted: Any = self.adapted
         served: Plugin = instance if issubclass(self.own, Plugin) else adapted(instance, cluster)
         return served
 
 
 class _Known(Mapping[str, frozenset[str]]):
-    """In-tree and users' plugins with their points; an entry point is loaded when it is asked."""
+    """In-tree and users' plugins with their points; an entry point is loaded on access."""
 
     def __init__(self, catalogue: "Catalogue") -> None:
         self._plugins = catalogue.plugins
@@ -131,7 +131,7 @@ class _Known(Mapping[str, frozenset[str]]):
 
 
 class Catalogue:
-    """All plugins a configuration may name."""
+    """All plugins that a configuration may name."""
 
     def __init__(self, plugins: Sequence[UserPlugin] = ()) -> None:
         self.plugins: dict[str, UserPlugin] = {}
@@ -139,7 +139,7 @@ class Catalogue:
             self.add(plugin)
 
     def add(self, plugin: UserPlugin) -> None:
-        """Raises PluginLoadError if the name is taken."""
+        """Add a plugin. Raises PluginLoadError if the name is in use."""
         if plugin.name in IN_TREE_POINTS:
             raise PluginLoadError(
                 f"plugin {plugin.name} of {plugin.origin} has the name of an in-tree plugin;"
@@ -155,16 +155,16 @@ class Catalogue:
 
     @property
     def known(self) -> Mapping[str, frozenset[str]]:
-        """Plugin name to extension points, in-tree ones included."""
+        """Plugin name -> extension points, including in-tree plugins."""
         return _Known(self)
 
     @property
     def factories(self) -> Mapping[str, Factory]:
-        """Plugin name to what makes an instance, in-tree ones included."""
+        """Plugin name -> factory, including in-tree plugins."""
         return {**IN_TREE, **{name: plugin.make for name, plugin in self.plugins.items()}}
 
     def check_args(self, loaded: LoadedConfig, name: str) -> None:
-        """Raises ConfigError for args that these plugins would not take; `name` is the file's."""
+        """Raises ConfigError for invalid args of these plugins; `name` is the file's."""
         problems = []
         for number, resolved in enumerate(loaded.profiles):
             written = {entry.name: entry.args for entry in resolved.profile.plugin_configs}
@@ -179,13 +179,13 @@ class Catalogue:
             raise ConfigError(located(name, loaded.source, problems))
 
     def rights_of(self, name: str) -> tuple[Right, ...]:
-        """What a plugin of a user declares that it needs; nothing for others."""
+        """The rights that a user's plugin declares; empty for in-tree plugins."""
         plugin = self.plugins.get(name)
         return plugin.rights if plugin is not None else ()
 
     @property
     def edition(self) -> frozenset[tuple[str, str, str]]:
-        """Equal for two readings that found the same plugins, in files of the same content."""
+        """Equal for two scans that found the same plugins in files of the same content."""
         return frozenset(
             (name, plugin.origin, plugin.own.__module__ if plugin.given else "")
             for name, plugin in self.plugins.items()
@@ -193,7 +193,7 @@ class Catalogue:
 
     @property
     def contents(self) -> tuple[tuple[str, str, str], ...]:
-        """As `edition`, sorted; a file is known by a digest of its content, not by its path."""
+        """As `edition`, sorted; a file is identified by a digest of its content."""
         return tuple(
             sorted(
                 (name, origin, module.rpartition("_")[2])
@@ -205,12 +205,12 @@ class Catalogue:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Names of the plugins that came by flag."""
+        """Names of the plugins given by flag."""
         return tuple(name for name, plugin in self.plugins.items() if plugin.given)
 
 
 def discover(plugins: Sequence[str] = (), plugin_dir: str = "") -> Catalogue:
-    """Everything there is to name; files that changed are read anew. Raises PluginLoadError."""
+    """Find all plugins; changed files are read again. Raises PluginLoadError."""
     try:
         points = entry_points(group=GROUP)
     except Exception as error:
@@ -233,12 +233,12 @@ def plugin_files(plugins: Sequence[str] = (), plugin_dir: str = "") -> tuple[str
     try:
         found = _plugin_files(Path(plugin_dir)) if plugin_dir else []
     except PluginLoadError:
-        found = []  # told by whoever reads them
+        found = []  # reported when they are read
     return (*files, *map(str, found))
 
 
 def drop_old_modules(catalogue: Catalogue) -> None:
-    """Forget what files held before; those of the catalogue stay."""
+    """Remove modules of former contents of files; those of the catalogue stay."""
     used = {plugin.own.__module__ for plugin in catalogue.plugins.values() if plugin.given}
     for name in [name for name in sys.modules if name.startswith(MODULE_PREFIX)]:
         if name not in used:
@@ -266,7 +266,7 @@ def _of_reference(reference: str) -> list[UserPlugin]:
         if not attribute:
             return _of_module(module, where)
     elif not where or not attribute:
-        raise PluginLoadError(f"--plugin {reference}: write module:Class or file.py[:Class]")
+        raise PluginLoadError(f"--plugin {reference}: use module:Class or file.py[:Class]")
     else:
         if "" not in sys.path and str(Path.cwd()) not in sys.path:
             sys.path.append(str(Path.cwd()))
@@ -286,7 +286,7 @@ def of_class(cls: type[Any], origin: str) -> UserPlugin:
     name = getattr(cls, "name", "")
     name = name if isinstance(name, str) and name else cls.__name__
     plugin = UserPlugin(name, origin, lambda: cls)
-    assert plugin.points, f"{name} was adapted without a point"
+    assert plugin.points, f"{name} has no extension point"
     return plugin
 
 
@@ -298,7 +298,7 @@ def _of_module(module: ModuleType, origin: str) -> list[UserPlugin]:
     )
     if not found:
         raise PluginLoadError(
-            f"{origin} holds no plugin: no public class has a method named after an extension"
+            f"{origin} contains no plugin: no public class has a method named after an extension"
             " point, such as filter or score"
         )
     return [of_class(cls, f"{origin}:{cls.__name__}") for cls in found]
@@ -312,7 +312,7 @@ def _is_plugin(name: str, cls: type[Any]) -> bool:
 
 def _of_directory(folder: Path) -> Iterator[UserPlugin]:
     if not folder.is_dir():
-        raise PluginLoadError(f"--plugin-dir {folder}: is no directory")
+        raise PluginLoadError(f"--plugin-dir {folder}: is not a directory")
     for path in _plugin_files(folder):
         yield from _of_module(_module_of_file(path), str(path))
 
@@ -326,7 +326,7 @@ def _plugin_files(folder: Path) -> list[Path]:
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    """A module for each content of the file: what runs with the old one is left alone."""
+    """A module for each content of a file; objects of the old one keep working."""
     what = f"plugin file {path}"
     try:
         content = file_content(path)
@@ -341,22 +341,22 @@ def _module_of_file(path: Path) -> ModuleType:
         return sys.modules[name]
     module = ModuleType(name)
     module.__file__ = str(path)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look up their module
     try:
         _guarded(lambda: exec(compile(content, str(path), "exec"), vars(module)), what)  # noqa: S102
     except PluginLoadError:
         del sys.modules[name]
         raise
-    linecache.checkcache(str(path))  # or tracebacks would show lines of the old content
+    linecache.checkcache(str(path))  # else tracebacks show lines of the old content
     return module
 
 
 def _guarded(load: Callable[[], Any], what: str) -> Any:
-    """In a thread: it may call sys.exit, which ends only that, or wait for what never comes."""
+    """Import in a thread: the module may call sys.exit, which ends only the thread, or hang."""
     try:
         return within(IMPORT_S, load, "plugin import")
     except NotInTimeError:
-        text = f"{what} was not imported within {IMPORT_S:g} s: a module must not wait for anything"
+        text = f"{what} was not imported within {IMPORT_S:g} s: importing a module must not block"
         raise PluginLoadError(text) from None
     except BaseException as error:
         raise PluginLoadError(_not_imported(what, error)) from error
@@ -371,7 +371,7 @@ def _not_imported(what: str, error: BaseException) -> str:
 
 
 def _line_of(error: BaseException) -> str:
-    """Where in the user's file it happened: the last frame outside of the import system."""
+    """The line of the user's file: the last frame outside of the import system."""
     trace, found = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

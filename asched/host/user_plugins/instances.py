@@ -1,9 +1,9 @@
-"""Instances of users' plugins, made where nobody waits for them.
+"""Create instances of users' plugins without blocking the scheduling loop.
 
-    __init__ takes no cluster     it runs in a thread, with a deadline, while pods are placed
-    it takes `cluster`            it runs on the loop: nobody else may touch what that works on
+    __init__ takes no cluster     it runs in a thread, with a deadline, while pods are scheduled
+    it takes `cluster`            it runs on the loop: no other thread may use the state
 
-What it raises is told where the profile is built, as if it had been made there.
+Its errors are raised where the profile is built.
 
 Bounds  MAKE_S for one instance.
 """
@@ -23,18 +23,18 @@ from asched.host.user_plugins.catalogue import Catalogue, UserPlugin
 from asched.host.user_plugins.patience import NotInTimeError, within
 from asched.kube.tasks import in_thread
 
-#: As long as an import may take.
+#: As for an import.
 MAKE_S: Final = 30.0
 
-#: The instance, or what was raised.
+#: Returns the instance, or raises the error.
 Made = Callable[[], Any]
 
 
 async def factories(
     catalogue: Catalogue, configuration: SchedulerConfiguration, cluster: Cluster
 ) -> Mapping[str, Factory]:
-    """What makes the plugins of a configuration's profiles, in the order of these: users' plugins
-    are there already. Raises UnusableProfileError.
+    """Factories for the plugins of a configuration's profiles, in order; users' plugins are created
+    already. Raises UnusableProfileError.
     """
     if not catalogue.plugins:
         return catalogue.factories
@@ -59,7 +59,7 @@ def _made(plugin: UserPlugin, args: Any, cluster: Cluster) -> Made:
             MAKE_S, lambda: arguments.instance_of(plugin.instance_class, args, cluster)
         )
     except NotInTimeError:
-        text = f"__init__ did not end within {MAKE_S:g} s: it must not wait for anything"
+        text = f"__init__ did not end within {MAKE_S:g} s: it must not block"
         return partial(_refuse, arguments.ArgsError(text))
     except arguments.ArgsError as error:
         return partial(_refuse, error)

@@ -1,4 +1,4 @@
-"""Code of others, run where it can neither end the process nor be waited for without end."""
+"""Run users' code with a time limit, so that it cannot end the process."""
 
 import threading
 from collections.abc import Callable
@@ -8,22 +8,22 @@ T = TypeVar("T")
 
 
 class NotInTimeError(Exception):
-    """It had not ended by then; it goes on in its thread, and nobody asks what becomes of it."""
+    """The code was still running; its thread continues and its result is ignored."""
 
 
 def within(seconds: float, work: Callable[[], T], name: str = "plugin") -> T:
-    """What it returns or raises, SystemExit too: in a thread it ends only that. Raises
+    """The result or exception of `work`, SystemExit too: in a thread it ends only that. Raises
     NotInTimeError.
     """
     ends: list[tuple[list[T], BaseException | None]] = []
 
-    def live() -> None:
+    def run() -> None:
         try:
             ends.append(([work()], None))
         except BaseException as error:  # noqa: BLE001 - raised below
             ends.append(([], error))
 
-    thread = threading.Thread(target=live, name=name, daemon=True)
+    thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     thread.join(seconds)
     if not ends:

@@ -1,13 +1,13 @@
-"""The audit of a running scheduler: who is compared when, what is told of it, and what is healed.
+"""The audit of a running scheduler: when each part runs, and what follows from a difference.
 
-    every period   kind after kind, evenly spread: metadata from the API server, a page at a time
-                   (`objects.py`); then places and columns (`places.py`), which ask nobody
-    on demand      all of it at once
+    every period   kind by kind, evenly spread: metadata from the API server, page by page
+                   (`objects.py`); then places and columns (`places.py`), without requests
+    on demand      everything at once
 
-What is found is logged object by object, counted, kept for the page, and ended: missed objects are
-delivered as their watch should have done, pods get their place in the queue, a node's row is
-written anew. A standby audits as a leader does. What the server does not answer is tried again in
-the next period.
+Each difference is logged, counted, stored for the page, and repaired: missed objects are delivered
+as their watch should have done, pods are put into the right queue, a node's row is rebuilt. A
+standby audits as a leader does. A part that the server does not answer runs again in the next
+period.
 
 Bounds  one part at a time; those of `objects.py`, `places.py` and `findings.py`.
 """
@@ -31,30 +31,30 @@ from asched.ops.audit.places import Places
 
 log = logging.getLogger("asched.audit")
 
-#: `--audit-period`. Finds what was missed before most people would, and asks the server for less
-#: than one page a second at 100,000 pods.
+#: `--audit-period`. Detects differences before most users would, and needs less than one page per
+#: second at 100,000 pods.
 PERIOD_S: Final = 600.0
-#: Of the parts that no kind has its name from.
+#: Names of the parts that are not kinds.
 QUEUE: Final = "queue"
 COLUMNS: Final = "columns"
-#: What is looked at while the first lists are awaited.
+#: Interval of checks during the first lists.
 WAIT_S: Final = 1.0
 
-#: Does a part in haste, or at leisure.
+#: Runs a part at once or spread over time.
 Part = Callable[..., Awaitable[Compared]]
 
 
 class AuditObserver(Protocol):
-    """Counts what audits do."""
+    """Counts the results of audits."""
 
     def audit_compared(self, part: str, objects: int) -> None:
-        """A part was gone through."""
+        """A part was compared."""
 
     def audit_failed(self, part: str) -> None:
-        """... or could not be."""
+        """A part could not be compared."""
 
     def audit_differed(self, resource: str, what: str) -> None:
-        """An object was known otherwise than it is."""
+        """An object differed."""
 
 
 class SilentAudit:
@@ -66,7 +66,7 @@ class SilentAudit:
 
 
 class Auditor:
-    """Spawn `run`. `period_s`: how long it takes to compare everything once; 0: only on demand."""
+    """Spawn `run`. `period_s`: the time for comparing everything once; 0: only on demand."""
 
     def __init__(
         self, scheduler: Running, *, period_s: float, observer: AuditObserver | None = None
@@ -80,7 +80,7 @@ class Auditor:
         self._in_haste: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Slowly, until cancelled."""
+        """Audit slowly, until cancelled."""
         while self._period_s:
             await self._synced()
             parts = list(self._parts())
@@ -89,19 +89,19 @@ class Auditor:
                 await self._do(name, part, hastes=False)
 
     async def now(self) -> Report:
-        """All of it at once; whoever asks while it runs has what comes of it, too."""
+        """Audit everything at once; concurrent calls share one audit."""
         if self._in_haste is None or self._in_haste.done():
             self._in_haste = self._scheduler.tasks.spawn("audit now", self._all())
         await asyncio.shield(self._in_haste)
         return self.report
 
-    def told(self) -> Mapping[str, Any]:
+    def findings(self) -> Mapping[str, Any]:
         """The report, for a page."""
-        return self.report.told()
+        return self.report.as_json()
 
-    async def told_now(self) -> Mapping[str, Any]:
-        """The report, once all of it is compared."""
-        return (await self.now()).told()
+    async def findings_now(self) -> Mapping[str, Any]:
+        """The report after an audit of everything."""
+        return (await self.now()).as_json()
 
     async def _all(self) -> None:
         for name, part in list(self._parts()):
@@ -123,7 +123,7 @@ class Auditor:
         return await compare(self._scheduler, reflector, hastes=hastes)
 
     async def _do(self, name: str, part: Part, *, hastes: bool) -> None:
-        """One part, and what is told of it."""
+        """Run one part and report its differences."""
         async with self._one_at_a_time:
             now_s = self._scheduler.clock.now_s
             try:
@@ -137,18 +137,18 @@ class Auditor:
             self.report.ended[name] = Ended(now_s(), compared.objects, compared.undecided)
             self._observer.audit_compared(name, compared.objects)
             for difference in compared.differences:
-                self._tell(difference, now_s())
+                self._report(difference, now_s())
 
-    def _tell(self, difference: Difference, now_s: float) -> None:
+    def _report(self, difference: Difference, now_s: float) -> None:
         self.report.found += 1
         self.report.differences.append((now_s, difference._replace(obj=None)))
         self._observer.audit_differed(difference.resource, difference.what.value)
         log.warning("Cache mismatch", extra=_extra(difference))
         if isinstance(difference.obj, Pod) and difference.what in EVENTS:
-            self._tell_pod(difference, difference.obj)
+            self._write_event(difference, difference.obj)
 
-    def _tell_pod(self, difference: Difference, pod: Pod) -> None:
-        """Whoever wonders why a pod of ours waited so long finds it there."""
+    def _write_event(self, difference: Difference, pod: Pod) -> None:
+        """Write an event to a pod of ours that has waited because of the difference."""
         scheduler = self._scheduler
         if pod.spec.node_name or not scheduler.machine.context.owns(pod):
             return
@@ -165,18 +165,18 @@ class Auditor:
             )
 
 
-#: What pods that wait are told in an event.
+#: Notes of the event on a waiting pod.
 EVENTS: Final = {
-    What.ADDITION: "the scheduler had missed that this pod was made; an audit found it",
+    What.ADDITION: "the scheduler had missed the creation of this pod; an audit found it",
     What.CHANGE: "the scheduler had missed a change of this pod; an audit found it",
     What.QUEUE: "the scheduler had lost this pod from its queue; an audit found it",
 }
 
 
 def _extra(difference: Difference) -> dict[str, Any]:
-    told = difference.told()
+    fields = difference.as_json()
     return {
-        "object": f"{told['resource']} {told['key']}",
-        "what": told["what"],
-        **{name: told[name] for name in ("known", "found") if told[name]},
+        "object": f"{fields['resource']} {fields['key']}",
+        "what": fields["what"],
+        **{name: fields[name] for name in ("known", "found") if fields[name]},
     }

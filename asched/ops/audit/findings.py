@@ -1,6 +1,6 @@
-"""What audits found: each difference, and how each part of the audit ended last.
+"""Findings of audits: each difference, and the last result of each part.
 
-Bounds  KEPT_MAX differences, the newest; a line for each part of the audit.
+Bounds  the newest KEPT_MAX differences; one entry per part of the audit.
 """
 
 from collections import deque
@@ -12,12 +12,12 @@ import msgspec
 
 from asched.core.model.timestamp import rfc3339
 
-#: As many as somebody may want to read.
+#: A guess at what is useful to read.
 KEPT_MAX: Final = 1000
 
 
 class What(StrEnum):
-    """How what is known of an object differed from what the API server holds."""
+    """How a cached object differed from the API server."""
 
     ADDITION = "missed addition"
     CHANGE = "missed change"
@@ -27,8 +27,8 @@ class What(StrEnum):
 
 
 class Difference(NamedTuple):
-    """One object, by its kind's plural and its key. `known` and `found` say what was known, and
-    what is so; `obj` is the object as it is, for whoever tells it at once.
+    """One object, by its kind's plural and its key. `known` and `found` describe the cached and the
+    real object; `obj` is the real object, for use at once.
     """
 
     resource: str
@@ -38,15 +38,15 @@ class Difference(NamedTuple):
     found: str
     obj: Any = None
 
-    def told(self) -> dict[str, Any]:
-        told = {**self._asdict(), "what": self.what.value}
-        del told["obj"]
-        return told
+    def as_json(self) -> dict[str, Any]:
+        fields = {**self._asdict(), "what": self.what.value}
+        del fields["obj"]
+        return fields
 
 
 class Ended(msgspec.Struct):
-    """How a part of the audit ended last: when (seconds since 1970, by a clock that is not set),
-    how many objects it looked at, and what kept it from looking at all of them.
+    """The last result of a part: when it ended (seconds since 1970, by a steady clock), how many
+    objects were compared, and what kept it from comparing all of them.
     """
 
     at_s: float
@@ -56,7 +56,7 @@ class Ended(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """What is known of audits so far."""
+    """The findings so far."""
 
     ended: dict[str, Ended] = msgspec.field(default_factory=dict)
     differences: deque[tuple[float, Difference]] = msgspec.field(
@@ -64,8 +64,8 @@ class Report(msgspec.Struct):
     )
     found: int = 0
 
-    def told(self) -> Mapping[str, Any]:
-        """As JSON has it; differences in the order in which they were found."""
+    def as_json(self) -> Mapping[str, Any]:
+        """As JSON; differences in the order in which they were found."""
         return {
             "parts": {
                 name: {
@@ -78,6 +78,7 @@ class Report(msgspec.Struct):
             },
             "found": self.found,
             "differences": [
-                {"at": rfc3339(at_s), **difference.told()} for at_s, difference in self.differences
+                {"at": rfc3339(at_s), **difference.as_json()}
+                for at_s, difference in self.differences
             ],
         }

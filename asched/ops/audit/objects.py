@@ -1,17 +1,16 @@
-"""One kind compared with the API server, object by object; what was missed is delivered now.
+"""Compare one kind with the API server, object by object, and deliver what was missed.
 
-    keys that are known ─> pages of the list ─> suspects ─SETTLE_S─> those that are left
-                                                            └─> read once more ─> told? ─> missed
+    cached keys ─> pages of the list ─> suspects ─SETTLE_S─> remaining ones
+                                                     └─> read again ─> delivered? ─> missed
 
-A list and a stream are never at the same moment, so what differs is only a suspicion. It is
-dropped as soon as the stream makes up for it. What the stream has not told yet, by its own version,
-it may still tell: that is for `kube/doubt.py` to judge, not for an audit. Only where the
-stream has told everything up to the version of what is read, and the deciding half, having taken in
-all that arrived, still knows otherwise, something was missed. Then what is read is handed on as if
-the stream had told it just now.
+A list and a stream are never at the same version, so a difference is only a suspicion, dropped as
+soon as the stream delivers the change. A change beyond the stream's own version may still arrive:
+`kube/doubt.py` handles silent streams. Only if the stream has delivered everything up to the
+version of the read object, all that arrived has been processed, and the cache still differs, a
+change was missed. Then the read object is handed on as if the stream had delivered it.
 
-Bounds  the keys that are known of the kind; SUSPECTS_MAX suspects, beyond which the kind is listed
-        anew if most of them stay; TRIES looks at each, READS_PER_S a second unless in haste.
+Bounds  the cached keys of the kind; SUSPECTS_MAX suspects, beyond which the kind is listed again if
+        most of them remain; TRIES reads each, READS_PER_S per second unless on demand.
 """
 
 import asyncio
@@ -32,22 +31,22 @@ from asched.ops.audit.findings import Difference, What
 
 log = logging.getLogger("asched.audit")
 
-#: Streams lag by less, for the most part. A guess.
+#: Streams usually lag less. A guess.
 SETTLE_S: Final = 5.0
 SUSPECTS_MAX: Final = 1000
-#: So that a stream of an idle kind ends meanwhile, and says before how far it has come.
+#: So that a stream of an idle kind ends meanwhile and reports its version before.
 TRIES: Final = 6
 READS_PER_S: Final = 20.0
-#: The pages of one kind are spread over so much; the server keeps a list's moment for five minutes.
+#: The pages of one kind are spread over this time; the server keeps a list's version for 5 min.
 WALK_S: Final = 120.0
 PAUSE_S_MAX: Final = 1.0
-#: How often facts that wait are waited for, before a look is put off.
+#: How often queued facts are awaited before a check is postponed.
 TURNS_MAX: Final = 100
 
 
 class Suspicion(NamedTuple):
-    """What a list showed of an object, None if nothing, and the version up to which the stream has
-    to have told before that means anything.
+    """An object as a list showed it, or None, and the version that the stream must have reached
+    before the difference counts.
     """
 
     head: "heads.ObjectHead | None"
@@ -58,8 +57,8 @@ Suspects = dict[str, Suspicion]
 
 
 class Compared(msgspec.Struct):
-    """What came of one comparison: objects looked at, differences, and suspects that nobody could
-    decide about this time.
+    """The result of one comparison: objects compared, differences, and suspects that could not be
+    decided this time.
     """
 
     objects: int = 0
@@ -68,7 +67,7 @@ class Compared(msgspec.Struct):
 
 
 async def compare(scheduler: Running, reflector: Reflector, *, hastes: bool) -> Compared:
-    """Compare a kind that is followed and was listed. Raises ApiError and TransportError."""
+    """Compare a kind that has been listed. Raises ApiError and TransportError."""
     return await _Comparison(scheduler, reflector, hastes=hastes).run()
 
 
@@ -96,17 +95,17 @@ class _Comparison:
         self._compared.undecided = len(suspects)
         return self._compared
 
-    # --- the first look --------------------------------------------------------------------------
+    # --- first comparison ------------------------------------------------------------------------
 
     async def _suspects(self) -> Suspects:
-        """Objects that a list shows otherwise than they are known, by key."""
+        """Objects that differ between list and cache, by key."""
         unseen = dict.fromkeys(audit.known(self._cluster, self._kind))
         pause_s = 0.0
         if not self._hastes:
             pause_s = min(PAUSE_S_MAX, WALK_S * PAGE_SIZE / max(len(unseen), PAGE_SIZE))
         suspects: Suspects = {}
         version = ""
-        async for page, version in self._heads.pages(pause_s):  # noqa: B007 - of all pages one
+        async for page, version in self._heads.pages(pause_s):  # noqa: B007 - all pages have the same version
             for head in page:
                 key = head.key
                 unseen.pop(key, None)
@@ -121,19 +120,19 @@ class _Comparison:
         return suspects
 
     def _differs(self, key: str, head: "heads.ObjectHead | None") -> bool:
-        """Whether an object is not known as a list showed it; what is known may be newer."""
+        """Whether the cached object differs from the listed one and is not newer."""
         mine = audit.known_as(self._cluster, self._kind, key)
         if mine is None or head is None:
             return mine is not head
         return _is_older(mine.metadata, head)
 
-    # --- the second look -------------------------------------------------------------------------
+    # --- second comparison -----------------------------------------------------------------------
 
     async def _judge(self, suspects: Suspects) -> Suspects:
-        """Those about which nothing can be said yet."""
+        """Check suspects; returns those that cannot be decided yet."""
         left: Suspects = {}
         for key, suspicion in suspects.items():
-            if not await self._has_told(suspicion):
+            if not await self._has_delivered(suspicion):
                 left[key] = suspicion
                 continue
             if not self._hastes:
@@ -143,27 +142,26 @@ class _Comparison:
                 left[key] = again
         return left
 
-    async def _has_told(self, suspicion: Suspicion) -> bool:
-        """Whether the stream has told what happened up to a version. Of what is there its own
-        version says so; what is gone has none, and a stream that rests where the server does has
-        told all.
+    async def _has_delivered(self, suspicion: Suspicion) -> bool:
+        """Whether the stream has delivered everything up to a version. An existing object has its
+        own version; a deleted one has none, and a stream as far as the server's cache is complete.
         """
         if suspicion.head is not None:
             return not self._is_behind(suspicion.at)
         return await self._scheduler.history.has_delivered(self._kind, suspicion.at)
 
     def _is_behind(self, version: str) -> bool:
-        """Whether the stream has not told yet what happened up to this version."""
+        """Whether the stream has not reached this version."""
         return runs_backwards(version, self._scheduler.history.reached(self._kind))
 
     async def _look_at(self, key: str, suspicion: Suspicion) -> Suspicion | None:
-        """Read an object, and hand on what was missed; what is suspected if that has to wait."""
+        """Read an object and deliver a missed change; returns a suspicion that has to wait."""
         found = await self._heads.one(key)
         if found.is_odd:
-            return None  # the codec names what it leaves out
+            return None  # the codec reports malformed objects
         if found.obj is not None:
             version = _metadata(found.obj).resource_version
-            if self._is_behind(version):  # it moves, so the stream will tell of it
+            if self._is_behind(version):  # a newer change that the stream will deliver
                 return Suspicion(suspicion.head, version)
         elif suspicion.head is not None:
             return Suspicion(None, found.version)
@@ -177,7 +175,7 @@ class _Comparison:
         return None
 
     async def _taken_in(self) -> bool:
-        """Wait until nothing of the kind is on its way to the columns."""
+        """Wait until no fact of the kind is queued."""
         for _ in range(TURNS_MAX):
             machine, inbox = self._scheduler.machine, self._scheduler.inbox
             if not machine.is_taking_in and not inbox.has_of(self._reflector.spoken):
@@ -190,15 +188,15 @@ class _Comparison:
         if mine is None and real is None:
             return None
         if mine is None:
-            return Difference(plural, key, What.ADDITION, "nothing", _told(real), real)
+            return Difference(plural, key, What.ADDITION, "nothing", _version_text(real), real)
         if real is None:
-            return Difference(plural, key, What.DELETION, _told(mine), "nothing")
+            return Difference(plural, key, What.DELETION, _version_text(mine), "nothing")
         if not _is_older(mine.metadata, real.metadata):
             return None
-        return Difference(plural, key, What.CHANGE, _told(mine), _told(real), real)
+        return Difference(plural, key, What.CHANGE, _version_text(mine), _version_text(real), real)
 
     def _deliver(self, mine: Any, real: Any) -> None:
-        """Nothing is waited for since the look: nothing newer can have arrived."""
+        """Deliver at once: without an await since the check nothing newer can have arrived."""
         put, kind = self._reflector.put, self._reflector.spoken
         if mine is not None and (real is None or mine.metadata.uid != real.metadata.uid):
             put(Gone(kind, mine))
@@ -206,11 +204,13 @@ class _Comparison:
             put(Seen(kind, real))
 
     async def _list_again(self, suspects: int) -> None:
-        """So much is wrong that a new list is cheaper, and surer, than one read after the other."""
+        """Too many differences: a new list is cheaper and safer than single reads."""
         plural = self._kind.plural
-        log.error("So many differ that all are listed anew", extra={"what": plural, "n": suspects})
+        log.error(
+            "Too many differences: listing all objects again", extra={"what": plural, "n": suspects}
+        )
         await self._scheduler.list_again([self._kind])
-        found = f"{suspects} and more differed; listed anew"
+        found = f"{suspects} and more differed; listed again"
         self._compared.differences.append(Difference(plural, "*", What.CHANGE, "", found))
 
 
@@ -219,7 +219,7 @@ def _metadata(obj: Any) -> Any:
 
 
 def _is_older(mine: Any, real: Any) -> bool:
-    """Whether what is known is not the newest: another object, or an earlier version of it."""
+    """Whether the cached object is outdated: another object, or an earlier version of it."""
     if mine.uid != real.uid:
         return True
     return mine.resource_version != real.resource_version and not runs_backwards(
@@ -227,5 +227,5 @@ def _is_older(mine: Any, real: Any) -> bool:
     )
 
 
-def _told(obj: Any) -> str:
+def _version_text(obj: Any) -> str:
     return f"uid {obj.metadata.uid} at version {obj.metadata.resource_version}"

@@ -1,11 +1,10 @@
-"""What was made of the objects: the places of pods, and the columns of nodes, each looked at again.
+"""Check derived state: the places of pods, and the columns of nodes.
 
-No list of the API shows these. They are compared with what the objects ask for, a few at a time
-between two turns of the deciding loop, and what is wrong is looked at a second time before it is
-believed.
+No list of the API shows these. They are compared with the objects, a few at a time between two
+turns of the scheduling loop; a difference is checked a second time before it is reported.
 
-Bounds  SLICE pods, or ROW_PODS pods of rows, between two turns; a node with more than ROW_PODS_MAX
-        pods is left to the full count on SIGUSR2; WRONG_MAX of each kind are looked at twice.
+Bounds  SLICE pods, or rows with ROW_PODS pods, between two turns; nodes with more than ROW_PODS_MAX
+        pods are left to the full count on SIGUSR2; WRONG_MAX of each kind are checked twice.
 """
 
 import asyncio
@@ -22,9 +21,9 @@ from asched.kube.running import Running
 from asched.ops.audit.findings import Difference, What
 from asched.ops.audit.objects import SETTLE_S, TURNS_MAX, Compared
 
-#: Half a millisecond of looks.
+#: Half a millisecond.
 SLICE: Final = 512
-#: 33 µs each.
+#: 33 µs per pod.
 ROW_PODS: Final = 100
 ROW_PODS_MAX: Final = 1000
 PAUSE_S: Final = 0.05
@@ -32,7 +31,7 @@ WRONG_MAX: Final = 1000
 
 
 class Places:
-    """Compares what was derived. `hastes`: without rests."""
+    """Compares derived state. `hastes`: without pauses."""
 
     def __init__(self, scheduler: Running) -> None:
         self._scheduler = scheduler
@@ -42,7 +41,7 @@ class Places:
     # --- pods ------------------------------------------------------------------------------------
 
     async def pods(self, *, hastes: bool) -> Compared:
-        """Each pod in its queue or on its node, and nobody else there."""
+        """Check that each pod is in its queue or on its node, and no other pod is."""
         context, compared = self._context, Compared()
         queued = (one.key for one in context.queue.places.all())
         keys = list(dict.fromkeys((*self._cluster.pods_seen, *queued)))
@@ -71,7 +70,7 @@ class Places:
         compared: Compared,
         hastes: bool,
     ) -> dict[str, Fault]:
-        """What is wrong at the first look."""
+        """Differences of the first check."""
         wrong: dict[str, Fault] = {}
         rest = iter(names)
         while some := list(islice(rest, SLICE)):
@@ -97,7 +96,7 @@ class Places:
         return True
 
     async def _uncount(self, uid: str) -> bool:
-        """Nobody knows the pod any more: it comes, and goes again as pods do."""
+        """Remove a pod that does not exist: add it and delete it as pods are."""
         if not await self._is_quiet():
             return False
         info = self._cluster.placed.get(uid)
@@ -114,7 +113,7 @@ class Places:
     # --- nodes -----------------------------------------------------------------------------------
 
     async def columns(self, *, hastes: bool) -> Compared:
-        """Each node's row against a fresh count of its pods and holds."""
+        """Compare each node's row with a fresh count of its pods and holds."""
         compared = Compared()
         wrong: dict[str, list[str]] = {}
         since = 0
@@ -147,7 +146,7 @@ class Places:
         return audit.recount_row(self._cluster, row)
 
     async def _renew(self, name: str) -> bool:
-        """The node goes and comes back, with its pods: its row is written anew."""
+        """Remove and add the node with its pods: its row is rebuilt."""
         if not await self._is_quiet():
             return False
         node = self._cluster.node_of(name)
@@ -158,7 +157,7 @@ class Places:
         return True
 
     async def _is_quiet(self) -> bool:
-        """Wait until nothing of pods and nodes is on its way."""
+        """Wait until no fact about pods or nodes is queued."""
         machine, inbox = self._scheduler.machine, self._scheduler.inbox
         for _ in range(TURNS_MAX):
             if not (machine.is_taking_in or inbox.has_of(POD) or inbox.has_of(NODE)):

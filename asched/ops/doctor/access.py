@@ -1,8 +1,8 @@
-"""`asched doctor`: who we are, what we may do, and in which queue of the API server we wait.
+"""`asched doctor`: identity, permissions, and the priority level of requests.
 
-Rules   each right of `permissions.needed` is asked for on its own, as a SelfSubjectAccessReview, or
-        as a SubjectAccessReview when another account is examined; the flow schema is found by the
-        server's own rule: of those that match, the one with the lowest precedence, then by name.
+Rules   each right of `permissions.needed` is checked by a SelfSubjectAccessReview, or by a
+        SubjectAccessReview for another account; the flow schema is found by the server's rule: of
+        the matching ones the one with the lowest precedence, then by name.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/util/flowcontrol/rule.go
 """
 
@@ -36,22 +36,22 @@ from asched.ops.doctor.reader import ClusterReader
 
 PERMISSIONS: Final = "permissions"
 FLOW: Final = "flow control"
-#: Levels in which the requests of everybody's controllers wait.
+#: Priority levels that all controllers share.
 SHARED_LEVELS: Final = frozenset({"workload-low", "global-default", "catch-all"})
-#: Without these nothing is scheduled at all; without others the process runs and some pods suffer.
-#: A list that may not be read ends the start, whoever reads the kind.
+#: Without these nothing is scheduled; without others the process runs and some pods fail.
+#: A list that may not be read ends the start, for any kind.
 VITAL: Final = frozenset({SCHEDULING, LEADER_ELECTION})
 
 
 async def who(reader: ClusterReader) -> Identity:
-    """Whom the API server takes us for. Raises ClientError."""
+    """The identity under which the API server knows us. Raises ClientError."""
     review = await reader.authentication.create_self_subject_review(V1SelfSubjectReview())
     user = review.status.user_info
     return Identity(user.username or "", tuple(user.groups or ()))
 
 
 async def may(reader: ClusterReader, right: Right, other: Identity | None) -> bool:
-    """Whether we, or somebody else, have a right. Raises ClientError."""
+    """Whether we, or the other account, have a right. Raises ClientError."""
     plural, _, subresource = right.resource.partition("/")
     attributes = V1ResourceAttributes(
         verb=right.verb,
@@ -76,7 +76,7 @@ async def may(reader: ClusterReader, right: Right, other: Identity | None) -> bo
 async def check_permissions(
     reader: ClusterReader, needs: Sequence[NeededRight], other: Identity | None
 ) -> list[Finding]:
-    """One finding per plugin or part: all of its rights, or those that are missing."""
+    """One finding per plugin or part: has all its rights, or lacks some."""
     try:
         answers = await asyncio.gather(*(may(reader, need.right, other) for need in needs))
     except ClientError as error:
@@ -104,7 +104,7 @@ def _permission(
     listed = in_words(missing)
     if purpose == SERVING:
         cure = "apply deploy/base/rbac-serving.yaml"
-        text = f"{purpose}: may not {listed}; nobody gets in at /metrics"
+        text = f"{purpose}: may not {listed}; no client is authorized to read /metrics"
         return Finding(PERMISSIONS, State.WARNING, text, cure)
     if is_own:
         cure = f"grant it: {ATTRIBUTE} of the plugin are the rules of a role for this account"
@@ -131,7 +131,7 @@ def in_words(rights: Sequence[Right]) -> str:
 async def check_flow(
     reader: ClusterReader, identity: Identity, lease_namespace: str, *, is_elected: bool
 ) -> list[Finding]:
-    """In which priority level bindings and lease renewals are served."""
+    """The priority levels of bindings and lease renewals."""
     try:
         schemas = await reader.items(reader.flow_control.list_flow_schema)
     except ClientError as error:
@@ -154,12 +154,12 @@ def _level(what: str, schema: JsonObject | None) -> Finding:
     text = f'{what} are served in level "{level}" by schema "{schema["metadata"]["name"]}"'
     if level not in SHARED_LEVELS:
         return Finding(FLOW, State.OK, text)
-    text += ": behind everybody's controllers"
+    text += ", which all controllers share"
     return Finding(FLOW, State.WARNING, text, "kubectl apply -f deploy/base/flow.yaml")
 
 
 def match(schemas: Iterable[JsonObject], identity: Identity, right: Right) -> JsonObject | None:
-    """The schema that catches a request for a resource."""
+    """The schema that applies to a request for a resource."""
     matching = [
         schema
         for schema in schemas
@@ -171,7 +171,7 @@ def match(schemas: Iterable[JsonObject], identity: Identity, right: Right) -> Js
     ]
     return min(
         matching,
-        # 1000 is what the server fills in.
+        # 1000 is the server's default.
         key=lambda s: (s["spec"].get("matchingPrecedence", 1000), s["metadata"]["name"]),
         default=None,
     )

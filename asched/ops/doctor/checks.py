@@ -1,7 +1,7 @@
-"""`asched doctor`: everything that can be known before a scheduler runs, each with its cure.
+"""`asched doctor`: all checks before a start, each finding with a fix.
 
 Order   reach, clock, versions, kinds, permissions, flow control, lease, scheduler names. If the
-        server cannot be reached there is one finding, and it says why.
+        server cannot be reached, that is the only finding.
 Bounds  SKEW_WARN_S; about fifty short requests.
 """
 
@@ -42,18 +42,18 @@ from asched.ops.doctor.permissions import READERS, Right, needed
 from asched.ops.doctor.reader import ClusterReader, or_none
 from asched.ops.doctor.rivals import check_rivals
 
-#: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
-#: Date header has whole seconds, so less than two cannot be told. A guess.
+#: Tokens and certificates begin to be refused at about a minute; event times are confusing before.
+#: The Date header has whole seconds, so less than two cannot be detected. A guess.
 SKEW_WARN_S: Final = 5.0
-#: What is raised by whoever reads an object that holds something else than expected.
+#: Raised by code that reads an object with missing or unexpected fields.
 SENSELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
-#: kube-scheduler's version that asched follows, and the oldest server with all it relies on
-#: (flow control v1); device claims need 1.34.
+#: kube-scheduler's version that asched follows, and the oldest server with all required APIs (flow
+#: control v1); device claims need 1.34.
 FOLLOWED_MINOR: Final = 36
 OLDEST_MINOR: Final = 29
 
 
-#: What single plugins follow.
+#: Kinds that single plugins need.
 OF_PLUGINS: Final = {
     names.BACKFILL: (JOB,),
     names.COSCHEDULING: (COSCHEDULING_GROUP,),
@@ -63,27 +63,27 @@ OF_PLUGINS: Final = {
 
 
 class Examination(msgspec.Struct, frozen=True):
-    """What is examined: a configuration, a way to the cluster, and for whom."""
+    """What to check: a configuration, a connection, and an account."""
 
     configuration: SchedulerConfiguration
     connection: ConnectionOptions
-    #: Whose rights count; None: those of the credentials in use.
+    #: The account whose rights are checked; None: that of the credentials.
     other: Identity | None = None
     is_serving: bool = True
-    #: Whether pod groups are followed (GenericWorkload).
+    #: Whether pod groups are watched (GenericWorkload).
     tries_groups: bool = False
     #: Whether the statuses of PodGroups and ElasticQuotas are written (--status-controllers).
     writes_statuses: bool = False
-    #: Whether rules that put taints on devices are (DRADeviceTaintRules).
+    #: Whether rules that put taints on devices are watched (DRADeviceTaintRules).
     heeds_taint_rules: bool = False
     known: KnownPlugins = msgspec.field(default_factory=lambda: IN_TREE_POINTS)
-    #: What a user's plugin declares that it needs, by its name.
+    #: The rights that a user's plugin declares, by its name.
     rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
     clock_s: Callable[[], float] = time.time
 
 
 async def examine(examination: Examination) -> list[Finding]:
-    """All findings, in order. Never raises for what the cluster does."""
+    """All findings, in order. Never raises for errors of the cluster."""
     try:
         session = await connect(examination.connection, handshake=False)
     except ConnectError as error:
@@ -104,7 +104,7 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
         return [Finding("reach", State.PROBLEM, f"{error}", cure)]
     middle_s = (started_s + examination.clock_s()) / 2
     if reply.status == 401:
-        text = f"{session.url} answers, and does not accept the credentials"
+        text = f"{session.url} answers, but does not accept the credentials"
         cure = "renew the token or certificate in the kubeconfig"
         return [Finding("reach", State.PROBLEM, text, cure)]
     found = [Finding("reach", State.OK, f"{session.url} answers")]
@@ -113,11 +113,11 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
     identity = examination.other
     try:
         identity = identity or await who(reader)
-        found.append(Finding("account", State.OK, f'the rights of "{identity.user}" are examined'))
+        found.append(Finding("account", State.OK, f'checking the rights of "{identity.user}"'))
     except SENSELESS as error:
         found.append(senseless("account", error))
     except ClientError as error:
-        found.append(unreadable("account", "who we are (SelfSubjectReview)", error))
+        found.append(unreadable("account", "the own identity (SelfSubjectReview)", error))
     found += await _sure("kinds", _check_kinds(reader, _kinds(examination)))
     if ELASTIC_QUOTA in _kinds(examination):
         found += await _sure("quotas", _check_quotas(reader))
@@ -129,7 +129,7 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
 
 
 async def _sure(check: str, work: Awaitable[list[Finding]]) -> list[Finding]:
-    """What an examination finds, also of a server that answers with something else."""
+    """The findings of a check; invalid answers of the server become a finding."""
     try:
         return await work
     except SENSELESS as error:
@@ -137,7 +137,7 @@ async def _sure(check: str, work: Awaitable[list[Finding]]) -> list[Finding]:
 
 
 def senseless(check: str, error: Exception) -> Finding:
-    text = f"the server answers with what no API server would: {error!r}"
+    text = f"the server's answer is not that of an API server: {error!r}"
     return Finding(check, State.PROBLEM, text, "is this the API server's address?")
 
 
@@ -150,7 +150,7 @@ async def _check_access(
         try:
             plugins += resolve(profile, examination.known, index).plugin_names
         except UnusableProfileError as error:
-            cure = "asched config check FILE shows the place"
+            cure = "run asched config check FILE"
             return [Finding("configuration", State.PROBLEM, str(error), cure)]
     election = configuration.leader_election
     declared = {name: examination.rights_of(name) for name in plugins}
@@ -178,13 +178,13 @@ def _check_clock(reply: Reply, now_s: float) -> list[Finding]:
     except ValueError:
         cure = "compare the clocks by hand"
         return [Finding("clock", State.SKIPPED, "the server sends no usable Date", cure)]
-    # The header is cut to whole seconds: half of one is the fair guess.
+    # The header is truncated to whole seconds: assume half of one.
     skew_s = now_s - (server_s + 0.5)
     if abs(skew_s) < SKEW_WARN_S:
         return [Finding("clock", State.OK, "agrees with the server's within a few seconds")]
     which = "ahead of" if skew_s > 0 else "behind"
     text = f"this machine is {abs(skew_s):.0f} s {which} the API server"
-    cure = "synchronise the clocks (NTP); leases do not suffer, tokens and certificates do"
+    cure = "synchronise the clocks (NTP): tokens and certificates depend on them, leases do not"
     return [Finding("clock", State.WARNING, text, cure)]
 
 
@@ -196,7 +196,7 @@ def _check_version(reply: Reply) -> list[Finding]:
         shown = version["gitVersion"]
     except (ClientError, KeyError, ValueError):
         cure = "is the address that of a Kubernetes API server?"
-        text = f"/version answers {reply.status} and no version"
+        text = f"/version answers with status {reply.status} and without a version"
         return [Finding("versions", State.PROBLEM, text, cure)]
     text = f"server {shown}, {own}; follows kube-scheduler 1.{FOLLOWED_MINOR}"
     if minor < OLDEST_MINOR:
@@ -207,7 +207,7 @@ def _check_version(reply: Reply) -> list[Finding]:
             )
         ]
     if minor > FOLLOWED_MINOR:
-        text = f"{text}: fields of pods that are newer than that are not understood"
+        text = f"{text}: newer fields of pods are ignored"
         return [Finding("versions", State.WARNING, text, "upgrade asched")]
     return [Finding("versions", State.OK, text)]
 
@@ -223,7 +223,7 @@ def _kinds(examination: Examination) -> tuple[Kind, ...]:
 
 
 async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[Finding]:
-    """Does the server have every kind we watch? A missing one counts as "there are none"."""
+    """Whether the server has every watched kind; a missing kind counts as empty."""
     spoken = [version for kind in kinds for version in versions_of(kind)]
     groups = tuple(dict.fromkeys(kind.group_version for kind in spoken))
     try:
@@ -242,7 +242,7 @@ async def _check_kinds(reader: ClusterReader, kinds: tuple[Kind, ...]) -> list[F
 
 
 async def _check_quotas(reader: ClusterReader) -> list[Finding]:
-    """Two ledgers for one namespace would disagree: CapacityScheduling gives way."""
+    """A namespace must not have two quotas: CapacityScheduling yields to Kueue."""
     try:
         quotas = await _namespaces_with(reader, ELASTIC_QUOTA)
         both = sorted(quotas & await _namespaces_with(reader, LOCAL_QUEUE)) if quotas else []
@@ -250,8 +250,8 @@ async def _check_quotas(reader: ClusterReader) -> list[Finding]:
         return [unreadable("quotas", "ElasticQuotas and LocalQueues", error)]
     if not both:
         return []
-    text = f"{', '.join(both[:5])}: an ElasticQuota and a LocalQueue, so the quota is Kueue's alone"
-    cure = "delete the ElasticQuotas there, CapacityScheduling does not count them"
+    text = f"{', '.join(both[:5])}: an ElasticQuota and a LocalQueue; only Kueue's quota applies"
+    cure = "delete the ElasticQuotas there, which CapacityScheduling ignores"
     return [Finding("quotas", State.WARNING, text, cure)]
 
 
@@ -277,39 +277,39 @@ async def _resources(reader: ClusterReader, group_version: str) -> frozenset[str
 
 
 def _missing_kind(kind: Kind) -> Finding:
-    text = f"the server has no {kind.plural} ({kind.group_version}): taken as none"
+    text = f"the server has no {kind.plural} ({kind.group_version}): treated as empty"
     if kind is POD_GROUP:
         text = f"{text}; pods that name a group are not scheduled"
         cure = (
             "start the API server with --feature-gates=GenericWorkload=true"
-            f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+            f" --runtime-config={kind.group_version}=true, or turn the scheduler's gate off"
         )
         return Finding("kinds", State.WARNING, text, cure)
     if kind is DEVICE_TAINT_RULE:
         cure = (
             "start the API server with --feature-gates=DRADeviceTaintRules=true"
-            f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+            f" --runtime-config={kind.group_version}=true, or turn the scheduler's gate off"
         )
         return Finding("kinds", State.WARNING, text, cure)
     if kind is COSCHEDULING_GROUP:
         text = f"{text}; pods whose label names a group are not scheduled"
         cure = (
             "install the CRD of kubernetes-sigs/scheduler-plugins (Trainer, training-operator, MPI"
-            " and Spark operators want it, too), or take Coscheduling out of the profile"
+            " and Spark operators need it, too), or remove Coscheduling from the profile"
         )
         return Finding("kinds", State.WARNING, text, cure)
     if kind is ELASTIC_QUOTA:
         cure = (
-            "install the CRD of kubernetes-sigs/scheduler-plugins, or take CapacityScheduling out"
-            " of the profile"
+            "install the CRD of kubernetes-sigs/scheduler-plugins, or remove CapacityScheduling"
+            " from the profile"
         )
         return Finding("kinds", State.WARNING, f"{text}; no namespace has a quota", cure)
     if kind is PROVISIONING_REQUEST:
-        text = f"{text}; no places are held for Kueue"
+        text = f"{text}; no slots are reserved for Kueue"
         cure = (
-            "install the CRD of cluster-autoscaler (docs/batch.md names the command), or take"
-            " CheckAndHold out of the profile"
+            "install the CRD of cluster-autoscaler (docs/batch.md names the command), or remove"
+            " CheckAndHold from the profile"
         )
         return Finding("kinds", State.WARNING, text, cure)
-    cure = f"nothing to do unless {READERS[kind]} must see some; then upgrade the cluster"
+    cure = f"upgrade the cluster if {READERS[kind]} needs them; otherwise nothing to do"
     return Finding("kinds", State.WARNING, text, cure)

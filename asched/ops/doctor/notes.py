@@ -1,8 +1,8 @@
-"""What a check of `asched doctor` says.
+"""Findings of `asched doctor`.
 
-Rules   a check never raises for what the cluster answers: what may not be read is a SKIPPED finding
-        that names the missing right, so that the others still tell theirs; every finding that is
-        not OK has a cure.
+Rules   a check never raises for an answer of the cluster: an object that may not be read is a
+        SKIPPED finding that names the missing right, and other checks still run; every finding
+        that is not OK has a fix (`cure`).
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ JsonObject = Mapping[str, Any]
 
 
 class State(StrEnum):
-    """How a finding is to be taken; only a PROBLEM keeps the scheduler from doing its work."""
+    """The severity of a finding; only a PROBLEM keeps the scheduler from working."""
 
     OK = "ok"
     WARNING = "warning"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line: which check, how it stands, what was seen, and what to do about it."""
+    """One line: the check, its state, the observation, and the fix."""
 
     check: str
     state: State
@@ -36,14 +36,14 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Whose rights are looked at."""
+    """The account whose rights are checked."""
 
     user: str
     groups: tuple[str, ...] = ()
 
     @classmethod
     def named(cls, user: str, groups: tuple[str, ...] = ()) -> "Identity":
-        """A user with the groups the API server adds by itself."""
+        """A user with the groups that the API server adds."""
         own: tuple[str, ...] = ("system:authenticated",)
         prefix, _, rest = user.partition("system:serviceaccount:")
         if not prefix and rest.count(":") == 1:
@@ -60,18 +60,18 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def unreadable(check: str, what: str, error: Exception) -> Finding:
-    """The finding of a check that could not look."""
+    """The finding of a check that could not read its objects."""
     if isinstance(error, Forbidden):
-        cure = f"run the doctor as somebody who may read {what}"
+        cure = f"run the doctor as a user who may read {what}"
         return Finding(check, State.SKIPPED, f"may not read {what}: {error}", cure)
     if isinstance(error, ApiError):
-        text = f"the server answers {error.code} about {what}: {error.message}"
-        return Finding(check, State.SKIPPED, text, "look at the API server's log")
+        text = f"the server answers with status {error.code} for {what}: {error.message}"
+        return Finding(check, State.SKIPPED, text, "check the API server's log")
     return Finding(check, State.SKIPPED, f"cannot read {what}: {error}", "try again")
 
 
 def seconds_since(text: str | None, now: datetime) -> float | None:
-    """Age of one of the API's times; None if there is none or it cannot be read."""
+    """Age of one of the API's times; None if it is missing or invalid."""
     try:
         return (now - datetime.fromisoformat(text)).total_seconds() if text else None
     except (ValueError, TypeError):

@@ -1,12 +1,12 @@
-"""Which rights at the API server a configuration needs, and what for: one table.
+"""The rights at the API server that a configuration needs, with their purpose: one table.
 
-`needed` is the only judge: `asched doctor` asks the API server for each of these rights, and a test
-compares deploy/base/rbac.yaml with the same list, so that the manifests grant exactly this.
+`needed` is the only source: `asched doctor` checks each of these rights, and a test compares
+deploy/base/rbac.yaml with the same list, so that the manifests grant exactly these.
 
-Rules   every kind of core.model.kinds is listed and watched, whatever the profiles enable, because
-        a profile may change while the process runs; pod groups only behind their gate or
-        plugin, and what a plugin writes, or a user's plugin declares, only where a profile enables
-        it; rights of a user's plugin are the user's to grant.
+Rules   every kind of core.model.kinds is listed and watched for any profile, because a profile may
+        change while the process runs; pod groups only with their gate or plugin, and what a plugin
+        writes, or a user's plugin declares, only if a profile enables it; rights of a user's plugin
+        are granted by the user.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,11 +47,11 @@ from asched.core.model.kinds import (
 
 
 class Right(NamedTuple):
-    """One thing somebody may do. Empty namespace: in all of them; empty name: to any object."""
+    """One permission. Empty namespace: in all of them; empty name: for any object."""
 
     verb: str
     group: str
-    resource: str  # with its subresource: pods/binding
+    resource: str  # including a subresource: pods/binding
     namespace: str = ""
     name: str = ""
 
@@ -64,11 +64,11 @@ class Right(NamedTuple):
 
 
 class NeededRight(NamedTuple):
-    """A right and who needs it: a plugin, or a part of the scheduler in words."""
+    """A right and its purpose: a plugin, or a part of the scheduler."""
 
     right: Right
     purpose: str
-    #: The plugin is a user's: our manifests do not grant it.
+    #: The plugin is a user's: our manifests do not grant the right.
     is_own: bool = False
 
 
@@ -77,7 +77,7 @@ SPREADING: Final = "default spreading"
 POD_GROUPS: Final = "pod groups"
 TAINT_RULES: Final = "taints of devices"
 STATUS_CONTROLLERS: Final = "status controllers"
-#: Purposes whose rights a component of deploy/ grants, and its name.
+#: Purposes whose rights a component of deploy/ grants, with its name.
 COMPONENTS: Final = {
     POD_GROUPS: "pod-groups",
     TAINT_RULES: "device-taint-rules",
@@ -87,18 +87,18 @@ COMPONENTS: Final = {
     names.CAPACITY_SCHEDULING: "capacity-scheduling",
     names.BACKFILL: "backfill",
 }
-#: The same for plugins of `asched.hardware`, which declare their rights themselves.
+#: The same for plugins of `asched.hardware`, which declare their rights.
 HARDWARE_COMPONENTS: Final = {
     "HamiVGPU": ("gpu-annotations", "gpu-node-locks"),
     "VolcanoVGPU": ("gpu-annotations",),
     "GpuShare": ("gpu-annotations",),
 }
-#: The cure for a missing right of our own.
+#: The fix for a missing right of our own.
 GRANT: Final = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
 LEADER_ELECTION: Final = "leader election"
 SERVING: Final = "serving"
 
-#: Who reads a kind; what is watched for no single plugin is for scheduling.
+#: The purpose of reading a kind; kinds needed by no single plugin are for scheduling.
 READERS: Final[dict[Kind, str]] = {
     POD: SCHEDULING,
     NODE: SCHEDULING,
@@ -121,7 +121,7 @@ READERS: Final[dict[Kind, str]] = {
 }
 
 EVENTS_GROUP: Final = "events.k8s.io"
-#: Bindings, the reading back of an unknown one, conditions, events.
+#: Bindings, read-backs after a lost answer, conditions, events.
 CORE: Final = (
     Right("get", "", "pods"),
     Right("create", "", "pods/binding"),
@@ -130,7 +130,7 @@ CORE: Final = (
     Right("patch", EVENTS_GROUP, "events"),
 )
 _RESOURCE: Final = "resource.k8s.io"
-#: What single plugins write.
+#: Writes of single plugins.
 WRITES: Final[dict[str, tuple[Right, ...]]] = {
     names.DEFAULT_PREEMPTION: (Right("delete", "", "pods"),),
     names.CAPACITY_SCHEDULING: (Right("delete", "", "pods"),),
@@ -144,11 +144,11 @@ WRITES: Final[dict[str, tuple[Right, ...]]] = {
         Right("patch", _RESOURCE, "resourceclaims"),
         Right("delete", _RESOURCE, "resourceclaims"),
         Right("patch", _RESOURCE, "resourceclaims/status"),
-        # Since 1.36 a change of an allocation is authorised on this one as well.
+        # Since 1.36 changing an allocation also needs this one.
         Right("patch", _RESOURCE, "resourceclaims/binding"),
     ),
 }
-#: The delegation of authentication and authorisation, and the cluster's client CA.
+#: Delegated authentication and authorisation, and the cluster's client CA.
 DELEGATION: Final = (
     Right("create", "authentication.k8s.io", "tokenreviews"),
     Right("create", "authorization.k8s.io", "subjectaccessreviews"),
@@ -163,11 +163,11 @@ NOTHING: Final[Mapping[str, Iterable[Right]]] = {}
 
 
 def group_of(kind: Kind) -> str:
-    """The API group of a kind, empty for the core one."""
+    """The API group of a kind, empty for the core group."""
     return kind.group_version.rpartition("/")[0]
 
 
-#: What following pod groups takes, and telling them what became of them.
+#: To watch pod groups and to write their conditions.
 GROUP_RIGHTS: Final = (
     Right("list", group_of(POD_GROUP), POD_GROUP.plural),
     Right("watch", group_of(POD_GROUP), POD_GROUP.plural),
@@ -175,14 +175,14 @@ GROUP_RIGHTS: Final = (
 )
 
 
-#: The same for those of scheduling.x-k8s.io, where a profile enables Coscheduling.
+#: The same for groups of scheduling.x-k8s.io, if a profile enables Coscheduling.
 COSCHEDULING_RIGHTS: Final = (
     Right("list", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
     Right("watch", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
 )
 
 
-#: The same for ProvisioningRequests, where a profile enables CheckAndHold.
+#: The same for ProvisioningRequests, if a profile enables CheckAndHold.
 REQUEST_RIGHTS: Final = (
     Right("list", group_of(PROVISIONING_REQUEST), PROVISIONING_REQUEST.plural),
     Right("watch", group_of(PROVISIONING_REQUEST), PROVISIONING_REQUEST.plural),
@@ -190,22 +190,22 @@ REQUEST_RIGHTS: Final = (
     Right("list", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
     Right("watch", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
 )
-#: The same for ElasticQuotas, and for the queues by which Kueue keeps quotas of its own.
+#: The same for ElasticQuotas, and for the queues with which Kueue manages quotas.
 QUOTA_RIGHTS: Final = tuple(
     Right(verb, group_of(kind), kind.plural)
     for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
     for verb in ("list", "watch")
 )
-#: The same for Jobs, whose deadlines tell when pods end, where a profile enables Backfill.
+#: The same for Jobs, whose deadlines say when pods end, if a profile enables Backfill.
 JOB_RIGHTS: Final = tuple(Right(verb, group_of(JOB), JOB.plural) for verb in ("list", "watch"))
-#: What single plugins follow, and write about it.
+#: What single plugins watch, and write about it.
 FOLLOWS: Final = {
     names.BACKFILL: JOB_RIGHTS,
     names.COSCHEDULING: COSCHEDULING_RIGHTS,
     names.CHECK_AND_HOLD: REQUEST_RIGHTS,
     names.CAPACITY_SCHEDULING: QUOTA_RIGHTS,
 }
-#: What the status controllers write (--status-controllers), by the plugin whose objects they are.
+#: Writes of the status controllers (--status-controllers), by the plugin whose objects they are.
 STATUS_RIGHTS: Final = {
     names.COSCHEDULING: Right(
         "patch", group_of(COSCHEDULING_GROUP), f"{COSCHEDULING_GROUP.plural}/status"
@@ -214,7 +214,7 @@ STATUS_RIGHTS: Final = {
         "patch", group_of(ELASTIC_QUOTA), f"{ELASTIC_QUOTA.plural}/status"
     ),
 }
-#: What following rules that put taints on devices takes (DRADeviceTaintRules).
+#: To watch rules that put taints on devices (DRADeviceTaintRules).
 TAINT_RULE_RIGHTS: Final = (
     Right("list", group_of(DEVICE_TAINT_RULE), DEVICE_TAINT_RULE.plural),
     Right("watch", group_of(DEVICE_TAINT_RULE), DEVICE_TAINT_RULE.plural),
@@ -231,12 +231,11 @@ def needed(
     heeds_taint_rules: bool = False,
     own: Mapping[str, Iterable[Right]] = NOTHING,
 ) -> list[NeededRight]:
-    """Every right for these plugins, each once, in the order in which it is first used.
+    """Every right for these plugins, each once, in the order of first use.
 
-    `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload);
+    `tries_groups`: whether pod groups are watched without a plugin (GenericWorkload);
     `writes_statuses`: whether --status-controllers is given; `heeds_taint_rules`: whether
-    DRADeviceTaintRules is on. `own` are those that users' plugins
-    declare.
+    DRADeviceTaintRules is on. `own` are the rights that users' plugins declare.
     """
     enabled = set(plugins)
     found: dict[Right, str] = {}
@@ -273,7 +272,7 @@ def needed(
 
 
 def lease_rights(namespace: str, name: str) -> tuple[Right, ...]:
-    """What holding one lease takes. `create` cannot be restricted to a name."""
+    """The rights to hold one lease. `create` cannot be restricted to a name."""
     group = "coordination.k8s.io"
     return (
         Right("get", group, "leases", namespace, name),

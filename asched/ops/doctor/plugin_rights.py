@@ -1,10 +1,10 @@
-"""What a user's plugin may need at the API server: `rbac_rules` of its class, as rights.
+"""Rights that a user's plugin declares: `rbac_rules` of its class.
 
     rbac_rules = [{"apiGroups": ["acme.example"], "resources": ["quotas"], "verbs": ["get"]}]
 
-Rules   a list of rules as a ClusterRole has them: apiGroups, resources and verbs are lists of
-        texts, resourceNames may be; `namespace` says that a Role there is enough. Nothing is
-        granted by it: `asched doctor` asks for each right on its own.
+Rules   a list of rules as in a ClusterRole: apiGroups, resources and verbs are lists of strings,
+        resourceNames is optional; `namespace` means that a Role there suffices. The declaration
+        grants nothing: `asched doctor` checks each right.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,14 @@ OPTIONAL: Final = ("resourceNames", "namespace")
 
 
 class RulesError(ValueError):
-    """Rules that say nothing usable: one line with the place."""
+    """Invalid rules: one line with the place."""
 
 
 def rights_of(cls: type[Any]) -> tuple[Right, ...]:
-    """Every right the class declares, none if it declares nothing. Raises RulesError."""
+    """Every right that the class declares. Raises RulesError."""
     rules = getattr(cls, ATTRIBUTE, ())
     if not isinstance(rules, list | tuple):
-        raise RulesError(f"{ATTRIBUTE} must be a list of rules, as a ClusterRole has them")
+        raise RulesError(f"{ATTRIBUTE} must be a list of rules, as in a ClusterRole")
     return tuple(right for i, rule in enumerate(rules) for right in _rights(rule, i))
 
 
@@ -43,7 +43,7 @@ def _rights(rule: Any, number: int) -> Iterator[Right]:
     named = _texts(rule, "resourceNames", where) if "resourceNames" in rule else ("",)
     namespace = rule.get("namespace", "")
     if not isinstance(namespace, str):
-        raise RulesError(f"{where}.namespace must be a text")
+        raise RulesError(f"{where}.namespace must be a string")
     for group, resource, name, verb in product(groups, resources, named, verbs):
         yield Right(verb, group, resource, namespace, name)
 
@@ -52,5 +52,5 @@ def _texts(rule: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     value = rule.get(key)
     is_list = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     if not is_list or not value:
-        raise RulesError(f"{where}.{key} must be a list of texts that is not empty")
+        raise RulesError(f"{where}.{key} must be a non-empty list of strings")
     return tuple(value)

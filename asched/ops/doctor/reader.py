@@ -1,4 +1,4 @@
-"""How `asched doctor` reads the cluster: by the APIs of kubernetes-asyncio.
+"""Read the cluster for `asched doctor`, with the APIs of kubernetes-asyncio.
 
 Bounds  LIST_MAX objects of a list are read; READ_TIMEOUT_S for one request.
 """
@@ -25,12 +25,12 @@ from asched.kube.typed import Lister, client_over, lister
 #: Enough for the Deployments of a large cluster.
 LIST_MAX: Final = 2000
 READ_TIMEOUT_S: Final = 15.0
-#: Requests in flight at once: about forty are sent.
+#: Requests in flight at once; about forty are sent in all.
 CONNECTIONS: Final = 8
 
 
 class ClusterReader:
-    """The APIs, over one client. Their methods raise ApiError or TransportError."""
+    """The APIs over one client. Their methods raise ApiError or TransportError."""
 
     @classmethod
     async def over(cls, session: Session) -> "ClusterReader":
@@ -56,12 +56,12 @@ class ClusterReader:
         return found if isinstance(found, list) else []
 
     async def of_kind(self, kind: Kind) -> list[dict[str, Any]]:
-        """The same of a kind, in all namespaces."""
+        """The first LIST_MAX objects of a kind, in all namespaces."""
         return await self.items(lister(self._client, kind.group_version, kind.name, kind.plural))
 
 
 async def or_none(read: Awaitable[Any]) -> Any:
-    """The object, or None if there is none."""
+    """The object, or None if it does not exist."""
     try:
         return await read
     except NotFound:

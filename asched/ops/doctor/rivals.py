@@ -1,14 +1,14 @@
-"""`asched doctor`: does somebody else hold our lease, or serve our scheduler names?
+"""`asched doctor`: find other schedulers with our lease or our scheduler names.
 
 Two schedulers of one name bind the same pods; two kinds of scheduler on one lease leave the pods of
-one of them waiting. Three traces give a rival away: the lease's holder, Deployments (and static
-pods) that start a scheduler under the same name, and fresh `Scheduled` events by a reporter that is
-not the holder.
+one of them waiting. Another scheduler is found by three traces: the lease's holder, Deployments
+(and static pods) that start a scheduler under the same name, and recent `Scheduled` events by a
+reporter other than the holder.
 
-Rules   what a Deployment serves is read from its command line and the ConfigMap it mounts, as the
-        program itself would read them. It is the installation that is examined if it runs under
-        the same lease, or as the account that is named, or if nobody has a lease and it is the
-        only one of these names. A process of it is known by its pod's name.
+Rules   names and lease of a Deployment are read from its command line and its mounted ConfigMap, as
+        the program would. A Deployment is the checked installation if it has the same lease, or the
+        account that is named, or if no lease is used and it is the only one with these names. A
+        process belongs to it by its pod's name.
 Bounds  EVENT_AGE_S; LIST_MAX objects of each list.
 """
 
@@ -39,7 +39,7 @@ from asched.ops.doctor.reader import ClusterReader, or_none
 
 LEASE: Final = "lease"
 NAME: Final = "scheduler name"
-#: Older events tell about the past: a rival that works places pods every few seconds.
+#: Older events are ignored: an active scheduler places pods every few seconds.
 EVENT_AGE_S: Final = 300.0
 KUBE_SYSTEM: Final = "kube-system"
 KUBE_SCHEDULER: Final = "kube-scheduler"
@@ -49,13 +49,13 @@ Lease = tuple[str, str]
 
 
 class ServedWorkload(msgspec.Struct, frozen=True):
-    """A workload that runs a scheduler: which names, under which lease (None: none)."""
+    """A workload that runs a scheduler: its names and its lease (None: none)."""
 
     workload: str  # namespace/name
     scheduler_names: frozenset[str]
     lease: Lease | None
     is_ours: bool
-    #: Namespace and name of the account it runs as.
+    #: Namespace and name of its service account.
     account: tuple[str, str] = ("", "")
 
     def runs_on(self, host: str) -> bool:
@@ -69,7 +69,7 @@ async def check_rivals(
     other: Identity | None,
     now: datetime,
 ) -> list[Finding]:
-    """Findings about the lease and each scheduler name. `other` is the account that is examined."""
+    """Findings about the lease and each scheduler name. `other` is the account that is checked."""
     served: list[ServedWorkload] = []
     unread: list[Finding] = []
     try:
@@ -81,33 +81,41 @@ async def check_rivals(
     rivals = [workload for workload in served if workload not in own]
     found = [*leases, *unread]
     for name in dict.fromkeys(profile.scheduler_name for profile in configuration.profiles):
-        told = [_own(name, one, configuration) for one in own if name in one.scheduler_names]
-        told += [
-            _rival(name, one, _lease_of(configuration))
-            for one in rivals
-            if name in one.scheduler_names
+        findings = [
+            _own(name, candidate, configuration)
+            for candidate in own
+            if name in candidate.scheduler_names
         ]
-        told += await _reporters(reader, name, holder_host, own, now)
-        if not told and not unread:
-            told = [Finding(NAME, State.OK, f'nobody else serves "{name}"')]
-        found += told
+        findings += [
+            _rival(name, candidate, _lease_of(configuration))
+            for candidate in rivals
+            if name in candidate.scheduler_names
+        ]
+        findings += await _reporters(reader, name, holder_host, own, now)
+        if not findings and not unread:
+            findings = [Finding(NAME, State.OK, f'no other scheduler serves "{name}"')]
+        found += findings
     return found
 
 
 def installation(
     served: Sequence[ServedWorkload], configuration: SchedulerConfiguration, other: Identity | None
 ) -> list[ServedWorkload]:
-    """The workloads that are what is examined."""
+    """The workloads that are the checked installation."""
     lease = _lease_of(configuration)
     wanted = {profile.scheduler_name for profile in configuration.profiles}
-    ours = [one for one in served if one.is_ours and wanted & one.scheduler_names]
+    ours = [
+        candidate
+        for candidate in served
+        if candidate.is_ours and wanted & candidate.scheduler_names
+    ]
     account = other.service_account if other is not None else ("", "")
     if any(account):
-        named = [one for one in ours if one.account == account]
+        named = [candidate for candidate in ours if candidate.account == account]
         if named:
             return named
     if lease is not None:
-        return [one for one in ours if one.lease == lease]
+        return [candidate for candidate in ours if candidate.lease == lease]
     return ours if len(ours) == 1 and ours[0].lease is None else []
 
 
@@ -116,13 +124,18 @@ def _lease_of(configuration: SchedulerConfiguration) -> Lease | None:
     return (election.resource_namespace, election.resource_name) if election.leader_elect else None
 
 
-def _own(name: str, one: ServedWorkload, configuration: SchedulerConfiguration) -> Finding:
-    text = f'"{name}" is served by {one.workload}, the installation that is examined'
-    if one.lease == _lease_of(configuration):
+def _own(name: str, candidate: ServedWorkload, configuration: SchedulerConfiguration) -> Finding:
+    text = f'"{name}" is served by {candidate.workload}, the checked installation'
+    if candidate.lease == _lease_of(configuration):
         return Finding(NAME, State.OK, text)
-    held = f"lease {'/'.join(one.lease)}" if one.lease else "no lease"
-    text = f"{text}, but under {held}: what was given to the doctor says otherwise"
-    return Finding(NAME, State.WARNING, text, "give the doctor its flags, or its file as --config")
+    held = f"lease {'/'.join(candidate.lease)}" if candidate.lease else "no lease"
+    text = f"{text}, but under {held}: the doctor's flags or file say otherwise"
+    return Finding(
+        NAME,
+        State.WARNING,
+        text,
+        "give the doctor the installation's flags, or its file as --config",
+    )
 
 
 async def check_lease(
@@ -131,12 +144,12 @@ async def check_lease(
     own: Sequence[ServedWorkload],
     now: datetime,
 ) -> tuple[list[Finding], str]:
-    """Findings, and the host of the present holder ("" if nobody holds it)."""
+    """Findings, and the host of the present holder ("" without a holder)."""
     election = configuration.leader_election
     where = f"{election.resource_namespace}/{election.resource_name}"
     if not election.leader_elect:
         text = "leader election is off: a second replica would bind the same pods"
-        return [Finding(LEASE, State.WARNING, text, "run one replica only, or switch it on")], ""
+        return [Finding(LEASE, State.WARNING, text, "run one replica only, or turn it on")], ""
     read = reader.coordination.read_namespaced_lease
     try:
         lease = await or_none(read(election.resource_name, election.resource_namespace))
@@ -148,19 +161,19 @@ async def check_lease(
     is_live = bool(holder) and age_s is not None and age_s < (spec.lease_duration_seconds or 15)
     served = {profile.scheduler_name for profile in configuration.profiles}
     if _is_theirs(election) and names.DEFAULT_SCHEDULER_NAME not in served:
-        text = f"{where} is kube-scheduler's own lease: only one of the two would work at a time"
+        text = f"{where} is kube-scheduler's own lease: only one of the two works at a time"
         cure = "set leaderElection.resourceName, or --leader-elect-resource-name=asched"
         return [Finding(LEASE, State.PROBLEM, text, cure)], _host_of(holder) if is_live else ""
     if not is_live or age_s is None:
-        return [Finding(LEASE, State.OK, f"{where} is free")], ""
+        return [Finding(LEASE, State.OK, f"{where} has no holder")], ""
     text = f'{where} is held by "{holder}", renewed {ago(age_s)}'
     host = _host_of(holder)
-    for one in own:
-        if one.runs_on(host):
-            text = f"{text}: a replica of {one.workload}, the installation that is examined"
+    for candidate in own:
+        if candidate.runs_on(host):
+            text = f"{text}: a replica of {candidate.workload}, the checked installation"
             return [Finding(LEASE, State.OK, text)], host
     text = f"{text}: another process would stand by"
-    cure = "nothing to do if that is a replica of this installation; if not, name another lease"
+    cure = "nothing to do if that is a replica of this installation; otherwise use another lease"
     return [Finding(LEASE, State.WARNING, text, cure)], host
 
 
@@ -168,14 +181,14 @@ def _rival(name: str, other: ServedWorkload, lease: Lease | None) -> Finding:
     if other.lease is not None and other.lease == lease:
         text = f'"{name}" is served by {other.workload} under the same lease'
         cure = "intended when asched replaces it; otherwise give asched another schedulerName"
-        return Finding(NAME, State.WARNING, f"{text}: whoever holds it serves the pods", cure)
+        return Finding(NAME, State.WARNING, f"{text}: its holder serves the pods", cure)
     held = f"lease {'/'.join(other.lease)}" if other.lease else "no lease"
     text = f'"{name}" is served by {other.workload} too, under {held}: both would bind its pods'
     cure = "give one of them another profiles[].schedulerName, or delete the other"
     namespace, account = other.account
     if other.is_ours:
         cure += (
-            "; if it is what you examine, give the doctor its file as --config, or"
+            "; if that is the installation to check, give the doctor its file as --config, or"
             f" --as=system:serviceaccount:{namespace}:{account}"
         )
     return Finding(NAME, State.PROBLEM, text, cure)
@@ -184,7 +197,7 @@ def _rival(name: str, other: ServedWorkload, lease: Lease | None) -> Finding:
 async def _reporters(
     reader: ClusterReader, name: str, holder_host: str, own: Sequence[ServedWorkload], now: datetime
 ) -> list[Finding]:
-    """Who has placed pods under this name lately, save the holder of our lease and replicas."""
+    """Other processes that recently placed pods under this name."""
     selector = f"reason={names.EVENT_SCHEDULED},reportingComponent={name}"
     list_events = reader.core.list_event_for_all_namespaces
     try:
@@ -196,10 +209,10 @@ async def _reporters(
         age_s = seconds_since(event.get("eventTime") or event.get("lastTimestamp"), now)
         reporter = event.get("reportingInstance") or "an unnamed process"
         host = reporter.removeprefix(f"{name}-")
-        is_known = host == holder_host or any(one.runs_on(host) for one in own)
+        is_known = host == holder_host or any(candidate.runs_on(host) for candidate in own)
         if age_s is not None and age_s < EVENT_AGE_S and not is_known:
             latest[reporter] = min(age_s, latest.get(reporter, age_s))
-    cure = "stop it, unless it is the instance you are about to replace"
+    cure = "stop it, unless it is the instance to be replaced"
     return [
         Finding(NAME, State.WARNING, f'"{name}": {reporter} placed a pod {ago(age_s)}', cure)
         for reporter, age_s in sorted(latest.items())
@@ -212,7 +225,7 @@ async def _workloads(reader: ClusterReader) -> list[ServedWorkload]:
     component = f"component={KUBE_SCHEDULER}"
     pods = await reader.items(list_pods, KUBE_SYSTEM, label_selector=component)
     owned = [(d, (d["spec"].get("template") or {}).get("spec") or {}) for d in deployments]
-    # Static pods; those of a Deployment are known by it.
+    # Static pods; pods of a Deployment are covered by it.
     owned += [(p, p["spec"]) for p in pods if not _is_of_replica_set(p)]
     running = [pair for pair in owned if pair[0]["spec"].get("replicas", 1) != 0]
     found = await asyncio.gather(*(_served(reader, obj["metadata"], spec) for obj, spec in running))
@@ -227,7 +240,7 @@ def _is_of_replica_set(pod: JsonObject) -> bool:
 async def _served(
     reader: ClusterReader, metadata: JsonObject, spec: JsonObject
 ) -> ServedWorkload | None:
-    """What the first scheduler among a pod's containers serves."""
+    """The names and lease of the first scheduler among a pod's containers."""
     for container in spec.get("containers") or ():
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
         program = words[0].rpartition("/")[2] if container.get("command") else ""
@@ -269,7 +282,7 @@ def served_by(
     profiles = [p for p in document.get("profiles") or () if isinstance(p, Mapping)]
     default = names.DEFAULT_SCHEDULER_NAME
     if is_ours and not is_seen:
-        # No file, or one we may not see: the name it most likely has.
+        # Without a readable file: the most likely name.
         default = given.get("scheduler-name", names.OUR_SCHEDULER_NAME)
     served = frozenset(str(p.get("schedulerName") or default) for p in profiles) or {default}
     election = document.get("leaderElection")
@@ -296,7 +309,7 @@ async def _mounted(
     container: JsonObject,
     given: JsonObject,
 ) -> Any:
-    """The configuration file a container is told to read, if a ConfigMap holds it."""
+    """The configuration file that a container's flags name, if a ConfigMap contains it."""
     file = given.get("config", "")
     for mount in container.get("volumeMounts") or ():
         folder = mount["mountPath"].rstrip("/") + "/"

@@ -1,4 +1,4 @@
-"""Effects as a recording has them, in words, and with what tells which of two belong together."""
+"""Effects of a recording: in words, and with a key that identifies equal ones."""
 
 from typing import Any, Final, NamedTuple
 
@@ -6,14 +6,14 @@ import msgspec
 
 from asched.ops.recording.lines import read_part
 
-#: Fields that tell when something was asked for, not what.
+#: Fields about the time of an effect.
 _WHEN: Final = ("id", "turn")
 _any: Final = msgspec.json.Decoder()
 
 
 class RequestedEffect(NamedTuple):
-    """One effect. `key` is equal for two that ask for the same of the same object, whatever they
-    ask; `what` is everything but when. `effect_id` is 0 for what nobody answers.
+    """One effect. `key` is equal for effects of one kind on the same object; `what` has all fields
+    but those of time. `effect_id` is 0 for effects without an answer.
     """
 
     name: str
@@ -25,7 +25,7 @@ class RequestedEffect(NamedTuple):
 
     @property
     def node(self) -> str:
-        """Of a binding."""
+        """The node of a binding."""
         return str(self.what["node"]) if self.name == "Bind" else ""
 
     def words(self) -> str:
@@ -73,7 +73,7 @@ def _name_of(about: dict[str, Any], fields: dict[str, Any]) -> str:
     body = fields.get("body")
     if not name and isinstance(body, dict):
         pod = body.get("Pod")
-        if isinstance(pod, list):  # stands for the whole pod
+        if isinstance(pod, list):  # a reference to the whole pod
             return str(pod[-1])
         metadata = body.get("metadata") or {}
         name = metadata.get("name") or metadata.get("generateName") or ""

@@ -1,14 +1,14 @@
-"""What a recording says, line by line: JSON, so that it can be read without asched.
+"""The lines of a recording: JSON, readable without asched.
 
-    {"format": 1, ...}                             the head: what the machine was made of
-    {"list": n, "resource": "Pod", "objects": []}  part of the n-th list that the next turn was told
+    {"format": 1, ...}                             the head: parameters of the machine
+    {"list": n, "resource": "Pod", "objects": []}  part of the n-th list among the next turn's facts
     {"at": s, "went_on": n, "resumed": b, "facts": [...], "effects": [...]}    a turn of the machine
-    {"turns": n}                                   the end: whoever recorded had time to say so
+    {"turns": n}                                   the end of a recording that was closed
 
-Facts and effects are lists that begin with the name of their class. Objects hold what a scheduler
-reads of them and nothing else: no environment, no commands, no secrets.
+Facts and effects are lists that begin with the name of their class. Objects have only the fields
+that a scheduler reads: no environment, no commands, no secrets.
 
-Bounds  LIST_PART objects a line.
+Bounds  LIST_PART objects per line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,8 +43,8 @@ LIST_PART: Final = 256
 
 
 class RecordingHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a machine was made of, and by whom. `plugins` are those of users: (name, origin, what
-    tells its content).
+    """The parameters of a machine and of its process. `plugins` are those of users: (name, origin,
+    digest of the content).
     """
 
     format: int
@@ -60,15 +60,15 @@ class RecordingHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     bindings_max: int = 0
     max_in_unschedulable_s: float = 0.0
     advises: bool = False
-    #: Names were replaced, and what they were is not known any more.
+    #: Names were replaced irreversibly.
     anonymous: bool = False
 
 
 class TurnLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A turn as it is read: facts and effects in their encoded form."""
+    """A turn as read: facts and effects are still encoded."""
 
     at: float
-    #: It decided nothing: another replica led, or the cluster was not known yet.
+    #: Nothing was decided: another replica led, or the first lists were not complete.
     idle: bool = False
     went_on: int = 0
     resumed: bool = False
@@ -76,8 +76,8 @@ class TurnLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     effects: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The part of it that is known before the turn, as it is written."""
+class _FactsLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part of a turn's line that is encoded before the turn."""
 
     at: float
     idle: bool = False
@@ -85,7 +85,7 @@ class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _EffectLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rest."""
+    """The part that is encoded after the turn."""
 
     went_on: int = 0
     resumed: bool = False
@@ -93,7 +93,7 @@ class _EffectLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PartLine(msgspec.Struct, frozen=True):
-    """Objects of the list of this number among the facts of the turn that follows."""
+    """Objects of the list with this number among the facts of the next turn."""
 
     number: int = msgspec.field(name="list")
     resource: str = ""
@@ -105,7 +105,7 @@ class EndLine(msgspec.Struct, frozen=True):
 
 
 class Turn(NamedTuple):
-    """A turn of the machine: what it was told, and what it asked for."""
+    """A turn of the machine: its facts and its effects."""
 
     at_s: float
     is_active: bool
@@ -116,29 +116,29 @@ class Turn(NamedTuple):
 
 
 class RecordedError(Exception):
-    """Stands for what a coroutine of a plugin raised; its class has the name of the real one."""
+    """Replaces an exception of a plugin's coroutine; its class has the original's name."""
 
 
 class NotKept:
-    """Stands for what a coroutine returned, where that is more than a recording holds."""
+    """Replaces a result of a coroutine that a recording cannot contain."""
 
     def __init__(self, type_name: str) -> None:
         self.type_name = type_name
 
 
 class UnusableRecordingError(Exception):
-    """The file is no recording, or of another version; one line."""
+    """The file is not a recording, or of another version; one line."""
 
 
 class UnreadableLineError(UnusableRecordingError):
-    """A line that says nothing a recording says."""
+    """An invalid line."""
 
 
 # --- to bytes ------------------------------------------------------------------------------------
 
 
 def _plain(value: Any) -> Any:
-    """What msgspec does not know: stand-ins for whole objects, numbers of NumPy, functions."""
+    """Encode what msgspec cannot: references to whole objects, NumPy numbers, functions."""
     if isinstance(value, Whole):
         return ["Whole", value.kind.resource, value.key]
     if isinstance(value, Wholes):
@@ -160,41 +160,41 @@ def end_line(turns: int) -> bytes:
 
 
 def turn_lines(turn: Turn) -> Iterator[bytes]:
-    """The turn, after what of its lists is too long for it."""
+    """The lines of a turn; long lists come in lines of their own before it."""
     if has_lists(turn.facts):
         for number, fact in enumerate(turn.facts):
             if isinstance(fact, Listed):
                 yield from _list_lines(number, fact)
-    told = told_part(turn.at_s, turn.facts, is_active=turn.is_active)
-    yield turn_line(told, asked_part(turn.effects, turn.went_on, resumed=turn.resumed))
+    first = facts_part(turn.at_s, turn.facts, is_active=turn.is_active)
+    yield turn_line(first, asked_part(turn.effects, turn.went_on, resumed=turn.resumed))
 
 
-def has_lists(told: Iterable[Fact]) -> bool:
-    """Whether there are lines before the turn's own."""
-    return Listed in map(type, told)
+def has_lists(received: Iterable[Fact]) -> bool:
+    """Whether the turn has lines before its own."""
+    return Listed in map(type, received)
 
 
-def told_part(at_s: float, told: Iterable[Fact], *, is_active: bool) -> bytes:
+def facts_part(at_s: float, received: Iterable[Fact], *, is_active: bool) -> bytes:
     """The first part of a turn's line."""
-    facts_told = [
+    encoded = [
         ("Seen", fact.kind.resource, fact.obj)
-        if type(fact) is Seen  # most are, or answers; and to call for each would show
+        if type(fact) is Seen  # most facts; a call for each would be measurable
         else ("Bound", fact.effect_id)
         if type(fact) is facts.Bound
         else _of_fact(fact, number)
-        for number, fact in enumerate(told)
+        for number, fact in enumerate(received)
     ]
-    return _encoder.encode(_Told(at_s, not is_active, facts_told))
+    return _encoder.encode(_FactsLine(at_s, not is_active, encoded))
 
 
 def asked_part(effects: Iterable[Effect], went_on: int, *, resumed: bool = False) -> bytes:
-    """The second one."""
+    """The second part of a turn's line."""
     return _encoder.encode(_EffectLine(went_on, resumed, _of_effects(effects)))
 
 
-def turn_line(told: bytes, asked: bytes) -> bytes:
-    """Both parts, which are objects, as one."""
-    return told if asked == b"{}" else told[:-1] + b"," + asked[1:]
+def turn_line(first: bytes, asked: bytes) -> bytes:
+    """Join both parts, which are JSON objects."""
+    return first if asked == b"{}" else first[:-1] + b"," + asked[1:]
 
 
 def _list_lines(number: int, fact: Listed) -> Iterator[bytes]:
@@ -205,7 +205,7 @@ def _list_lines(number: int, fact: Listed) -> Iterator[bytes]:
 
 
 def effects_bytes(effects: Iterable[Effect]) -> bytes:
-    """Effects as a turn's line has them."""
+    """Effects as encoded in a turn's line."""
     return _encoder.encode(_of_effects(effects))
 
 
@@ -241,7 +241,7 @@ _strict: Final = msgspec.json.Encoder()
 
 
 def recorded(effects: Iterable[Effect]) -> list[Effect]:
-    """All but events that say where a pod was bound: the binding says it already."""
+    """All effects but events about bindings, which the bindings imply."""
     return [
         effect
         for effect in effects
@@ -267,14 +267,14 @@ def _of_effect(effect: Effect) -> Any:
     return (kind.__name__, effect)
 
 
-#: Effects that hold more than data.
+#: Effects with fields that are not plain data.
 _REWRITTEN: Final = frozenset((Patch, Create, Delete, AskExtender, CallPlugin))
 
 
 def _named(value: Any) -> Any:
     if isinstance(value, Kind):
         return value.resource
-    return getattr(value, "url_prefix", value)  # of an extender no certificates
+    return getattr(value, "url_prefix", value)  # of an extender only the prefix, no certificates
 
 
 # --- from bytes ----------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ Lists = Mapping[int, Sequence[msgspec.Raw]]
 
 
 class Reload(NamedTuple):
-    """What a `Reconfigured` was recorded as: whoever repeats it makes the profiles anew."""
+    """A recorded `Reconfigured`: a replay builds the profiles from the document."""
 
     document: dict[str, Any]
     edition: tuple[tuple[str, str, str], ...]
@@ -318,7 +318,7 @@ Read = RecordingHead | TurnLine | PartLine | EndLine
 
 
 def read_line(line: bytes) -> Read:
-    """Raises UnreadableLineError."""
+    """Decode a line. Raises UnreadableLineError."""
     if line.startswith(b'{"at"'):
         return read_part(_turns.decode, line)
     if line.startswith(b'{"list"'):
@@ -338,7 +338,7 @@ def read_part(decoder: Callable[[bytes], T], part: bytes | msgspec.Raw) -> T:
 
 
 class FactReader:
-    """Reads facts about the kinds that it knows: those of every scheduler, and what it learns."""
+    """Decodes facts about the standard kinds and those passed to `learn`."""
 
     def __init__(self) -> None:
         self._kinds = dict(BY_RESOURCE)
@@ -346,11 +346,11 @@ class FactReader:
         self._objects: dict[str, msgspec.json.Decoder[Any]] = {}
 
     def learn(self, kinds: Iterable[Kind]) -> None:
-        """Plugins may follow kinds of their own."""
+        """Add kinds that plugins watch."""
         self._kinds |= {kind.resource: kind for kind in kinds}
 
     def fact(self, raw: msgspec.Raw, lists: Lists) -> Fact | Reload | None:
-        """A fact of a turn, with the objects of its lists; None if its kind is not known.
+        """A fact of a turn, with the objects of its lists; None for an unknown kind.
 
         Raises UnreadableLineError.
         """
@@ -364,10 +364,10 @@ class FactReader:
         if kind is None:
             return None
         if words[1] == b"Listed":
-            # Earlier recordings have no version, and before there were parts none of these.
+            # Older recordings have no version, and the oldest have no parts.
             number, *part = _any.decode(raw)[2:]
             version = part.pop() if len(part) > 2 else kind.group_version
-            spoken = kind  # the same object: many ask for that
+            spoken = kind  # the same object, for identity checks
             if version != kind.group_version:
                 spoken = kind._replace(group_version=version)
             decoder = self._decoder(self._objects, kind, kind.record)
@@ -387,7 +387,7 @@ class FactReader:
 
 
 def fact_of(parts: list[Any]) -> Fact | Reload:
-    """A fact that is no sight, of its decoded form."""
+    """A fact other than `Seen` or `Listed`, from its decoded form."""
     name, *rest = parts
     if name == "Returned":
         return facts.Returned(rest[0], _value_of(rest[1:]))

@@ -1,15 +1,14 @@
-"""Recording: what the machine is told and decides, kept beside it as it happens.
+"""Record the machine's facts and effects while it runs.
 
-    turns ─> Recorder.handle ─> machine            each turn becomes a line while it is at hand
-                    └── lines ─> thread: packed, to the disk
+    turns ─> Recorder.handle ─> machine            each turn is encoded at once
+                    └── lines ─> thread: compressed and written
 
-Objects are made bytes of just before the machine reads them, which has then less to fetch: in a
-thread, which holds up the loop as much, it takes three times as long. Long lists, which come when
-nothing is decided yet, are left to the thread, and so is all that may wait. Where the disk does not
-keep up, or refuses, recording ends with one line, what was written stays readable, and scheduling
-goes on.
+Facts are encoded just before the machine reads them, which brings their objects into the cache: in
+a thread, which delays the loop as much, encoding takes three times as long. Long lists, which
+arrive before anything is decided, are encoded in the thread. If the disk is too slow or full, the
+recording ends with one log line, what was written stays readable, and scheduling continues.
 
-Bounds  NOTES_MAX facts and effects that wait to be written; CLOSE_S for the rest at the end.
+Bounds  NOTES_MAX facts and effects waiting to be written; CLOSE_S for the rest at the end.
 """
 
 import logging
@@ -37,29 +36,29 @@ from asched.ops.recording.lines import (
     Turn,
     asked_part,
     end_line,
+    facts_part,
     has_lists,
     head_line,
-    told_part,
     turn_line,
     turn_lines,
 )
 
 log = logging.getLogger("asched.recording")
 
-#: Ten seconds of the fastest cluster measured (2,000 bindings a second, five facts and effects
-#: each): some 100 MB that only a disk which stands still makes us hold.
+#: Ten seconds of the fastest cluster measured (2,000 bindings per second, five facts and effects
+#: each): some 100 MB, reached only if the disk hangs.
 NOTES_MAX: Final = 100_000
-#: So long the thread leaves the loop alone; what a crash loses at most.
+#: Pause of the thread between two writes; a crash loses at most this much.
 REST_S: Final = 0.25
 CLOSE_S: Final = 5.0
 
 
-#: (name, origin, what tells the content) of users' plugins
+#: (name, origin, digest of the content) of users' plugins
 Plugins = tuple[tuple[str, str, str], ...]
 
 
 class Here(NamedTuple):
-    """What decides beside the configuration: versions, and users' plugins."""
+    """What affects decisions besides the configuration: versions, and users' plugins."""
 
     version: str
     python: str
@@ -68,12 +67,12 @@ class Here(NamedTuple):
 
 
 def here(plugins: Plugins = ()) -> Here:
-    """Of this process."""
+    """The values of this process."""
     return Here(_version(), platform.python_version(), np.__version__, plugins)
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # 20 ms that few starts need
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms, rarely needed
 
     try:
         return version("asched")
@@ -87,7 +86,7 @@ def head_of(
     plugins: Plugins = (),
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
 ) -> RecordingHead:
-    """What a replay makes the same machine of."""
+    """The parameters from which a replay builds the same machine."""
     now = here(plugins)
     return RecordingHead(
         format=FORMAT,
@@ -107,8 +106,8 @@ def head_of(
 
 
 class _Note(NamedTuple):
-    """The two parts of a turn's line, or the turn, if it has lists; and how many facts and effects
-    it has.
+    """The two parts of a turn's line, or the turn if it has lists, and the number of its facts and
+    effects.
     """
 
     said: tuple[bytes, bytes] | Turn
@@ -116,8 +115,8 @@ class _Note(NamedTuple):
 
 
 class Recorder:
-    """Stands before a machine and hands on what it is told. `stopped` is called, once, with what
-    ended a recording before its time.
+    """Passes facts to a machine and records them. `stopped` is called once with the reason if the
+    recording ends early.
     """
 
     def __init__(
@@ -129,22 +128,24 @@ class Recorder:
         *,
         stopped: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Raises OSError if there can be no such file."""
+        """Raises OSError if the file cannot be created."""
         self._machine = machine
         self._stopped = stopped
         self._file = RecordingFile(path, bytes_max)
         self._notes: deque[_Note] = deque()
-        #: facts and effects that were noted, and that were written: one thread counts each
+        #: facts and effects noted, and written: each counter belongs to one thread
         self._noted = self._done = 0
         self._turns = 0
-        #: processor time that the thread took, in seconds
+        #: CPU time of the thread, in seconds
         self.thread_s = 0.0
-        #: why nothing is noted any more; either thread may say so
+        #: why the recording has ended; set by either thread
         self._ended = ""
         self._closing = threading.Event()
         self._file.add(head_line(head))
         self._file.flush()
-        self._thread = threading.Thread(target=self._live, name="recording", daemon=True)
+        self._thread = threading.Thread(
+            target=self._write_until_closed, name="recording", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -152,52 +153,52 @@ class Recorder:
         return self._file.written_bytes
 
     def handle(self, facts: list[Fact], now_s: float) -> list[Effect]:
-        """A turn of the machine."""
+        """Run and record a turn of the machine."""
         machine = self._machine
-        is_active, told = machine.is_active, b""
+        is_active, first = machine.is_active, b""
         if not (self._ended or has_lists(facts)):
             try:
-                told = told_part(now_s, facts, is_active=is_active)
-            except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
+                first = facts_part(now_s, facts, is_active=is_active)
+            except Exception as error:  # noqa: BLE001 - a bug here must only end the recording
                 self._end(f"{type(error).__name__}: {error}")
         effects = machine.handle(facts, now_s)
         if not self._ended:
             limit = machine.limit
             turn = Turn(now_s, is_active, limit.went_on, facts, effects, limit.resumed)
-            self._note(told, turn)
+            self._note(first, turn)
         return effects
 
-    def _note(self, told: bytes, turn: Turn) -> None:
-        """`told` is empty for a turn that has lists."""
+    def _note(self, first: bytes, turn: Turn) -> None:
+        """`first` is empty for a turn with lists."""
         count = 1 + len(turn.facts) + len(turn.effects)
         try:
             said: Turn | tuple[bytes, bytes] = turn
-            if told:
-                said = told, asked_part(turn.effects, turn.went_on, resumed=turn.resumed)
+            if first:
+                said = first, asked_part(turn.effects, turn.went_on, resumed=turn.resumed)
             self._notes.append(_Note(said, count))
-        except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
+        except Exception as error:  # noqa: BLE001 - a bug here must only end the recording
             self._end(f"{type(error).__name__}: {error}")
             return
         self._noted += count
         if self._noted - self._done > NOTES_MAX:
-            self._end("the disk does not keep up")
+            self._end("the disk is too slow")
 
     def close(self) -> None:
-        """Write what is left, for CLOSE_S at most."""
+        """Write the remaining notes, for CLOSE_S at most."""
         self._closing.set()
         self._thread.join(CLOSE_S)
 
     def _end(self, why: str) -> None:
         if not self._ended:
             self._ended = why
-            self._notes.clear()  # whoever takes one just now finds none
+            self._notes.clear()  # the thread may be taking one
             path, turns = self._file.path, self._turns
             log.error("recording to %s ended after %d turns: %s", path, turns, why)
             self._stopped(why)
 
     # --- in the thread ---------------------------------------------------------------------------
 
-    def _live(self) -> None:
+    def _write_until_closed(self) -> None:
         try:
             while not self._closing.wait(REST_S) and not self._ended:
                 self._write_notes()
@@ -213,7 +214,7 @@ class Recorder:
             self._ended = "closed"
         except OSError as error:
             self._end(error.strerror or str(error))
-        except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
+        except Exception as error:  # noqa: BLE001 - a bug here must only end the recording
             self._end(f"{type(error).__name__}: {error}")
 
     def _write_notes(self) -> None:

@@ -1,11 +1,11 @@
-"""Metrics of what is asked of the API server.
+"""Metrics of requests to the API server.
 
-    rest_client_*              requests: how many, how long, how large, how often again
+    rest_client_*              requests: number, duration, size, retries
     workqueue_*                the lanes of writes, by lane
-    scheduler_async_api_call_* bindings and patches of a pod's status
+    scheduler_async_api_call_* bindings and patches of pod statuses
 
 rest_client_exec_plugin_certificate_rotation_age is left out: its name breaks Prometheus' rules.
-Families about the transports of Go's client have no meaning here (docs/parity.md).
+Families about the transports of Go's client do not apply (docs/parity.md).
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics/prometheus/restclient,
         pkg/scheduler/metrics, and recorded pages
@@ -22,7 +22,7 @@ CALL_BOUNDS: Final = exponential(0.001, 2, 15)
 
 
 class ClientMetrics:
-    """What the client reports: requests, and the writes of each lane as work queues."""
+    """Metrics of the client: requests, and the writes of each lane as work queues."""
 
     def __init__(self, families: Families) -> None:
         self.requests = families.counter(
@@ -50,7 +50,7 @@ class ClientMetrics:
         )
         self.rate_limiter = families.histogram(
             "rest_client_rate_limiter_duration_seconds",
-            "[ALPHA] Time the client's own rate (clientConnection.qps) kept a request waiting.",
+            "[ALPHA] Time the client's rate limit (clientConnection.qps) delayed a request.",
             REQUEST_BOUNDS,
             ("verb", "host"),
         )
@@ -60,15 +60,15 @@ class ClientMetrics:
             ("code", "verb", "host"),
         )
         self._lane_families(families)
-        #: Families that only exist behind the gate SchedulerAsyncAPICalls.
+        #: Families that exist only behind the gate SchedulerAsyncAPICalls.
         self.calls: AsyncCallMetrics | None = None
 
     def _lane_families(self, families: Families) -> None:
         self.adds = families.counter(
-            "workqueue_adds_total", "[BETA] Writes taken on, by lane.", ("name",)
+            "workqueue_adds_total", "[BETA] Writes queued, by lane.", ("name",)
         )
         self.retries = families.counter(
-            "workqueue_retries_total", "[BETA] Writes tried again, by lane.", ("name",)
+            "workqueue_retries_total", "[BETA] Writes retried, by lane.", ("name",)
         )
         self.queue_duration = families.histogram(
             "workqueue_queue_duration_seconds",
@@ -78,7 +78,7 @@ class ClientMetrics:
         )
         self.work_duration = families.histogram(
             "workqueue_work_duration_seconds",
-            "[BETA] Time of one attempt at a write.",
+            "[BETA] Time of one attempt of a write.",
             WORK_BOUNDS,
             ("name",),
         )
@@ -106,11 +106,11 @@ class ClientMetrics:
             self.response_size.of(method, host).observe(received)
 
     def throttled(self, method: str, host: str, waited_s: float) -> None:
-        """A request that the client's own rate let through at last."""
+        """A request was delayed by the client's rate limit."""
         self.rate_limiter.of(method, host).observe(waited_s)
 
     def retried(self, code: str, method: str, host: str) -> None:
-        """A request that repeats an earlier one."""
+        """A request was retried."""
         self.request_retries.of(code, method, host).value += 1
 
     def know_lanes(self, names: tuple[str, ...]) -> None:
@@ -122,7 +122,7 @@ class ClientMetrics:
         self.adds.of(lane).value += 1
 
     def worked(self, lane: str, waited_s: float, worked_s: float, *, is_retry: bool) -> None:
-        """One attempt at one write: how long it had waited, how long it took."""
+        """One attempt of a write: how long it had waited, how long it took."""
         self.work_duration.of(lane).observe(worked_s)
         if is_retry:
             self.retries.of(lane).value += 1
@@ -131,8 +131,8 @@ class ClientMetrics:
 
 
 class AsyncCallMetrics:
-    """Bindings and patches of a pod's status, under upstream's names for its gated dispatcher. They
-    leave asynchronously here with and without the gate; it only shows the families.
+    """Bindings and patches of pod statuses, under upstream's names for its gated dispatcher. They
+    are asynchronous here with and without the gate, which only adds the families.
     """
 
     def __init__(self, families: Families) -> None:

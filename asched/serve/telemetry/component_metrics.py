@@ -1,13 +1,13 @@
 """Metrics that every Kubernetes component has, and our own under asched_*.
 
-    leader_election_*          who leads
+    leader_election_*          leadership
     kubernetes_build_info, kubernetes_feature_enabled
-    authentication_*, authorization_*, apiserver_delegated_*   who asked us for pages
-    asched_*                   what kube-scheduler has no word for
+    authentication_*, authorization_*, apiserver_delegated_*   requests for pages
+    asched_*                   metrics without a counterpart in kube-scheduler
 
 Families whose upstream names break Prometheus' naming rules (authentication_attempts,
 authentication_token_cache_active_fetch_count, authenticated_user_requests) are left out, so that
-promtool finds nothing to say.
+promtool reports nothing.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics, and recorded pages
 """
@@ -24,12 +24,12 @@ TOKEN_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 
 DELEGATED_BOUNDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 LAG_BOUNDS: Final = exponential(0.0005, 2, 14)
 
-#: The version whose behaviour, flags and metrics these are.
+#: The version whose behaviour, flags and metrics are followed.
 KUBERNETES_VERSION: Final = "1.36.3"
 
 
 class LeaderMetrics:
-    """Who leads, by the name of the lease."""
+    """Leadership by the name of the lease."""
 
     def __init__(self, families: Families) -> None:
         self._status = families.gauge(
@@ -51,24 +51,24 @@ class LeaderMetrics:
 
 
 class AccessMetrics:
-    """Who asked for our pages, and what the API server said about them."""
+    """Metrics of authentication and authorization of page requests."""
 
     def __init__(self, families: Families) -> None:
         self.authentication = families.histogram(
             "authentication_duration_seconds",
-            "[ALPHA] Time to find out who asks, by result.",
+            "[ALPHA] Time to authenticate a request, by result.",
             AUTH_BOUNDS,
             ("result",),
         )
         self.authorization = families.histogram(
             "authorization_duration_seconds",
-            "[ALPHA] Time to find out whether they may, by result.",
+            "[ALPHA] Time to authorize a request, by result.",
             AUTH_BOUNDS,
             ("result",),
         )
         self.authorizations = families.counter(
             "authorization_attempts_total",
-            "[ALPHA] Decisions who may see a page: allowed, denied, no-opinion or error.",
+            "[ALPHA] Authorization decisions: allowed, denied, no-opinion or error.",
             ("result",),
         )
         self.authn_requests = families.counter(
@@ -99,18 +99,18 @@ class AccessMetrics:
     def _token_families(self, families: Families) -> None:
         self.token_requests = families.counter(
             "authentication_token_cache_request_total",
-            "[ALPHA] Tokens looked at: hit (it was remembered) or miss.",
+            "[ALPHA] Lookups in the token cache: hit or miss.",
             ("status",),
         )
         self.token_duration = families.histogram(
             "authentication_token_cache_request_duration_seconds",
-            "[ALPHA] Time to find out whose a token is, hit or miss.",
+            "[ALPHA] Time to authenticate a token: hit or miss.",
             TOKEN_BOUNDS,
             ("status",),
         )
         self.token_fetches = families.counter(
             "authentication_token_cache_fetch_total",
-            "[ALPHA] Reviews of tokens: ok (whatever they said) or error.",
+            "[ALPHA] Token reviews: ok (answered) or error.",
             ("status",),
         )
 
@@ -121,7 +121,7 @@ class AccessMetrics:
 
     @contextmanager
     def fetching_token(self) -> Iterator[None]:
-        """Around the review of a token; an exception is an error."""
+        """A context around a token review; an exception counts as an error."""
         status = "error"
         try:
             yield
@@ -146,42 +146,41 @@ class AccessMetrics:
 
 
 class OwnMetrics:
-    """asched_*: pushed ones here, looked-up ones by `host/inspection.py`."""
+    """asched_*: counted ones here, ones read on demand in `serve/figures.py`."""
 
     def __init__(self, families: Families) -> None:
         self._exceptions = families.counter(
             "asched_plugin_exceptions_total",
-            "[ALPHA] Exceptions raised by a plugin; each cost its pod one attempt.",
+            "[ALPHA] Exceptions raised by a plugin; each fails one attempt of a pod.",
             ("plugin", "extension_point"),
         )
         self._contained = families.counter(
             "asched_contained_exceptions_total",
-            "[ALPHA] Exceptions that no plugin raised; each cost one attempt of what it is about.",
+            "[ALPHA] Exceptions not raised by a plugin; each fails one attempt.",
             ("part",),
         )
         self._complaints = families.counter(
             "asched_complaints_total",
-            "[ALPHA] Things that must not happen, did, and were survived; the log says what.",
+            "[ALPHA] Internal invariants violated and repaired; see the log.",
         ).of()
         self._binding_failures = families.counter(
-            "asched_binding_failures_total", "[ALPHA] Bindings that ended without a bound pod."
+            "asched_binding_failures_total", "[ALPHA] Bindings that failed."
         ).of()
         self._kubelet_refusals = families.counter(
             "asched_pods_refused_by_kubelet_total",
-            "[ALPHA] Pods that failed at once because their node was full (OutOfcpu and the like)"
-            " or not what it seemed, by reason and whose they were: ours or others.",
+            "[ALPHA] Pods that a kubelet rejected because the node was full (OutOfcpu and the like)"
+            " or differed from the cached one, by reason and scheduler: ours or others.",
             ("reason", "whose"),
         )
         self._group_statuses = families.counter(
             "asched_podgroup_status_writes_total",
-            "[ALPHA] Statuses of PodGroups of scheduling.x-k8s.io that were written, by phase; and"
-            " error for those that could not be.",
+            "[ALPHA] Statuses written to PodGroups of scheduling.x-k8s.io, by phase, and error for"
+            " failed writes.",
             ("phase",),
         )
         self._quota_statuses = families.counter(
             "asched_elasticquota_status_writes_total",
-            "[ALPHA] Statuses of ElasticQuotas that were written (success), or could not be"
-            " (error).",
+            "[ALPHA] Statuses written to ElasticQuotas (success), and failed writes (error).",
             ("result",),
         )
         self._reloads = families.counter(
@@ -191,19 +190,19 @@ class OwnMetrics:
         )
         self._extender_requests = families.counter(
             "asched_extender_requests_total",
-            "[ALPHA] Questions to an extender (its urlPrefix) by verb and result: success (any"
-            " answer), refused (certainly none) or lost (it may have acted).",
+            "[ALPHA] Requests to an extender (its urlPrefix) by verb and result: success (any"
+            " answer), refused (not processed) or lost (may have been processed).",
             ("extender", "verb", "result"),
         )
         self._extender_duration = families.histogram(
             "asched_extender_request_duration_seconds",
-            "[ALPHA] Time an extender took, answered or not.",
+            "[ALPHA] Time of a request to an extender, with or without an answer.",
             ASKING_BOUNDS,
             ("extender", "verb"),
         )
         self._loop_lag = families.histogram(
             "asched_event_loop_lag_seconds",
-            "[ALPHA] By how much a timer of the event loop was late.",
+            "[ALPHA] Delay of a timer of the event loop.",
             LAG_BOUNDS,
         ).of()
         self._audit_families(families)
@@ -211,8 +210,8 @@ class OwnMetrics:
     def _audit_families(self, families: Families) -> None:
         self._audit_differences = families.counter(
             "asched_audit_differences_total",
-            "[ALPHA] Objects that were known otherwise than the API server has them, by what was"
-            " missed; each was healed.",
+            "[ALPHA] Cached objects that differed from the API server, by kind of difference; each"
+            " was repaired.",
             ("resource", "what"),
         )
         self._audit_compared = families.counter(
@@ -222,7 +221,7 @@ class OwnMetrics:
         )
         self._audit_failures = families.counter(
             "asched_audit_failures_total",
-            "[ALPHA] Parts of audits that the API server kept from being done.",
+            "[ALPHA] Parts of audits that failed because of the API server.",
             ("part",),
         )
 
@@ -239,7 +238,7 @@ class OwnMetrics:
         self._binding_failures.value += 1
 
     def extender_asked(self, extender: str, verb: str, result: str, duration_s: float) -> None:
-        """One question to an extender (`kube.extenders.ExtenderObserver`)."""
+        """One request to an extender (`kube.extenders.ExtenderObserver`)."""
         self._extender_requests.of(extender, verb, result).value += 1
         self._extender_duration.of(extender, verb).observe(duration_s)
 
@@ -272,13 +271,13 @@ class OwnMetrics:
 def tell_build(
     families: Families, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]
 ) -> None:
-    """What this is: versions, and each feature gate's stage and state. Our own version is asked for
-    when a page is made, because looking it up takes a while.
+    """Show versions, and each feature gate's stage and state. Our own version is read when a page
+    is made, because that takes a while.
     """
     major, minor, _ = KUBERNETES_VERSION.split(".")
     build = families.gauge(
         "kubernetes_build_info",
-        "[BETA] Always 1; the labels tell which kube-scheduler this one follows.",
+        "[BETA] Always 1; the labels name the kube-scheduler version that is followed.",
         ("major", "minor", "git_version"),
     )
     build.of(major, minor, f"v{KUBERNETES_VERSION}").value = 1

@@ -1,10 +1,10 @@
-"""Warnings and errors are bounded by cause, so that one pod, node or stranger cannot fill the log.
+"""Limit warnings and errors by cause, so that one pod, node or client cannot fill the log.
 
-A cause is the place in the code that speaks, with the plugin and the exception it speaks of; or the
-`cause` that the caller names, where many say the same at once (each kind that cannot be followed):
-then one line is enough. The first line after a pause tells how many were left out (`leftOut`).
+A cause is the place in the code with the plugin and the exception of the message; or the `cause`
+named by the caller, where many messages have one reason (each kind that cannot be followed): then
+one line is enough. The first line after a pause has the number of dropped ones (`leftOut`).
 
-Bounds  LINES_MAX lines of one cause in WINDOW_S, CAUSES_MAX causes are remembered.
+Bounds  LINES_MAX lines of one cause in WINDOW_S, CAUSES_MAX causes are stored.
 """
 
 import logging
@@ -17,7 +17,7 @@ CAUSES_MAX: Final = 1_000
 
 
 class _Spoken:
-    """What was said of one cause since `since_s`."""
+    """Messages of one cause since `since_s`."""
 
     def __init__(self, since_s: float) -> None:
         self.since_s = since_s
@@ -26,7 +26,7 @@ class _Spoken:
 
 
 class Flood(logging.Filter):
-    """Counts by the records' own times."""
+    """Uses the times of the records."""
 
     def __init__(self) -> None:
         super().__init__()

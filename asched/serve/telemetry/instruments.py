@@ -1,20 +1,20 @@
-"""Counters, gauges and histograms cheap enough for the deciding loop; `page.py` shows them through
+"""Counters, gauges and histograms cheap enough for the scheduling loop; `page.py` exposes them with
 prometheus-client.
 
-prometheus-client's own instruments take a lock for each sum and each bucket and go through the
-buckets one by one; these are plain attributes and one bisection (DECISIONS 16 has figures). They
-are written by one thread (the event loop) and read by another (the one that renders a page); a page
-may therefore be one observation ahead of itself, never broken.
+prometheus-client's instruments lock each sum and bucket and scan the buckets one by one; these are
+plain attributes and one bisection (DECISIONS 16 has figures). One thread (the event loop) writes
+them and another one (which renders a page) reads them; a page may therefore contain a part of an
+observation, but no invalid value.
 
 Bounds  CHILDREN_MAX label sets per family; further ones share the child whose labels are all
-        "other", so that no input can grow a page without end.
+        "other", so that a page cannot grow without limit.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
-#: Far above what plugins x events x hints of a real configuration come to. A guess.
+#: Far above the label sets of a real configuration (plugins, events, hints). A guess.
 CHILDREN_MAX: Final = 5_000
 OTHER: Final = "other"
 
@@ -34,7 +34,7 @@ class Value:
 
 
 class Histogram:
-    """Observations by bucket; `bounds` are upper bounds, +Inf left out."""
+    """Observations by bucket; `bounds` are upper bounds, without +Inf."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -83,8 +83,8 @@ class Family(Generic[Child]):
         return child
 
     def reset(self) -> None:
-        """Forget all observations and their label sets, as `DELETE /metrics` asks. Gauges tell
-        states, which cannot be forgotten.
+        """Drop all observations and their label sets, for `DELETE /metrics`. Gauges show states and
+        are kept.
         """
         if self.kind == "gauge":
             return
@@ -94,7 +94,7 @@ class Family(Generic[Child]):
 
 
 class Pulled:
-    """A family whose values are looked up when a page is made."""
+    """A family whose values are read when a page is made."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Pulled:
         self._read = read
 
     def reset(self) -> None:
-        """What is looked up cannot be forgotten."""
+        """Do nothing: values are read on demand."""
 
     def values(self) -> Iterator[tuple[Labels, float]]:
         """By labels, sorted."""
@@ -154,7 +154,7 @@ class Families:
         labels: Labels,
         read: Callable[[], Mapping[Labels, float]],
     ) -> None:
-        """A counter or gauge that `read` answers for when a page is made."""
+        """A counter or gauge whose values `read` returns when a page is made."""
         self._families[name] = Pulled(name, kind, text, labels, read)
 
     def reset(self) -> None:
@@ -170,7 +170,7 @@ class Families:
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """`count` bucket bounds, each `factor` times the one before, multiplied up as Go does it."""
+    """`count` bucket bounds, each `factor` times the previous one, computed as Go does."""
     bounds = []
     bound = start
     for _ in range(count):

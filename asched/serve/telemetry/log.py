@@ -1,14 +1,13 @@
-"""Log lines in kube-scheduler's two shapes: klog text, and JSON for `--logging-format=json`.
+"""Log lines in kube-scheduler's two formats: klog text, and JSON for `--logging-format=json`.
 
     I1121 09:08:01.123456   4711 loops.py:88] "synced" nodes=1000
     {"ts":1763716081123.456,"caller":"host/loops.py:88","msg":"synced","v":0,"nodes":1000}
 
-A call says what happened in a short constant message, and everything that varies in `extra`. The
-level of verbosity (`-v`) is `extra={"v": 4}`; lines above the configured one are dropped before
-they are built.
+A call has a short constant message, and everything that varies in `extra`. The verbosity (`-v`) is
+`extra={"v": 4}`; lines above the configured one are dropped before they are formatted.
 
-Every library's lines go the same way, and so does what Python and the event loop would write to
-standard error by themselves: a stream of JSON stays one.
+Lines of libraries, and what Python and the event loop would write to standard error themselves, use
+the same format, so that a JSON log stays one.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/logs, and recorded output
 """
@@ -27,7 +26,7 @@ from asched.serve.telemetry.flood import Flood
 
 process_log = logging.getLogger("asched.process")
 
-#: Attributes every record has; whatever else it carries came from `extra`.
+#: Attributes of every record; all others come from `extra`.
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
@@ -39,7 +38,7 @@ _LETTERS: Final = {"WARNING": "W", "ERROR": "E", "CRITICAL": "F"}
 
 
 def extras(record: logging.LogRecord) -> dict[str, Any]:
-    """What the caller added to the message. An exception without words is told by its name."""
+    """The values added to the message. An exception without a text is shown by its name."""
     return {
         key: (str(value) or type(value).__name__) if isinstance(value, BaseException) else value
         for key, value in vars(record).items()
@@ -59,14 +58,14 @@ class KlogFormatter(logging.Formatter):
         if record.exc_info:
             values["err"] = self.formatException(record.exc_info)
         text = f'"{message}"' if values else message
-        told = "".join(f" {key}={_shown(value)}" for key, value in values.items())
+        shown = "".join(f" {key}={_shown(value)}" for key, value in values.items())
         source = f"{record.filename}:{record.lineno}"
-        line = f"{letter}{stamp}.{micros:06d} {record.process:7d} {source}] {text}{told}"
+        line = f"{letter}{stamp}.{micros:06d} {record.process:7d} {source}] {text}{shown}"
         return line if line.isprintable() else "".join(map(_visible, line))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: `ts` in milliseconds, `caller`, `msg`, `v` or `err`, then the
+    """One JSON object per line: `ts` in milliseconds, `caller`, `msg`, `v` or `err`, then the
     values.
     """
 
@@ -86,7 +85,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class Verbosity(logging.Filter):
-    """Drops lines whose `v` is above the one configured, by module where `--vmodule` says so."""
+    """Drops lines whose `v` is above the configured one, by module with `--vmodule`."""
 
     def __init__(self, level: int, modules: Mapping[str, int]) -> None:
         super().__init__()
@@ -96,11 +95,11 @@ class Verbosity(logging.Filter):
 
     @property
     def highest(self) -> int:
-        """No line above this is shown anywhere."""
+        """The highest verbosity of any module."""
         return max((self._level, *self._modules.values()))
 
     def change(self, level: int) -> None:
-        """Show more or less from now on."""
+        """Change the verbosity."""
         self._level = level
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -108,13 +107,13 @@ class Verbosity(logging.Filter):
         return wanted <= self._modules.get(record.module, self._level)
 
 
-#: What `setup` put in place.
+#: What `setup` installed.
 _current: Final = [Verbosity(0, {})]
 _installed: Final[list[logging.Handler]] = []
 
 
 def verbosity() -> int:
-    """The highest `v` that is shown. Ask before building lines that occur once per pod."""
+    """The highest `v` that is shown. Check it before building lines that occur once per pod."""
     return _current[0].highest
 
 
@@ -130,8 +129,8 @@ def setup(
     modules: Mapping[str, int] | None = None,
     splits: bool = False,
 ) -> None:
-    """Send all lines to standard error in one of the two shapes; with `splits` only the errors,
-    and the rest to standard output. Other libraries speak from warnings on.
+    """Send all lines to standard error in one of the two formats; with `splits` only errors, and
+    the rest to standard output. Other libraries log from warnings on.
     """
     _current[0] = Verbosity(verbosity, modules or {})
     _current[0].is_json = as_json
@@ -155,7 +154,7 @@ def setup(
 
 
 def speak_for_python() -> None:
-    """Log what the interpreter would write to standard error by itself, for good."""
+    """Log what the interpreter would write to standard error itself, permanently."""
     logging.captureWarnings(capture=True)
     sys.excepthook = _uncaught
     sys.unraisablehook = _unraisable
@@ -163,13 +162,13 @@ def speak_for_python() -> None:
 
 
 def is_json() -> bool:
-    """Whether whatever is said must be an object."""
+    """Whether every line must be a JSON object."""
     return _current[0].is_json
 
 
 def loop_failed(_: object, context: Mapping[str, Any]) -> None:
-    """The event loop's exception handler. Connections that closed under a callback, as uvloop's do
-    now and then, are no error.
+    """The event loop's exception handler. Connections that closed during a callback, as uvloop's
+    sometimes do, are not errors.
     """
     error = context.get("exception")
     extra: dict[str, Any] = {"what": context.get("message", "")}
@@ -180,7 +179,7 @@ def loop_failed(_: object, context: Mapping[str, Any]) -> None:
         extra |= {"v": 4, "err": error}
         process_log.info("A connection closed under the event loop", extra=extra)
         return
-    process_log.error("The event loop met an error", extra=extra, exc_info=error)
+    process_log.error("Error in the event loop", extra=extra, exc_info=error)
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -189,19 +188,19 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
     process_log.critical("The process ends by an exception", exc_info=(kind, error, trace))
 
 
-def _in_thread(told: threading.ExceptHookArgs) -> None:
-    error = told.exc_value
+def _in_thread(failure: threading.ExceptHookArgs) -> None:
+    error = failure.exc_value
     process_log.error("A thread ended by an exception", exc_info=error)
 
 
-def _unraisable(told: "sys.UnraisableHookArgs") -> None:
-    extra = {"what": told.err_msg or "", "object": repr(told.object)}
-    process_log.error("An exception was ignored", extra=extra, exc_info=told.exc_value)
+def _unraisable(failure: "sys.UnraisableHookArgs") -> None:
+    extra = {"what": failure.err_msg or "", "object": repr(failure.object)}
+    process_log.error("An exception was ignored", extra=extra, exc_info=failure.exc_value)
 
 
 def _visible(letter: str) -> str:
-    """Strangers choose what is told of them: nothing of it may move a terminal's cursor, pass for
-    the end of a line, or turn the order of letters.
+    """A printable form of a character of cluster data, which must not move a terminal's cursor,
+    end a line or change the direction of text.
     """
     if letter.isprintable() or letter in "\n\t":
         return letter
@@ -217,8 +216,8 @@ def _shown(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """Strangers choose what is told of them: half a letter, or a number beyond 64 bits, which
-    orjson refuses, must not cost the line.
+    """JSON of cluster data: half a surrogate pair, or a number beyond 64 bits, which orjson
+    refuses, must not drop the line.
     """
     try:
         return orjson.dumps(value, default=str).decode()

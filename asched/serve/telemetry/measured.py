@@ -1,7 +1,7 @@
 """The dispatcher of a running scheduler: measured as a work queue per lane, and fenced.
 
-Nothing is sent any more once this process may not act: a write that still waits in its lane when
-the lease may have passed on must not leave.
+Nothing is sent once this process may not act: a queued write must not be sent after the lease may
+have changed its holder.
 """
 
 from collections.abc import Callable
@@ -25,18 +25,18 @@ from asched.kube.session import Session
 from asched.kube.transport import NO_CODE, Reply
 from asched.serve.telemetry.client_metrics import ClientMetrics
 
-#: Upstream's names for what its dispatcher of asynchronous calls performs.
+#: Upstream's names for the calls of its asynchronous dispatcher.
 CALL_TYPES: Final[dict[type[Effect], str]] = {
     Bind: "pod_binding",
     PatchPodStatus: "pod_status_patch",
 }
 
-#: By lane, as metrics have them.
+#: Labels of the lanes.
 LANE_NAMES: Final = tuple(lane.name.lower() for lane in Lane)
 
 
 class MeasuredDispatcher(Dispatcher):
-    """`may_send` is asked before anything leaves."""
+    """`may_send` is checked before each request."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class MeasuredDispatcher(Dispatcher):
         self._may_send = may_send
         self._host = session.credentials.host
         self._is_limited = session.options.qps > 0
-        #: Attempts under way: when each began, by lane.
+        #: Attempts in flight: the start of each, by lane.
         self._begun: list[dict[int, float]] = [{} for _ in Lane]
-        #: Requests under way that evict somebody; None as long as there was none.
+        #: Evictions in flight; None until there was one.
         self.evicting: int | None = None
 
     def submit(self, effect: Effect) -> None:
@@ -86,7 +86,7 @@ class MeasuredDispatcher(Dispatcher):
         self._metrics.worked(
             LANE_NAMES[job.lane], started_s - job.queued_s, took_s, is_retry=is_retry
         )
-        if not isinstance(outcome, Answer):  # a request was sent, or tried to be
+        if not isinstance(outcome, Answer):  # a request was sent or attempted
             self._count_request(job, outcome, took_s, is_retry=is_retry)
         return outcome
 
@@ -105,7 +105,7 @@ class MeasuredDispatcher(Dispatcher):
             metrics.calls.ended(call, took_s, is_done=is_done)
 
     def pending_calls(self) -> dict[tuple[str, ...], float]:
-        """What waits to be sent, by the type of call."""
+        """Queued calls by type."""
         return {
             (CALL_TYPES[Bind],): self.queued_count(Lane.BINDING),
             (CALL_TYPES[PatchPodStatus],): self.queued_count(Lane.STATUS),
@@ -113,15 +113,15 @@ class MeasuredDispatcher(Dispatcher):
 
     @property
     def prioritizing(self) -> int | None:
-        """Questions to extenders for priorities under way; None as long as there was none."""
+        """Prioritize requests to extenders in flight; None until there was one."""
         return self._extenders.prioritizing if self._extenders is not None else None
 
     def unfinished_s(self, lane: Lane) -> float:
-        """Time spent so far on the attempts under way, all together."""
+        """Time spent so far on all attempts in flight."""
         now_s = self._loop.time()
         return sum(now_s - begun_s for begun_s in self._begun[lane].copy().values())
 
     def longest_s(self, lane: Lane) -> float:
-        """Time spent so far on the oldest attempt under way."""
+        """Time spent so far on the oldest attempt in flight."""
         now_s = self._loop.time()
         return max((now_s - begun_s for begun_s in self._begun[lane].copy().values()), default=0.0)

@@ -1,7 +1,7 @@
 """All metrics of a process, and the page that shows them.
 
-A page is rendered in a thread and kept for PAGE_AGE_S, so that many scrapers cost no more than one
-and none of them stops the deciding loop.
+A page is rendered in a thread and cached for PAGE_AGE_S, so that many scrapers cost as much as one
+and do not block the scheduling loop.
 
 Bounds  one page at a time is rendered.
 """
@@ -25,12 +25,12 @@ from asched.serve.telemetry.reports import Reports
 if TYPE_CHECKING:
     from asched.serve.telemetry.page import MetricsPage
 
-#: A page is served again within this time; Prometheus asks every 15 to 60 s.
+#: A page is reused within this time; Prometheus scrapes every 15 to 60 s.
 PAGE_AGE_S: Final = 1.0
 
 
 class Metrics:
-    """Make one per process and hand its parts to whoever reports."""
+    """Create one per process and pass its parts to the components that report."""
 
     def __init__(self, exposition: Exposition | None = None) -> None:
         self.families = Families()
@@ -46,7 +46,7 @@ class Metrics:
         self._lock = asyncio.Lock()
 
     def tell_build(self, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]) -> None:
-        """Show which version this is and which feature gates are on."""
+        """Show the version and the feature gates that are on."""
         tell_build(self.families, version, gates)
 
     def show_async_calls(self) -> None:
@@ -62,7 +62,7 @@ class Metrics:
             return self._page
 
     def render(self) -> bytes:
-        """The page as of now."""
+        """The current page."""
         if self._shown is None:
             from asched.serve.telemetry.page import MetricsPage
 
@@ -70,6 +70,6 @@ class Metrics:
         return self._shown.text()
 
     def reset(self) -> None:
-        """Forget what was observed; gauges of states go on from zero, as upstream's do."""
+        """Drop observations; gauges of states continue, as upstream's do."""
         self.families.reset()
         self._rendered_s = -PAGE_AGE_S

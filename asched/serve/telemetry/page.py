@@ -1,11 +1,10 @@
-"""The metrics page: families as prometheus-client's metrics, as far as they are to be shown.
+"""The metrics page: families as prometheus-client's metrics, filtered by the metrics flags.
 
-It is imported when the first page is made: prometheus-client takes a twentieth of a second that no
-start has to wait for.
+Imported for the first page: prometheus-client takes 50 ms, which start-up need not wait for.
 
-Rules   a disabled metric is left out; a label with an allow list shows the values on it, and every
-        other value as "unexpected": what those counted is added up under that one value. Both are
-        done as a page is made, so that counting costs the same with and without them.
+Rules   a disabled metric is left out; a label with an allow list shows the listed values, and all
+        other values summed up as "unexpected". Both are applied when a page is made, so that
+        counting costs the same with and without them.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics (options.go, opts.go)
 """
 
@@ -30,7 +29,7 @@ from asched.serve.telemetry.instruments import (
     Value,
 )
 
-#: What upstream shows instead of a value that is not on the list.
+#: Upstream's label value for values that are not listed.
 UNEXPECTED: Final = "unexpected"
 
 #: Name, labels, value.
@@ -38,7 +37,7 @@ Sample = tuple[str, dict[str, str], float]
 
 
 class MetricsPage:
-    """Families, and what prometheus-client knows of the process."""
+    """Families, and prometheus-client's metrics of the process."""
 
     def __init__(self, families: Families, exposition: Exposition) -> None:
         own = CollectorRegistry(auto_describe=False)
@@ -63,7 +62,7 @@ class _Ours(Collector):
 
 
 class _Exposed(Collector):
-    """Another collector's metrics, as far as they are to be shown."""
+    """Another collector's metrics, filtered."""
 
     def __init__(self, inner: Any, exposition: Exposition) -> None:
         self._inner = inner

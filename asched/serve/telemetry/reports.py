@@ -1,8 +1,7 @@
-"""What the machine reports, turned into metrics and log lines.
+"""Turn the machine's reports into metrics and log lines.
 
-One object implements `core.cycle.Observer`; it counts first and logs where an operator of
-kube-scheduler would expect a line: a failed attempt and a binding at verbosity 2, a pod's way
-through the queue at 4, errors always.
+Implements `core.cycle.Observer`; it counts, and logs where kube-scheduler logs: a failed attempt
+and a binding at verbosity 2, a pod's moves between queues at 4, errors always.
 """
 
 import logging
@@ -17,7 +16,7 @@ from asched.serve.telemetry.scheduler_metrics import SchedulerMetrics
 
 log = logging.getLogger("asched.scheduler")
 
-#: The verbosity from which on each step in the queue is told, with its cause.
+#: The verbosity from which each move between queues is logged, with its cause.
 QUEUE_LINES: Final = 4
 
 
@@ -56,7 +55,7 @@ class Reports(SchedulerMetrics):
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
         self._own.plugin_raised(plugin, point)
         log.error(
-            "A plugin raised an exception; its pod is tried again later",
+            "A plugin raised an exception; the pod is retried later",
             extra={"plugin": plugin, "point": point},
             exc_info=error,
         )
@@ -64,7 +63,7 @@ class Reports(SchedulerMetrics):
     def contained(self, part: str, about: str, error: BaseException) -> None:
         self._own.contained(part)
         log.error(
-            "The scheduler raised an exception; what it is about is tried again later",
+            "The scheduler raised an exception; the object concerned is retried later",
             extra={"part": part, "about": about},
             exc_info=error,
         )

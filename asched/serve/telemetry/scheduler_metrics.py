@@ -1,13 +1,13 @@
-"""The scheduler_* metrics of kube-scheduler 1.36, fed by what the machine reports.
+"""The scheduler_* metrics of kube-scheduler 1.36.
 
-Names, labels and buckets are kube-scheduler's; so is which of them exist before anything happened.
-A family of upstream's that has no meaning here is missing: there is no batching of equal pods apart
-from classes (`batch_*`, `get_node_hint_*`, `store_schedule_results_*`, the point `Sign`), and no
-API dispatcher to be switched on (`async_api_call_*`).
+Names, labels and buckets are kube-scheduler's, and so is which of them exist at the start. Families
+without a meaning here are missing: equal pods are batched by classes only (`batch_*`,
+`get_node_hint_*`, `store_schedule_results_*`, the point `Sign`), and the API dispatcher is always
+on (`async_api_call_*`).
 
-`plugin_evaluation_total` counts what a plugin was asked, as upstream does: once per pod at
-PreFilter and PreScore, once per node at Filter and Score, cached results included. Durations of
-single plugins are taken from one attempt in ten.
+`plugin_evaluation_total` counts calls as upstream does: once per pod at PreFilter and PreScore,
+once per node at Filter and Score, including cached results. Durations of single plugins are
+measured for one attempt in ten.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics, and recorded pages
 """
@@ -42,19 +42,19 @@ class GroupMetrics:
         )
         self.attempt_duration = families.histogram(
             "scheduler_podgroup_scheduling_attempt_duration_seconds",
-            "[ALPHA] Time of one attempt at a pod group, until its pods are on their way.",
+            "[ALPHA] Time of one attempt at a pod group, until its pods are being bound.",
             ATTEMPT_BOUNDS,
             ("result", "profile"),
         )
         self.algorithm_duration = families.histogram(
             "scheduler_podgroup_scheduling_algorithm_duration_seconds",
-            "[ALPHA] Time to find places for the pods of a group, or that there are none.",
+            "[ALPHA] Time to find nodes for the pods of a group, or that there are none.",
             ATTEMPT_BOUNDS,
         ).of()
 
 
 class SchedulerMetrics:
-    """All scheduler_* families. The methods are the measuring half of `core.cycle.Observer`."""
+    """All scheduler_* families; the methods are the measuring half of `core.cycle.Observer`."""
 
     def __init__(self, families: Families) -> None:
         self._queue_families(families)
@@ -64,8 +64,8 @@ class SchedulerMetrics:
         self._plugin_families(families)
         self._families = families
         self._groups: GroupMetrics | None = None
-        #: (point, profile, names of the plugins) -> how often; unfolded when a page is made,
-        #: because one addition a pod is cheaper than thirty.
+        #: (point, profile, names of the plugins) -> count; expanded when a page is made, because
+        #: one addition per pod is cheaper than thirty.
         self._evaluated: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._known_plugins: tuple[tuple[str, str, str], ...] = ()
 
@@ -89,19 +89,19 @@ class SchedulerMetrics:
         ).of()
         self.sli_duration = families.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "[BETA] From a pod's first entry into the active queue until it is bound, all tries"
+            "[BETA] From a pod's first entry into the active queue until it is bound, all attempts"
             " included.",
             SLI_BOUNDS,
             ("attempts",),
         )
         self.tries = families.histogram(
             "scheduler_pod_scheduling_attempts",
-            "[STABLE] Attempts it took to schedule a pod.",
+            "[STABLE] Attempts needed to schedule a pod.",
             TRIES_BOUNDS,
         ).of()
         self.after_flush = families.counter(
             "scheduler_pod_scheduled_after_flush_total",
-            "[ALPHA] Pods scheduled after only a timer had woken them: a hint may be missing.",
+            "[ALPHA] Pods scheduled after only a timer requeued them: a hint may be missing.",
         ).of()
 
     def _queue_families(self, families: Families) -> None:
@@ -118,13 +118,13 @@ class SchedulerMetrics:
         )
         self.hint_duration = families.histogram(
             "scheduler_queueing_hint_execution_duration_seconds",
-            "[ALPHA] Time a plugin took to say whether a change could help a pod.",
+            "[ALPHA] Time of a queueing hint of a plugin.",
             PLUGIN_BOUNDS,
             ("plugin", "event", "hint"),
         )
         self.event_duration = families.histogram(
             "scheduler_event_handling_duration_seconds",
-            "[ALPHA] Time to take in a watched change, waking pods included.",
+            "[ALPHA] Time to process a watched change, including requeued pods.",
             POINT_BOUNDS,
             ("event",),
         )
@@ -145,8 +145,7 @@ class SchedulerMetrics:
         families.pulled(
             "scheduler_plugin_evaluation_total",
             "counter",
-            "[BETA] How often a plugin was asked, by extension point (PreFilter, Filter, PreScore"
-            " and Score).",
+            "[BETA] Calls of a plugin by extension point (PreFilter, Filter, PreScore and Score).",
             ("plugin", "extension_point", "profile"),
             self._evaluations,
         )
@@ -165,7 +164,7 @@ class SchedulerMetrics:
         ).of()
         self.preemption_attempts = families.counter(
             "scheduler_preemption_attempts_total",
-            "[STABLE] Attempts to make room for a pod by preemption.",
+            "[STABLE] Preemption attempts.",
         ).of()
         self.preemption_duration = families.histogram(
             "scheduler_preemption_goroutines_duration_seconds",
@@ -175,15 +174,15 @@ class SchedulerMetrics:
         )
         self.preemption_ended = families.counter(
             "scheduler_preemption_goroutines_execution_total",
-            "[ALPHA] Preemptions whose evictions are through.",
+            "[ALPHA] Completed preemptions.",
             ("result",),
         )
 
     def _plugin_families(self, families: Families) -> None:
         self.device_bindings = families.counter(
             "scheduler_dra_bindingconditions_allocations_total",
-            "[ALPHA] Allocated devices that bind under conditions, once per attempt, by how the"
-            " wait for them ended: success, failure, timeout or error.",
+            "[ALPHA] Allocated devices with binding conditions, once per attempt, by the result of"
+            " the wait: success, failure, timeout or error.",
             ("profile", "driver", "status"),
         )
         self.device_wait = families.histogram(
@@ -194,18 +193,18 @@ class SchedulerMetrics:
         )
         self.volume_failures = families.counter(
             "scheduler_volume_scheduling_stage_error_total",
-            "[ALPHA] Errors about a pod's volumes, by step: predicate (they are chosen) or bind.",
+            "[ALPHA] Errors about a pod's volumes, by step: predicate (choice) or bind.",
             ("operation",),
         )
 
-    # --- what the machine reports -----------------------------------------------------------------
+    # --- reports of the machine ------------------------------------------------------------------
 
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
         self.attempts.of(result, profile).value += 1
         self.attempt_duration.of(result, profile).observe(duration_s)
 
     def know_groups(self) -> None:
-        """Show the families of pod groups, which upstream has behind GenericWorkload alone."""
+        """Show the families of pod groups, which upstream has only behind GenericWorkload."""
         self._groups = self._groups or GroupMetrics(self._families)
 
     def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
@@ -267,7 +266,7 @@ class SchedulerMetrics:
         self,
         queue: str,
         label: str,
-        queued: QueuedPod | None = None,  # noqa: ARG002 - for those who log
+        queued: QueuedPod | None = None,  # noqa: ARG002 - for the log
     ) -> None:
         self.incoming_pods.of(queue, label).value += 1
 

@@ -1,11 +1,10 @@
-"""The page /ui/: one document with its style and its script inside, and nothing from elsewhere.
+"""The page /ui/: one document with its style and script inside, without external resources.
 
-It asks for `../debug/asched/...`, so that it works wherever it is forwarded to: beside the port
-itself, behind the API server's proxy, or in `asched ui`. Its content security policy names its
-script and its style by their hashes; the page can load nothing, send nothing away, and runs nothing
-that a cluster's users write.
+It requests `../debug/asched/...` and therefore works at any path: on the port itself, behind the
+API server's proxy, or in `asched ui`. Its content security policy names script and style by their
+hashes; the page can load and send nothing else, and runs no text written by users of the cluster.
 
-Bounds  read once per process, when first asked for.
+Bounds  read once per process, on first use.
 """
 
 from base64 import b64encode
@@ -17,7 +16,7 @@ from typing import Final
 from asched.serve.pages import NOSNIFF, Page
 
 HTML: Final = "text/html; charset=utf-8"
-#: In the order in which they are one script.
+#: In the order of concatenation.
 SCRIPTS: Final = ("words", "charts", "nodes", "lists", "details", "page")
 _HERE: Final = Path(__file__).parent
 
@@ -43,7 +42,7 @@ def page() -> Page:
     return Page(document.encode(), 200, HTML, headers)
 
 
-#: For whoever leaves the slash out; relative, as the page may lie below another path.
+#: Redirect for a missing final slash; relative, as the page may be below another path.
 MOVED: Final = Page(b"", 301, "", {"Location": "ui/"})
 
 

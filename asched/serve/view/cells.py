@@ -1,12 +1,12 @@
-"""A cell per node: how full it is, and of what; and one node in full.
+"""A cell per node: its usage and scarcest resource; and one node with all details.
 
-    share    the fullest of its resources, in percent of what it offers; more than 100 where pods
-             hold more than it offers now
-    scarce   which resource that is, an index into `resources`
-    flags    1 cordoned, 2 keeps pods off by other taints
+    share    usage of the scarcest resource in percent of the allocatable amount; more than 100 if
+             pods use more than the node offers now
+    scarce   that resource, an index into `resources`
+    flags    1 cordoned, 2 has other taints that keep pods off
 
 Bounds  NODES_MAX cells, RESOURCES_MAX resources (by age of their first node), PODS_MAX pods of one
-        node are told, with how many there are. Linear in nodes times resources, in slices.
+        node, with the total. Linear in nodes times resources, in slices.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from asched.serve.view.slices import in_slices
 NODES_MAX: Final = 20_000
 RESOURCES_MAX: Final = 64
 PODS_MAX: Final = 500
-#: Resources between two turns of the others: a millisecond at 5,000 nodes.
+#: Resources per slice: a millisecond at 5,000 nodes.
 RESOURCES_A_SLICE: Final = 16
 SHARE_MAX: Final = 999
 CORDONED: Final = 1
@@ -34,7 +34,7 @@ I64 = npt.NDArray[np.int64]
 
 
 def amounts(nodes: NodeTable, resource: str, height: int) -> tuple[I64, I64]:
-    """(offered, held) int64[height]; rows that are gone meanwhile offer nothing."""
+    """(offered, held) int64[height]; rows of deleted nodes offer nothing."""
     offered, held = np.zeros((2, height), dtype=np.int64)
     read, now = nodes.columns.read, min(height, nodes.height)
     if resource == PODS:
@@ -54,20 +54,20 @@ def percent(offered: I64, held: I64) -> I64:
 
 
 def resources(nodes: NodeTable) -> list[str]:
-    """What nodes offer, pods first."""
+    """The resources of nodes, pods first."""
     offered = [name for name in nodes.resources.values[1:] if name]
     return [PODS, *offered][:RESOURCES_MAX]
 
 
 async def cells(cluster: Cluster) -> dict[str, Any]:
-    """All nodes in the order of their rows; the names belong to `generation`."""
+    """All nodes in row order; the names belong to `generation`."""
     nodes = cluster.nodes
     height = nodes.height
     fullest, scarce = np.full(height, -1, dtype=np.int64), np.zeros(height, dtype=np.int64)
-    told = resources(nodes)
-    async for part in in_slices(range(len(told)), RESOURCES_A_SLICE):
+    names = resources(nodes)
+    async for part in in_slices(range(len(names)), RESOURCES_A_SLICE):
         for at in part:
-            share = percent(*amounts(nodes, told[at], height))
+            share = percent(*amounts(nodes, names[at], height))
             is_more = share > fullest
             fullest[is_more], scarce[is_more] = share[is_more], at
     now = min(height, nodes.height)
@@ -79,7 +79,7 @@ async def cells(cluster: Cluster) -> dict[str, Any]:
         "generation": nodes.labels_moved,
         "count": nodes.count,
         "names": [node.name if (node := nodes.node_at[row]) else "" for row in live.tolist()],
-        "resources": told,
+        "resources": names,
         "share": fullest[live].tolist(),
         "scarce": scarce[live].tolist(),
         "flags": flags.tolist(),
@@ -87,12 +87,12 @@ async def cells(cluster: Cluster) -> dict[str, Any]:
 
 
 def one_node(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
-    """A node with its resources and pods; None if there is none of that name."""
+    """A node with its resources and pods; None if it does not exist."""
     nodes = cluster.nodes
     row, node = nodes.row_of.get(name), cluster.node_of(name)
     if row is None or node is None:
         return None
-    read, told = nodes.columns.read, []
+    read, shown = nodes.columns.read, []
     for resource in resources(nodes):
         if resource == PODS:
             offered, held = read("allowed_pods")[row], read("pod_count")[row]
@@ -100,7 +100,7 @@ def one_node(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
             at = nodes.find_resource(resource)
             offered, held = read("allocatable")[at, row], read("requested")[at, row]
         if offered or held:
-            told.append(
+            shown.append(
                 {
                     "resource": resource,
                     "offered": written(resource, int(offered)),
@@ -113,7 +113,7 @@ def one_node(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
         "node": name,
         "cordoned": node.spec.unschedulable,
         "taints": [spelt(taint) for taint in node.spec.taints or ()],
-        "resources": sorted(told, key=lambda one: -int(one["share"])),
+        "resources": sorted(shown, key=lambda entry: -int(entry["share"])),
         "podCount": len(pods),
         "pods": [
             {"pod": info.pod.key, "priority": info.pod.priority, "assumed": info.assumed}

@@ -1,7 +1,7 @@
-"""Gangs: which of them wait, and one in full: what it lacks, and its pods.
+"""Gangs: the waiting ones, and one gang with what it lacks and its pods.
 
-Bounds  GANGS_MAX gangs, MEMBERS_MAX pods of one are shown, with how many there are. Linear in the
-        groups, in slices.
+Bounds  GANGS_MAX gangs, MEMBERS_MAX pods of one are shown, with the totals. Linear in the groups,
+        in slices.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ MEMBERS_MAX: Final = 500
 
 
 async def waiting_gangs(context: SchedulerContext) -> dict[str, Any]:
-    """Those with pods that have no place, the largest first."""
+    """Groups with pods that have no node, the largest first."""
     found: list[tuple[int, str, GroupPods]] = []
     groups = context.cluster.pod_groups.all()
     async for part in in_slices(groups):
@@ -38,10 +38,10 @@ async def waiting_gangs(context: SchedulerContext) -> dict[str, Any]:
 
 
 def one_gang(context: SchedulerContext, key: str) -> Mapping[str, Any] | None:
-    """A group by "namespace/name" and where its pods are; of two that share a name, that of
-    scheduling.k8s.io. None if there is neither a pod that names it nor its object.
+    """A group by "namespace/name" and its pods; if two APIs have one of this name, that of
+    scheduling.k8s.io. None if neither its object nor a pod of it exists.
     """
-    found = (one for one in (key, coscheduled_key(key)) if _is_known(context, one))
+    found = (name for name in (key, coscheduled_key(key)) if _is_known(context, name))
     key = next(found, "")
     if not key:
         return None
@@ -68,26 +68,26 @@ def _is_known(context: SchedulerContext, key: str) -> bool:
 
 
 def _rejection(context: SchedulerContext, group: GroupPods) -> dict[str, str]:
-    """What its waiting pods were told last, and the first of them that no node took."""
-    told: dict[str, str] = {}
+    """The last message of its waiting pods, and the first of them without a feasible node."""
+    shown: dict[str, str] = {}
     for pod in group.unplaced.values():
         condition = pod.condition(names.POD_SCHEDULED)
         if condition is not None and condition.message:
-            told.setdefault("said", condition.message)
+            shown.setdefault("said", condition.message)
         last = context.histories.of(pod.key)[-1:]
         if last and last[0].step is DecisionStep.REJECTED:
-            told.setdefault("rejected", pod.key)
-    return told
+            shown.setdefault("rejected", pod.key)
+    return shown
 
 
 def _promised(context: SchedulerContext, key: str) -> dict[str, Any]:
-    """Its minResources, and when it is promised to start."""
-    gang, told = gang_of(context.cluster, key), dict[str, Any]()
+    """Its minResources, and its promised start."""
+    gang, shown = gang_of(context.cluster, key), dict[str, Any]()
     if gang is not None and gang.min_resources:
-        told["minResources"] = _written(amounts_of(gang.min_resources))
+        shown["minResources"] = _written(amounts_of(gang.min_resources))
     if (start := start_of(context, key)) is not None:
-        told["start"] = start
-    return told
+        shown["start"] = start
+    return shown
 
 
 def _written(amounts: Mapping[str, int]) -> dict[str, str]:

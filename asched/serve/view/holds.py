@@ -1,6 +1,6 @@
-"""Room that is held for pods to come, as a pod that waits sees it.
+"""Reservations for pods to come, as they affect a waiting pod.
 
-Bounds  OWNERS_MAX requests are shown, those with the most places. Linear in the bookings.
+Bounds  OWNERS_MAX requests are shown, those with the most slots. Linear in the bookings.
 """
 
 from heapq import nlargest
@@ -15,8 +15,8 @@ OWNERS_MAX: Final = 10
 
 
 def holds_for(context: SchedulerContext, pod: Pod) -> list[dict[str, Any]]:
-    """For which request, how many places on how many nodes, and for how many seconds more; `own`:
-    for the request that the pod itself consumes.
+    """By request: the number of slots, of nodes, and the seconds left; `own` is true for the
+    request that the pod itself consumes.
     """
     own, cluster = request_of(pod), context.cluster
     bookings = cluster.singleton(Bookings).all()

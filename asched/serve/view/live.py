@@ -1,8 +1,8 @@
-"""The live view: everything that its page and `asched top` show at once.
+"""The live view: the data of its page and of `asched top`.
 
-The long looks (why pods wait, nodes, gangs) are taken in slices, by one asker for all, and kept for
-AGE_S and for REST times as long as they took (AGE_S_MAX at most): they cost a tenth of the loop,
-however many people watch.
+Expensive parts (why pods wait, nodes, gangs) are computed in slices, once for all clients, and
+cached for AGE_S and for REST times the duration of the computation (AGE_S_MAX at most): they cost
+at most a tenth of the loop for any number of clients.
 
 Bounds  those of `pulse.py`, `waiting.py`, `cells.py` and `gangs.py`; RECENT_MAX steps of the last
         LOOKED_AT lines.
@@ -28,7 +28,7 @@ REST: Final = 10.0
 AGE_S_MAX: Final = 15.0
 RECENT_MAX: Final = 30
 LOOKED_AT: Final = 200
-#: What is worth a line; a choice, until something became of it.
+#: Steps that are shown; a chosen node only until its outcome is known.
 WORTH_A_LINE: Final = (
     *(
         DecisionStep.NODE,
@@ -43,9 +43,7 @@ NODE_STEPS: Final = (DecisionStep.NODE, DecisionStep.BOUND, DecisionStep.NOMINAT
 
 
 class LiveView:
-    """Implements `serve.inspector.Viewer`; many may ask at a time. `is_leader` asks the
-    election.
-    """
+    """Implements `serve.inspector.Viewer`. `is_leader` queries the election."""
 
     def __init__(
         self, scheduler: Running, metrics: Metrics, version: str, is_leader: Callable[[], bool]
@@ -61,7 +59,7 @@ class LiveView:
         self._due_s = 0.0
 
     async def view(self, names_of: int, since: int) -> Mapping[str, Any]:
-        long = await self._looked()
+        long = await self._refreshed()
         nodes = dict(long["nodes"])
         if nodes["generation"] == names_of:
             del nodes["names"]
@@ -81,7 +79,7 @@ class LiveView:
                 "inFlight": len(context.queue.in_flight),
                 "binding": scheduler.machine.bindings,
             },
-            "series": self.pulse.told(since),
+            "series": self.pulse.columns(since),
             **long,
             "nodes": nodes,
             "recent": self._recent(),
@@ -93,7 +91,7 @@ class LiveView:
     def gang(self, key: str) -> Mapping[str, Any] | None:
         return one_gang(self._context, key)
 
-    async def _looked(self) -> Mapping[str, Any]:
+    async def _refreshed(self) -> Mapping[str, Any]:
         async with self._looking:
             begun_s = counter_s()
             if begun_s >= self._due_s:
@@ -110,21 +108,21 @@ class LiveView:
 
     def _recent(self) -> list[dict[str, Any]]:
         """The last steps, newest first."""
-        told, known = list[dict[str, Any]](), set[tuple[str, int]]()
+        shown, known = list[dict[str, Any]](), set[tuple[str, int]]()
         for key, line in self._context.histories.latest(LOOKED_AT):
             is_over = line.step is DecisionStep.NODE and (key, line.attempt) in known
             known.add((key, line.attempt))
             if line.step in WORTH_A_LINE and not is_over:
-                told.append(_step(key, line))
-        return told[:RECENT_MAX]
+                shown.append(_step(key, line))
+        return shown[:RECENT_MAX]
 
 
 def _step(key: str, line: Line) -> dict[str, Any]:
     what = "being bound" if line.step is DecisionStep.NODE else line.step.value
-    told: dict[str, Any] = {"pod": key, "at": line.at_s, "what": what}
+    shown: dict[str, Any] = {"pod": key, "at": line.at_s, "what": what}
     if line.step in NODE_STEPS:
         if line.step is DecisionStep.NODE:
-            told["node"] = line.details.node
+            shown["node"] = line.details.node
         else:
-            told["node"] = line.details if line.step is DecisionStep.BOUND else line.details[0]
-    return told
+            shown["node"] = line.details if line.step is DecisionStep.BOUND else line.details[0]
+    return shown

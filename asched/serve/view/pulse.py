@@ -1,11 +1,11 @@
-"""The pulse: how much was bound, how long pods waited and how many wait, every few seconds.
+"""The pulse: rates of bindings, waiting times and queue lengths, sampled every few seconds.
 
-Whoever opens the view sees what went before. Everything is read off counters that are kept anyway,
-so that a beat costs some 50 µs.
+Clients see the last half hour at once. All values are read from existing counters, so that a sample
+costs some 50 µs.
 
-    columns  seq; at (s since 1970); bound, refused, failed (attempts a second); waitP50, waitP99
-             (s, from a pod's first try until it is bound); attemptP50, attemptP99 (s); active,
-             backoff, unschedulable, gated (pods). Quantiles are null where nothing ended.
+    columns  seq; at (s since 1970); bound, refused, failed (attempts per second); waitP50, waitP99
+             (s, from a pod's first attempt until it is bound); attemptP50, attemptP99 (s); active,
+             backoff, unschedulable, gated (pods). Quantiles are null without observations.
 
 Bounds  BEATS_MAX beats, EVERY_S apart.
 """
@@ -24,12 +24,12 @@ from asched.serve.telemetry.scheduler_metrics import SchedulerMetrics
 EVERY_S: Final = 2.0
 #: Half an hour.
 BEATS_MAX: Final = 900
-#: A beat that comes this late found the loop busy; its rates are over the time it took.
+#: Minimum duration of a sample; a late one covers the time it took.
 _LEAST_S: Final = 0.001
 
 
 class Beat(NamedTuple):
-    """The columns of the module's text."""
+    """The columns in the module's docstring."""
 
     seq: int
     at: float
@@ -46,7 +46,7 @@ class Beat(NamedTuple):
     gated: int
 
 
-#: As the page calls them.
+#: Names on the page.
 COLUMNS: Final = (
     *("seq", "at", "bound", "refused", "failed", "waitP50", "waitP99", "attemptP50", "attemptP99"),
     *("active", "backoff", "unschedulable", "gated"),
@@ -54,7 +54,7 @@ COLUMNS: Final = (
 
 
 class _Moved:
-    """What a counter grew by since the last look. One that was reset begins at zero."""
+    """The growth of a counter since the last call. After a reset it begins at zero."""
 
     def __init__(self) -> None:
         self._before = 0.0
@@ -65,7 +65,7 @@ class _Moved:
 
 
 class _Observations:
-    """The observations of some histograms since the last look."""
+    """The observations of some histograms since the last call."""
 
     def __init__(self) -> None:
         self._before: Sequence[int] = ()
@@ -84,8 +84,8 @@ class _Observations:
 
 
 def quantile(share: float, bounds: Sequence[float], counts: Sequence[int]) -> float | None:
-    """The value below which this share lies, by a straight line through its bucket, as Prometheus'
-    histogram_quantile; the last bound if it lies beyond; None of nothing.
+    """The value below which this share lies, interpolated within its bucket as in Prometheus'
+    histogram_quantile; the last bound if it lies beyond; None without observations.
     """
     total = sum(counts)
     if not total:
@@ -100,7 +100,7 @@ def quantile(share: float, bounds: Sequence[float], counts: Sequence[int]) -> fl
 
 
 class Pulse:
-    """`run` beside everything else."""
+    """Start `run` as a task."""
 
     def __init__(self, metrics: SchedulerMetrics, queue: SchedulingQueue) -> None:
         self._metrics = metrics
@@ -112,13 +112,13 @@ class Pulse:
         self._waits, self._attempts = _Observations(), _Observations()
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Sample until cancelled."""
         while True:
             await asyncio.sleep(EVERY_S)
             self.beat(counter_s(), time())
 
     def beat(self, now_s: float, at_s: float) -> None:
-        """`now_s` of the duration counter, `at_s` since 1970."""
+        """`now_s` by the duration counter, `at_s` since 1970."""
         past_s = max(now_s - self._last_s, _LEAST_S)
         self._last_s = now_s
         ended = dict.fromkeys(self._moved, 0.0)
@@ -144,8 +144,8 @@ class Pulse:
             )
         )
 
-    def told(self, since: int = 0) -> dict[str, Any]:
-        """Column by column, what came after beat number `since`."""
+    def columns(self, since: int = 0) -> dict[str, Any]:
+        """The samples after number `since`, column by column."""
         first = self._beats[0].seq if self._beats else 1
         skipped = max(since + 1 - first, 0)
         beats = [self._beats[at] for at in range(skipped, len(self._beats))]

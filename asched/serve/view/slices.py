@@ -1,9 +1,9 @@
-"""Long looks in short slices: the deciding loop has its turn after each.
+"""Long computations in short slices: the scheduling loop runs between two of them.
 
-What is gone through is copied first (100,000 references take a millisecond); what it refers to may
-move meanwhile, so a figure may be as old as the look took.
+The collection is copied first (100,000 references take a millisecond); its objects may change
+meanwhile, so a figure may be as old as the computation took.
 
-Bounds  SLICES_MAX of the budget's slices for what one pod costs, as an attempt has them.
+Bounds  SLICES_MAX of the budget's slices for work on one pod, as for an attempt.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from asched.core.state.cluster import Cluster
 
 T = TypeVar("T")
 
-#: Of what takes two microseconds each: a millisecond.
+#: Elements of two microseconds each: a millisecond.
 SLICE: Final = 500
 
 
 async def in_slices(copied: Sequence[T], size: int = 0) -> AsyncIterator[Sequence[T]]:
-    """The parts (of SLICE unless a size is given), one after the other, with a turn for everybody
-    else between two of them.
+    """The parts (of SLICE unless a size is given), one after the other; other tasks run between
+    two of them.
     """
     size = size or SLICE
     for start in range(0, len(copied), size):
@@ -32,21 +32,21 @@ async def in_slices(copied: Sequence[T], size: int = 0) -> AsyncIterator[Sequenc
 
 
 async def as_it_is(cluster: Cluster) -> None:
-    """Wait until no pods are only supposed to be gone: some tenths of a second at most."""
-    while cluster.is_supposed:  # noqa: ASYNC110 - nothing tells when that ends
+    """Wait until no tentative removal of pods is in place: some tenths of a second at most."""
+    while cluster.is_supposed:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0)
 
 
 async def linked(histories: Histories) -> Histories:
-    """The same, to be read at once: else the first reader links all lines that are kept."""
-    while histories.link():  # noqa: ASYNC110 - the others' turn: there is no event to wait for
+    """The histories, prepared for one read: else the first reader would link all lines at once."""
+    while histories.link():  # noqa: ASYNC110 - lets other tasks run
         await asyncio.sleep(0)
     return histories
 
 
 async def in_turns(budget: Budget, work: Callable[[], T]) -> T:
-    """What comes of work that asks the budget: begun anew in slice after slice until it comes to
-    its end, as an attempt is. Raises OutOfTurn if it never does.
+    """The result of work that checks the budget: restarted slice after slice until it completes, as
+    an attempt is. Raises OutOfTurn if it never does.
     """
     for _ in range(SLICES_MAX):
         budget.open()

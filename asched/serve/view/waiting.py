@@ -1,10 +1,10 @@
-"""Why pods wait: all that are queued, grouped by what was said of them last.
+"""Why pods wait: all queued pods, grouped by the result of their last attempt.
 
-Two pods are in one group if the same plugins gave the same reasons, on however many nodes, or if
-the same plugin holds them back. Many equal pods and many of a kind read as one line.
+Two pods are in one group if the same plugins gave the same reasons, for any number of nodes, or if
+the same plugin gates them.
 
-Bounds  GROUPS_MAX groups are told, and EXAMPLES_MAX pods of each; REASONS_MAX different reasons are
-        told apart, further ones count together. Linear in the pods that wait, in slices.
+Bounds  GROUPS_MAX groups are shown, and EXAMPLES_MAX pods of each; REASONS_MAX different reasons
+        are distinguished, further ones count together. Linear in the waiting pods, in slices.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ from asched.serve.view.slices import in_slices
 GROUPS_MAX: Final = 50
 EXAMPLES_MAX: Final = 10
 REASONS_MAX: Final = 1_000
-#: Characters of a reason: a plugin of one's own may say anything.
+#: Maximum length of a reason, which users' plugins choose.
 REASON_CHARS: Final = 300
-#: Verdicts of one group that are told, those of most nodes first.
+#: Verdicts shown per group, those of most nodes first.
 VERDICTS_MAX: Final = 8
 
-TOLD: Final = (DecisionStep.REJECTED, DecisionStep.ERROR, DecisionStep.FAILED)
+RESULTS: Final = (DecisionStep.REJECTED, DecisionStep.ERROR, DecisionStep.FAILED)
 NOT_TRIED: Final = ("", "not tried yet")
 OTHERS: Final = ("", "other reasons")
 
@@ -41,12 +41,12 @@ class _Group(msgspec.Struct):
 
 
 def why_of(queued: QueuedPod, histories: Histories) -> Why:
-    """What a pod waits for, in the words of its last attempt."""
+    """Why a pod waits, by its last attempt."""
     if queued.gated_by:
-        return ((queued.gated_by, "holds it back before it is tried"),)
-    line = histories.newest(queued.key, TOLD)
+        return ((queued.gated_by, "gates it before the first attempt"),)
+    line = histories.newest(queued.key, RESULTS)
     if line is None:
-        if queued.rejectors:  # the history was longer ago than it remembers
+        if queued.rejectors:  # the history has been dropped
             return tuple((plugin, "") for plugin in sorted(queued.rejectors))
         return (NOT_TRIED,)
     if line.step is DecisionStep.REJECTED:
@@ -56,7 +56,7 @@ def why_of(queued: QueuedPod, histories: Histories) -> Why:
 
 
 async def grouped(queue: SchedulingQueue, histories: Histories, now_s: float) -> dict[str, Any]:
-    """The groups with the most pods, first; `now_s` as the queue's time."""
+    """The largest groups first; `now_s` is the queue's time."""
     groups: dict[Why, _Group] = {}
     pods = queue.places.all()
     async for part in in_slices(pods):
@@ -75,13 +75,13 @@ async def grouped(queue: SchedulingQueue, histories: Histories, now_s: float) ->
     shown = sum(group.pods for _, group in most)
     return {
         "pods": len(pods),
-        "groups": [_told(why, group, histories, now_s) for why, group in most],
+        "groups": [_described(why, group, histories, now_s) for why, group in most],
         "otherGroups": len(groups) - len(most),
         "otherPods": len(pods) - shown,
     }
 
 
-def _told(why: Why, group: _Group, histories: Histories, now_s: float) -> Mapping[str, Any]:
+def _described(why: Why, group: _Group, histories: Histories, now_s: float) -> Mapping[str, Any]:
     """Node counts are those of the first example."""
     counts: dict[tuple[str, str], int] = {}
     line = histories.newest(group.examples[0], (DecisionStep.REJECTED,))

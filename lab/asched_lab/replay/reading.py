@@ -82,7 +82,7 @@ class Recording:
             self.trouble = f"a line after turn {self.turns} cannot be read: {error}"
             return
         if not is_closed:
-            self.trouble = reader.trouble or "nobody closed it"
+            self.trouble = reader.problem or "nobody closed it"
 
 
 def _turn(number: int, line: TurnLine, lists: Lists) -> RecordedTurn:

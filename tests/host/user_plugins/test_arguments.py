@@ -72,12 +72,12 @@ def make(cls: type[Any], args: Any) -> Any:
         (
             Declared,
             {"prise": 1},
-            'args.prise: unknown field (did you mean "price"?); there are price, nodeLabel,',
+            'args.prise: unknown field (did you mean "price"?); known fields: price, nodeLabel,',
         ),
         (
             Declared,
             {"price": 1, "windows": [{}, {"from": 1}]},
-            'windows[1].from: unknown field (did you mean "fromHour"?); there are fromHour, toHour',
+            'windows[1].from: unknown field (did you mean "fromHour"?); known fields: fromHour,',
         ),
         (
             Declared,
@@ -91,7 +91,7 @@ def make(cls: type[Any], args: Any) -> Any:
         (
             type("Odd", (), {"__init__": lambda _self, _one, _two: None}),
             {},
-            "may take args, cluster and",
+            "only args, cluster and api are allowed",
         ),
         (type("Any", (), {"__init__": lambda _self, *args: None}), {"a": 1}, "takes no args, but"),
         (type("Bad", (), {"__init__": lambda _self: 1 / 0}), None, "ZeroDivisionError: division"),

@@ -109,7 +109,7 @@ def test_two_plugins_of_one_name_are_refused_with_both_origins(tmp_path: Path, s
     [
         ("import nothing_like_it", "cannot be imported: ModuleNotFoundError: No module named"),
         ("def filter(:", "cannot be imported: SyntaxError: invalid syntax"),
-        ("x = 1", "holds no plugin: no public class has a method named after an extension point"),
+        ("x = 1", "contains no plugin: no public class has a method named after an extension"),
         ("class A:\n  def filter(self): ...", "A.filter(self) must take self and 2 argument(s)"),
         ("class A:\n  async def score(self, p, n): ...", "A.score is async, but only"),
         ("import sys\nsys.exit(3)", "cannot be imported: SystemExit: 3"),
@@ -149,7 +149,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     assert refused(f"{file}:Mein").endswith('rules.py has no Mein (did you mean "Mine"?)')
     assert refused(f"{tmp_path}/no.py").endswith("no.py: there is no such file")
     assert refused("no_such_module:X").startswith("--plugin no_such_module:X cannot be imported:")
-    assert refused(folder=f"{tmp_path}/no") == f"--plugin-dir {tmp_path}/no: is no directory"
+    assert refused(folder=f"{tmp_path}/no") == f"--plugin-dir {tmp_path}/no: is not a directory"
     assert refused("json:dumps") == "json:dumps is a function, a plugin is a class"
 
 
@@ -169,7 +169,7 @@ def test_a_folder_that_cannot_be_read_is_one_line(
 def test_what_a_plugin_declares_must_be_rules(tmp_path: Path) -> None:
     file = write(tmp_path / "rules.py", GOOD.replace("Mine:", "Mine:\n        rbac_rules = 'get'"))
     assert refused(str(file)) == (
-        f"plugin Mine of {file}:Mine: rbac_rules must be a list of rules, as a ClusterRole has them"
+        f"plugin Mine of {file}:Mine: rbac_rules must be a list of rules, as in a ClusterRole"
     )
 
 

@@ -125,7 +125,7 @@ async def test_missing_rights_are_told_by_plugin(clinic: Clinic) -> None:
                 "serving: may not create tokenreviews.authentication.k8s.io;"
                 " create subjectaccessreviews.authorization.k8s.io; get, list, watch configmaps"
                 ' "extension-apiserver-authentication" in namespace kube-system;'
-                " nobody gets in at /metrics"
+                " no client is authorized to read /metrics"
             ),
         ),
     ]
@@ -208,6 +208,6 @@ async def test_a_server_that_answers_with_something_else_is_told(
     async with scripted(strange) as server:
         connection = ConnectionOptions(kubeconfig=a_kubeconfig(tmp_path, server.url)[13:])
         findings = await examine(Examination(CONFIGURATION, connection))
-    told = [one.text for one in findings if "no API server would" in one.text]
+    told = [one.text for one in findings if "not that of an API server" in one.text]
     assert told
     assert not any("\n" in text for text in told)

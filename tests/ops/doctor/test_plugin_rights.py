@@ -37,12 +37,15 @@ def test_nothing_declared_is_nothing_needed() -> None:
 @pytest.mark.parametrize(
     ("rules", "text"),
     [
-        ({"verbs": ["get"]}, "rbac_rules must be a list of rules, as a ClusterRole has them"),
+        ({"verbs": ["get"]}, "rbac_rules must be a list of rules, as in a ClusterRole"),
         (["get pods"], "rbac_rules[0] must be a mapping"),
-        ([{"apiGroups": [""], "resources": ["pods"]}], "rbac_rules[0].verbs must be a list of"),
+        (
+            [{"apiGroups": [""], "resources": ["pods"]}],
+            "rbac_rules[0].verbs must be a non-empty list",
+        ),
         (
             [{"apiGroups": [""], "resources": "pods", "verbs": ["get"]}],
-            "rbac_rules[0].resources must be a list of texts that is not empty",
+            "rbac_rules[0].resources must be a non-empty list of strings",
         ),
         (
             [{"apiGroup": [""], "resources": ["pods"], "verbs": ["get"]}],
@@ -50,7 +53,7 @@ def test_nothing_declared_is_nothing_needed() -> None:
         ),
         (
             [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "namespace": 5}],
-            "rbac_rules[0].namespace must be a text",
+            "rbac_rules[0].namespace must be a string",
         ),
     ],
 )

@@ -41,7 +41,7 @@ def test_what_was_closed_is_whole_and_any_gzip_reads_it(tmp_path: Path) -> None:
     reader = RecordingReader(tmp_path / "r")
 
     assert list(reader) == content
-    assert (reader.is_whole, reader.trouble) == (True, "")
+    assert (reader.is_whole, reader.problem) == (True, "")
     assert gzip.decompress((tmp_path / "r").read_bytes()).splitlines() == content
 
 
@@ -53,7 +53,7 @@ def test_a_crash_loses_what_was_not_flushed(tmp_path: Path) -> None:
 
     assert list(reader) == content[:90]
     assert not reader.is_whole
-    assert "ends in the middle" in reader.trouble
+    assert "ends in the middle" in reader.problem
 
 
 @pytest.mark.parametrize("cut", range(0, 3000, 271))
@@ -68,7 +68,7 @@ def test_wherever_a_file_is_cut_its_beginning_can_be_read(tmp_path: Path, cut: i
 
     assert found == content[: len(found)]
     assert not reader.is_whole
-    assert reader.trouble
+    assert reader.problem
 
 
 def test_a_byte_that_rots_ends_it_there(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_byte_that_rots_ends_it_there(tmp_path: Path) -> None:
     list(reader)
 
     assert not reader.is_whole
-    assert reader.trouble
+    assert reader.problem
 
 
 def test_it_ends_at_its_bound_and_stays_readable(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_pods_that_were_told_the_same_are_one_group_however_unequal_they_are() -
     assert by_pod["default/gated"] == [
         {
             "plugin": "SchedulingGates",
-            "reason": "holds it back before it is tried",
+            "reason": "gates it before the first attempt",
             "nodes": 0,
         }
     ]
