@@ -268,7 +268,8 @@ async def test_a_question_to_our_extender_is_answered_or_refused(
     async def bind(_arguments: Any) -> str:
         return "not here"
 
-    door = ConnectionServer(ExtenderService(Opinion(advisor, bind, lambda: "", may_bind=True)).handle, None)
+    opinion = Opinion(advisor, bind, lambda: "", may_bind=True)
+    door = ConnectionServer(ExtenderService(opinion).handle, None)
     port = door.open(await listen("127.0.0.1", 0, cure="x"))
     try:
         for verb in ("filter", "prioritize", "preempt", "bind"):

@@ -1,12 +1,12 @@
-// How it went: a few lines over half an hour, with the newest values in words beside them.
+// Line charts of the last half hour, with the newest values as text beside them.
 
 const WIDTH = 600, HEIGHT = 96;
 const CHARTS = [
-  { title: "Attempts a second", written: number,
+  { title: "Attempts per second", written: number,
     lines: [["bound", "bound", "ca"], ["refused", "no node", "cb dashed"], ["failed", "error", "cc dotted"]] },
-  { title: "From first try to bound", written: duration,
-    lines: [["waitP50", "half within", "ca"], ["waitP99", "99 % within", "cb dashed"]] },
-  { title: "Pods that wait", written: number,
+  { title: "First attempt to bound", written: duration,
+    lines: [["waitP50", "50 % within", "ca"], ["waitP99", "99 % within", "cb dashed"]] },
+  { title: "Waiting pods", written: number,
     lines: [["active", "active", "ca"], ["backoff", "backoff", "cb dashed"], ["unschedulable", "unschedulable", "cc dotted"], ["gated", "gated", "cd"]] },
 ];
 const BEATS_MAX = 900;

@@ -1,4 +1,4 @@
-// One pod, node or gang, as the address after # says, so that "back" goes back.
+// Details of a pod, node or gang, selected by the fragment of the address, so that "back" works.
 
 const PATHS = { pod: "pods", node: "nodes", gang: "groups" };
 let opener = null;
@@ -26,9 +26,9 @@ async function showDetails(query = "?changes=no", takesFocus = true) {
   try {
     body = { pod: podDetails, node: nodeDetails, gang: gangDetails }[wanted.kind](await asked(path + (wanted.kind === "pod" ? query : "")));
   } catch (error) {
-    body = [el("p", { class: "warn" }, error.status === 404 ? `The scheduler knows no such ${wanted.kind}.` : error.message)];
+    body = [el("p", { class: "warn" }, error.status === 404 ? `The scheduler does not know this ${wanted.kind}.` : error.message)];
   }
-  if (location.hash !== hash) return; // somebody went on meanwhile
+  if (location.hash !== hash) return; // another object was selected meanwhile
   at("details-body").replaceChildren(...body);
   if (takesFocus) at("details-title").focus();
 }
@@ -38,21 +38,21 @@ function podDetails(told) {
   const group = told.group ? [el("p", {}, "gang ", link("gang", told.group))] : [];
   const facts = [
     "attempts" in told ? `${number(told.attempts)} attempt${told.attempts === 1 ? "" : "s"}` : "",
-    told.gatedBy ? `held by ${told.gatedBy}` : "", told.schedulerName ? `profile ${told.schedulerName}` : "",
-    "priority" in told ? `priority ${told.priority}` : "", told.wokenBy ? `woken last by ${told.wokenBy}` : "",
-    told.alike > 1 ? `${number(told.alike)} equal pods wait for the same thing` : "",
+    told.gatedBy ? `gated by ${told.gatedBy}` : "", told.schedulerName ? `profile ${told.schedulerName}` : "",
+    "priority" in told ? `priority ${told.priority}` : "", told.wokenBy ? `last requeued by ${told.wokenBy}` : "",
+    told.alike > 1 ? `${number(told.alike)} equal pods wait for the same reason` : "",
   ].filter(Boolean);
   return [el("p", {}, el("b", {}, told.place), ...where), ...group, el("p", { class: "soft" }, facts.join(" · ")),
     ...(told.now ? nowWords(told.now) : []), ...changesOf(told), ...historyOf(told)];
 }
 
 function nowWords(now) {
-  if (now.error) return [el("h3", {}, "Now"), el("p", {}, `What the nodes say of it could not be told: ${now.error}`)];
-  if (now.preFilter) return [el("h3", {}, "Now"), el("p", {}, `${now.plugin} rules out all ${number(now.nodes)} nodes: ${now.preFilter}`)];
+  if (now.error) return [el("h3", {}, "Now"), el("p", {}, `The nodes could not be evaluated: ${now.error}`)];
+  if (now.preFilter) return [el("h3", {}, "Now"), el("p", {}, `${now.plugin} excludes all ${number(now.nodes)} nodes: ${now.preFilter}`)];
   if (!now.nodes) return [el("h3", {}, "Now"), el("p", {}, "The cluster has no nodes.")];
   const steps = now.funnel.filter((step) => step.of !== step.left).map((step) => [step.plugin, number(step.of - step.left), number(step.left)]);
   const said = [el("h3", {}, `Now: ${number(now.feasible)} of ${number(now.nodes)} nodes fit`)];
-  if (steps.length) said.push(table([["Plugin"], ["stops", true], ["leaves", true]], steps));
+  if (steps.length) said.push(table([["Plugin"], ["rejects", true], ["leaves", true]], steps));
   if (!now.feasible && now.nearestMisses.length) {
     said.push(el("h3", {}, "Nearest misses"), el("ul", { class: "plain" }, ...now.nearestMisses.map((miss) => el("li", {}, link("node", miss.node), ": ", missWords(miss)))));
   }
@@ -60,7 +60,7 @@ function nowWords(now) {
 }
 
 function missWords(miss) {
-  const missing = Object.entries(miss.missing || {}).map(([name, one]) => `${name}: ${one.free} free, ${one.asked} asked`);
+  const missing = Object.entries(miss.missing || {}).map(([name, one]) => `${name}: ${one.free} free, ${one.asked} requested`);
   const exact = [...missing, ...(miss.taints || [])].join("; ");
   return miss.objections.map((one) => `${one.plugin}: ${one.reason}`).join("; ") + (exact ? ` (${exact})` : "");
 }
@@ -73,7 +73,7 @@ function changesOf(told) {
     return [el("p", {}, ask)];
   }
   if (!told.changes.length) return [el("h3", {}, "What would make it fit"), el("p", {}, "No single change of a known kind.")];
-  return [el("h3", {}, "Any of these alone makes it fit"), el("ul", { class: "plain" }, ...told.changes.map((one) =>
+  return [el("h3", {}, "Any one of these changes makes it fit"), el("ul", { class: "plain" }, ...told.changes.map((one) =>
     el("li", {}, `${one.text} `, el("span", { class: "soft" }, one.nodes === 1 ? `(on ${one.node})` : `(on ${number(one.nodes)} nodes)`))))];
 }
 
@@ -81,10 +81,10 @@ function historyOf(told) {
   if (!told.story.length) return [];
   const lines = [...told.story].reverse().slice(0, 100).map((line) => {
     const said = el("li", {}, clock(line.at), ` #${line.attempt} ${line.what}`);
-    if (line.node) said.append(": ", link("node", line.node), "feasible" in line ? `, one of ${number(line.feasible)} that fit` : "");
+    if (line.node) said.append(": ", link("node", line.node), "feasible" in line ? `, one of ${number(line.feasible)} feasible nodes` : "");
     else if (typeof line.details === "string") said.append(`: ${line.details}`);
     if (line.reasons) said.append(el("ul", {}, ...line.reasons.map((one) => el("li", {}, ...reasonWords(one)))));
-    if (line.victims && line.victims.length) said.append(` for which go: ${line.victims.map((one) => `${one.pod} (${one.priority})`).join(", ")}`);
+    if (line.victims && line.victims.length) said.append(` evicting: ${line.victims.map((one) => `${one.pod} (${one.priority})`).join(", ")}`);
     if (line.scores) said.append(scoresOf(line));
     return said;
   });
@@ -118,7 +118,7 @@ function gangDetails(told) {
   const total = told.placed + told.unplaced;
   const needs = told.minCount ? `, needs ${number(told.minCount)} at once` : "";
   const rows = told.pods.map((one) => [link("pod", one.pod), one.place, one.node ? link("node", one.node) : ""]);
-  return [el("p", {}, `${number(told.placed)} of ${number(total)} pods have a place${needs}${told.held ? `; ${number(told.held)} are held until the others have theirs` : ""}.`),
+  return [el("p", {}, `${number(told.placed)} of ${number(total)} pods are placed${needs}${told.held ? `; ${number(told.held)} wait for the rest` : ""}.`),
     table([["Pod"], ["Place"], ["Node"]], rows),
     total > rows.length ? el("p", { class: "note" }, `${number(total - rows.length)} more`) : ""].filter(Boolean);
 }

@@ -1,4 +1,4 @@
-// Figures and lists: queues, why pods wait, gangs, the last decisions.
+// Counts and lists: queues, reasons of waiting pods, gangs, the last decisions.
 
 function drawTiles(told) {
   const latest = (name) => { const all = (series[name] || []).filter((one) => one !== null); return all.length ? all[all.length - 1] : null; };
@@ -6,13 +6,13 @@ function drawTiles(told) {
     ["Active", number(told.queues.active)], ["Backoff", number(told.queues.backoff)],
     ["Unschedulable", number(told.queues.unschedulable)], ["Gated", number(told.queues.gated)],
     ["Being bound", number(told.queues.binding)], ["On nodes", number(told.placed)],
-    ["Bound a second", number(latest("bound"))], ["99 % within", duration(latest("waitP99"))],
+    ["Bound per second", number(latest("bound"))], ["99 % within", duration(latest("waitP99"))],
   ];
   at("tiles").replaceChildren(...tiles.map(([words, value]) => el("div", {}, el("dt", {}, words), el("dd", {}, value))));
 }
 
 function reasonWords(one) {
-  const said = one.reason || "gave no reason that is remembered";
+  const said = one.reason || "the reason is no longer stored";
   return [one.plugin ? el("b", {}, one.plugin) : "", one.plugin ? ": " : "", said, one.nodes ? el("span", { class: "soft" }, ` (${nodesOf(one.nodes)})`) : ""];
 }
 

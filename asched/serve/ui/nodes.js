@@ -1,6 +1,6 @@
-// A cell per node. Its hue says which resource is scarcest, its strength how much of it is in use.
+// A cell per node: the hue is the scarcest resource, the saturation its usage.
 
-const HUES = 6; // of the resources that are scarce on most nodes; the last hue is for all others
+const HUES = 6; // of the resources that are scarce on most nodes; the last hue is for all other resources
 const FULLEST = 20;
 const CORDONED = 1, TAINTED = 2;
 let nodes = { generation: -1, names: [], share: [], scarce: [], flags: [], resources: [], count: 0 };
@@ -24,13 +24,13 @@ function takeNodes(told) {
 
 function cellWords(i) {
   const flags = nodes.flags[i];
-  const kept = flags & CORDONED ? ", cordoned" : flags & TAINTED ? ", keeps pods off by a taint" : "";
+  const kept = flags & CORDONED ? ", cordoned" : flags & TAINTED ? ", tainted" : "";
   return `${nodes.names[i]}: ${nodes.resources[nodes.scarce[i]]} ${nodes.share[i]} %${kept}`;
 }
 
 function drawLegend(counts) {
   const told = nodes.count > nodes.names.length ? `${number(nodes.names.length)} of ${number(nodes.count)} nodes are shown. ` : `${number(nodes.count)} nodes. `;
-  at("nodes-note").textContent = `${told}The stronger the colour, the fuller the node; a frame: cordoned, or tainted.`;
+  at("nodes-note").textContent = `${told}A stronger colour is a fuller node; a frame marks cordoned and tainted nodes.`;
   const held = document.activeElement && document.activeElement.dataset.resource;
   const buttons = [...counts].sort((a, b) => b[1] - a[1]).map(([resource, count]) => {
     const name = nodes.resources[resource];
@@ -80,7 +80,7 @@ function drawFullest() {
     el("td", {}, link("node", nodes.names[i])),
     el("td", {}, nodes.resources[nodes.scarce[i]]),
     el("td", { class: "number" }, `${nodes.share[i]} %`),
-    el("td", {}, nodes.flags[i] & CORDONED ? "cordoned" : nodes.flags[i] & TAINTED ? "by a taint" : ""))));
+    el("td", {}, nodes.flags[i] & CORDONED ? "cordoned" : nodes.flags[i] & TAINTED ? "tainted" : ""))));
 }
 
 function cellsInARow() {

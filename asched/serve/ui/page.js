@@ -1,4 +1,4 @@
-// The page: asks every two seconds while somebody looks, and draws what it is told.
+// The page: polls every two seconds while it is visible, and draws the answers.
 
 const EVERY_MS = 2000;
 let isPaused = false, generation = -1, begun = null;
@@ -11,7 +11,7 @@ async function asked(path) {
     throw new Error("the scheduler does not answer");
   }
   if (!answer.ok) {
-    const why = { 401: "your credentials are not known", 403: "this is not shown to you: the nonResourceURL /debug/asched/* is not granted", 404: "there is no such thing" }[answer.status];
+    const why = { 401: "the credentials are not accepted", 403: "access denied: get on the nonResourceURL /debug/asched/* is needed", 404: "not found" }[answer.status];
     const told = answer.status === 502 ? (await answer.text()).slice(0, 300) : "";
     throw Object.assign(new Error(why || told || `the scheduler answered ${answer.status}`), { status: answer.status });
   }
@@ -20,7 +20,7 @@ async function asked(path) {
 
 async function look() {
   const told = await asked(`view?names=${generation}&since=${lastBeat()}`);
-  if (begun !== null && told.startedAt !== begun) { // another process answers: nothing fits together
+  if (begun !== null && told.startedAt !== begun) { // another process answers: start again
     begun = null; generation = -1; forgetSeries();
     return look();
   }
@@ -34,7 +34,7 @@ async function look() {
   drawRecent(told.recent);
   takeNodes(told.nodes);
   at("frame").hidden = false;
-  const role = !told.synced ? "still reads the cluster" : told.leads ? "leads" : "stands by: another replica leads";
+  const role = !told.synced ? "is reading the cluster" : told.leads ? "leads" : "is standby: another replica leads";
   say(`${told.profiles.join(", ")} ${role} · ${number(told.nodes.count)} nodes, ${number(told.pods)} pods · asched ${told.version}`, false);
 }
 
@@ -49,7 +49,7 @@ async function keepLooking() {
     try {
       await look();
     } catch (error) {
-      say(`${error.message}; what is shown may be old. Trying again.`, true);
+      say(`${error.message}; the data shown may be outdated. Retrying.`, true);
     }
   }
   setTimeout(keepLooking, EVERY_MS);

@@ -1,4 +1,4 @@
-// Elements and words. Whatever a cluster's users chose (names, messages) becomes text nodes only.
+// Elements and texts. Text from the cluster (names, messages) becomes text nodes only.
 
 const at = (id) => document.getElementById(id);
 
@@ -56,7 +56,7 @@ function table(heads, rows) {
   return el("div", { class: "scrolled" }, el("table", {}, el("thead", {}, el("tr", {}, ...cells)), el("tbody", {}, ...lines)));
 }
 
-// A table that is drawn every other second must not take the focus from whoever reads in it.
+// A table that is drawn every other second must keep the keyboard focus.
 function redraw(parent, children) {
   const held = document.activeElement;
   const href = held && parent.contains(held) ? held.getAttribute("href") : null;
