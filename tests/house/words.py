@@ -28,6 +28,7 @@ PENDING: tuple[str, ...] = (
     "asched/core/state/",
     "asched/hardware/",
     "asched/host/",
+    "asched/ops/",
     "asched/serve/",
     "deploy/",
     "docs/",

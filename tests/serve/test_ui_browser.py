@@ -185,7 +185,9 @@ async def test_a_pod_and_its_gang_are_a_click_away_and_back_goes_back() -> None:
             "document.getElementById('wanted').value = 'ml/nobody';"
             " document.querySelector('#search button').click()"
         )
-        await tab.until("document.getElementById('details').innerText.includes('does not know this pod')")
+        await tab.until(
+            "document.getElementById('details').innerText.includes('does not know this pod')"
+        )
         assert [one for one in tab.errors if "404" not in one] == []
 
 
