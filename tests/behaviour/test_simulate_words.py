@@ -70,4 +70,4 @@ def test_a_kind_that_is_not_read_is_named_with_its_group(
 
     printed = capsys.readouterr()
     assert "note: Job.batch.volcano.sh default/v is left out: asched does not read" in printed.out
-    assert "not read: Job.batch.volcano.sh: asched makes no use of this kind" in printed.err
+    assert "not read: Job.batch.volcano.sh: asched does not use this kind" in printed.err

@@ -41,7 +41,7 @@ def test_every_process_of_a_life_can_be_repeated(name: str, tmp_path: Path) -> N
             encoded = effects_bytes(rebuilt.turn(turn))
             assert encoded == turn.effects, f"{path.name}, turn {turn.number}"
             decided += turn.effects.count(b'["Bind"')
-        assert not recording.trouble
+        assert not recording.cut_off
 
     assert decided
 

@@ -21,7 +21,7 @@ from asched_lab.bench.world import CannotRunError, WorkloadFailedError
 
 CREATORS: Final = 30
 MERGE_PATCH: Final = "application/merge-patch+json"
-#: A watch is asked for so long; nobody measures longer.
+#: Lifetime of a watch request; no measurement lasts longer.
 WATCH_S: Final = 3600.0
 NOT_FOUND: Final = 404
 
@@ -45,8 +45,8 @@ class Api:
     async def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> Reply:
-        """One request; whatever status it is answered with. Raises WorkloadFailedError without an
-        answer.
+        """Send one request and return the reply of any status. Raises WorkloadFailedError if there
+        is none.
         """
         data = orjson.dumps(body) if body is not None else None
         async with self._limit:
@@ -56,7 +56,7 @@ class Api:
                 raise WorkloadFailedError(f"{method} {path}: {error}") from error
 
     async def many(self, steps: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
-        """All of them, as many at a time as there are creators."""
+        """Run all steps, as many at a time as there are creators."""
         return list(await asyncio.gather(*(step() for step in steps)))
 
     async def create(self, manifest: JsonObject, namespace: str) -> JsonObject:
@@ -81,7 +81,7 @@ class Api:
     async def replace(
         self, res: Resource, namespace: str, name: str, body: JsonObject, sub: str
     ) -> None:
-        """PUT over whatever version there is: nobody else writes the objects of a measurement."""
+        """PUT over any version: no other client writes the objects of a measurement."""
         metadata = {k: v for k, v in body["metadata"].items() if k != "resourceVersion"}
         path = f"{collection(res, namespace)}/{name}" + (f"/{sub}" if sub else "")
         self._checked("update", await self.request("PUT", path, {**body, "metadata": metadata}))
@@ -94,7 +94,7 @@ class Api:
         self._checked("patch", await self.request("PATCH", path, body, MERGE_PATCH))
 
     async def delete(self, res: Resource, namespace: str, name: str) -> None:
-        """DELETE at once, without a grace period; what is gone already is no error."""
+        """DELETE without a grace period; an object that is gone already is no error."""
         path = f"{collection(res, namespace)}/{name}?gracePeriodSeconds=0"
         reply = await self.request("DELETE", path)
         if reply.status != NOT_FOUND:
@@ -118,7 +118,7 @@ class Api:
             raise WorkloadFailedError(f"{what}: {error.message}") from error
 
     async def watch(self, collection_path: str) -> AsyncIterator[tuple[str, JsonObject]]:
-        """(type, object) of every change from now on; goes on where a stream ends."""
+        """(type, object) of every change from now on; ended streams are reopened."""
         first = read_json(await self.request("GET", f"{collection_path}?limit=1"))
         version = first["metadata"]["resourceVersion"]
         while True:
@@ -135,16 +135,16 @@ class Api:
                     async for chunk in stream.chunks():
                         *lines, rest = (rest + chunk).split(b"\n")
                         for line in filter(None, lines):
-                            told = orjson.loads(line)
-                            found = told["object"]
+                            event = orjson.loads(line)
+                            found = event["object"]
                             version = found["metadata"]["resourceVersion"]
-                            yield told["type"], found
+                            yield event["type"], found
             except TransportError:
                 await asyncio.sleep(0.1)
 
 
 def resource_of(manifest: Mapping[str, Any]) -> Resource:
-    """Where a manifest's kind is served. Raises CannotRunError."""
+    """The resource of a manifest's kind. Raises CannotRunError."""
     key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
     found = BY_KIND.get(key)
     if found is None:

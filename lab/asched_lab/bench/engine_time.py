@@ -1,11 +1,11 @@
-"""What the engine reports of itself, kept as plain lists: durations for percentiles, and sums per
-stage for a profile.
+"""Records the engine's own timings as plain lists: durations for percentiles, and sums per stage
+for a profile.
 
-Stages are what the Observer hears of and what the driver measures around `Machine.handle`; nothing
-is traced, so measuring costs well under a microsecond per report.
+Stages are what the Observer is called for and what the driver measures around `Machine.handle`;
+nothing is traced, so measuring costs well under a microsecond per report.
 """
 
-# ruff: noqa: ARG002 - an observer takes all it is told
+# ruff: noqa: ARG002 - an observer's methods take all arguments
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -27,13 +27,13 @@ class Sums:
 
 
 class Recorder(SilentObserver):
-    """Durations in seconds; what a profile does not need is dropped."""
+    """Durations in seconds; timings that a profile does not need are dropped."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was reported so far."""
+        """Drop all timings so far."""
         self.attempts: list[float] = []
         self.algorithms: list[float] = []
         self.results: dict[str, int] = defaultdict(int)

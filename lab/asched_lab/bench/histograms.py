@@ -1,7 +1,7 @@
-"""Percentiles from a scheduler's /metrics: what happened between two looks at its histograms.
+"""Percentiles from a scheduler's /metrics: the difference between two reads of its histograms.
 
-Within a bucket values are taken to be spread evenly, as Prometheus' histogram_quantile does; what
-lies above the last finite bound counts as that bound.
+Within a bucket values count as evenly spread, as in Prometheus' histogram_quantile; values above
+the last finite bound count as that bound.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 from asched.kube.certificates import client_context
 from asched_lab.bench.metrics import PERCENTILES, DataItem
 
-#: Seconds the page may take; a busy scheduler answers between two turns.
+#: Timeout for the page, in seconds; a busy scheduler answers between two turns.
 TIMEOUT_S: Final = 5.0
 _LINE: Final = re.compile(r"^(\w+)_(bucket|sum|count)(?:\{(.*)\})? ([0-9.e+\-]+|NaN)")
 _BOUND: Final = re.compile(r'(?:^|,)le="([^"]+)"')
@@ -26,7 +26,7 @@ class Histogram:
         self.total = 0.0
 
     def since(self, before: "Histogram | None") -> "Histogram":
-        """What came since an earlier look."""
+        """The values recorded since an earlier read."""
         fresh = Histogram()
         earlier = before or Histogram()
         fresh.total = self.total - earlier.total
@@ -38,7 +38,7 @@ class Histogram:
         return self.counts.get(float("inf"), 0.0)
 
     def percentile(self, percent: float) -> float:
-        """The value that so many percent do not exceed. Needs at least one value."""
+        """The value that `percent` of all values do not exceed. Needs at least one value."""
         wanted = self.count * percent / 100
         low, below = 0.0, 0.0
         for bound in sorted(self.counts):
@@ -52,7 +52,7 @@ class Histogram:
 
 
 def read(text: str) -> dict[str, Histogram]:
-    """Every histogram of a page, the series of one name added up."""
+    """Read every histogram of a page; series of one name are added up."""
     found: dict[str, Histogram] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -71,8 +71,8 @@ def read(text: str) -> dict[str, Histogram]:
 
 
 def fetch(url: str) -> dict[str, Histogram]:
-    """The histograms of a page on loopback, whose certificate is its own; empty if it is not
-    there.
+    """The histograms of a page on loopback with a self-signed certificate; empty if it does not
+    answer.
     """
     context = client_context(verify=False)
     try:
@@ -83,7 +83,7 @@ def fetch(url: str) -> dict[str, Histogram]:
 
 
 def item(metric: str, run: str, histogram: Histogram) -> DataItem | None:
-    """A data item in milliseconds; None if nothing happened."""
+    """A data item in milliseconds; None if the histogram is empty."""
     if histogram.count <= 0:
         return None
     data = {"Average": histogram.total / histogram.count * 1000}

@@ -1,7 +1,7 @@
-"""Objects in the making: names, namespaces, uids and the defaults that an API server fills in.
+"""New objects: names, namespaces, uids and the defaults that an API server fills in.
 
-Both worlds make their objects here, so that the same workload file asks for the same objects. What
-stands in a parsed template is shared between the objects made of it and never changed.
+Both worlds make their objects here, so that the same workload file gives the same objects. Parts of
+a parsed template are shared between the objects made of it and never changed.
 """
 
 import random
@@ -17,7 +17,7 @@ _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 
 #: Fields of a pod's spec that the server or the scheduler set, and that no update may change.
-KEPT_BY_UPDATES: Final = (
+RETAINED_BY_UPDATES: Final = (
     "nodeName",
     "schedulerName",
     "priority",
@@ -26,7 +26,7 @@ KEPT_BY_UPDATES: Final = (
     "serviceAccountName",
     "serviceAccount",
 )
-#: What createNodes and createPods make where no template is named.
+#: Objects of createNodes and createPods that name no template.
 DEFAULT_NODE: Final[JsonObject] = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -63,7 +63,7 @@ class Names:
         self._given: set[str] = set()
 
     def suffixed(self, prefix: str) -> str:
-        """A name nobody has got from here yet."""
+        """A name that this object has not given out yet."""
         while True:
             name = prefix + "".join(self._rng.choices(_SUFFIX_LETTERS, k=SUFFIX_LENGTH))
             if name not in self._given:
@@ -72,7 +72,7 @@ class Names:
 
 
 def named(manifest: JsonObject, naming: Names, namespace: str = "") -> JsonObject:
-    """The manifest with a name (generated if need be) and, if given, in a namespace."""
+    """The manifest with a name (generated if it has none) and, if given, in a namespace."""
     metadata = dict(manifest.get("metadata") or {})
     prefix = metadata.pop("generateName", "")
     if not metadata.get("name"):
@@ -83,13 +83,13 @@ def named(manifest: JsonObject, naming: Names, namespace: str = "") -> JsonObjec
 
 
 def in_namespace(manifest: JsonObject, fallback: str) -> str:
-    """The operation's namespace wins, then the manifest's own, then `default`."""
+    """The namespace of the operation, else of the manifest, else `default`."""
     return fallback or (manifest.get("metadata") or {}).get("namespace") or "default"
 
 
 def served_version(manifest: JsonObject) -> JsonObject:
-    """Beta versions of resource claims have the shape of the stable one, which is what we ask
-    for.
+    """Beta versions of resource claims have the shape of the stable version, which is the one that
+    is served.
     """
     if str(manifest.get("apiVersion", "")).startswith("resource.k8s.io/v1beta2"):
         return {**manifest, "apiVersion": "resource.k8s.io/v1"}
@@ -97,7 +97,7 @@ def served_version(manifest: JsonObject) -> JsonObject:
 
 
 def scheduled_by(pod: JsonObject, scheduler_name: str) -> JsonObject:
-    """The pod in the care of our scheduler, unless its author asked for another one."""
+    """The pod with our scheduler's name, unless it names another scheduler."""
     spec = pod.get("spec") or {}
     if spec.get("schedulerName") in (None, "", names.DEFAULT_SCHEDULER_NAME):
         return {**pod, "spec": {**spec, "schedulerName": scheduler_name}}
@@ -105,8 +105,8 @@ def scheduled_by(pod: JsonObject, scheduler_name: str) -> JsonObject:
 
 
 def with_defaults(manifest: JsonObject) -> JsonObject:
-    """What a real server would add and a scheduler reads: allocatable of nodes, requests that
-    follow limits, the name of the scheduler.
+    """Add what a real server adds and a scheduler reads: allocatable of nodes, requests that follow
+    limits, the name of the scheduler.
     """
     kind = manifest.get("kind")
     if kind == "Node":
@@ -122,7 +122,7 @@ def with_defaults(manifest: JsonObject) -> JsonObject:
 
 
 def _default_claim_spec(spec: JsonObject) -> JsonObject:
-    """A request that does not say how many devices it wants, wants one."""
+    """A request without a number of devices is for one device."""
     devices = spec.get("devices") or {}
     requests = []
     for request in devices.get("requests") or ():
@@ -130,7 +130,9 @@ def _default_claim_spec(spec: JsonObject) -> JsonObject:
         if filled.get("exactly"):
             filled["exactly"] = _default_request(filled["exactly"])
         if filled.get("firstAvailable"):
-            filled["firstAvailable"] = [_default_request(one) for one in filled["firstAvailable"]]
+            filled["firstAvailable"] = [
+                _default_request(request) for request in filled["firstAvailable"]
+            ]
         requests.append(filled)
     return {**spec, "devices": {**devices, "requests": requests}}
 
@@ -165,22 +167,26 @@ def _default_container(container: JsonObject) -> JsonObject:
 
 
 def matches(selector: Mapping[str, str] | None, labels: Mapping[str, str] | None) -> bool:
-    """Whether labels have every pair of a selector; none matches everything."""
+    """Whether labels match a selector; no selector matches everything."""
     if not selector:
         return True
     return labels is not None and all(labels.get(k) == v for k, v in selector.items())
 
 
 def updated(old: JsonObject, manifest: JsonObject) -> JsonObject:
-    """What an update (PUT) makes of an object: the manifest, with what the server keeps."""
-    kept = {k: v for k, v in old["metadata"].items() if k not in ("labels", "annotations")}
-    new = {**old, **manifest, "metadata": {**manifest["metadata"], **kept}}
+    """The object after an update (PUT): the manifest, with the fields that the server retains."""
+    retained = {k: v for k, v in old["metadata"].items() if k not in ("labels", "annotations")}
+    new = {**old, **manifest, "metadata": {**manifest["metadata"], **retained}}
     if manifest.get("kind") == "Pod":
-        spec = {name: old["spec"][name] for name in KEPT_BY_UPDATES if name in old["spec"]}
-        asked = manifest["spec"].get("tolerations") or []
+        spec = {name: old["spec"][name] for name in RETAINED_BY_UPDATES if name in old["spec"]}
+        tolerations = manifest["spec"].get("tolerations") or []
         spec["tolerations"] = [
-            *asked,
-            *(one for one in old["spec"].get("tolerations") or () if one not in asked),
+            *tolerations,
+            *(
+                old_one
+                for old_one in old["spec"].get("tolerations") or ()
+                if old_one not in tolerations
+            ),
         ]
         new["spec"] = {**manifest["spec"], **spec}
         new["status"] = old["status"]

@@ -5,7 +5,7 @@ Rules   throughput is sampled: nothing is recorded before the first pod, the fir
         intervals without pods in between repeat that value; the average is the mean of the samples,
         so ramp-up and the tail of the first interval stay outside;
         a run that is over before a second sample has no average by that rule: then its pods per
-        second between first and last are told instead, and said so.
+        second between first and last are reported instead, with a note.
 Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf (throughput collector)
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from asched_lab.bench.watching import Collection
 
-#: How often throughput is looked at: upstream's second. In process a workload is over within a
+#: Sampling interval of throughput: one second, as upstream. In process a workload is over within a
 #: second or two, so there a run is cut into INTERVALS if that is finer.
 INTERVAL_S: Final = 1.0
 INTERVALS: Final = 20
@@ -78,7 +78,7 @@ def spread(values: Sequence[float] | NDArray[np.float64]) -> dict[str, float]:
 
 
 def throughput(collection: Collection, run: str, *, is_fine: bool) -> DataItem:
-    """The throughput of what a collection saw; `is_fine`: in intervals as short as the run asks."""
+    """The throughput of a collection; `is_fine`: in intervals as short as the run needs."""
     times_s = sorted(collection.scheduled_at_s)
     interval_s = INTERVAL_S
     if is_fine and times_s:

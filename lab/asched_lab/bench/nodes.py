@@ -1,8 +1,8 @@
 """createNodes: nodes with names, hostnames, and what the strategies add to them.
 
-Rules   a strategy goes by position in the list of all nodes sorted by name, and begins where the
-        nodes of earlier operations end; so it may meet a node of an earlier operation whose name
-        sorts behind the new ones.
+Rules   a strategy goes by position in the list of all nodes sorted by name, and starts after the
+        nodes of earlier operations; so it may change a node of an earlier operation whose name
+        sorts after the new ones.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ CHUNK: Final = 1000
 
 
 class NodeMaker:
-    """Makes nodes, and remembers which there are."""
+    """Creates nodes and records their names."""
 
     def __init__(self, world: World, workload: Workload) -> None:
         self._world = world
@@ -83,7 +83,7 @@ def _with_allocatable(node: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def _csi_node(strategy: Mapping[str, Any] | None, name: str) -> JsonObject | None:
-    """The CSINode of a node, if the strategy speaks of drivers."""
+    """The CSINode of a node, if the strategy configures drivers."""
     if strategy is None or not (
         strategy.get("csiNodeAllocatable") or strategy.get("migratedPlugins")
     ):

@@ -1,11 +1,10 @@
-"""The objects of the decide mode: what an API server would hold, as plain mappings, without one.
+"""The objects of the decide mode: what an API server would store, as plain mappings.
 
-Every write returns the facts that a watch would tell of it. Versions are immutable: a change makes
-new mappings on the way down and shares the rest, so ten thousand pods of one template share one
-spec.
+Every write returns the facts of a watch for it. Versions are immutable: a change makes new mappings
+along the changed path and shares the rest, so ten thousand pods of one template share one spec.
 
-What only a kubelet or a controller would do happens at once, where a run needs it: deleted pods
-are gone unless a finalizer holds them, and claims go with the pod that owns them.
+Work of kubelets and controllers that a run needs happens at once: deleted pods are gone unless they
+have a finalizer, and claims are deleted with the pod that owns them.
 """
 
 from collections.abc import Mapping
@@ -56,12 +55,12 @@ CONFLICT: Final = 409
 
 
 def _name_of(kind: Kind) -> str:
-    """A kind's resource name, as `Resource.qualified` has it."""
+    """A kind's resource name, as in `Resource.qualified`."""
     group = kind.group_version.rpartition("/")[0]
     return f"{kind.plural}.{group}" if group else kind.plural
 
 
-#: What a scheduler watches, by resource name.
+#: Kinds that a scheduler watches, by resource name.
 WATCHED: Final = {_name_of(kind): kind for kind in BY_RESOURCE.values()}
 
 
@@ -78,7 +77,7 @@ def resource_of(manifest: JsonObject) -> tuple[str, bool]:
 
 @cache
 def _table(plural: str) -> str:
-    """The resource name of what may be called by its plural alone. Raises KeyError."""
+    """The full resource name for a name that may be the plural alone. Raises KeyError."""
     return find(plural).qualified
 
 
@@ -102,7 +101,7 @@ class Objects:
         return [table[key] for key in sorted(table) if not namespace or key[0] == namespace]
 
     def take_attempted(self) -> list[str]:
-        """Keys of pods that were told so since the last call."""
+        """Keys of pods that got a scheduling condition since the last call."""
         taken, self._attempted = self._attempted, []
         return taken
 
@@ -111,7 +110,7 @@ class Objects:
         taken, self._gone_pods = self._gone_pods, []
         return taken
 
-    # --- what workloads do -----------------------------------------------------------------------
+    # --- writes of workloads -
 
     def create(
         self, manifest: JsonObject, namespace: str, naming: Names
@@ -160,22 +159,22 @@ class Objects:
         return self._drop(plural, namespace, name)
 
     def _drop(self, plural: str, namespace: str, name: str) -> list[Fact]:
-        """Remove an object for good, and the claims that live for it."""
+        """Remove an object for good, and the claims that it owns."""
         obj = self.get(plural, namespace, name)
         if obj is None:
             return []
         del self._tables[_table(plural)][namespace, name]
-        facts = self._told(_table(plural), obj, gone=True)
+        facts = self._facts_of(_table(plural), obj, gone=True)
         if plural == "pods":
             self._gone_pods.append(f"{namespace}/{name}")
             for claim in claims_of(obj):
                 facts += self._drop("resourceclaims", namespace, claim)
         return facts
 
-    # --- what the scheduler does -----------------------------------------------------------------
+    # --- effects of the scheduler -
 
     def perform(self, effect: Effect) -> list[Fact]:
-        """Do what an effect asks; its answer if one is wanted, and what the watches tell."""
+        """Perform an effect; return its answer, if it has one, and the facts of the watches."""
         facts = self._perform(effect)
         if effect.wants_answer:
             return facts
@@ -247,8 +246,8 @@ class Objects:
         if obj is None:
             return [_missing(effect.id)]
         body = {k: v for k, v in effect.body.items() if k not in ("apiVersion", "kind")}
-        asked = (body.get("metadata") or {}).get("resourceVersion")
-        if asked and asked != obj["metadata"]["resourceVersion"]:
+        expected = (body.get("metadata") or {}).get("resourceVersion")
+        if expected and expected != obj["metadata"]["resourceVersion"]:
             text = "the object has been modified; please apply your changes to the latest version"
             return [Refused(effect.id, CONFLICT, text, "Conflict")]
         facts = self._put(name, key, merged(obj, body))
@@ -274,10 +273,10 @@ class Objects:
         obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
         name = _table(plural)
         self._tables.setdefault(name, {})[key] = obj
-        return self._told(name, obj, gone=False)
+        return self._facts_of(name, obj, gone=False)
 
-    def _told(self, name: str, obj: JsonObject, *, gone: bool) -> list[Fact]:
-        """What a scheduler's watch tells of it; nothing for kinds it does not watch."""
+    def _facts_of(self, name: str, obj: JsonObject, *, gone: bool) -> list[Fact]:
+        """The fact of a scheduler's watch; none for kinds it does not watch."""
         kind = WATCHED.get(name)
         if kind is None:
             return []
@@ -290,5 +289,5 @@ def _missing(effect_id: int) -> Answer:
 
 
 def _with_condition(status: JsonObject, condition: Mapping[str, Any]) -> JsonObject:
-    others = [c for c in status.get("conditions") or () if c.get("type") != condition["type"]]
-    return {**status, "conditions": [*others, dict(condition)]}
+    remaining = [c for c in status.get("conditions") or () if c.get("type") != condition["type"]]
+    return {**status, "conditions": [*remaining, dict(condition)]}

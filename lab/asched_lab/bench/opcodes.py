@@ -1,6 +1,6 @@
-"""The operations of scheduler_perf workloads: which fields each has, and what may stand in them.
+"""The operations of scheduler_perf workloads: the fields of each, and their values.
 
-A field named `xParam` takes `$name`, the name of a workload's parameter, in the place of `x`.
+A field `xParam` takes `$name`, the name of a workload's parameter, in place of `x`.
 
 Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf (operations and their fields)
 """
@@ -18,7 +18,7 @@ ATTEMPTED: Final = "Attempted"
 
 
 class OpError(ValueError):
-    """A field that is unknown, missing, or holds what it cannot hold."""
+    """A field that is unknown, missing, or has an invalid value."""
 
 
 def _integer(value: Any) -> int:
@@ -104,7 +104,7 @@ def _unique_strategy(value: Any) -> dict[str, Any]:
 
 
 class Field(NamedTuple):
-    """What a field holds. `by_param`: it may be given as `<name>Param`."""
+    """The value of a field. `by_param`: it may be given as `<name>Param`."""
 
     read: Callable[[Any], Any]
     default: Any = None
@@ -113,7 +113,7 @@ class Field(NamedTuple):
 
 
 _COUNT: Final = Field(_integer, by_param=True, required=True)
-_ONE: Final = Field(_integer, 1, by_param=True)
+_COUNT: Final = Field(_integer, 1, by_param=True)
 _YES_NO: Final = Field(_boolean, False)
 _OPTIONAL: Final = Field(_text, "")
 _NEEDED: Final = Field(_text, required=True)
@@ -164,11 +164,11 @@ OPCODES: Final[Mapping[str, Mapping[str, Field]]] = {
         "labelSelector": Field(_labels),
     },
     "stopCollectingMetrics": {},
-    "createAny": {"namespace": _OPTIONAL, "templatePath": _NEEDED, "count": _ONE},
+    "createAny": {"namespace": _OPTIONAL, "templatePath": _NEEDED, "count": _COUNT},
     "updateAny": {
         "namespace": _OPTIONAL,
         "templatePath": _NEEDED,
-        "count": _ONE,
+        "count": _COUNT,
         "updatePerSecond": Field(_integer, 0),
         "subresources": Field(_texts, ()),
     },
@@ -196,14 +196,14 @@ class Op:
 
 
 class Params:
-    """A workload's parameters, and which of them were asked for."""
+    """A workload's parameters, and which of them were used."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
         self._used: set[str] = set()
 
     def get(self, reference: Any) -> Any:
-        """What `$name` stands for. Raises OpError."""
+        """The value of `$name`. Raises OpError."""
         match = _PARAM.fullmatch(reference) if isinstance(reference, str) else None
         if match is None:
             raise OpError(f"must be $ and the name of a parameter, not {reference!r}")
@@ -218,7 +218,7 @@ class Params:
 
 
 def read_op(raw: Any, params: Params | None) -> Op:
-    """One operation, strictly: unknown fields are errors. Without `params` only its shape is
+    """Read one operation strictly: unknown fields are errors. Without `params` only its shape is
     checked. Raises OpError with one line.
     """
     if not isinstance(raw, dict):

@@ -1,5 +1,5 @@
-"""Runs the operations of a workload in a world, one after the other, and collects what they
-measure.
+"""Runs the operations of a workload in a world, one after the other, and collects the
+measurements.
 
 Bounds  SCHEDULED_TIMEOUT_S for pods to be scheduled, as upstream; CHUNK objects are made at a time.
 Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf
@@ -23,12 +23,12 @@ from asched_lab.bench.world import WorkloadFailedError, World
 SCHEDULED_TIMEOUT_S: Final = 600.0
 CHUNK: Final = 1000
 
-#: Hears of the operation that begins: position, how many there are, its opcode and what for.
+#: Called when an operation begins: position, number of operations, opcode and purpose.
 Progress = Callable[[int, int, str], None]
 
 
 class OpRunner:
-    """One workload on its way."""
+    """One running workload."""
 
     def __init__(self, workload: Workload, world: World, progress: Progress) -> None:
         self.workload = workload
@@ -58,7 +58,7 @@ class OpRunner:
         }
 
     async def run(self) -> None:
-        """All operations. Raises CannotRunError and WorkloadFailedError."""
+        """Run all operations. Raises CannotRunError and WorkloadFailedError."""
         for index, op in enumerate(self.workload.ops):
             self._progress(index, len(self.workload.ops), op.opcode)
             try:
@@ -140,29 +140,29 @@ class OpRunner:
             await stand_ins.make_claims(self.world, made)
 
     async def _remove_pods(self, namespace: str, selector: Mapping[str, str] | None) -> None:
-        left = self._selected(namespace, selector)
-        await self.world.many([partial(self.world.delete, "pods", namespace, n) for n in left])
+        names = self._selected(namespace, selector)
+        await self.world.many([partial(self.world.delete, "pods", namespace, n) for n in names])
 
     def _selected(self, namespace: str, selector: Mapping[str, str] | None) -> list[str]:
         return self.world.pods.names(namespace, selector)
 
     async def _delete_pods(self, _: int, op: Op) -> None:
         world, namespace = self.world, op["namespace"]
-        left = self._selected(namespace, op["labelSelector"])
-        left.reverse()
+        names = self._selected(namespace, op["labelSelector"])
+        names.reverse()
 
-        async def one() -> bool:
-            if left:
-                await world.delete("pods", namespace, left.pop())
-            return bool(left)
+        async def delete_next() -> bool:
+            if names:
+                await world.delete("pods", namespace, names.pop())
+            return bool(names)
 
         if not op["deletePodsPerSecond"]:
-            while await one():
+            while await delete_next():
                 pass
             return
-        world.every(1.0 / op["deletePodsPerSecond"], one)
+        world.every(1.0 / op["deletePodsPerSecond"], delete_next)
         if not op["skipWaitToCompletion"]:
-            await world.until(lambda: not left, SCHEDULED_TIMEOUT_S, "pods to be deleted")
+            await world.until(lambda: not names, SCHEDULED_TIMEOUT_S, "pods to be deleted")
 
     async def _churn(self, index: int, op: Op) -> None:
         world, number = self.world, op["number"]
@@ -193,18 +193,18 @@ class OpRunner:
         world = self.world
         namespaces = op["namespaces"] or tuple(self._pod_namespaces)
         is_attempted_enough = op["stageRequirement"] == ATTEMPTED
-        look_again = 0
+        next_count = 0
 
         def reached() -> bool:
-            """Count only when enough has happened that nobody could be left."""
-            nonlocal look_again
-            if world.pods.progress < look_again:
+            """Count pods only after enough progress that none could remain."""
+            nonlocal next_count
+            if world.pods.progress < next_count:
                 return False
-            left = world.pods.waiting(
+            waiting = world.pods.waiting(
                 namespaces, op["labelSelector"], attempted_is_enough=is_attempted_enough
             )
-            look_again = world.pods.progress + left
-            return not left
+            next_count = world.pods.progress + waiting
+            return not waiting
 
         what = f"every pod to be {op['stageRequirement'].lower()}"
         await world.until(reached, SCHEDULED_TIMEOUT_S, what)
@@ -282,7 +282,7 @@ class OpRunner:
 
 
 def _fixed(manifest: JsonObject, prefix: str) -> Template:
-    """A template that says the same for every index."""
+    """A template that gives the same object for every index."""
     if prefix:
         manifest = {**manifest, "metadata": {**manifest["metadata"], "generateName": prefix}}
     return Template.holding(manifest)

@@ -14,16 +14,16 @@ RIGHT: Final = 20
 TOP: Final = 40
 BOTTOM: Final = 50
 LEGEND_LINE: Final = 18
-#: Told apart by people who see few colours, too (Okabe and Ito).
+#: Distinguishable with colour blindness (Okabe and Ito).
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 TICKS: Final = 5
 
-#: Name, points, and the level upstream asks for (0: none).
+#: Name, points, and upstream's threshold (0: none).
 Curve = tuple[str, list[tuple[float, float]], float]
 
 
 def svg(results: Sequence[Result]) -> str:
-    """One picture of all that was measured."""
+    """One picture of all results."""
     curves: list[Curve] = [
         (f"{result.workload.full_name}/{collection.name}", curve_of(collection), threshold)
         for result in results
@@ -35,7 +35,7 @@ def svg(results: Sequence[Result]) -> str:
 
 
 def picture(title: str, below: str, curves: Sequence[Curve]) -> str:
-    """Curves over one axis, which is called `below`; those without points are left out."""
+    """Curves over one axis with the title `below`; curves without points are left out."""
     curves = [curve for curve in curves if curve[1]]
     right = max((points[-1][0] for _, points, _ in curves), default=1.0) or 1.0
     top = max((value for _, points, _ in curves for _, value in points), default=1.0) * 1.05 or 1.0

@@ -1,8 +1,8 @@
-"""The processes a measurement starts: the embedded API server and the scheduler, each on its own.
+"""The processes of a measurement: the embedded API server and the scheduler.
 
-Each writes its log to a file; when it dies, its last words become the error.
+Each writes its log to a file; if it dies, the last lines of the log become the error.
 
-Bounds  READY_S to say that it serves or is synced; STOP_S to end after a SIGTERM.
+Bounds  READY_S to report that it serves or is synced; STOP_S to end after a SIGTERM.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Process:
 
     @classmethod
     def of_asched(cls, name: str, arguments: Sequence[str], log: Path) -> "Process":
-        """`asched ...` with this very interpreter."""
+        """`asched ...` with the running interpreter."""
         return cls(name, (sys.executable, "-m", "asched", *arguments), log)
 
     @property
@@ -41,7 +41,7 @@ class Process:
         return self._child.pid
 
     async def start(self) -> None:
-        """Start it, in a session of its own so that a Ctrl-C reaches only us."""
+        """Start it in a session of its own, so that a Ctrl-C reaches only this process."""
         with self.log.open("wb") as log:
             self.started_s = time.monotonic()
             self._child = await asyncio.create_subprocess_exec(
@@ -50,7 +50,7 @@ class Process:
             )  # fmt: skip
 
     async def ready(self, words: str) -> None:
-        """Wait until its log says so. Raises WorkloadFailedError."""
+        """Wait until `words` are in its log. Raises WorkloadFailedError."""
         until_s = time.monotonic() + READY_S
         while words not in self.log.read_text(encoding="utf-8", errors="replace"):
             self.check()
@@ -59,7 +59,9 @@ class Process:
             await asyncio.sleep(POLL_S)
 
     def check(self, *, may_end: bool = False) -> None:
-        """Raises WorkloadFailedError with its last words if it has ended; `may_end`: badly."""
+        """Raises WorkloadFailedError with its last log lines if it has ended; `may_end`: with an
+        error.
+        """
         status = self._child.returncode if self._child is not None else None
         if status is not None and not (may_end and status == 0):
             text = self.log.read_text(encoding="utf-8", errors="replace").strip()
@@ -79,16 +81,18 @@ class Process:
             await child.wait()
 
     def traffic(self) -> tuple[int, int]:
-        """Bytes it has read and written so far, files included; (0, 0) where nobody tells."""
+        """Bytes it has read and written so far, files included; (0, 0) if the system has no
+        counters.
+        """
         try:
-            told = Path(f"/proc/{self.pid}/io").read_text(encoding="utf-8")
+            counters = Path(f"/proc/{self.pid}/io").read_text(encoding="utf-8")
         except OSError:
             return 0, 0
-        fields = dict(line.split(": ") for line in told.splitlines())
+        fields = dict(line.split(": ") for line in counters.splitlines())
         return int(fields["rchar"]), int(fields["wchar"])
 
     def usage(self) -> Mapping[str, float]:
-        """CPU seconds and peak memory so far; empty where the system does not tell."""
+        """CPU seconds and peak memory so far; empty if the system does not report them."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
             status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")

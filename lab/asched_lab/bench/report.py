@@ -1,4 +1,4 @@
-"""What a reader gets of the results: a table, a JSON document, a line to append to a file."""
+"""Results as a table, a JSON document, or a line to append to a file."""
 
 import json
 import platform
@@ -22,14 +22,14 @@ MODE_TEXT: Final = {
     "decide": "decide mode: in process, no API server; pods per second of processor time",
     "bind": "bind mode: through an API server; pods per second of wall time",
 }
-#: Marks averages that are no means of samples.
+#: Marks averages that are not means of samples.
 NOT_SAMPLED: Final = "* not sampled:"
-#: Seconds git may take to say which commit this is.
+#: Seconds that git may take to report the commit.
 GIT_TIMEOUT_S: Final = 5.0
 
 
 def machine_line() -> str:
-    """The machine that measures, in one line."""
+    """The measuring machine, in one line."""
     model, memory = platform.processor() or platform.machine(), ""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -43,7 +43,7 @@ def machine_line() -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """All results as text: a table of what was measured, then what was not and why."""
+    """All results as text: a table of measurements, then what was not measured and why."""
     rows: list[tuple[str, ...]] = [HEADER]
     rows += [_row(result, item) for result in results for item in result.throughputs]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
@@ -51,11 +51,11 @@ def table(results: Sequence[Result]) -> str:
     if len(rows) > 1:
         lines.append(MODE_TEXT[results[0].mode])
         for row in rows:
-            first, *others = (
+            first, *rest = (
                 cell.ljust(width) if i == 0 else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
-            lines.append("  ".join((first, *others)).rstrip())
+            lines.append("  ".join((first, *rest)).rstrip())
     lines += _remarks(results)
     return "\n".join(lines)
 
@@ -86,7 +86,7 @@ def _pair(item: DataItem | None) -> str:
 
 
 def _remarks(results: Sequence[Result]) -> list[str]:
-    """What cannot be run and what failed, each by name; then notes, each once with its number."""
+    """Workloads that cannot run or failed, each by name; then notes, each once with its count."""
     lines: list[str] = []
     notes: Counter[str] = Counter()
     for result in results:
@@ -110,7 +110,7 @@ def _remarks(results: Sequence[Result]) -> list[str]:
 
 
 def facts_lines(results: Sequence[Result]) -> list[str]:
-    """Plain figures per workload, for whoever wants to know more."""
+    """Plain figures per workload."""
     lines = []
     for result in results:
         facts = {k: v for k, v in result.facts.items() if k != "complaints"}
@@ -121,7 +121,7 @@ def facts_lines(results: Sequence[Result]) -> list[str]:
 
 
 def stage_table(result: Result) -> str:
-    """Where the time of a run went, per stage and per pod."""
+    """Time of a run per stage and per pod."""
     pods = sum(int(item.labels["pods"]) for item in result.throughputs) or 1
     lines = [f"{result.workload.full_name}: stage, times, microseconds each, microseconds per pod"]
     for stage, seconds, count in result.stages:
@@ -131,7 +131,7 @@ def stage_table(result: Result) -> str:
 
 
 def document(results: Sequence[Result]) -> dict[str, Any]:
-    """Everything, in scheduler_perf's form with ours beside it."""
+    """All results in scheduler_perf's form, with asched's fields added."""
     return {
         "version": "v1",
         "dataItems": [item.as_json() for result in results for item in result.items],
@@ -144,7 +144,7 @@ def document(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def append(path: Path, results: Sequence[Result]) -> None:
-    """One JSON line per workload, so that two commits can be compared. Raises OSError."""
+    """Append one JSON line per workload, to compare commits. Raises OSError."""
     stamp = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
@@ -158,7 +158,7 @@ def append(path: Path, results: Sequence[Result]) -> None:
 
 
 def commit() -> str:
-    """The commit that was measured, with a + if files differ from it; empty outside a checkout."""
+    """The measured commit, with a + if files differ from it; empty outside a checkout."""
     where = Path(__file__).parent
 
     def git(*arguments: str) -> str:

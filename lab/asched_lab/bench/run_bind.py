@@ -4,7 +4,7 @@
          ^────────── a watch of pods ──┘
 
 The server is the embedded one, also as a process, or the cluster of a kubeconfig. Pods that name no
-scheduler, or the default one, are given to ours, so that a scheduler that runs there already does
+scheduler, or the default one, get our scheduler's name, so that a scheduler of that cluster does
 not take them. A pod counts as scheduled when this process's own watch shows its node.
 """
 
@@ -51,7 +51,7 @@ SHOW_EVERY_S: Final = 0.5
 
 
 class BindWorld(World):
-    """An API server with our scheduler beside it."""
+    """An API server with our scheduler."""
 
     mode = "bind"
     has_fine_clock = False
@@ -64,8 +64,8 @@ class BindWorld(World):
         self._server = server
         self._tasks: list[asyncio.Task[None]] = []
         self._made: list[tuple[str, str, str]] = []
-        #: (namespace, name) of claims whose pods are gone
-        self._claims_left: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        #: (namespace, name) of claims whose pods are deleted
+        self._orphaned_claims: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._usage_before: Mapping[str, float] = {}
         self._priorities: set[int] = set()
         self._metrics_url = ""
@@ -73,7 +73,7 @@ class BindWorld(World):
 
     @classmethod
     async def started(cls, prepared: Prepared, *, kubeconfig: str = "") -> "BindWorld":
-        """Server, watch and scheduler, all ready. Raises WorkloadFailedError."""
+        """Start server, watch and scheduler until all are ready. Raises WorkloadFailedError."""
         folder = Path(tempfile.mkdtemp(prefix="asched-bench-"))
         server = None
         try:
@@ -126,7 +126,7 @@ class BindWorld(World):
         return await self.api.many([self._creation(each, namespace) for each in manifests])
 
     async def _make_priority_class(self, value: int) -> None:
-        """Upstream's harness switches priority admission off; here a class gives the number."""
+        """Upstream's harness switches priority admission off; here a class gives the priority."""
         if value not in self._priorities:
             self._priorities.add(value)
             await self.api.create(_priority_class(value), "")
@@ -186,7 +186,7 @@ class BindWorld(World):
             if kind == "DELETED":
                 self.pods.deleted(key)
                 for name in claims_of(pod):
-                    self._claims_left.put_nowait((metadata["namespace"], name))
+                    self._orphaned_claims.put_nowait((metadata["namespace"], name))
             elif kind in ("ADDED", "MODIFIED"):
                 if pod["spec"].get("nodeName"):
                     self.pods.scheduled(key, self.now_s)
@@ -197,16 +197,21 @@ class BindWorld(World):
                     self.pods.attempted(key)
 
     async def _drop_claims(self) -> None:
-        """Those that pods leave behind, as the resource claim and the garbage controllers do."""
-        left = self._claims_left
+        """Delete claims of deleted pods, as the resource claim and garbage collection controllers
+        do.
+        """
+        orphaned = self._orphaned_claims
         while True:
-            claims = [await left.get(), *(left.get_nowait() for _ in range(left.qsize()))]
+            claims = [
+                await orphaned.get(),
+                *(orphaned.get_nowait() for _ in range(orphaned.qsize())),
+            ]
             await self.api.many([partial(self._drop_claim, *claim) for claim in claims])
 
     async def _drop_claim(self, namespace: str, name: str) -> None:
         claims = find("resourceclaims")
         await self.api.delete(claims, namespace, name)
-        with contextlib.suppress(WorkloadFailedError):  # gone, where nothing protects it
+        with contextlib.suppress(WorkloadFailedError):  # gone already if nothing protects it
             unused = {"status": {"allocation": None, "reservedFor": None}}
             await self.api.patch(claims, namespace, name, unused, "status")
             await self.api.patch(claims, namespace, name, {"metadata": {"finalizers": None}})
@@ -226,7 +231,7 @@ class BindWorld(World):
             await asyncio.sleep(POLL_S)
 
     def _check(self) -> None:
-        """Raises if the scheduler, or a task of ours, has ended."""
+        """Raises if the scheduler, or a task of this world, has ended."""
         if self.scheduler is not None:
             self.scheduler.check()
         for task in self._tasks:
@@ -288,7 +293,7 @@ class BindWorld(World):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _clean_up(self) -> None:
-        """Remove from somebody's cluster what we put there, the newest first."""
+        """Remove our objects from the user's cluster, the newest first."""
         made, self._made = self._made[::-1], []
         with contextlib.suppress(WorkloadFailedError):
             for plural in dict.fromkeys(plural for plural, _, _ in made):
@@ -300,8 +305,8 @@ class BindWorld(World):
 
 
 async def embedded_server(folder: Path) -> tuple[Process, str]:
-    """The embedded API server as a process, without kubelets; and the kubeconfig that leads
-    there.
+    """Start the embedded API server as a process, without kubelets; return it and its
+    kubeconfig.
     """
     kubeconfig = folder / "kubeconfig"
     arguments = ["apiserver", "--no-kubelet", "--kubeconfig-out", str(kubeconfig)]
@@ -312,7 +317,7 @@ async def embedded_server(folder: Path) -> tuple[Process, str]:
 
 
 def _own_priority(manifest: JsonObject) -> int:
-    """The priority a pod names as a number, without a class; else 0."""
+    """The numeric priority of a pod without a class; else 0."""
     spec = manifest.get("spec") or {}
     if manifest.get("kind") != "Pod" or spec.get("priorityClassName"):
         return 0
@@ -341,14 +346,14 @@ def _with_class(pod: JsonObject) -> JsonObject:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on just now."""
+    """A free port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def scheduler_config(text: str, kubeconfig: str) -> str:
-    """A configuration that leads to the server and takes the pods of this measurement."""
+    """The configuration with the server's address and the scheduler name of this measurement."""
     document = yaml.safe_load(text)
     document["clientConnection"] = {
         **(document.get("clientConnection") or {}),

@@ -1,16 +1,15 @@
-"""The decide mode: the engine alone, in process. There is no API: a binding is answered at once.
+"""The decide mode: the engine alone, in process, without an API: bindings are answered at once.
 
     make objects ──facts──> [ Machine.handle ] ──effects──> perform on the store ──facts──> ...
                               only this is timed
 
-The clock shows the processor time that the machine has taken, plus waits that were skipped: where
-everybody waits for a backoff to end, the clock jumps there. The engine is one thread and never
-waits, so on a quiet computer that is its wall time, and neighbours on a busy one do not count. So
-neither the making of objects nor this file's own work counts, and a run that would sit still for
-ten seconds does not. What a binding changes is told back to the machine as its watch would, and
-that is timed as well.
+The clock shows the processor time that the machine has taken, plus waits that were skipped: while
+all pods wait for a backoff, the clock jumps to its end. The engine is one thread and never waits,
+so on an idle computer that equals wall time, and other work on a busy one does not count. Neither
+the making of objects nor this file's own work counts. The facts that follow a binding go back to
+the machine as from its watch, and that is timed as well.
 
-Bounds  JUMPS_MAX jumps without a pod being scheduled end a wait that leads nowhere.
+Bounds  JUMPS_MAX jumps without a pod being scheduled end a wait without progress.
 """
 
 import gc
@@ -38,20 +37,20 @@ from asched_lab.bench.objects import Objects
 from asched_lab.bench.world import Step, WorkloadFailedError, World
 
 #: Jumps of the clock to the next deadline without progress; the queue's sweep of 5 minutes is among
-#: them, so more of them change nothing.
+#: them, so more jumps change nothing.
 JUMPS_MAX: Final = 60
-#: Points whose duration is mostly somebody else's answer.
+#: Extension points whose duration is mostly the wait for an answer.
 WAITING_POINTS: Final = frozenset({"Bind", "Permit", "PreBind"})
-#: Of a recording; ten thousand pods leave a megabyte.
+#: Size limit of a recording; ten thousand pods need a megabyte.
 RECORD_BYTES_MAX: Final = 1 << 30
-#: Turns of a few milliseconds between two looks at the progress.
+#: Turns of a few milliseconds between two progress reports.
 SHOW_EVERY_TURNS: Final = 64
-#: The machine's clock starts here: zero would look like "never" to anybody who asks.
+#: Start of the machine's clock: zero would mean "never" in some places.
 EPOCH_S: Final = 1_000_000.0
 
 
-class Told(Protocol):
-    """The machine, or somebody who hands on to it."""
+class FactHandler(Protocol):
+    """The machine, or a recorder in front of it."""
 
     def handle(self, facts: list[Fact], now_s: float) -> list[Effect]: ...
 
@@ -70,14 +69,15 @@ class DecideWorld(World):
         is_profiled: bool = False,
         record: Path | None = None,
     ) -> None:
-        """`is_profiled`: points and plugins are timed as well, which costs some microseconds.
+        """`is_profiled`: extension points and plugins are timed as well, which costs some
+        microseconds.
 
-        `record`: the file that gets a recording; the time that its thread takes is added when the
-        world is closed.
+        `record`: the file for a recording; the time of its thread is added when the world is
+        closed.
         """
         super().__init__()
         self.recorder = Recorder()
-        # Processor time is exact on a busy computer, but asking for it takes up to 2 µs.
+        # Processor time is exact on a busy computer, but reading it takes up to 2 µs.
         counter_s = time.thread_time if is_profiled else time.perf_counter
         parts = Parts.fresh()
         self.runners = build_runners(configuration, parts)
@@ -96,8 +96,8 @@ class DecideWorld(World):
         if record is not None:
             head = head_of(self.machine, configuration)
             self.recording = Recording(self.machine, head, record, RECORD_BYTES_MAX)
-        #: who is handed the facts
-        self.told: Told = self.recording or self.machine
+        #: receives the facts
+        self.handler: FactHandler = self.recording or self.machine
         self.objects = Objects()
         self.engine_s = 0.0
         self.measured_from_s = 0.0
@@ -130,20 +130,20 @@ class DecideWorld(World):
                 self.pods.created(key, metadata.get("labels"), self.now_s)
                 if obj["spec"].get("nodeName"):
                     self.pods.scheduled(key, self.now_s)
-                elif obj["spec"].get("schedulingGates"):  # the API server says so by a condition
+                elif obj["spec"].get("schedulingGates"):  # a condition that the API server sets
                     self.pods.attempted(key)
         return made
 
     async def replace(
         self, manifest: JsonObject, namespace: str, subresources: Iterable[str]
     ) -> None:
-        del subresources  # an object has one body here
+        del subresources  # an object has one body in this world
         self._facts += self.objects.replace(manifest, namespace)
 
     async def patch(
         self, plural: str, namespace: str, name: str, body: JsonObject, subresource: str = ""
     ) -> None:
-        del subresource  # an object has one body here
+        del subresource  # an object has one body in this world
         facts = self.objects.patch(plural, namespace, name, body)
         if facts is None:
             raise WorkloadFailedError(f"{plural} {name!r} is to be patched, but does not exist")
@@ -156,8 +156,8 @@ class DecideWorld(World):
     async def listed(self, plural: str, namespace: str = "") -> list[JsonObject]:
         return self.objects.listed(plural, namespace)
 
-    def tell(self, facts: Iterable[Fact]) -> None:
-        """What a watch tells of objects that the store does not keep."""
+    def add_facts(self, facts: Iterable[Fact]) -> None:
+        """Facts of objects that the store does not hold."""
         self._facts += facts
 
     # --- time ------------------------------------------------------------------------------------
@@ -178,20 +178,20 @@ class DecideWorld(World):
             jumps += 1
             if self.now_s > deadline_s or jumps > JUMPS_MAX or not self._jump(deadline_s):
                 raise WorkloadFailedError(
-                    f"waited for {what}, and nothing happens any more: {self.pods.scheduled_count}"
+                    f"waited for {what}, and no event is left: {self.pods.scheduled_count}"
                     f" of {len(self.pods.pods)} pods are scheduled"
                 )
         self._settle()
 
     def take_in(self) -> None:
-        """Show the machine what was made so far, without a pod being tried."""
+        """Pass the new objects to the machine without trying a pod."""
         was_active, self.machine.is_active = self.machine.is_active, False
         while self._facts:
             self._turn()
         self.machine.is_active = was_active
 
     def _settle(self) -> None:
-        """Let bindings under way come to their end; nothing new is begun."""
+        """Finish bindings under way; start nothing new."""
         self.take_in()
 
     async def sleep(self, seconds: float) -> None:
@@ -213,7 +213,7 @@ class DecideWorld(World):
                 )
 
     def _jump(self, until_s: float) -> bool:
-        """Move the clock to whatever comes next; False if nothing will."""
+        """Move the clock to the next event; False if there is none."""
         deadlines = [self._background[0][0]] if self._background else []
         machine_s = self.machine.next_deadline_s()
         if machine_s is not None:
@@ -224,11 +224,11 @@ class DecideWorld(World):
         return True
 
     def _turn(self) -> bool:
-        """One turn of the machine; whether there is more to do at once."""
+        """One turn of the machine; True if there is more to do at once."""
         facts, self._facts = self._facts, []
         now_s = self.now_s
         started_s = time.thread_time()
-        effects = self.told.handle(facts, now_s)
+        effects = self.handler.handle(facts, now_s)
         self._collector.turned()
         self.engine_s += time.thread_time() - started_s
         for effect in effects:
@@ -265,7 +265,7 @@ class DecideWorld(World):
         return [item for item in found if item is not None]
 
     def forget_measured(self) -> None:
-        """The collector is kept out of the way as the running scheduler keeps it."""
+        """Collect garbage outside of the measurement, as the running scheduler does."""
         self.recorder.clear()
         self.measured_from_s = self.engine_s
         self.event_count = self.effect_count = 0
@@ -278,7 +278,7 @@ class DecideWorld(World):
         return {
             "attempts": sum(self.recorder.results.values()),
             "results": dict(self.recorder.results),
-            "looks_in_vain": self.machine.context.queue.looking.left,
+            "unneeded_attempts": self.machine.context.queue.looking.left,
             "engine_s": round(self.engine_s - self.measured_from_s, 3),
             "effects": self.effect_count,
             "events": self.event_count,
@@ -291,7 +291,7 @@ class DecideWorld(World):
         }
 
     def stages(self) -> list[tuple[str, float, int]]:
-        """Where the engine's time went, as its reports tell; plugins are extrapolated from the
+        """Time of the engine per stage, by its own reports; plugins are extrapolated from the
         attempts in which they were timed.
         """
         recorder = self.recorder

@@ -1,4 +1,4 @@
-"""What controllers and drivers would do in a real cluster, done once and plainly for a workload.
+"""Work of controllers and drivers of a real cluster, done once for a workload.
 
     volumes bound to their claims     for createPods with templates of both
     claims made from claim templates  the resource claim controller
@@ -51,7 +51,7 @@ class BoundVolumes:
         return {**pod, "spec": {**spec, "volumes": [*(spec.get("volumes") or ()), mount]}}
 
     async def create(self, world: World, numbers: Iterable[int]) -> None:
-        """The pairs of some pods."""
+        """Create the pairs of some pods."""
         volumes, claims = [], []
         for number in numbers:
             volume, claim = self._pair(number)
@@ -200,9 +200,9 @@ def _slice(driver: str, node: str, devices_max: int, taints: list[JsonObject]) -
 
 
 async def allocate_claims(world: World, namespace: str) -> None:
-    """Give each claim of a namespace the next free device its class selects.
+    """Allocate to each claim of a namespace the next free device that its class selects.
 
-    Raises CannotRunError for claims that ask for more than one device.
+    Raises CannotRunError for claims of more than one device.
     """
     classes = {c["metadata"]["name"]: c for c in await world.listed("deviceclasses")}
     free = [
@@ -215,7 +215,7 @@ async def allocate_claims(world: World, namespace: str) -> None:
         requests = claim["spec"]["devices"]["requests"]
         exactly = requests[0].get("exactly") or {}
         if len(requests) != 1 or exactly.get("count", 1) != 1 or not exactly:
-            raise CannotRunError("allocResourceClaims is done for claims of one device only")
+            raise CannotRunError("allocResourceClaims supports claims of one device only")
         device_class = classes.get(exactly["deviceClassName"])
         selectors = [
             *((device_class or {}).get("spec", {}).get("selectors") or ()),

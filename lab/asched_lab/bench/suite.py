@@ -1,6 +1,6 @@
-"""Runs workloads one after the other, each in a world of its own, and keeps what came out.
+"""Runs workloads one after the other, each in a world of its own, and collects the results.
 
-What cannot be run is a result too: it carries the reason, so that nothing is left out in silence.
+A workload that cannot run is a result too, with the reason.
 """
 
 import time
@@ -19,7 +19,7 @@ from asched_lab.bench.workload import LabelFilter, Workload, WorkloadError, read
 from asched_lab.bench.world import CannotRunError, WorkloadFailedError, World
 
 Maker = Callable[[Workload, Prepared], Awaitable[World]]
-#: Hears of progress: workload, operation, operations, what it does, pods scheduled, pods there are.
+#: Called with progress: workload, operation, operations, activity, pods scheduled, pods in all.
 Show = Callable[[Workload, int, int, str, World], None]
 
 
@@ -48,8 +48,8 @@ class Result:
         return next(found, None)
 
     @property
-    def judged(self) -> float:
-        """What the threshold is compared with; 0 if it was not measured."""
+    def compared(self) -> float:
+        """The value that is compared with the threshold; 0 if it was not measured."""
         wanted = self.workload.threshold_metric
         for item in self.items:
             labels = {**item.labels, "Metric": item.metric, "Name": item.name}
@@ -61,19 +61,19 @@ class Result:
 
     @property
     def ratio(self) -> float | None:
-        """Measured over threshold (turned over where lower is better); None without a threshold."""
+        """Measured over threshold (inverted where lower is better); None without a threshold."""
         threshold = self.workload.threshold
-        if not threshold or not self.judged:
+        if not threshold or not self.compared:
             return None
         if self.workload.threshold_metric.expect_lower:
-            return threshold / self.judged
-        return self.judged / threshold
+            return threshold / self.compared
+        return self.compared / threshold
 
 
 def select(
     files: Iterable[Path], case: str = "", name: str = "", labels: LabelFilter | None = None
 ) -> list[Workload]:
-    """The workloads that are asked for. Raises WorkloadError if a file is wrong or none is left."""
+    """The selected workloads. Raises WorkloadError if a file is invalid or none is left."""
     found = [workload for path in files for workload in read_file(path)]
     chosen = [
         w
@@ -84,16 +84,14 @@ def select(
     ]
     if not chosen:
         cases = ", ".join(dict.fromkeys(w.case for w in found))
-        raise WorkloadError(
-            f"no workload is called so or labelled so; there are test cases {cases}"
-        )
+        raise WorkloadError(f"no workload has this name or label; there are test cases {cases}")
     return chosen
 
 
 async def run_all(
     workloads: Sequence[Workload], mode: str, make: Maker, show: Show
 ) -> list[Result]:
-    """Every workload, in order."""
+    """Run every workload, in order."""
     results = []
     for workload in workloads:
         started_s = time.monotonic()
@@ -130,7 +128,7 @@ async def _run_one(workload: Workload, make: Maker, show: Show, result: Result) 
 
 
 def item_of(result: Result) -> Mapping[str, Any]:
-    """A result as JSON can hold it."""
+    """A result as JSON."""
     return {
         "test_case": result.workload.case,
         "workload": result.workload.name,

@@ -1,10 +1,10 @@
 """Object templates of workload files: YAML with Go template actions in it.
 
-Rules   an action is a field, a number, or a function with operands; parentheses nest, a pipe hands
-        its value on as the last operand, `{{-` and `-}}` eat the white space beside them;
-        integers divide towards zero, as Go's do; a float is written as Go's %v writes it;
-        whatever else Go knows (range, if, variables) is refused by name, because no workload file
-        uses it.
+Rules   an action is a field, a number, or a function with operands; parentheses nest, a pipe
+        passes its value on as the last operand, `{{-` and `-}}` remove the white space beside
+        them; integers divide towards zero, as in Go; a float is written as Go's %v writes it;
+        everything else that Go has (range, if, variables) is refused by name, because no workload
+        file uses it.
 Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf
 """
 
@@ -28,14 +28,14 @@ _TOKEN: Final = re.compile(
     r"\s*(?P<token>[()|]|-?\d+\.\d*|-?\d+|\.[A-Za-z_]\w*|[A-Za-z_]\w*|\"[^\"]*\")"
 )
 
-#: Parsed texts kept: most templates say the same for every index. A guess.
+#: Cached parsed texts: most templates give the same text for every index. A guess.
 PARSED_MAX: Final = 256
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class TemplateError(ValueError):
-    """A template that cannot be evaluated; the message says which action and why."""
+    """A template that cannot be evaluated; the message names the action and the reason."""
 
 
 def _truncated(left: int, right: int) -> int:
@@ -162,7 +162,7 @@ class _Action:
 
 
 class Template:
-    """A template file, or a mapping that stands for one. `of` makes the object of an index."""
+    """A template file, or a mapping in its place. `of` makes the object of an index."""
 
     def __init__(self, text: str, origin: str, fixed: JsonObject | None = None) -> None:
         self.origin = origin
@@ -171,7 +171,7 @@ class Template:
 
     @classmethod
     def holding(cls, manifest: JsonObject) -> "Template":
-        """A template that says the same for every index."""
+        """A template that gives the same object for every index."""
         return cls("", "the default", manifest)
 
     @classmethod
@@ -183,7 +183,7 @@ class Template:
             raise TemplateError(f"{path}: cannot be read: {error}") from error
 
     def of(self, index: int, count: int) -> JsonObject:
-        """The object of one index, shared with others of the same text: not to be changed."""
+        """The object of one index, shared with indexes of the same text: not to be changed."""
         if self._fixed is not None:
             return self._fixed
         try:

@@ -1,7 +1,7 @@
-"""What is seen of pods while a workload runs: when each came, was tried, and got a node.
+"""What a world observes of pods while a workload runs: when each was created, tried and scheduled.
 
-A pod counts as scheduled when it is seen to go from no node to a node, once, however often it is
-seen afterwards. Times are seconds of the world's clock.
+A pod counts as scheduled when it is first seen with a node after it was seen without, once. Times
+are seconds of the world's clock.
 """
 
 from collections import defaultdict
@@ -24,13 +24,13 @@ class Sighting:
 
 @dataclass(slots=True)
 class PodWatch:
-    """All pods of a run by key, and counts per namespace that waiting operations look at."""
+    """All pods of a run by key, and counts per namespace for operations that wait."""
 
     pods: dict[str, Sighting] = field(default_factory=dict)
     scheduled_by_namespace: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     scheduled_count: int = 0
     attempt_count: int = 0
-    #: Bumped with every pod that is scheduled, tried for the first time, or gone.
+    #: Raised with every pod that is scheduled, tried for the first time, or deleted.
     progress: int = 0
     collections: list["Collection"] = field(default_factory=list)
 
@@ -59,12 +59,12 @@ class PodWatch:
             self.progress += 1
 
     def deleted(self, key: str) -> None:
-        """A pod is gone; what it counted for stays counted."""
+        """A pod is deleted; its counts stay."""
         if self.pods.pop(key, None) is not None:
             self.progress += 1
 
     def names(self, namespace: str, selector: Mapping[str, str] | None) -> list[str]:
-        """Names of the pods there are, in the order they came."""
+        """Names of the existing pods, in order of creation."""
         return [
             key.partition("/")[2]
             for key, pod in self.pods.items()
@@ -78,7 +78,7 @@ class PodWatch:
         *,
         attempted_is_enough: bool = False,
     ) -> int:
-        """How many of the selected pods have not got as far; no namespaces means all."""
+        """Number of selected pods that have not reached the stage; no namespaces means all."""
         wanted = frozenset(namespaces)
         return sum(
             1
@@ -92,7 +92,7 @@ class PodWatch:
 
 @dataclass(slots=True)
 class Collection:
-    """The pods that a throughput is measured on: those of some namespaces and labels."""
+    """The pods that a throughput is measured on: pods of some namespaces and labels."""
 
     name: str
     namespaces: frozenset[str]
@@ -103,7 +103,7 @@ class Collection:
     waited_s: list[float] = field(default_factory=list)
 
     def see(self, pod: Sighting) -> None:
-        """A pod was scheduled just now."""
+        """A pod was scheduled."""
         if self.stopped_s is None and pod.namespace in self.namespaces:
             if not matches(self.selector, pod.labels) or pod.scheduled_s is None:
                 return

@@ -1,9 +1,9 @@
 """Workload files of scheduler_perf: a YAML list of test cases, each with its workloads, read
 strictly.
 
-Rules   unknown keys are errors, keys are known in any case; paths are relative to the file;
-        a workload's gates override its case's; createPodSets is unrolled before operations are
-        numbered; a parameter that no operation uses is an error, one that is missing too.
+Rules   unknown keys are errors, keys match in any case; paths are relative to the file; a
+        workload's gates override its case's; createPodSets is unrolled before operations are
+        numbered; a parameter that no operation uses is an error, a missing one too.
 Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf
 """
 
@@ -17,11 +17,11 @@ import yaml
 from asched.core.model.decode import MalformedError, parse
 from asched_lab.bench.opcodes import Op, OpError, Params, read_op
 
-#: Letters of a file that are read: a guess; upstream's longest has 50,000.
+#: Size limit of a file in characters: a guess; upstream's longest has 50,000.
 FILE_LETTERS_MAX: Final = 16 << 20
-#: A parameter that no field names: how many features the nodes of createNodes declare.
+#: A parameter without a field: the number of features that nodes of createNodes declare.
 DECLARED_FEATURES: Final = "numNodeDeclaredFeatures"
-#: The metric that a threshold without a selector judges.
+#: The metric of a threshold without a selector.
 THROUGHPUT: Final = "SchedulingThroughput"
 
 _CASE_KEYS: Final = (
@@ -47,12 +47,12 @@ _SELECTOR_KEYS: Final = ("name", "labels", "dataBucket", "expectLower")
 
 
 class WorkloadError(ValueError):
-    """A file that is no workload file; one line with file, place and fault."""
+    """An invalid workload file; one line with file, place and fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdMetric:
-    """What a threshold is compared with."""
+    """The metric that a threshold is compared with."""
 
     name: str = THROUGHPUT
     labels: Mapping[str, str] | None = None
@@ -82,7 +82,7 @@ class Workload:
 
     @property
     def threshold(self) -> float:
-        """The one threshold that is asked for; 0 if there is none."""
+        """The workload's one threshold; 0 if there is none."""
         return next(iter(self.thresholds.values()), 0.0)
 
     def path(self, relative: str) -> Path:
@@ -106,7 +106,7 @@ def read_file(path: Path) -> list[Workload]:
     for number, raw in enumerate(loaded, 1):
         for workload in _case(path, number, raw):
             if workload.full_name in seen:
-                raise WorkloadError(f"{path}: {workload.full_name} is there twice")
+                raise WorkloadError(f"{path}: {workload.full_name} is defined twice")
             seen.add(workload.full_name)
             found.append(workload)
     return found
@@ -176,7 +176,7 @@ def _ops(place: str, template: Iterable[Any], params: Params) -> Iterator[Op]:
 
 
 def _members(place: str, raw: Any, known: tuple[str, ...] | None) -> dict[str, Any]:
-    """A mapping whose keys are all known, by their proper names."""
+    """A mapping whose keys are all known, in their proper spelling."""
     if not isinstance(raw, dict):
         raise WorkloadError(f"{place}: must be a mapping")
     if known is None:

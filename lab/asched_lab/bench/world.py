@@ -1,9 +1,9 @@
-"""A world that workloads run in: objects can be made, changed and removed there, and a scheduler
-lives in it.
+"""A world that workloads run in: a cluster whose objects can be made, changed and removed, with a
+scheduler.
 
-Two exist. `run_decide.py` holds the objects in process and counts only the time the engine takes;
-`run_bind.py` talks to an API server with the scheduler as a process of its own. Operations
-(`ops.py`) know this interface alone, so both modes run the same files in the same way.
+There are two. `run_decide.py` stores the objects in process and counts only the time of the engine;
+`run_bind.py` uses an API server with the scheduler as a process of its own. Operations (`ops.py`)
+use this interface alone, so both modes run the same files in the same way.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ class CannotRunError(Exception):
 
 
 class WorkloadFailedError(Exception):
-    """A workload that was begun and did not come to its end; one line."""
+    """A workload that was started and did not complete; one line."""
 
 
 class World(ABC):
@@ -36,7 +36,7 @@ class World(ABC):
     def __init__(self) -> None:
         self.pods = PodWatch()
         self.names = Names()
-        #: Called now and then while the scheduler works.
+        #: Called from time to time while the scheduler works.
         self.on_progress: Callable[[], None] = lambda: None
 
     @property
@@ -48,13 +48,13 @@ class World(ABC):
     async def create(
         self, manifests: Sequence[JsonObject], namespace: str = ""
     ) -> list[JsonObject]:
-        """Create objects of one kind; returns them as stored. Pods are followed from here on."""
+        """Create objects of one kind; return them as stored. Pods are observed from then on."""
 
     @abstractmethod
     async def replace(
         self, manifest: JsonObject, namespace: str, subresources: Iterable[str]
     ) -> None:
-        """Change an existing object to what the manifest says, the rest stays."""
+        """Change an existing object to the manifest; other fields stay."""
 
     @abstractmethod
     async def patch(
@@ -67,7 +67,7 @@ class World(ABC):
         """Delete an object; one that is gone already is no error."""
 
     async def many(self, steps: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
-        """Do all of them, one after the other unless the world can do several at a time."""
+        """Run all steps, one after the other unless the world can run several at a time."""
         return [await step() for step in steps]
 
     @abstractmethod
@@ -77,7 +77,7 @@ class World(ABC):
     @abstractmethod
     async def until(self, reached: Callable[[], bool], timeout_s: float, what: str) -> None:
         """Let the scheduler work until `reached`. Raises WorkloadFailedError at the deadline, or
-        when nothing can happen any more.
+        when no event is left.
         """
 
     @abstractmethod
@@ -86,24 +86,24 @@ class World(ABC):
 
     @abstractmethod
     def every(self, interval_s: float, step: Step) -> None:
-        """Do a step now and again until it says False or the workload ends."""
+        """Run a step repeatedly until it returns False or the workload ends."""
 
     @abstractmethod
     def latencies(self, run: str) -> list[DataItem]:
-        """What the scheduler took since the last `forget_measured`."""
+        """Latencies of the scheduler since the last `forget_measured`."""
 
     @abstractmethod
     def forget_measured(self) -> None:
-        """Start afresh: what follows is measured."""
+        """Drop all measurements; the next ones count."""
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
         """Plain figures of the run: attempts, memory, requests."""
 
     def stages(self) -> list[tuple[str, float, int]]:
-        """Where the time went: (stage, seconds, how often), if this world can tell."""
+        """Time per stage: (stage, seconds, how often), if this world measures it."""
         return []
 
     @abstractmethod
     async def close(self) -> None:
-        """End everything that belongs to this world."""
+        """Stop everything that belongs to this world."""

@@ -19,32 +19,35 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apiserver",
         help=LAB_COMMANDS["apiserver"],
-        description="An in-memory Kubernetes API server; kubectl works, nothing is kept.",
+        description="An in-memory Kubernetes API server for kubectl; nothing is stored on disk.",
     )
-    parser.add_argument("--port", type=port, default=0, help="to listen on (0, a free one)")
+    parser.add_argument("--port", type=port, default=0, help="port to listen on (0: a free one)")
     parser.add_argument(
-        "--bind-address", default="127.0.0.1", metavar="IP", help="to listen on (%(default)s)"
+        "--bind-address",
+        default="127.0.0.1",
+        metavar="IP",
+        help="address to listen on (%(default)s)",
     )
-    parser.add_argument("--tls", action="store_true", help="serve HTTPS, by default self-signed")
+    parser.add_argument("--tls", action="store_true", help="serve HTTPS, self-signed by default")
     parser.add_argument("--tls-cert-file", metavar="FILE", help="certificate for --tls")
     parser.add_argument("--tls-private-key-file", metavar="FILE", help="its private key")
     parser.add_argument("--token", default="", help="bearer token of an administrator")
     parser.add_argument(
         "--kubeconfig-out",
         metavar="FILE",
-        help="where to write a kubeconfig that leads here (asched-PORT.kubeconfig)",
+        help="where to write a kubeconfig for this server (asched-PORT.kubeconfig)",
     )
     parser.add_argument(
         "--kubelet",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="pretend that kubelets run bound pods and end deleted ones",
+        help="simulate kubelets that run bound pods and end deleted ones",
     )
     parser.add_argument(
         "--controllers",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="make the pods of Deployments, ReplicaSets and Jobs",
+        help="create the pods of Deployments, ReplicaSets and Jobs",
     )
     parser.add_argument(
         "--fault",
@@ -52,8 +55,8 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=RATE",
-        help="trouble that befalls this share of requests, lists or watch events; may be given"
-        f" again. PUT {faults.PATH} changes it while it runs. NAME is one of"
+        help="fail this share of requests, lists or watch events; repeatable."
+        f" PUT {faults.PATH} changes it at run time. NAME is one of"
         f" {', '.join(faults.NAMES)}",
     )
     parser.set_defaults(run=run)
@@ -87,7 +90,7 @@ def _runner() -> Any:
 
 
 class CannotBeginError(Exception):
-    """It cannot listen, or write down where: one line that says why and what to do."""
+    """It cannot listen, or cannot write the kubeconfig: why and what to do, in one line."""
 
 
 async def serve(args: argparse.Namespace) -> int:

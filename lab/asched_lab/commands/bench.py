@@ -1,10 +1,10 @@
 """`asched bench`: run scheduler_perf's workload files and compare with upstream's thresholds.
 
-Two modes, never mixed in one run. `decide` measures the engine in process, without any API.
+Two modes, never mixed in one run. `decide` measures the engine in process, without an API server.
 `bind` runs `asched run` as a process against an API server: the embedded one, or the cluster of
 --kubeconfig, where namespaces and nodes of the workload are created and removed again.
 
-Exit status: 0 if everything that can be run came to its end, 1 if something failed, 2 for usage.
+Exit status: 0 if everything that can run was completed, 1 if something failed, 2 for usage.
 """
 
 import argparse
@@ -40,17 +40,23 @@ def add_parser(subparsers: Any) -> None:
         "--config", action="append", required=True, metavar="FILE", help="workload file; repeatable"
     )
     parser.add_argument("--test-case", default="", metavar="NAME", help="only this test case")
-    parser.add_argument("--workload", default="", metavar="NAME", help="only workloads called so")
-    parser.add_argument("--label", default="", metavar="L", help="only with labels, e.g. +a,-b")
+    parser.add_argument(
+        "--workload", default="", metavar="NAME", help="only workloads of this name"
+    )
+    parser.add_argument(
+        "--label", default="", metavar="L", help="only with these labels, e.g. +a,-b"
+    )
     parser.add_argument(
         "--mode", choices=("decide", "bind"), default="decide", help="see above (%(default)s)"
     )
     parser.add_argument("--kubeconfig", default="", metavar="F", help="cluster for --mode bind")
-    parser.add_argument("--list", action="store_true", help="name the workloads, run none")
-    parser.add_argument("--seed", type=seed_number, default=0, help="another order of ties")
-    parser.add_argument("--profile", action="store_true", help="tell time per stage as well")
     parser.add_argument(
-        "--json", default="", metavar="OUT", help="write results here, - for stdout"
+        "--list", action="store_true", help="list the workloads without running them"
+    )
+    parser.add_argument("--seed", type=seed_number, default=0, help="seed for ties")
+    parser.add_argument("--profile", action="store_true", help="also report time per stage")
+    parser.add_argument(
+        "--json", default="", metavar="OUT", help="write results to this file, - for stdout"
     )
     parser.add_argument("--plot", default="", metavar="OUT.svg", help="draw throughput over time")
     parser.add_argument("--append", default="", metavar="FILE", help="add a JSON line per workload")
@@ -116,7 +122,7 @@ def _fail(message: str) -> int:
 
 
 class _Lines:
-    """A line now and then on standard error, for pipes and logs."""
+    """Progress lines on standard error, for pipes and logs."""
 
     def __init__(self) -> None:
         self._what = ""
@@ -137,7 +143,7 @@ class _Lines:
         )
 
     def close(self) -> None:
-        """Nothing to tidy."""
+        """Nothing to close."""
 
 
 class _Live(_Lines):

@@ -1,11 +1,10 @@
-"""`asched chaos`: live through simulated bad days, or repeat one of them by its seed.
+"""`asched chaos`: run simulated failure scenarios, or repeat one by its seed.
 
-A failure is made smaller before it is printed: what is left of the life is named by options that
-repeat it. Each seed that fails has a line; a rule is shown broken once for each scenario.
+A failing run is reduced before it is printed: options that repeat the reduced run are printed with
+it. Each seed that fails has a line; a broken rule is shown in full once per scenario.
 
-With `--keep` lives are appended to a file, the next one of the scenario that took the least time so
-far, until it has `--lives` of them; `--table` prints what came of them, as in
-docs/results/scenarios.md.
+With `--keep` runs are appended to a file, next the scenario that took the least time so far, until
+it has `--lives` of them; `--table` prints their results, as in docs/results/scenarios.md.
 
 Exit status: 0 if no rule was broken, 1 if one was (the first line names scenario and seed), 2 for
 wrong usage.
@@ -29,47 +28,47 @@ from asched_lab.sim.shrink import Shrinking, kind_of
 
 #: No step at all.
 NONE: Final = "none"
-#: A week of one core. A guess.
-_lives: Final = whole(1, 1_000_000)
+#: About a week of one core.
+_run_count: Final = whole(1, 1_000_000)
 
 
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "chaos",
         help=LAB_COMMANDS["chaos"],
-        description="The scheduler in virtual time, and a server on which everything goes wrong.",
+        description="The scheduler in virtual time, against a server with injected failures.",
         epilog="scenarios: " + ", ".join(SCENARIOS),
     )
     add = parser.add_argument
-    add("--scenario", default="", metavar="NAME", help="one of those below (all of them)")
+    add("--scenario", default="", metavar="NAME", help="one of the scenarios below (default: all)")
     add("--seed", type=seed_number, default=0, metavar="N", help="the first seed (0)")
     add(
         "--runs",
-        type=_lives,
+        type=_run_count,
         default=1,
         metavar="N",
-        help="how many seeds, from the first on (1)",
+        help="number of seeds, from the first on (1)",
     )
     add("--steps", action="store_true", help="print everything that happened")
-    add("--whole", action="store_true", help="print failures as they are, not made smaller")
-    add("--without", default="", metavar="FAULTS", help="leave these faults out: names, commas")
+    add("--whole", action="store_true", help="print failures without reducing them")
+    add("--without", default="", metavar="FAULTS", help="leave out these faults: names, commas")
     add("--only", default="", metavar="NUMBERS", help="take these steps only, such as 0-3,7")
     add("--single", action="store_true", help="where pods are added, add one")
-    add("--record", type=Path, metavar="DIR", help="keep recordings there (asched replay)")
-    add("--keep", type=Path, metavar="FILE", help="append lives to this file, see --lives")
+    add("--record", type=Path, metavar="DIR", help="write recordings to DIR (asched replay)")
+    add("--keep", type=Path, metavar="FILE", help="append runs to this file, see --lives")
     add(
         "--lives",
-        type=_lives,
+        type=_run_count,
         default=0,
         metavar="N",
-        help="go on until the file of --keep has N",
+        help="continue until the file of --keep has N runs",
     )
-    add("--table", type=Path, metavar="FILE", help="print the table of the lives in this file")
+    add("--table", type=Path, metavar="FILE", help="print the table of the runs in this file")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the scenarios, one line each."""
+    """Run the scenarios, one line each."""
     try:
         cut = _cut(args)
     except ValueError as error:
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _quiet(log: logging.Logger) -> Iterator[None]:
-    """Nobody wants to read what a scheduler says of its bad days."""
+    """Silence the scheduler's log."""
     silent, log.propagate = logging.NullHandler(), False
     log.addHandler(silent)
     try:
@@ -95,7 +94,7 @@ def _quiet(log: logging.Logger) -> Iterator[None]:
 
 
 def _cut(args: argparse.Namespace) -> Cut:
-    """Raises ValueError with one line for words that mean nothing."""
+    """Raises ValueError with one line for invalid options."""
     if args.scenario and args.scenario not in SCENARIOS:
         raise ValueError(f"no scenario {args.scenario!r}; there are {', '.join(SCENARIOS)}")
     if bool(args.keep) != (args.lives > 0):
@@ -118,7 +117,7 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def _kept(args: argparse.Namespace) -> int:
-    """Live on in a file, and tell of one."""
+    """Append runs to a file, and print its table."""
     kinds = {args.scenario: SCENARIOS[args.scenario]} if args.scenario else SCENARIOS
     failed = False
     try:
@@ -144,20 +143,20 @@ def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:
             world = play(kind, seed, cut, _folder(args.record, name, seed))
         except Broken as broken:
             failed += 1
-            _tell(kind, broken, shown, args)
+            _report(kind, broken, shown, args)
             continue
         bound += world.ledger.bound_count
         recoveries_s += world.recoveries_s
         if args.steps:
             print("\n".join(world.trace))
-    held = f"{args.runs} lives, {bound} pods bound"
+    summary = f"{args.runs} runs, {bound} pods bound"
     rules = f"{failed} with a broken rule" if failed else "no rule broken"
-    print(f"{name}: {held}, {rules}{_recovered(recoveries_s)}")
+    print(f"{name}: {summary}, {rules}{_recovered(recoveries_s)}")
     return 1 if failed else 0
 
 
 def _recovered(seconds: list[float]) -> str:
-    """How long the first right decision took after a trouble; nothing where there was none."""
+    """Time from the end of a fault to the first right decision; empty where no fault occurred."""
     if not seconds:
         return ""
     ordered = sorted(seconds)
@@ -166,7 +165,7 @@ def _recovered(seconds: list[float]) -> str:
 
 
 def _folder(record: Path | None, name: str, seed: int) -> Path | None:
-    """Where the recordings of one life go."""
+    """The folder for the recordings of one run."""
     if record is None:
         return None
     folder = record / f"{name}-{seed}"
@@ -174,8 +173,10 @@ def _folder(record: Path | None, name: str, seed: int) -> Path | None:
     return folder
 
 
-def _tell(kind: type[Scenario], broken: Broken, shown: set[str], args: argparse.Namespace) -> None:
-    """The failure of one seed: one line if the rule was shown broken before."""
+def _report(
+    kind: type[Scenario], broken: Broken, shown: set[str], args: argparse.Namespace
+) -> None:
+    """Report the failure of one seed: in one line if the rule was shown broken before."""
     rule = kind_of(broken.findings[0])
     if rule in shown:
         print(f"{broken}".partition("\n")[0], file=sys.stderr)
@@ -190,7 +191,7 @@ def _tell(kind: type[Scenario], broken: Broken, shown: set[str], args: argparse.
 
 
 def _options(cut: Cut) -> str:
-    """What repeats a cut."""
+    """The options that repeat a run."""
     words = f" --without {','.join(cut.without)}" if cut.without else ""
     if cut.only is not None:
         words += f" --only {_ranges(cut.only)}"
@@ -198,7 +199,7 @@ def _options(cut: Cut) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """As `_numbers` reads them."""
+    """The format that `_numbers` reads."""
     runs = [
         [number for _, number in run]
         for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])

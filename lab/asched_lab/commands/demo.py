@@ -43,11 +43,11 @@ def add_parser(subparsers: Any) -> None:
         help="how many (%(default)s)",
     )
     add("--pods", type=pod_count, default=PODS, metavar="M", help="how many (%(default)s)")
-    add("--seed", type=seed_number, default=0, help="another crowd of the same kind (%(default)s)")
+    add("--seed", type=seed_number, default=0, help="seed of the generated pods (%(default)s)")
     add("--json", action="store_true", help="print one JSON line last")
-    add("--keep", action="store_true", help="leave server and scheduler running, to look around")
-    add("--ui", action="store_true", help="show it in a browser, too; goes on until Ctrl-C")
-    add("--log", type=Path, metavar="FILE", help="where the scheduler's log goes")
+    add("--keep", action="store_true", help="leave server and scheduler running until Ctrl-C")
+    add("--ui", action="store_true", help="show it in a browser, too; runs until Ctrl-C")
+    add("--log", type=Path, metavar="FILE", help="write the scheduler's log here")
     add("--config", metavar="FILE", help="the scheduler's configuration; it must serve asched")
     add_plugin_flags(parser)
     parser.set_defaults(run=run)
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _faults(args: argparse.Namespace) -> list[str]:
-    """What the scheduler would stumble over, told before anything is started."""
+    """Errors that would stop the scheduler, found before anything is started."""
     try:
         plugins = discover(args.plugin, args.plugin_dir)
         loaded = load_config(args.config, known=plugins.known) if args.config else None
@@ -114,11 +114,11 @@ async def _demo(args: argparse.Namespace) -> int:
             print("asched demo: interrupted", file=sys.stderr)
             return 130
         summary = work.result()
-        _tell(summary, shutil.get_terminal_size().columns if view.is_live else 0)
+        _print_summary(summary, shutil.get_terminal_size().columns if view.is_live else 0)
         if args.json:
             print(json.dumps(summary.as_json()), flush=True)
         if args.keep or args.ui:
-            _tell_how_to_look(demo, summary)
+            _print_next_commands(demo, summary)
             await waits
         return 0 if summary.is_good else 1  # noqa: TRY300 - the way out, beside the other ways out
     except SchedulerDiedError as error:
@@ -133,7 +133,7 @@ async def _demo(args: argparse.Namespace) -> int:
 
 @asynccontextmanager
 async def _in_a_browser(demo: Demo) -> AsyncIterator[None]:
-    from asched.cli.forwarder import Forwarder  # aiohttp, for those alone who want to see it
+    from asched.cli.forwarder import Forwarder  # aiohttp, needed for --ui only
     from asched.cli.sources import Named
 
     forwarder = Forwarder(Named.here(demo.pages))
@@ -146,14 +146,14 @@ async def _in_a_browser(demo: Demo) -> AsyncIterator[None]:
 
 
 def _scheduler_flags(args: argparse.Namespace) -> list[str]:
-    """What is passed on to `asched run`."""
+    """The flags passed on to `asched run`."""
     flags = [f"--plugin={which}" for which in args.plugin]
     flags += [f"--config={args.config}"] if args.config else []
     return flags + ([f"--plugin-dir={args.plugin_dir}"] if args.plugin_dir else [])
 
 
-def _tell(summary: Summary, columns: int) -> None:
-    """The figures and the reasons; on a terminal the latter are folded into its columns."""
+def _print_summary(summary: Summary, columns: int) -> None:
+    """Print figures and reasons; on a terminal reasons are folded to its width."""
     print(
         f"\n{summary.bound} of {summary.pods} pods bound to {summary.nodes} nodes in"
         f" {summary.seconds:.1f} s ({summary.pods_per_second:.0f} a second once under way)"
@@ -180,8 +180,8 @@ def folded(reason: str, columns: int) -> list[str]:
     return textwrap.wrap(reason, columns - INDENT, break_on_hyphens=False)
 
 
-def _tell_how_to_look(demo: Demo, summary: Summary) -> None:
-    print("\nserver and scheduler go on until Ctrl-C; look around with")
+def _print_next_commands(demo: Demo, summary: Summary) -> None:
+    print("\nserver and scheduler run until Ctrl-C; explore with")
     print(f"  export KUBECONFIG={demo.kubeconfig}")
     print("  kubectl get pods --all-namespaces --output wide")
     pod = summary.example or "NAMESPACE/POD"

@@ -1,4 +1,4 @@
-"""How far the demo is: a line drawn in place on a terminal, a line a second elsewhere."""
+"""Progress of the demo: a line drawn in place on a terminal, a line a second elsewhere."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from asched_lab.sim.demo import Progress
 
 #: Plain progress lines, seconds apart.
 LINE_EVERY_S: Final = 1.0
-#: Columns of the whole `describe`; what a terminal has beyond them is for a bar.
+#: Columns of the whole `describe`; a wider terminal also gets a bar.
 TEXT_COLUMNS: Final = 80
 BAR_COLUMNS_MIN: Final = 10
 BAR_COLUMNS_MAX: Final = 40
@@ -31,12 +31,12 @@ def make_view() -> View:
 
 
 def say(what: str) -> None:
-    """A line about a step of the set-up."""
+    """Print a line about a step of the set-up."""
     print(f"{what} ...", flush=True)
 
 
 class LateView:
-    """Begins with the first progress: until then the steps of the set-up have the screen."""
+    """Starts with the first progress: until then the set-up prints its steps."""
 
     def __init__(self) -> None:
         self._view: View | None = None
@@ -67,7 +67,7 @@ class LinesView:
             print(describe(progress), flush=True)
 
     def close(self) -> None:
-        """Nothing to tidy."""
+        """Nothing to close."""
 
 
 class LiveView:
@@ -107,7 +107,7 @@ def bar_columns(width: int) -> int:
 
 
 def describe(progress: Progress, columns: int = TEXT_COLUMNS) -> str:
-    """One line that says how far it is, cut to what matters most where there is less room."""
+    """One line of progress, cut to the most important figures on a narrow terminal."""
     bound, waiting, refused = progress.bound, progress.waiting, progress.refused
     waits = f"p50 {progress.wait_p50_s:.1f} s p99 {progress.wait_p99_s:.1f} s"
     counts = f"{bound:6d} bound {waiting:6d} waiting {refused:5d} unfit"

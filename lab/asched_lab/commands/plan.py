@@ -1,17 +1,16 @@
-"""`asched plan`: decide now where pods go, write it down, and have it so later, or not at all.
+"""`asched plan`: compute a placement plan and apply it later, all or nothing.
 
-  asched plan -f web.yaml --replicas 40 --out web.plan    a place for every pod, or none is written
-  asched plan --check web.plan                            do these places still hold?
+  asched plan -f web.yaml --replicas 40 --out web.plan    write a plan with a place for every pod
+  asched plan --check web.plan                            check that the plan is still valid
   asched plan --apply web.plan                            create the pods, each on its node
 
 A plan is made for Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and
-ReplicationControllers that are not there yet. Applied, every pod
-asks for its node by name in its required node affinity, held back by the gate asched.dev/plan until
-all are there; then the scheduler that the pods name places them, with all its checks. Places that
-do not hold any more, a quota or a webhook that says no, somebody who was faster: then everything is
-deleted again.
+ReplicationControllers that do not exist yet. To apply it, pods are created with their node in the
+required node affinity and with the scheduling gate asched.dev/plan, which is removed when all of
+them exist; then the pods' scheduler places them, with all its checks. If a place is no longer free,
+a quota or a webhook refuses an object, or another pod was faster, everything is deleted again.
 
-Exit status: 0 planned, holds, applied; 1 there is no such plan, or it does not hold; 2 wrong usage.
+Exit status: 0 planned, valid, applied; 1 no plan was found, or it is not valid; 2 wrong usage.
 """
 
 import argparse
@@ -26,7 +25,7 @@ from asched.cli.commands import LAB_COMMANDS
 from asched.cli.output import add_output_flag, plain, written
 from asched.core.model.decode import MalformedError, parse
 from asched.kube.files import file_content, write_private
-from asched_lab.commands.simulate_text import told
+from asched_lab.commands.simulate_text import result_lines
 from asched_lab.commands.supposed import (
     INPUT_ERRORS,
     MANIFEST_BYTES_MAX,
@@ -44,7 +43,7 @@ from asched_lab.whatif.snapshot import Snapshot
 
 PATIENCE_S: Final = 60
 
-#: A day.
+#: One day.
 TIMEOUT_S_MAX: Final = 86_400
 
 
@@ -56,15 +55,15 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--out", default="", metavar="PLAN", help="write the plan there")
-    which.add_argument("--check", default="", metavar="PLAN", help="whether its places still hold")
+    which.add_argument("--out", default="", metavar="PLAN", help="write the plan to this file")
+    which.add_argument("--check", default="", metavar="PLAN", help="check that it is still valid")
     which.add_argument("--apply", default="", metavar="PLAN", help="create its pods on their nodes")
     parser.add_argument(
         "--timeout",
         type=whole(1, TIMEOUT_S_MAX),
         default=PATIENCE_S,
         metavar="SECONDS",
-        help="until pods must be adopted, and until they must be placed (default %(default)s)",
+        help="limit for the adoption of the pods, and again for placing them (default %(default)s)",
     )
     add_output_flag(parser, "every pod and every node")
     add_input_flags(parser)
@@ -77,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
     if bool(file) == bool(args.filename):
         return fail("plan", "give either -f FILE, or --check PLAN, or --apply PLAN", 2)
     if args.apply and args.snapshot:
-        return fail("plan", "--apply means the live cluster, not a --snapshot", 2)
+        return fail("plan", "--apply needs the live cluster, not a --snapshot", 2)
     if file and args.replicas is not None:
-        return fail("plan", f"--replicas means nothing with {file}: it is in the plan", 2)
+        return fail("plan", f"--replicas has no effect with {file}: it is in the plan", 2)
     try:
         cluster = snapshot(args)
         plan, result = _checked(args, cluster, file) if file else _planned(args, cluster)
@@ -102,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _planned(args: argparse.Namespace, cluster: Snapshot) -> tuple[Plan, Result]:
-    asked = manifests(args.filename)
-    decides = scheduler(args, cluster, asked, args.config)
-    return planned(cluster, asked, decides, replicas=args.replicas, namespace=args.namespace)
+    workloads = manifests(args.filename)
+    decides = scheduler(args, cluster, workloads, args.config)
+    return planned(cluster, workloads, decides, replicas=args.replicas, namespace=args.namespace)
 
 
 def _checked(args: argparse.Namespace, cluster: Snapshot, file: str) -> tuple[Plan, Result]:
@@ -146,5 +145,5 @@ def _printed(args: argparse.Namespace, plan: Plan, result: Result, cluster: Snap
     where = f" at resourceVersion {cluster.version}" if cluster.version else ""
     did = "applied" if args.apply else "holds" if args.check else "planned"
     head = f"{did}: {len(plan.pods)} pods on {len({n for _, n in plan.pods})} nodes{where}{since}"
-    lines = list(told(result, is_wide=args.output == "wide"))
+    lines = list(result_lines(result, is_wide=args.output == "wide"))
     return plain("\n".join([head, *lines]) + "\n")

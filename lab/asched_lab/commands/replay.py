@@ -1,11 +1,11 @@
-"""`asched replay FILE`: repeat what a scheduler recorded, and see whether it decides the same.
+"""`asched replay FILE`: repeat a recording of a scheduler and compare the decisions.
 
-Rules   with the recorded configuration, decisions are compared to the last byte; with another
-        configuration, plugin or version, each pod that would be placed otherwise is told once, with
-        the reason. What users' plugins returned from coroutines is taken from the recording; the
-        rest of them runs, so they must be given as they were to `run`.
+Rules   with the recorded configuration, decisions are compared byte by byte; with another
+        configuration, plugin or version, each pod that would be placed elsewhere is reported once,
+        with the reason. Results of coroutines of user plugins are taken from the recording; the
+        rest of their code runs, so give the plugins as in `asched run`.
 
-        Under --anonymize names are replaced and decisions compared name by name; all else is not.
+        With --anonymize names are replaced, and decisions are compared by name; messages are not.
 
 Exit status: 0 all decisions are equal; 1 some are not; 2 wrong usage, or no usable recording.
 """
@@ -30,9 +30,9 @@ from asched_lab.replay.comparing import Difference, Findings
 from asched_lab.replay.reading import Recording
 from asched_lab.replay.replay import Replayed, replay
 
-#: Differences that are printed unless all are asked for.
+#: Differences that are printed without --all.
 SHOWN: Final = 20
-#: Turns between two looks at whether somebody watches the progress.
+#: Turns between two checks whether a terminal shows the progress.
 PROGRESS_EVERY: Final = 2_000
 
 
@@ -41,11 +41,11 @@ def add_parser(subparsers: Any) -> None:
         "replay",
         help=LAB_COMMANDS["replay"],
         description="Repeat what a scheduler recorded with `asched run --record FILE`.",
-        epilog="docs/what-if.md has more.",
+        epilog="See docs/what-if.md.",
     )
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="the recording")
-    add("--config", metavar="FILE", help="decide with this configuration instead of the recorded")
+    add("--config", metavar="FILE", help="replace the recorded configuration by this one")
     add("--anonymize", type=Path, metavar="OUT", help="write it under pseudonyms, and compare")
     add("--all", action="store_true", help=f"print all differences, not {SHOWN} of them")
     add("-o", "--output", choices=("text", "json"), default="text", help="text or json (text)")
@@ -54,7 +54,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay, and say what came of it."""
+    """Replay, and print the result."""
     if args.anonymize is not None and (args.config or args.anonymize.exists()):
         why = "exists already" if args.anonymize.exists() else "and --config exclude each other"
         return _refuse(f"--anonymize {args.anonymize} {why}")
@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
         return _refuse(f"{error.filename or args.anonymize}: {error.strerror}")
     except ConfigError as error:
         return max(_refuse(line) for line in str(error).splitlines())
-    if recording.trouble:
-        print(f"asched replay: after turn {done.turns}: {recording.trouble}", file=sys.stderr)
+    if recording.cut_off:
+        print(f"asched replay: after turn {done.turns}: {recording.cut_off}", file=sys.stderr)
     if args.output == "json":
         print(json.dumps(as_data(recording, done), indent=2))
     else:
@@ -84,17 +84,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> int:
-    """Write it, and say whether it still shows what the original shows."""
+    """Write it, and report whether it still leads to the same decisions."""
     done = anonymize(recording, out, catalogue)
     given = [name for name, *_ in recording.head.plugins]
     print(f"{out}: {done.turns} turns, {done.names} names replaced")
     if given:
-        print(f"arguments of plugins are left as they are, look at them: {', '.join(given)}")
+        print(f"arguments of plugins are unchanged, check them: {', '.join(given)}")
     if done.differs is None:
         print("it decides the same, name by name")
         return 0
     turn, then, now = done.differs
-    print(f"but from turn {turn} on it decides otherwise, so it may not show what you mean")
+    print(f"but from turn {turn} on it decides differently, so it may not show the same problem")
     print(f"  then  {then}\n  now   {now}")
     return 1
 
@@ -108,7 +108,7 @@ def _instead(
 
 
 def _otherwise(head: RecordingHead, catalogue: Catalogue) -> list[str]:
-    """What is not as it was when it was recorded, as far as that may change decisions."""
+    """Differences from the recording's environment that may change decisions."""
     now = here(catalogue.contents)
     pairs = (("asched", head.version, now.version), ("NumPy", head.numpy, now.numpy))
     found = [f"recorded by {name} {then}, this is {it}" for name, then, it in pairs if then != it]
@@ -116,7 +116,7 @@ def _otherwise(head: RecordingHead, catalogue: Catalogue) -> list[str]:
     return [
         *found,
         *(
-            f"plugin {name} (of {origin}) has another content than the one recorded"
+            f"plugin {name} (of {origin}) differs from the recorded one"
             for name, origin, content in head.plugins
             if known.get(name, content) != content
         ),
@@ -126,15 +126,15 @@ def _otherwise(head: RecordingHead, catalogue: Catalogue) -> list[str]:
 def _progress() -> Any:
     is_watched = sys.stderr.isatty()
 
-    def told(turn: int) -> None:
+    def show(turn: int) -> None:
         if is_watched and turn % PROGRESS_EVERY == 0:
             print(f"\rturn {turn} ", end="", file=sys.stderr, flush=True)
 
-    return told
+    return show
 
 
 def as_data(recording: Recording, done: Replayed) -> dict[str, Any]:
-    """The result as JSON has it."""
+    """The result for JSON."""
     findings = done.findings or Findings()
     head = recording.head
     return {
@@ -145,7 +145,7 @@ def as_data(recording: Recording, done: Replayed) -> dict[str, Any]:
         "bindings": done.bindings,
         "recordedSeconds": round(done.recorded_s, 3),
         "replayedSeconds": round(done.took_s, 3),
-        "truncated": recording.trouble or None,
+        "truncated": recording.cut_off or None,
         "unsteady": done.is_unsteady,
         "firstDifference": findings.first
         and {
@@ -156,7 +156,7 @@ def as_data(recording: Recording, done: Replayed) -> dict[str, Any]:
         },
         "movedInTime": findings.moved,
         "counts": dict(findings.counts),
-        "differences": [one._asdict() for one in findings.differences],
+        "differences": [difference._asdict() for difference in findings.differences],
     }
 
 
@@ -167,7 +167,7 @@ def _print(done: Replayed, shown: int | None) -> None:
         f" {done.recorded_s:.1f} s replayed in {done.took_s:.1f} s ({faster:.0f} times as fast)"
     )
     if done.is_unsteady:
-        print("they differed once and not when looked at: something draws lots, maybe a plugin")
+        print("the first run differed, the second did not: something is random, maybe a plugin")
         return
     findings = done.findings
     if findings is None or findings.first is None:
@@ -182,15 +182,17 @@ def _print(done: Replayed, shown: int | None) -> None:
     if findings.moved:
         print(f"{findings.moved} requests in another turn, else equal")
     differences = findings.differences[:shown]
-    for one in differences:
-        _print_one(one)
+    for difference in differences:
+        _print_difference(difference)
     if len(differences) < findings.counts.total():
         print(f"... {findings.counts.total() - len(differences)} more; --all prints them")
 
 
-def _print_one(one: Difference) -> None:
-    print(plain(f"\n{one.subject}, turn {one.turn}, {one.at_s:.3f} s: {one.kind}"))
-    for what, words in (("then", one.then), ("now", one.now), ("why", one.why)):
+def _print_difference(difference: Difference) -> None:
+    place = f"turn {difference.turn}, {difference.at_s:.3f} s"
+    print(plain(f"\n{difference.subject}, {place}: {difference.kind}"))
+    then, now, why = difference.then, difference.now, difference.why
+    for what, words in (("then", then), ("now", now), ("why", why)):
         if words:
             print(plain(f"  {what:<5} {words}"))
 

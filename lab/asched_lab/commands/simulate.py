@@ -1,14 +1,14 @@
-"""`asched simulate`: what would be. A cluster as it is, or a snapshot of it, with supposed changes.
+"""`asched simulate`: schedule hypothetical changes on a live cluster or a snapshot of it.
 
-  asched simulate -f web.yaml --replicas 40          would they fit, where, and what not and why
-  asched simulate --drain node-7 --like node-1=2     could these be drained, with two more like this
-  asched simulate --lose node-7                      and if it were gone
+  asched simulate -f web.yaml --replicas 40          which pods fit, where, and why others wait
+  asched simulate --drain node-7 --like node-1=2     drain a node, with two more copies of another
+  asched simulate --lose node-7                      the node is gone with its pods
   asched simulate --config new.yaml --against-config now.yaml    where two schedulers differ
-  asched simulate --snapshot cluster.json.gz -f web.yaml   the same of a snapshot, without a cluster
+  asched simulate --snapshot cluster.json.gz -f web.yaml   on a snapshot, without a cluster
 
-The scheduler's own machine decides, on the objects a scheduler would read; nothing is written to
-the cluster. Pods that wait there already are tried as well. It ends at once: how long containers
-take to start and to end is not supposed.
+The scheduler's own machine decides, on the objects that a scheduler reads; nothing is written to
+the cluster. Pods that wait there already are tried as well. No time passes: starting and ending of
+containers is not simulated.
 
 Exit status: 0 computed and printed; 1 the cluster or a file cannot be read; 2 wrong usage.
 """
@@ -21,7 +21,7 @@ from typing import Any
 from asched.cli.arguments import NODES_MAX, whole
 from asched.cli.commands import LAB_COMMANDS
 from asched.cli.output import add_output_flag, plain, written
-from asched_lab.commands.simulate_text import told
+from asched_lab.commands.simulate_text import result_lines
 from asched_lab.commands.supposed import (
     INPUT_ERRORS,
     USAGE_ERRORS,
@@ -46,25 +46,28 @@ def add_parser(subparsers: Any) -> None:
     )
     add_input_flags(parser)
     parser.add_argument(
-        "--against-config", default="", metavar="FILE", help="tell where this one decides otherwise"
+        "--against-config",
+        default="",
+        metavar="FILE",
+        help="report where this configuration differs",
     )
-    supposed = parser.add_argument_group("what is supposed of the nodes")
+    supposed = parser.add_argument_group("changes to the nodes")
     supposed.add_argument(
         "--like",
         action="append",
         type=_like,
         default=[],
         metavar="NODE=N",
-        help="N more nodes like this one, empty but for its DaemonSets' pods; repeatable",
+        help="add N copies of the node, with its DaemonSets' pods only; repeatable",
     )
     for name, text in (
-        ("drain", "cordoned, and its pods go elsewhere; repeatable"),
-        ("lose", "gone with everything on it; repeatable"),
+        ("drain", "cordon the node and move its pods elsewhere; repeatable"),
+        ("lose", "remove the node with everything on it; repeatable"),
     ):
         supposed.add_argument(f"--{name}", action="append", default=[], metavar="NODE", help=text)
     add_output_flag(parser, "every pod and every node")
     parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="write the nodes by fullness there, as SVG"
+        "--picture", type=Path, metavar="FILE", help="draw the nodes by fullness, as SVG"
     )
     parser.set_defaults(run=run)
 
@@ -77,7 +80,7 @@ def _like(text: str) -> tuple[str, int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute what would be, and print it."""
+    """Simulate and print the result."""
     try:
         asked = manifests(args.filename)
         cluster = snapshot(args)
@@ -110,16 +113,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def printed(args: argparse.Namespace, result: Result, other: Result | None) -> str:
-    """The result, and where another one differs, in the form that was asked for."""
+    """The result, and its differences from `other`, in the requested form."""
     if args.output in ("text", "wide"):
-        lines = told(result, other, against=args.against_config, is_wide=args.output == "wide")
+        lines = result_lines(
+            result, other, against=args.against_config, is_wide=args.output == "wide"
+        )
         return plain("\n".join(lines) + "\n")
-    body = result.told()
+    body = result.document()
     if other is not None:
-        body["against"] = other.told()
+        body["against"] = other.document()
         body["differences"] = [
-            {"pod": one.pod, "here": one.here, "against": one.there}
-            for one in differences(result, other)
+            {"pod": pod.pod, "here": pod.here, "against": pod.there}
+            for pod in differences(result, other)
         ]
     return written(body, args.output)
 
@@ -131,4 +136,4 @@ def _title(args: argparse.Namespace) -> str:
         *(f"{node} lost" for node in args.lose),
         *(Path(name).name for name in args.filename),
     ]
-    return f"supposed: {', '.join(supposed)}" if supposed else "the cluster as it is"
+    return f"changes: {', '.join(supposed)}" if supposed else "the cluster as it is"

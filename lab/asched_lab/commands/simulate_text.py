@@ -1,4 +1,4 @@
-"""What a supposition came to, in lines for people."""
+"""The result of a simulation as text."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -10,14 +10,14 @@ from asched_lab.whatif.room import Room
 
 T = TypeVar("T")
 
-#: Nodes and reasons that are named unless all are asked for.
+#: Nodes and reasons that are named without `-o wide`.
 NAMED_MAX: Final = 5
 WAITED: Final = "pods that waited already"
-MOVED: Final = "pods made in place of those that went"
+MOVED: Final = "pods made in place of removed pods"
 _UNITS: Final = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 
 
-def told(
+def result_lines(
     result: Result, other: Result | None = None, *, against: str = "", is_wide: bool = False
 ) -> Iterator[str]:
     """The lines to print."""
@@ -29,16 +29,17 @@ def told(
     for note in result.notes:
         yield f"note: {note}"
     if not result.places:
-        yield "no pod waits: there is nothing to decide"
+        yield "no pod waits: nothing to schedule"
     for name, places in _grouped(result.places).items():
         yield from _group(name, places, is_wide=is_wide)
     if result.evicted:
-        yield f"{_many(len(result.evicted), 'pod')} would be evicted for others"
+        yield f"{_many(len(result.evicted), 'pod')} would be preempted"
         for pod, why in _first(result.evicted.items(), is_wide=is_wide):
             yield f"  {pod}{': ' + why if why else ''}"
     if result.lost:
         named = _some(result.lost, is_wide=is_wide)
-        yield f"{_many(len(result.lost), 'pod')} would be lost, nothing makes them anew: {named}"
+        lost = _many(len(result.lost), "pod")
+        yield f"{lost} would be lost, no controller recreates them: {named}"
     for budget, (allowed, count) in result.budgets.items():
         yield f"budget {budget} lets {_many(allowed, 'pod')} go, draining takes {count}"
     yield ""
@@ -103,7 +104,7 @@ def _rooms(result: Result) -> Iterator[str]:
 
 
 def spelt(room: Room) -> str:
-    """What is offered, as people write it."""
+    """The allocatable amount in usual units."""
     if room.resource == CPU:
         return f"{room.offered / 1000:g}"
     is_bytes = room.resource == MEMORY or room.resource.endswith("storage")
@@ -140,8 +141,8 @@ def _differences(result: Result, other: Result, against: str, *, is_wide: bool) 
         yield "every pod has the same place"
         return
     yield "1 pod differs" if len(found) == 1 else f"{len(found)} pods differ"
-    for one in _first(found, is_wide=is_wide):
-        yield f"  {one.pod}: {_or_nothing(one.here)}, there {_or_nothing(one.there)}"
+    for pod in _first(found, is_wide=is_wide):
+        yield f"  {pod.pod}: {_or_nothing(pod.here)}, there {_or_nothing(pod.there)}"
 
 
 def _or_nothing(place: str) -> str:

@@ -1,6 +1,6 @@
-"""`asched snapshot FILE`: write down a cluster as far as a scheduler reads it, to be asked later.
+"""`asched snapshot FILE`: write what a scheduler reads of a cluster to a file, for later use.
 
-Exit status: 0 if it was written; 1 if the cluster cannot be read, or the file not be written.
+Exit status: 0 if it was written; 1 if the cluster cannot be read, or the file cannot be written.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from asched_lab.whatif.listing import snapshot_of
 from asched_lab.whatif.snapshot import Snapshot
 
 WHAT: Final = """\
-What a scheduler does not read is not written: no Secrets and ConfigMaps, no environments,
-commands, probes or mounts of containers, no templates, no managedFields, and of a pod's annotations
-only Kubernetes' own. Look at it all the same before you give it away: names, labels and images of
-all pods and nodes are there.
+Only what a scheduler reads is written: no Secrets and ConfigMaps, no environments, commands,
+probes or mounts of containers, no templates, no managedFields, and of a pod's annotations only
+those of Kubernetes. Check the file all the same before you share it: names, labels and images of
+all pods and nodes are in it.
 
-It needs the right to list the kinds a scheduler watches. `asched simulate --snapshot FILE` asks it.
+It needs the right to list the kinds a scheduler watches. Use it with `asched simulate --snapshot`.
 """
 FORMS: Final = ("lines", "json", "yaml")
 
@@ -83,14 +83,14 @@ def _formed(snapshot: Snapshot, form: str) -> Iterator[bytes]:
 
 
 def _write(name: str, parts: Iterator[bytes]) -> int:
-    """Raises OSError. How many bytes were written."""
+    """Raises OSError. Returns the number of bytes written."""
     if name == STDIN:
         return sum(sys.stdout.buffer.write(part) for part in parts)
     path = Path(name)
     with path.open("wb") as stream:
         if not name.endswith(".gz"):
             return sum(stream.write(part) for part in parts)
-        # The name and the time of packing stay out: equal clusters give equal files.
+        # Without name and time of compression: equal clusters give equal files.
         with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
             for part in parts:
                 packed.write(part)

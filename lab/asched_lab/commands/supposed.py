@@ -1,4 +1,4 @@
-"""What `simulate` and `plan` are told: which cluster, which workloads, which scheduler."""
+"""Input of `simulate` and `plan`: cluster, workloads, scheduler."""
 
 import argparse
 import asyncio
@@ -22,9 +22,9 @@ from asched_lab.whatif.snapshot import Json, Snapshot, SnapshotError, bounded, d
 from asched_lab.whatif.world import Scheduler
 
 STDIN: Final = "-"
-#: Of a file of manifests: a guess far above any.
+#: The largest file of manifests, far above any real one.
 MANIFEST_BYTES_MAX: Final = 256 << 20
-#: What may be wrong with what the user asks for: exit status 2.
+#: Errors in the request: exit status 2.
 USAGE_ERRORS: Final[tuple[type[Exception], ...]] = (
     *BUILD_ERRORS,
     ConfigError,
@@ -34,24 +34,24 @@ USAGE_ERRORS: Final[tuple[type[Exception], ...]] = (
     ScenarioError,
     UnreadableFileError,
 )
-#: ... and with what it is asked about: exit status 1.
+#: Errors in the cluster or the snapshot: exit status 1.
 INPUT_ERRORS: Final[tuple[type[Exception], ...]] = (ClientError, SnapshotError)
 
 
 def add_input_flags(parser: argparse.ArgumentParser) -> None:
-    """Which cluster, which workloads, which scheduler."""
+    """Add the flags for cluster, workloads and scheduler."""
     cluster = parser.add_argument_group("which cluster")
     cluster.add_argument(
         *("--snapshot", "--dump"),
         dest="snapshot",
         default="",
         metavar="FILE",
-        help="of asched snapshot, or a List",
+        help="use a file of asched snapshot, or a List",
     )
-    cluster.add_argument("--kubeconfig", default="", metavar="FILE", help="as for kubectl")
-    cluster.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig")
-    asked = parser.add_argument_group("which pods")
-    asked.add_argument(
+    cluster.add_argument("--kubeconfig", default="", metavar="FILE", help="as in kubectl")
+    cluster.add_argument("--context", default="", metavar="NAME", help="context of the kubeconfig")
+    workloads = parser.add_argument_group("which pods")
+    workloads.add_argument(
         "-f",
         "--filename",
         action="append",
@@ -59,37 +59,41 @@ def add_input_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="manifests: pods, their controllers, nodes; - is standard input; repeatable",
     )
-    asked.add_argument("-n", "--namespace", default="", help="of what names none (default)")
-    asked.add_argument(
+    workloads.add_argument(
+        "-n", "--namespace", default="", help="for manifests without one (default)"
+    )
+    workloads.add_argument(
         "--replicas",
         type=whole(0, PODS_MAX),
         metavar="N",
-        help="of each workload in the files",
+        help="replicas of each workload in the files",
     )
     deciding = parser.add_argument_group("which scheduler")
-    deciding.add_argument("--config", default="", metavar="FILE", help="its configuration")
     deciding.add_argument(
-        "--without-extenders", action="store_true", help="leave out those of the configuration"
+        "--config", default="", metavar="FILE", help="configuration of the scheduler"
+    )
+    deciding.add_argument(
+        "--without-extenders", action="store_true", help="ignore the extenders of the configuration"
     )
     deciding.add_argument(
         "--feature-gates",
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="as kube-scheduler takes them",
+        help="feature gates, as in kube-scheduler",
     )
     deciding.add_argument(
         "--seed",
         type=seed_number,
         default=0,
         metavar="N",
-        help="decides between equals (0)",
+        help="seed for ties (0)",
     )
     add_plugin_flags(parser)
 
 
 def snapshot(args: argparse.Namespace) -> Snapshot:
-    """The cluster that is asked about. Raises INPUT_ERRORS."""
+    """The cluster to simulate. Raises INPUT_ERRORS."""
     if args.snapshot:
         return load(args.snapshot)
     from asched.kube.session import ConnectionOptions  # 0.2 s, which a dump does not need
@@ -111,7 +115,7 @@ def load(name: str) -> Snapshot:
 
 
 def manifests(files: Iterable[str]) -> tuple[Json, ...]:
-    """All objects of some files. Raises SnapshotError."""
+    """All objects of the files. Raises SnapshotError."""
     found: list[Json] = []
     for name in files:
         try:
@@ -127,13 +131,13 @@ def manifests(files: Iterable[str]) -> tuple[Json, ...]:
 
 
 def scheduler(
-    args: argparse.Namespace, cluster: Snapshot, asked: Iterable[Json], config: str
+    args: argparse.Namespace, cluster: Snapshot, workloads: Iterable[Json], config: str
 ) -> Scheduler:
-    """Who decides, by this configuration. Raises USAGE_ERRORS."""
+    """The scheduler of this configuration. Raises USAGE_ERRORS."""
     gates = parse_gates(args.feature_gates)
     return scheduler_of(
         cluster,
-        asked,
+        workloads,
         config,
         plugins=discover(args.plugin, args.plugin_dir),
         gates=gates.enabled,

@@ -23,7 +23,7 @@ from asched_lab.trace.openb import TraceError, default_folder, known, one_of
 from asched_lab.trace.policies import POLICIES, policy_named
 from asched_lab.trace.run import Outcome, simulate
 
-#: How the published table calls the policies.
+#: Names of the policies in the published table.
 PUBLISHED: Final = {
     "random": "01-Random",
     "dotprod": "02-DotProd",
@@ -51,7 +51,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--engine",
         action="store_true",
-        help="decide by the scheduler's own engine and the plugin GpuSharing",
+        help="decide with the scheduler's own engine and the plugin GpuSharing",
     )
     parser.add_argument("--seed", type=seed_number, metavar="N", help="42 to 51 are published (42)")
     parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
@@ -61,20 +61,20 @@ def add_parser(subparsers: Any) -> None:
         "--traces",
         type=Path,
         metavar="DIR",
-        help="folder that holds openb/ (traces below ASCHED_SHARED, or ../shared/traces)",
+        help="folder with openb/ (default: traces in ASCHED_SHARED, or ../shared/traces)",
     )
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve there, as SVG")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve to FILE, as SVG")
     parser.add_argument(
         "--published",
         type=Path,
         metavar="FILE",
-        help="the published analysis_allo_discrete.csv, to draw beside it",
+        help="the published analysis_allo_discrete.csv, to draw as well",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play one run, or list what there is."""
+    """Play one run, or list traces and policies."""
     folder = args.traces or default_folder()
     policy = args.policy or DEFAULT_POLICY
     seed = DEFAULT_SEED if args.seed is None else args.seed
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         if args.plot:
             curves = [*beside, _drawn("asched", outcome.curve)]
             title = f"{outcome.trace}, {outcome.policy}, seed {outcome.seed}: GPUs in use (%)"
-            args.plot.write_text(picture(title, "GPUs asked for (%)", curves), encoding="utf-8")
+            args.plot.write_text(picture(title, "GPUs requested (%)", curves), encoding="utf-8")
     except TraceError as problem:
         return _refuse(str(problem), 1)
     except OSError as problem:
@@ -139,13 +139,13 @@ def _text(outcome: Outcome) -> str:
         f" in {outcome.seconds:.1f} s\n"
         f"  GPUs in use, by GPUs asked for: {allocated}\n"
         f"  placed {outcome.placed} pods on {outcome.nodes_used} nodes,"
-        f" {outcome.placed_plain} of {outcome.plain} that ask for no GPU;"
-        f" {outcome.kept_out} turned away although a node had room"
+        f" {outcome.placed_plain} of {outcome.plain} that request no GPU;"
+        f" {outcome.kept_out} rejected although a node had room"
     )
 
 
 def _published(path: Path | None, trace: str, policy: str, seed: int) -> list[Curve]:
-    """The curve of the same run as published; of the best published policy beside one of ours."""
+    """The published curve of the same run; for a policy of asched, of the best published one."""
     if path is None:
         return []
     name = PUBLISHED.get(policy_named(policy) or "", PUBLISHED["fgd"])

@@ -1,13 +1,13 @@
-"""`make bench`: how fast pods are bound, beside a bare client on the same server in the same run.
+"""`make bench`: how fast pods are bound, compared with a bare client on the same server.
 
     python -m asched_lab.measure [--nodes N] [--pods M] [--rows plain,spread,decide-plain,seven,all]
                           [--json OUT] [--flames FOLDER]
 
 Against a real API server where KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver, else
-against the embedded one, and it says which. The bare client binds round-robin and writes one event
-per pod, without deciding anything and with the scheduler's policy for events; it runs before and
-after every row, and the ratios are to the mean of both, because other work on the machine comes and
-goes. bound/s counts from the first to the last binding, told/s from the first binding to the last
+against the embedded one; the output names it. The bare client binds round-robin and writes one
+event per pod, without deciding anything and with the scheduler's policy for events; it runs before
+and after every row, and the ratios are to the mean of both, because the load of the machine varies.
+bound/s counts from the first to the last binding, events/s from the first binding to the last
 event.
 
 Exit status: 0 if every pod of every row was bound, 1 if not, 2 for usage.
@@ -34,12 +34,12 @@ from asched_lab.measure import real
 from asched_lab.measure.crowds import Crowd, plain
 from asched_lab.measure.engine import measure_apart
 from asched_lab.measure.measurement import Cluster, EmbeddedServer, Row, measure
-from asched_lab.measure.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
+from asched_lab.measure.rows import BOUND, DECIDED, EVERY, GROUPS, Sizes
 
 BARE = "bare client"
 COLUMNS = (
-    "row", "nodes", "pods", "bound", "bound/s", "to bare", "told/s", "to bare", "first s", "last s",
-    "CPU ms/pod", "RSS MB", "events", "after s",
+    "row", "nodes", "pods", "bound", "bound/s", "to bare", "events/s", "to bare", "first s",
+    "last s", "CPU ms/pod", "RSS MB", "events", "after s",
 )  # fmt: skip
 
 
@@ -56,8 +56,8 @@ def main(argv: list[str] | None = None) -> int:
         help=f"comma-separated; groups {', '.join(GROUPS)}; rows {', '.join(EVERY)}",
     )  # fmt: skip
     parser.add_argument("--embedded", action="store_true", help="never use a real API server")
-    parser.add_argument("--here", action="store_true", help="decide rows in this very process")
-    parser.add_argument("--json", default="", metavar="OUT", help="also write the rows here")
+    parser.add_argument("--here", action="store_true", help="decide rows in this process")
+    parser.add_argument("--json", default="", metavar="OUT", help="also write the rows to OUT")
     parser.add_argument(
         "--flames", type=Path, metavar="FOLDER",
         help="write a flame graph of each decide row there, FOLDER/ROW.svg; needs py-spy (PyPI)",
@@ -71,13 +71,13 @@ def main(argv: list[str] | None = None) -> int:
         print(f"no row is called {', '.join(unknown)}; see --help", file=sys.stderr)
         return 2
     if args.flames is not None and (args.here or shutil.which("py-spy") is None):
-        what = "--flames watches other processes than --here" if args.here else "no py-spy found"
+        what = "--flames needs other processes, without --here" if args.here else "no py-spy found"
         print(f"{what}; see --help", file=sys.stderr)
         return 2
     if args.flames is not None:
         args.flames.mkdir(parents=True, exist_ok=True)
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
-    asked = Asked(args.nodes, args.pods)
+    sizes = Sizes(args.nodes, args.pods)
     rows: list[Row] = []
     try:
         decide = (
@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
             if args.here
             else partial(measure_apart, flames=args.flames)
         )
-        runner()(run(names, asked, decide, embedded=args.embedded, rows=rows))
+        runner()(run(names, sizes, decide, embedded=args.embedded, rows=rows))
     except WorkloadFailedError as error:
         print(f"make bench: {error}", file=sys.stderr)
         return 1
@@ -105,47 +105,47 @@ def _expected(row: Row) -> int:
 
 async def run(
     names: list[str],
-    asked: Asked,
+    sizes: Sizes,
     decide: Callable[[str], Awaitable[Row]],
     *,
     embedded: bool,
     rows: list[Row],
 ) -> int:
-    """All rows, each printed when it is done. `decide` measures those in process."""
+    """All rows, each printed when it is done. `decide` measures the rows in process."""
     print(_line(COLUMNS), flush=True)
     shared = [name for name in names if name in BOUND and not BOUND[name].own_server]
     if shared:
-        await _on_one_server(shared, asked, embedded, rows)
+        await _on_one_server(shared, sizes, embedded, rows)
     for name in names:
         if name in BOUND and BOUND[name].own_server:
             row = BOUND[name]
-            async with _cluster(row.nodes(asked), embedded) as cluster:
-                _tell(await row.run(cluster, name, asked), rows)
+            async with _cluster(row.nodes(sizes), embedded) as cluster:
+                _report(await row.run(cluster, name, sizes), rows)
         elif name in DECIDED:
-            _tell(await decide(name), rows)
+            _report(await decide(name), rows)
     return 0
 
 
 async def _on_one_server(
-    names: Iterable[str], asked: Asked, embedded: bool, rows: list[Row]
+    names: Iterable[str], sizes: Sizes, embedded: bool, rows: list[Row]
 ) -> None:
-    async with _cluster(asked.nodes, embedded) as cluster:
+    async with _cluster(sizes.nodes, embedded) as cluster:
         before: Row | None = None
         for name in names:
             if not BOUND[name].is_compared:
-                _tell(await BOUND[name].run(cluster, name, asked), rows)
+                _report(await BOUND[name].run(cluster, name, sizes), rows)
                 continue
-            count = BOUND[name].pods(asked)
-            crowd = Crowd(asked.nodes, ((plain, count),))
+            count = BOUND[name].pods(sizes)
+            crowd = Crowd(sizes.nodes, ((plain, count),))
             if before is None or before.pods != count:
                 before = await measure(cluster, BARE, crowd, is_bare=True)
-                _tell(before, rows)
-            row = await BOUND[name].run(cluster, name, asked)
+                _report(before, rows)
+            row = await BOUND[name].run(cluster, name, sizes)
             after = await measure(cluster, BARE, crowd, is_bare=True)
             row.ratio = _ratio(row.rate, before.rate, after.rate)
-            row.told_ratio = _ratio(row.told_rate, before.told_rate, after.told_rate)
-            _tell(row, rows)
-            _tell(after, rows)
+            row.events_ratio = _ratio(row.events_rate, before.events_rate, after.events_rate)
+            _report(row, rows)
+            _report(after, rows)
             before = after
 
 
@@ -167,14 +167,14 @@ def _ratio(rate: float, before: float, after: float) -> float:
     return round(rate / max((before + after) / 2, 1e-9), 3)
 
 
-def _tell(row: Row, rows: list[Row]) -> None:
+def _report(row: Row, rows: list[Row]) -> None:
     rows.append(row)
-    ratio, told_ratio = (
-        f"{found:.2f}" if found is not None else "-" for found in (row.ratio, row.told_ratio)
+    ratio, events_ratio = (
+        f"{found:.2f}" if found is not None else "-" for found in (row.ratio, row.events_ratio)
     )
     cells = (
         row.name, row.nodes, row.pods, row.bound, f"{row.rate:.0f}", ratio,
-        f"{row.told_rate:.0f}", told_ratio, f"{row.first_s:.2f}", f"{row.last_s:.2f}",
+        f"{row.events_rate:.0f}", events_ratio, f"{row.first_s:.2f}", f"{row.last_s:.2f}",
         f"{row.cpu_ms_per_pod:.3f}", f"{row.peak_rss_mb:.0f}", row.events,
         f"{row.events_after_s:.1f}",
     )  # fmt: skip
@@ -184,8 +184,8 @@ def _tell(row: Row, rows: list[Row]) -> None:
 
 
 def _line(cells: Iterable[Any]) -> str:
-    first, *others = map(str, cells)
-    return f"{first:24}" + "".join(f"{cell:>10}" for cell in others)
+    first, *rest = map(str, cells)
+    return f"{first:24}" + "".join(f"{cell:>10}" for cell in rest)
 
 
 if __name__ == "__main__":

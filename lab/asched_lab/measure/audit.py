@@ -1,10 +1,10 @@
-"""What an audit asks of a real control plane: processor time and bytes of a page of metadata.
+"""The load of an audit on a real control plane: processor time and bytes per page of metadata.
 
     KUBEBUILDER_ASSETS=FOLDER python -m asched_lab.measure.audit [--pods N]
 
-Creates pods that nobody places, goes through them page by page as `host/audit` does, and
-prints what a page of 500 cost the API server, etcd and this process; what they do by themselves is
-measured before and left out.
+Creates pods that no scheduler places, reads them page by page as `host/audit` does, and prints what
+a page of 500 cost the API server, etcd and this process; their idle load is measured before and
+subtracted.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -28,7 +28,7 @@ CREATORS = 16
 POD_MANIFEST = {
     "metadata": {"generateName": "p-", "labels": {f"label-{n}": "x" * 20 for n in range(8)}},
     "spec": {
-        "schedulerName": "nobody",
+        "schedulerName": "other",
         "containers": [
             {
                 "name": f"c{number}",
@@ -90,7 +90,7 @@ async def _create(session: Session, wanted: int) -> None:
 
 
 def _used(server: RealServer) -> dict[str, float]:
-    return {one.name: one.usage()["cpu_s"] for one in server._processes}
+    return {process.name: process.usage()["cpu_s"] for process in server._processes}
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""The bare client: what it writes, a scheduler has to write as well; it decides nothing. So no
-scheduler of the same client on the same server can be faster.
+"""The bare client: it makes the writes that a scheduler has to make, and decides nothing. So no
+scheduler with the same client on the same server can be faster.
 
     python -m asched_lab.measure.bare KUBECONFIG NAMESPACE [follow 300 | preempt]
 
-With no word it binds all pods that wait, with an event; `follow 300` does the same for 300 pods, as
-they come; `preempt` first evicts three pods for each.
+Without a mode it binds all waiting pods, with an event; `follow 300` does the same for 300 pods as
+they arrive; `preempt` first evicts three pods for each.
 
 Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the scheduler's, and
-the scheduler's policy for events: they give way to bindings until the oldest has waited for
-SHARE_S, then take turns with them.
+the scheduler's policy for events: bindings go first until the oldest event has waited for SHARE_S,
+then both alternate.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -33,7 +33,7 @@ from asched_lab.bench.api import PODS_PATH, Api
 from asched_lab.measure.crowds import JsonObject
 
 IN_FLIGHT = 64
-#: Pods that make way for one, as many as the scheduler evicts in this row.
+#: Pods evicted for one preemptor, as many as the scheduler evicts in this row.
 VICTIMS = 3
 
 
@@ -55,7 +55,7 @@ async def main(kubeconfig: str, namespace: str, mode: str = "", count: str = "0"
 
 
 class Bare:
-    """One namespace's pods, bound round-robin; `failed` counts answers that were no success."""
+    """One namespace's pods, bound round-robin; `failed` counts failed requests."""
 
     def __init__(self, session: Session, namespace: str) -> None:
         self._session = session
@@ -70,25 +70,27 @@ class Bare:
         self._nodes = [node["metadata"]["name"] for node in nodes]
 
     async def bind_all(self) -> None:
-        """IN_FLIGHT workers; each binds a pod, or writes an event that waited long enough; when
-        all pods are bound, the events that are left.
+        """IN_FLIGHT workers; each binds a pod, or writes an event that waited long enough; when all
+        pods are bound, the remaining events.
         """
         queue = deque(enumerate(await self._pods("spec.nodeName%3D")))
-        untold: deque[tuple[float, JsonObject, str]] = deque()
+        unreported: deque[tuple[float, JsonObject, str]] = deque()
         late = False
 
         async def work() -> None:
             nonlocal late
-            while queue or untold:
-                late = not late and bool(untold) and time.monotonic() - untold[0][0] > SHARE_S
-                if untold and (late or not queue):
-                    _, pod, node = untold.popleft()
-                    await self._tell(pod, node)
+            while queue or unreported:
+                late = (
+                    not late and bool(unreported) and time.monotonic() - unreported[0][0] > SHARE_S
+                )
+                if unreported and (late or not queue):
+                    _, pod, node = unreported.popleft()
+                    await self._write_event(pod, node)
                     continue
                 index, pod = queue.popleft()
                 node = self._nodes[index % len(self._nodes)]
                 await self._bind(pod, node)
-                untold.append((time.monotonic(), pod, node))
+                unreported.append((time.monotonic(), pod, node))
 
         await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
 
@@ -106,23 +108,23 @@ class Bare:
                         break
 
     async def preempt(self) -> None:
-        """For each waiting pod evict VICTIMS pods of a node of its own, then bind it there. The
-        events come after all of that.
+        """For each waiting pod evict VICTIMS pods of a separate node, then bind it there. The
+        events follow at the end.
         """
         by_node = defaultdict(list)
         for pod in await self._pods("spec.nodeName%21%3D"):
             by_node[pod["spec"]["nodeName"]].append(pod)
         pairs = list(zip(await self._pods("spec.nodeName%3D"), sorted(by_node), strict=False))
-        left = list(reversed(pairs))
+        remaining = list(reversed(pairs))
 
         async def work() -> None:
-            while left:
-                pod, node = left.pop()
+            while remaining:
+                pod, node = remaining.pop()
                 await asyncio.gather(*map(self._evict, by_node[node][:VICTIMS]))
                 await self._bind(pod, node)
 
         await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
-        await asyncio.gather(*(self._tell(pod, node) for pod, node in pairs))
+        await asyncio.gather(*(self._write_event(pod, node) for pod, node in pairs))
 
     async def _pods(self, selector: str) -> list[JsonObject]:
         path = f"/api/v1/namespaces/{self._namespace}/pods?fieldSelector={selector}"
@@ -133,7 +135,7 @@ class Bare:
 
     async def _both(self, pod: JsonObject, node: str) -> None:
         await self._bind(pod, node)
-        await self._tell(pod, node)
+        await self._write_event(pod, node)
 
     async def _bind(self, pod: JsonObject, node: str) -> None:
         await self._write(Bind(pod=self._reference(pod), node=node))
@@ -158,7 +160,7 @@ class Bare:
         )
         self.failed += reply.status >= 300
 
-    async def _tell(self, pod: JsonObject, node: str) -> None:
+    async def _write_event(self, pod: JsonObject, node: str) -> None:
         path = f"/apis/events.k8s.io/v1/namespaces/{self._namespace}/events"
         body = event(pod["metadata"], self._namespace, node)
         reply = await self._pool.request("POST", path, body)

@@ -1,7 +1,7 @@
-"""How many calls a pod costs: `python -m asched_lab.measure.calls [ROW ...]`.
+"""Function calls per pod: `python -m asched_lab.measure.calls [ROW ...]`.
 
-Of Python's functions (resumed generators among them) and of C's, from its arrival to its
-confirmation, in turns of so many cycles each. The same on any machine, whatever else it does.
+Counts calls of Python functions (resumed generators among them) and of C functions, from the pod's
+arrival to its confirmation, in turns of a fixed number of cycles. The same on any machine.
 """
 
 import argparse
@@ -18,30 +18,30 @@ from asched_lab.bench.run_decide import DecideWorld
 from asched_lab.measure.crowds import HIGH, SHAPES, high, low, node
 from asched_lab.measure.engine import SCHEDULER
 
-#: Cycles a turn: about what fits into one on a quiet machine.
+#: Cycles a turn: about what fits into one on an idle machine.
 CYCLES: Final = 32
-#: The preemptors find the nodes full of pods of which three have to go for each.
+#: The preemptors find the nodes full; three pods have to be evicted for each.
 ROWS: Final = {**SHAPES, "preemption": high}
 
 
 class Calls(NamedTuple):
-    """Of one pod on the average."""
+    """Mean calls for one pod."""
 
     python: float
     c: float
 
 
 async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
-    """So many pods, after others for which everything is made that is made once."""
-    world, told, maker = DecideWorld(default_configuration(SCHEDULER)), [0, 0], ROWS[shape]
+    """Count calls for `pods` pods after `warm` pods that fill all caches."""
+    world, counts, maker = DecideWorld(default_configuration(SCHEDULER)), [0, 0], ROWS[shape]
     world.machine.limit = CountedLimit(CYCLES)
     handle, numbers = world.machine.handle, count()
 
     def note(_frame: FrameType, event: str, _argument: Any) -> None:
         if event == "call":
-            told[0] += 1
+            counts[0] += 1
         elif event == "c_call":
-            told[1] += 1
+            counts[1] += 1
 
     def counting(*given: Any) -> Any:
         before = sys.getprofile()
@@ -66,7 +66,7 @@ async def of_shape(shape: str, nodes: int, warm: int, pods: int) -> Calls:
     world.machine.handle = counting  # type: ignore[method-assign, assignment]
     await place(pods)
     await world.close()
-    return Calls(told[0] / pods, told[1] / pods)
+    return Calls(counts[0] / pods, counts[1] / pods)
 
 
 def main() -> None:

@@ -1,14 +1,13 @@
-"""What gets bound by schedulers that are killed again and again.
+"""How many pods are bound by schedulers that are killed repeatedly.
 
     KUBEBUILDER_ASSETS=… python -m asched_lab.measure.cold [--nodes N] [--pods M] [--life S]
                                                            [--lives L] [--with-a-lease]
 
-A real API server holds N nodes and M waiting pods. A scheduler is started, killed with SIGKILL S
+A real API server has N nodes and M waiting pods. A scheduler is started, killed with SIGKILL S
 seconds later, and started again, L times; then kube-scheduler is, on the same nodes with pods of
-its own, and so on in turns. A line tells a life: what was bound in it, when the first binding was
-seen, what the process had spent on processors by then (looked at LOOK_S apart) and by its end, and
-the machine's load. With `--with-a-lease` both elect leaders as they do by default: a process that
-was killed keeps the lease.
+its own, and so on alternately. One line per start: pods bound, time of the first binding, processor
+time of the process by then (sampled every SAMPLE_S) and at its end, and the machine's load. With
+`--with-a-lease` both elect leaders as by default: a killed process still holds its lease.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -28,7 +27,7 @@ from asched_lab.measure.crowds import plain
 from asched_lab.measure.measurement import SCHEDULER, Cluster
 from asched_lab.measure.real import RealServer, assets
 
-LOOK_S = 0.01
+SAMPLE_S = 0.01
 CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}}}
@@ -37,8 +36,8 @@ profiles: [{{schedulerName: {name}}}]
 """
 
 
-async def lives(cluster: Cluster, who: str, binary: Path, args: argparse.Namespace) -> int:
-    """All lives of one scheduler; how many pods were bound."""
+async def run_starts(cluster: Cluster, who: str, binary: Path, args: argparse.Namespace) -> int:
+    """Start and kill one scheduler repeatedly; return the number of pods bound."""
     name = f"{SCHEDULER}-{who}"
     namespace = await cluster.new_namespace()
     pods = [plain(index, 0) for index in range(args.pods)]
@@ -61,14 +60,14 @@ async def lives(cluster: Cluster, who: str, binary: Path, args: argparse.Namespa
         try:
             until_s, first_cpu_s = process.started_s + args.life, None
             while time.monotonic() < until_s:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(SAMPLE_S)
                 if first_cpu_s is None and len(cluster.bound_at_s) > known:
                     first_cpu_s = process.usage().get("cpu_s", 0.0)
             spent_s = process.usage().get("cpu_s", 0.0)
         finally:
             os.kill(process.pid, signal.SIGKILL)
             await process.stop()
-        await asyncio.sleep(1.0)  # what was on the wire shows
+        await asyncio.sleep(1.0)  # the watch delivers what was written
         bound_s = list(cluster.bound_at_s.values())[known:]
         total += len(bound_s)
         first = f"{min(bound_s) - process.started_s:.2f}" if bound_s else "-"
@@ -88,7 +87,7 @@ async def compare(args: argparse.Namespace, binaries: Path) -> dict[str, int]:
             cluster = await Cluster.filled(server.kubeconfig, args.nodes, Path(folder))
             try:
                 return {
-                    who: await lives(cluster, who, binaries / "kube-scheduler", args)
+                    who: await run_starts(cluster, who, binaries / "kube-scheduler", args)
                     for who in ("asched", "kube-scheduler") * args.rounds
                 }
             finally:
@@ -114,7 +113,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
     print(
-        f"{'scheduler':15} {'life':>5} {'bound':>6} {'first s':>8} {'cpu s':>6} {'in all':>7}"
+        f"{'scheduler':15} {'start':>5} {'bound':>6} {'first s':>8} {'cpu s':>6} {'in all':>7}"
         f" {'load':>6}"
     )
     totals = asyncio.run(compare(args, binaries))

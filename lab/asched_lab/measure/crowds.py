@@ -60,8 +60,8 @@ def pod(
 ) -> JsonObject:
     """A pod of one container; `spec` adds to it.
 
-    With the token that the API server mounts in every pod, under a name of its own in each: a real
-    one would add it, were the admission of service accounts not switched off here.
+    It has the token volume that the API server mounts in every pod, with a name of its own in each:
+    a real server adds it, but admission of service accounts is switched off here.
     """
     token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
     volume = {"name": f"kube-api-access-{name}", "projected": {"sources": [token]}}
@@ -71,7 +71,7 @@ def pod(
         "kind": "Pod",
         "metadata": {"name": name, "labels": labels or {}},
         "spec": {
-            "serviceAccountName": "default",  # whose token it is
+            "serviceAccountName": "default",  # the token's account
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "main", "image": image, "resources": {"requests": requests}}],
             "volumes": [volume],
@@ -148,13 +148,13 @@ def choosing(i: int, _nodes: int) -> JsonObject:
 
 
 def different(i: int, _nodes: int) -> JsonObject:
-    """No two alike: label and requests differ."""
+    """All different: label and requests differ."""
     requests = {"cpu": f"{50 + i % 97}m", "memory": f"{64 + i % 89}Mi"}
     return pod(f"different-{i:06d}", labels={"app": f"app-{i}"}, **requests)
 
 
 def mixed(i: int, _nodes: int) -> JsonObject:
-    """Fifty apps of several sizes and images: some spread, some apart, some near, some picky."""
+    """Fifty apps of several sizes and images, with all kinds of constraints."""
     rng = random.Random(i)
     app = {"app": f"app-{rng.randrange(50)}"}
     more: JsonObject = {
@@ -178,7 +178,7 @@ def mixed(i: int, _nodes: int) -> JsonObject:
 
 
 def drawn_to_teams(i: int, _nodes: int) -> JsonObject:
-    """Near pods of its own colour in the zones of every namespace of a team."""
+    """Near pods of the same colour in the zones of every namespace of a team."""
     labels = {"color": "blue"}
     rule = affinity("podAffinity", ZONE, labels)
     (term,) = rule["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -187,7 +187,7 @@ def drawn_to_teams(i: int, _nodes: int) -> JsonObject:
 
 
 def giant(i: int, _nodes: int) -> JsonObject:
-    """Fits nowhere."""
+    """Larger than every node."""
     return pod(f"giant-{i:06d}", cpu="100")
 
 
@@ -197,12 +197,12 @@ def low(i: int, nodes: int) -> JsonObject:
 
 
 def high(i: int, _nodes: int) -> JsonObject:
-    """Needs three of the four gone."""
+    """Needs the resources of three of the four."""
     return pod(f"high-{i:06d}", cpu="3", priorityClassName="bench-high", priority=1000)
 
 
 def alike(i: int) -> JsonObject:
-    """One of many that want a CPU."""
+    """One of many that request a CPU."""
     return pod(f"job-{i:06d}", cpu="1", memory="1Mi")
 
 
@@ -224,7 +224,7 @@ def stateful(i: int) -> JsonObject:
 
 
 def sized(i: int) -> JsonObject:
-    """Each wants another amount; no two fit into the room of one."""
+    """Each requests another amount; no two fit into the resources of one."""
     return pod(f"job-{i:06d}", cpu=f"{900 + i}m", memory=f"{1 + i}Mi")
 
 
@@ -244,15 +244,15 @@ def member(gang: str, i: int) -> JsonObject:
 
 
 def running(i: int, nodes: int) -> JsonObject:
-    """A small pod in its place already."""
+    """A small pod that has a node already."""
     labels = {"app": f"old-{i % 20}"}
     return pod(
         f"running-{i:06d}", cpu="10m", memory="64Mi", labels=labels,
-        nodeName=f"node-{i % nodes:06d}", schedulerName="nobody",
+        nodeName=f"node-{i % nodes:06d}", schedulerName="other",
     )  # fmt: skip
 
 
-#: Rows of the first table: name -> how a waiting pod looks.
+#: Rows of the first table: name -> maker of the waiting pods.
 SHAPES: dict[str, Maker] = {
     "plain": plain,
     "affinity": affine,
@@ -268,7 +268,7 @@ SHAPES: dict[str, Maker] = {
 
 @dataclass(frozen=True)
 class Crowd:
-    """What stands in the cluster, and who waits. Counts, not lists: makers make them."""
+    """The objects of the cluster and the waiting pods. Makers, not lists, make the pods."""
 
     nodes: int
     waiting: tuple[tuple[Maker, int], ...]
@@ -276,7 +276,7 @@ class Crowd:
     also: tuple[JsonObject, ...] = field(default=())
     #: other objects of the namespace of the pods
     own: tuple[JsonObject, ...] = field(default=())
-    #: of the waiting pods; "": each says its own
+    #: priority class of the waiting pods; "": each has its own
     namespace: str = "bench"
 
     def waiting_pods(self) -> Iterator[JsonObject]:

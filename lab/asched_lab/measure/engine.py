@@ -22,18 +22,18 @@ from asched_lab.measure.measurement import Row
 SCHEDULER = "asched-bench"
 CHUNK = 2000
 TIMEOUT_S = 3600.0
-#: Of a profile: a row takes some seconds.
-LOOKS_PER_S = 250
+#: Samples of a profile; a row takes some seconds.
+SAMPLES_PER_S = 250
 
 
 async def measure_apart(name: str, flames: Path | None = None) -> Row:
-    """A row in a process of its own, so that its memory is its own as well; watched by py-spy if
-    flame graphs are wanted, which stops it for a moment at each of its looks.
+    """Measure a row in a process of its own, so that its memory is separate; with flame graphs
+    py-spy samples it and stops it shortly at each sample.
     """
     watched: tuple[str, ...] = ()
     if flames is not None:
         picture = str(flames / f"{name}.svg")
-        watched = ("py-spy", "record", "--rate", str(LOOKS_PER_S), "--output", picture, "--")
+        watched = ("py-spy", "record", "--rate", str(SAMPLES_PER_S), "--output", picture, "--")
     with tempfile.TemporaryDirectory(prefix="asched-bench-") as folder:
         out = Path(folder) / "row.json"
         arguments = ("-m", "asched_lab.measure", "--rows", name, "--here", "--json", str(out))
@@ -48,7 +48,7 @@ async def measure_apart(name: str, flames: Path | None = None) -> Row:
 
 
 async def measure(name: str, crowd: Crowd) -> Row:
-    """Pods per second of engine time: taking them in, deciding, and the watch's confirmations."""
+    """Pods per second of engine time: intake, decisions, and the watch's confirmations."""
     row = Row(name, crowd.nodes, crowd.waiting_count)
     world = DecideWorld(default_configuration(SCHEDULER))
     await create(world, crowd.also, "")
@@ -85,9 +85,9 @@ async def measure(name: str, crowd: Crowd) -> Row:
 async def measure_freed_places(
     name: str, kind: Callable[[int], JsonObject], pods: int, cpus: int
 ) -> Row:
-    """Pods of one CPU or so wait for one node; whenever as many run as can, one of them ends.
-    `failed_per_pod`: attempts in vain for each pod bound, first attempts aside; `looks_per_pod`:
-    looks that spared a pod an attempt.
+    """Pods of about one CPU wait for one node; when it is full, one running pod ends.
+    `failed_per_pod`: failed attempts for each pod bound, without first attempts; `spared_per_pod`:
+    dry runs that spared an attempt.
     """
     row = Row(name, 1, pods)
     world = await _one_node(cpus, default_configuration(SCHEDULER))
@@ -100,8 +100,8 @@ async def measure_freed_places(
 
 
 async def measure_freed_gangs(name: str, gangs: int, size: int, rounds: int) -> Row:
-    """Gangs wait for one node that has room for one of them; the pods of the one that runs end one
-    after the other. As above.
+    """Gangs wait for one node with room for one of them; the pods of the running gang end one after
+    the other. Otherwise as above.
     """
     row = Row(name, 1, gangs * size)
     gates = {**DEFAULT_GATES, "GenericWorkload": True, "GangScheduling": True}
@@ -135,11 +135,11 @@ async def _until_all_were_tried(world: DecideWorld, row: Row) -> None:
 async def _until_all_are_bound(
     world: DecideWorld, row: Row, step: int, wanted: int | None = None
 ) -> None:
-    """So many running pods end, one after the other, until the next ones are bound."""
+    """End running pods one after the other until the next ones are bound."""
     wanted = row.pods if wanted is None else wanted
     facts = world.facts()
     tried_s, row.extra["first"] = world.now_s, facts["results"].get("unschedulable", 0)
-    row.extra["looks"], row.extra["engine_s"] = facts["looks_in_vain"], facts["engine_s"]
+    row.extra["spared"], row.extra["engine_s"] = facts["unneeded_attempts"], facts["engine_s"]
     while world.pods.scheduled_count < wanted:
         listed = await world.listed("pods", "bench")
         running = [p["metadata"]["name"] for p in listed if p["spec"].get("nodeName")]
@@ -155,13 +155,13 @@ async def _until_all_are_bound(
 def _of_freed_places(world: DecideWorld, row: Row, bound: int) -> Row:
     facts = world.facts()
     failed = facts["results"].get("unschedulable", 0) - row.extra["first"]
-    looks = facts["looks_in_vain"] - row.extra["looks"]
+    spared = facts["unneeded_attempts"] - row.extra["spared"]
     row.bound = world.pods.scheduled_count
     row.cpu_ms_per_pod = round((facts["engine_s"] - row.extra["engine_s"]) * 1000 / bound, 4)
     row.peak_rss_mb = facts["peak_rss_mb"]
     row.extra = {
         "failed_per_pod": round(failed / bound, 3),
-        "looks_per_pod": round(looks / bound, 1),
+        "spared_per_pod": round(spared / bound, 1),
     }
     return row
 
@@ -171,7 +171,7 @@ def _has_bound_more(world: DecideWorld, before: int) -> bool:
 
 
 async def create(world: DecideWorld, objects: Iterable[JsonObject], namespace: str) -> None:
-    """A chunk at a time, each taken in before the next is made."""
+    """Create objects in chunks, each taken in before the next is made."""
     iterator = iter(objects)
     while chunk := list(islice(iterator, CHUNK)):
         await world.create(chunk, namespace)

@@ -1,12 +1,12 @@
-"""Gangs through a real API server beside the same pods without them.
+"""Gangs through a real API server compared with the same pods without gangs.
 
     KUBEBUILDER_ASSETS=... python -m asched_lab.measure.gangs_bound --nodes 500 --pods 2000
 
-Both are bound in turns on one server, by a scheduler with the gates of groups, in every other round
-the gangs first; a round before them is not counted. The last lines give the medians, their ratio,
-and the ratios of each round from the least to the most: where these lie far apart, the rates say
-nothing, and what was asked of the server for each pod, and what it spent on it, says more. A gang
-costs the server a write more, its condition.
+Both are bound alternately on one server, by a scheduler with the gates of groups, in every other
+round the gangs first; a warm-up round is not counted. The last lines give the medians, their ratio,
+and the sorted ratios of all rounds: if these vary widely, the rates are useless, and the requests
+and the server's processor time per pod say more. A gang costs the server one write more, its
+condition.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from asched_lab.measure.groups import Row as Kind
 from asched_lab.measure.groups import group
 from asched_lab.measure.measurement import Cluster, Row, measure
 
-#: Of a row, and of what it has besides.
-TOLD = ("rate", "told_rate", "cpu_ms_per_pod")
-ASKED = (
+#: Fields of a row, and keys of its `extra`.
+FIELDS = ("rate", "events_rate", "cpu_ms_per_pod")
+COSTS = (
     "requests_per_pod",
     "bytes_in_per_pod",
     "bytes_out_per_pod",
@@ -45,13 +45,13 @@ class ServerWithGroups(real.RealServer):
 
 
 def crowd(nodes: int, pods: int, size: int) -> Crowd:
-    """In gangs of so many; 0: without."""
+    """A crowd in gangs of `size`; 0: without gangs."""
     if not size:
         return Crowd(nodes, ((plain, pods),))
     kind = Kind(size, is_gang=True)
     groups = tuple(group(f"group-{at:06d}", kind) for at in range(-(-pods // size)))
-    for one in groups:
-        del one["metadata"]["namespace"]  # each run has one of its own
+    for pod_group in groups:
+        del pod_group["metadata"]["namespace"]  # each run has a namespace of its own
 
     def member(index: int, total: int) -> JsonObject:
         made = plain(index, total)
@@ -75,27 +75,27 @@ async def run(binaries: Path, nodes: int, pods: int, size: int, rounds: int) -> 
                 found = await measure(cluster, name, crowd(nodes, pods, size * (name != "bare")))
                 if number:
                     rows[name].append(found)
-                told = f"{found.bound} of {found.pods} bound, {found.rate:.0f} and"
-                more = f"{found.told_rate:.0f}/s, {found.cpu_ms_per_pod:.3f} ms a pod"
-                sys.stdout.write(f"{number} {name}: {told} {more}, {found.extra}\n")
+                bound = f"{found.bound} of {found.pods} bound, {found.rate:.0f} and"
+                more = f"{found.events_rate:.0f}/s, {found.cpu_ms_per_pod:.3f} ms a pod"
+                sys.stdout.write(f"{number} {name}: {bound} {more}, {found.extra}\n")
                 sys.stdout.flush()
     bare, gangs = rows.values()
-    for what in (*TOLD, *ASKED):
+    for what in (*FIELDS, *COSTS):
         sys.stdout.write(
             _compared(what, *[[_of(row, what) for row in each] for each in (bare, gangs)])
         )
 
 
 def _of(row: Row, what: str) -> float:
-    return float(getattr(row, what) if what in TOLD else row.extra.get(what, 0.0))
+    return float(getattr(row, what) if what in FIELDS else row.extra.get(what, 0.0))
 
 
 def _compared(what: str, bare: list[float], gangs: list[float]) -> str:
-    one, other = median(bare), median(gangs)
-    ratio = other / max(one, 1e-9)
+    of_bare, of_gangs = median(bare), median(gangs)
+    ratio = of_gangs / max(of_bare, 1e-9)
     by_round = sorted(g / max(b, 1e-9) for b, g in zip(bare, gangs, strict=True))
-    told = ", ".join(f"{each:.2f}" for each in by_round)
-    return f"{what}: bare {one:.3f}, gangs {other:.3f}, ratio {ratio:.3f} ({told})\n"
+    ratios = ", ".join(f"{each:.2f}" for each in by_round)
+    return f"{what}: bare {of_bare:.3f}, gangs {of_gangs:.3f}, ratio {ratio:.3f} ({ratios})\n"
 
 
 def main() -> int:
@@ -106,12 +106,12 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--size", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     binaries = real.assets()
     if binaries is None:
         sys.stderr.write("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver\n")
         return 2
-    asyncio.run(run(binaries, asked.nodes, asked.pods, asked.size, asked.rounds))
+    asyncio.run(run(binaries, args.nodes, args.pods, args.size, args.rounds))
     return 0
 
 

@@ -1,16 +1,16 @@
 """Pod groups decided by the engine: `python -m asched_lab.measure.groups [--rows NAME ...]`.
 
-    bare        20,000 single pods, what everything is compared with
+    bare        20,000 single pods, the reference
     basic-2     the same pods in 10,000 groups of two without a gang policy
     gang-2      ... with one
     gang-4      5,000 gangs of four, each within one of 50 racks, all racks scored
     gang-1000   20 gangs of a thousand, within a rack each, all racks scored
     label-4     5,000 gangs of four of scheduling.x-k8s.io
 
-Processor time of the machine alone, as in the decide mode: taking pods in, deciding, confirming.
-With `--calls` calls of functions, Python's and C's, instead: these are the same on any machine.
-With `--beside` each row and `bare` at once, a turn of the one after a turn of the other, in so many
-rounds: what a busy machine does to the one it does to the other.
+Processor time of the machine alone, as in the decide mode: intake, decisions, confirmations. With
+`--calls` calls of Python and C functions instead: these are the same on any machine. With
+`--beside` each row and `bare` at once, alternating turn by turn, in several rounds: the load of the
+machine affects both equally.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from asched_lab.measure.crowds import JsonObject, node, pod
 from asched_lab.measure.engine import CHUNK, SCHEDULER, TIMEOUT_S, create
 
 PODS: Final = 20_000
-#: Of those whose calls are counted, and of each turn of the machine meanwhile.
+#: Pods whose calls are counted, and pods of each turn of the machine meanwhile.
 COUNTED, A_TURN = 2000, 24
 RACKS: Final = 50
 RACK: Final = "example.com/rack"
@@ -111,7 +111,7 @@ def racked(index: int) -> JsonObject:
 
 
 async def prepared(row: Row, nodes: int, pods: int) -> DecideWorld:
-    """Nodes and PodGroups for so many pods, taken in."""
+    """Nodes and PodGroups for `pods` pods, taken in."""
     world = DecideWorld(settings(row))
     await create(world, (racked(i) for i in range(nodes)), "")
     if row.size:
@@ -122,7 +122,7 @@ async def prepared(row: Row, nodes: int, pods: int) -> DecideWorld:
 
 
 class Counting:
-    """The machine, with the calls of its turns counted."""
+    """The machine, counting the calls of its turns."""
 
     def __init__(self, world: DecideWorld) -> None:
         self._machine = world.machine
@@ -141,18 +141,18 @@ class Counting:
 
 
 async def count_calls(row: Row, nodes: int, pods: int = COUNTED) -> float:
-    """Calls for each of so many pods, all taken in before the first is tried, and of the watch's
-    confirmations; a fifth as many were bound before, so that every answer has been made.
+    """Calls for each of `pods` pods, all taken in before the first is tried, including the watch's
+    confirmations; a fifth as many were bound before, to fill caches.
     """
     before, size = pods // 5, max(row.size, 1)
     world = await prepared(row, nodes, before + pods)
-    steps = row.size + 1  # a cycle, and of a group each pod's binding
+    steps = row.size + 1  # a cycle, and each pod's binding in a group
     world.machine.limit = CountedLimit(max(A_TURN // size, 1) * steps - 1)
     waiting = members(row, before + pods)
     await create(world, islice(waiting, before), "bench")
     await world.until(lambda: world.pods.scheduled_count >= before, TIMEOUT_S, "the first pods")
     counting = Counting(world)
-    world.told = counting
+    world.handler = counting
     world.machine.is_active = False
     await create(world, waiting, "bench")
     world.take_in()
@@ -163,7 +163,7 @@ async def count_calls(row: Row, nodes: int, pods: int = COUNTED) -> float:
 
 
 async def measure_beside(row: Row, nodes: int) -> float:
-    """How many times as long the row's pods take as bare ones."""
+    """The time of the row's pods divided by that of bare pods."""
     worlds = [await prepared(each, nodes, PODS) for each in (ROWS["bare"], row)]
     waiting = [members(each, PODS) for each in (ROWS["bare"], row)]
     for world in worlds:

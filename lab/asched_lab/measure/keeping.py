@@ -1,14 +1,13 @@
-"""What it costs to keep every decision, and to record everything beside that.
+"""The cost of storing every decision, and of recording everything in addition.
 
     python -m asched_lab.measure.keeping [--turns 400] [--shapes plain,spread] [--rounds 3]
 
-The row `decide-SHAPE` (5,000 nodes) in one process, a few pods at a time, by turns: nothing is kept
-of decisions; they are kept, as ever; they are kept and all is recorded. So whatever neighbours do
-to the machine meets all three alike. Told is processor time a pod of the loop that decides, which
-is what bounds its throughput, and between which bounds nine tenths of what chance might have made
-of the same turns lie; beside it that of the recording's thread, which packs without holding
-the loop up where a core is free. The file that is recorded is thrown away: it lacks two turns of
-three.
+The row `decide-SHAPE` (5,000 nodes) in one process, a few pods at a time, alternating between: no
+decision is stored; decisions are stored, as by default; they are stored and all is recorded. So the
+load of the machine affects all three equally. Prints processor time per pod of the deciding loop,
+which bounds its throughput, with the 90 % interval of a bootstrap over the turns, and beside it the
+time of the recording's thread, which packs without delaying the loop if a core is free. The
+recorded file is deleted: it lacks two turns of three.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -39,13 +38,13 @@ from asched_lab.measure.engine import SCHEDULER, TIMEOUT_S, create
 
 KINDS: Final = ("forgotten", "kept", "recorded")
 NODES: Final = 5000
-#: Pods of one kind before it is another one's turn.
+#: Pods of one kind before the next kind.
 PODS: Final = 200
 DRAWS: Final = 400
 
 
 def _keeping() -> Callable[[bool], None]:
-    """What turns the keeping of decisions on and off in this process."""
+    """A function that turns the storing of decisions on and off in this process."""
 
     def tell_node(_: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
         attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
@@ -91,7 +90,7 @@ async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float
         for _ in range(turns):
             for kind in order.sample(KINDS, len(KINDS)):
                 keep(kind != "forgotten")
-                world.told = recording if kind == "recorded" else world.machine
+                world.handler = recording if kind == "recorded" else world.machine
                 await world.create(list(islice(waiting, PODS)), "bench")
                 started_s, done = world.engine_s, done + PODS
                 await world.until(partial(_has_bound, world, done), TIMEOUT_S, "the pods")
@@ -106,19 +105,19 @@ async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float
 
 
 def bounds(more: list[float]) -> tuple[float, float]:
-    """Of medians of as many turns, drawn from these with replacement: the 5th and 95th of 100."""
+    """The 5th and 95th percentile of medians of turns drawn with replacement."""
     draw = random.Random(0)
     found = sorted(median(draw.choices(more, k=len(more))) for _ in range(DRAWS))
     return found[DRAWS // 20], found[-DRAWS // 20 - 1]
 
 
 def show(shape: str, turns: int) -> None:
-    """A line for each kind: what it takes, and what it adds to the first, turn by turn."""
+    """Print a line for each kind: its time, and the difference to the first kind, turn by turn."""
     spent, thread_us, size = asyncio.run(measure(shape, turns))
     base = spent[KINDS[0]]
     middle = median(base)
     for kind in KINDS:
-        more = [one - other for one, other in zip(spent[kind], base, strict=True)]
+        more = [new - old for new, old in zip(spent[kind], base, strict=True)]
         low, high = (bound / middle * 100 for bound in bounds(more))
         added = f"{median(more):+6.2f} µs {median(more) / middle * 100:+5.1f} %"
         added = f"{added} ({low:+.1f} to {high:+.1f})" if kind != KINDS[0] else ""

@@ -1,4 +1,4 @@
-"""One measurement through an API server: a crowd, one client that binds it, and what was seen.
+"""One measurement through an API server: a crowd, one client that binds it, and the watched times.
 
 The times are those of this process's own watch: a pod is bound when the watch shows its node.
 """
@@ -28,31 +28,31 @@ from asched_lab.measure.crowds import Crowd, JsonObject, node, plain
 SCHEDULER = "asched-bench"
 CHUNK = 1000
 POLL_S = 0.01
-#: A run in which nothing was bound for so long is over.
+#: A run ends after this time without a binding.
 STUCK_S = 60.0
-#: The bar is 10 s; look somewhat longer, so that a miss has a figure.
+#: The target is 10 s; wait somewhat longer, so that a miss has a figure.
 EVENTS_WAIT_S = 30.0
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 @dataclass
 class Row:
-    """What one row of the table says. Times are seconds after the client was started."""
+    """One row of the table. Times are seconds after the client was started."""
 
     name: str
     nodes: int
     pods: int
     bound: int = 0
     rate: float = 0.0  # bindings per second between the first and the last
-    told_rate: float = 0.0  # pods per second from the first binding to the last event
+    events_rate: float = 0.0  # pods per second from the first binding to the last event
     first_s: float = 0.0
     last_s: float = 0.0
     cpu_ms_per_pod: float = 0.0
     peak_rss_mb: float = 0.0
     events: int = 0
     events_after_s: float = 0.0  # seconds after the last binding until every event was there
-    ratio: float | None = None  # of `rate` to the bare client's of the same run
-    told_ratio: float | None = None  # the same of `told_rate`
+    ratio: float | None = None  # `rate` divided by that of the bare client in the same run
+    events_ratio: float | None = None  # the same for `events_rate`
     extra: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -86,10 +86,10 @@ class EmbeddedServer:
         self._folder.cleanup()
 
 
-class Asked:
-    """What a client asks of the server for each pod, from its first binding to its last event:
-    requests about pods, their groups and events as the server counts them, bytes as they are on the
-    wire, processor time of both.
+class ServerCosts:
+    """The server's costs per pod, from the first binding to the last event: requests about pods,
+    their groups and events as the server counts them, bytes on the wire, processor time of client
+    and server.
     """
 
     def __init__(self, cluster: "Cluster", client: Process) -> None:
@@ -103,7 +103,7 @@ class Asked:
             self._cpu_s = self._spent()
             self._before = bound, *self._client.traffic(), await self._cluster.requests()
 
-    async def tell(self, row: Row) -> None:
+    async def report(self, row: Row) -> None:
         if self._before is None or row.bound <= self._before[0]:
             return
         bound, read, written, requests = self._before
@@ -112,12 +112,12 @@ class Asked:
         row.extra["bytes_in_per_pod"] = round((now_read - read) / pods)
         row.extra["bytes_out_per_pod"] = round((now_written - written) / pods)
         if requests:
-            asked = await self._cluster.requests() - requests
-            row.extra["requests_per_pod"] = round(asked / pods, 2)
-        for whose, now_s, before_s in zip(
+            made = await self._cluster.requests() - requests
+            row.extra["requests_per_pod"] = round(made / pods, 2)
+        for owner, now_s, before_s in zip(
             ("client", "server"), self._spent(), self._cpu_s, strict=True
         ):
-            row.extra[f"{whose}_ms_per_pod"] = round((now_s - before_s) * 1000 / pods, 3)
+            row.extra[f"{owner}_ms_per_pod"] = round((now_s - before_s) * 1000 / pods, 3)
 
     def _spent(self) -> tuple[float, float]:
         return self._client.usage().get("cpu_s", 0.0), self._cluster.server_cpu_s()
@@ -132,9 +132,9 @@ class Cluster:
         self.folder = folder
         self.bound_at_s: dict[str, float] = {}
         self.seen_at_s: dict[str, float] = {}
-        self.told_at_s: dict[str, float] = {}  # by the pod's `Scheduled` event
+        self.event_at_s: dict[str, float] = {}  # by the pod's `Scheduled` event
         self.gates = ""  # of the schedulers
-        self.server_cpu_s: Callable[[], float] = lambda: 0.0  # where somebody can tell
+        self.server_cpu_s: Callable[[], float] = lambda: 0.0  # replaced where it is known
         self._namespaces = 0
         self._watches: list[asyncio.Task[None]] = []
 
@@ -154,13 +154,13 @@ class Cluster:
         await self.api.close()
 
     async def create(self, objects: Iterable[JsonObject], namespace: str) -> None:
-        """Create in the order given, many at a time."""
+        """Create objects in order, many at a time."""
         iterator = iter(objects)
         while chunk := list(islice(iterator, CHUNK)):
             await self.api.many([partial(self.api.create, o, namespace) for o in chunk])
 
     async def requests(self) -> int:
-        """Requests about pods, groups and events so far; 0 where the server does not count."""
+        """Requests about pods, groups and events so far; 0 if the server does not count them."""
         reply = await self.api.request("GET", "/metrics")
         lines = reply.body.decode().splitlines() if reply.status == 200 else ()
         counts = (line for line in lines if line.startswith("apiserver_request_total{"))
@@ -176,11 +176,11 @@ class Cluster:
         return name
 
     async def empty(self, namespace: str) -> None:
-        """Remove pods and events of a row, so that the next one starts alike."""
+        """Remove pods and events of a row, so that the next one starts in the same state."""
         for path in ("/api/v1", "/apis/events.k8s.io/v1"):
             plural = "pods" if path == "/api/v1" else "events"
             url = f"{path}/namespaces/{namespace}/{plural}?gracePeriodSeconds=0"
-            with contextlib.suppress(WorkloadFailedError):  # the next row starts less alike
+            with contextlib.suppress(WorkloadFailedError):  # objects that remain are tolerated
                 await self.api.request("DELETE", url)
 
     async def _follow_pods(self) -> None:
@@ -199,7 +199,7 @@ class Cluster:
             if kind == "ADDED" and event.get("reason") == "Scheduled":
                 regarding = event["regarding"]
                 key = f"{regarding['namespace']}/{regarding['name']}"
-                self.told_at_s.setdefault(key, time.monotonic())
+                self.event_at_s.setdefault(key, time.monotonic())
 
     def check(self) -> None:
         """Raises if a watch has ended."""
@@ -209,7 +209,7 @@ class Cluster:
 
 
 async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = False) -> Row:
-    """Let the pods wait, start a client, and see them bound."""
+    """Create the waiting pods, start a client, and measure until they are bound."""
     namespace = await cluster.new_namespace()
     row = Row(name, crowd.nodes, crowd.waiting_count)
     await cluster.create(crowd.also, "")
@@ -226,27 +226,27 @@ async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = 
     mode = () if crowd.placed is None else ("preempt",)
     client = _bare(cluster, namespace, *mode) if is_bare else _scheduler(cluster)
     bindable = {key for key in keys if "/giant-" not in key}
-    asked = None if is_bare else Asked(cluster, client)  # that one ends by itself
+    costs = None if is_bare else ServerCosts(cluster, client)  # the bare client ends by itself
     try:
         with uncollected():
             await client.start()
-            await _until_bound(cluster, client, bindable, is_bare=is_bare, asked=asked)
+            await _until_bound(cluster, client, bindable, is_bare=is_bare, costs=costs)
         _note_usage(row, client)
         _note_times(row, cluster, bindable, client.started_s)
         await _until_events(cluster, row, bindable)
-        if asked is not None:
-            await asked.tell(row)
+        if costs is not None:
+            await costs.report(row)
     finally:
         await client.stop()
-    if crowd.placed is None:  # else the cluster is this row's own
+    if crowd.placed is None:  # else the cluster belongs to this row
         await cluster.empty(namespace)
     return row
 
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the pauses of a garbage collector, which would be taken for the client's: measured,
-    up to 170 ms each among the objects of 5,000 nodes.
+    """Switch off garbage collection, whose pauses would count as the client's: up to 170 ms each
+    among the objects of 5,000 nodes.
     """
     gc.collect()
     gc.disable()
@@ -282,19 +282,19 @@ async def _until_bound(
     keys: set[str],
     *,
     is_bare: bool,
-    asked: Asked | None = None,
+    costs: ServerCosts | None = None,
 ) -> None:
-    """All of them, or nothing new for STUCK_S."""
-    left, count, already = set(keys), -1, len(cluster.bound_at_s)
+    """Wait until all are bound, or STUCK_S pass without a binding."""
+    unbound, count, already = set(keys), -1, len(cluster.bound_at_s)
     changed_s = time.monotonic()
-    while left:
+    while unbound:
         client.check(may_end=is_bare)
         cluster.check()
         if len(cluster.bound_at_s) != count:
             count, changed_s = len(cluster.bound_at_s), time.monotonic()
-            left.difference_update(cluster.bound_at_s)
-            if asked is not None and count > already:
-                await asked.begin(count - already)
+            unbound.difference_update(cluster.bound_at_s)
+            if costs is not None and count > already:
+                await costs.begin(count - already)
         elif time.monotonic() - changed_s > STUCK_S:
             return
         await asyncio.sleep(POLL_S)
@@ -316,24 +316,24 @@ def _note_times(row: Row, cluster: Cluster, keys: set[str], started_s: float) ->
 
 
 async def _until_events(cluster: Cluster, row: Row, keys: set[str]) -> None:
-    """How long after the last binding every event is there."""
+    """Time from the last binding until every event exists."""
     bound = {key for key in keys if key in cluster.bound_at_s}
     waits_until_s = time.monotonic() + EVENTS_WAIT_S
-    while time.monotonic() < waits_until_s and not bound <= cluster.told_at_s.keys():
+    while time.monotonic() < waits_until_s and not bound <= cluster.event_at_s.keys():
         cluster.check()
         await asyncio.sleep(POLL_S)
-    told_s = [cluster.told_at_s[key] for key in bound & cluster.told_at_s.keys()]
-    row.events = len(told_s)
-    if told_s:
+    events_s = [cluster.event_at_s[key] for key in bound & cluster.event_at_s.keys()]
+    row.events = len(events_s)
+    if events_s:
         times_s = [cluster.bound_at_s[key] for key in bound]
-        row.events_after_s = round(max(told_s) - max(times_s), 2)
-        row.told_rate = round(row.events / max(max(told_s) - min(times_s), 1e-9), 1)
+        row.events_after_s = round(max(events_s) - max(times_s), 2)
+        row.events_rate = round(row.events / max(max(events_s) - min(times_s), 1e-9), 1)
 
 
 async def measure_arrival(
     cluster: Cluster, name: str, per_second: float, seconds: float, *, is_bare: bool = False
 ) -> Row:
-    """Pods that come one by one while the client runs: how long each waits, and the pauses."""
+    """Pods that arrive one by one while the client runs: how long each waits, and the pauses."""
     namespace = await cluster.new_namespace()
     count = int(per_second * seconds)
     row = Row(name, 0, count)
@@ -359,7 +359,7 @@ async def measure_arrival(
 async def _stream(
     cluster: Cluster, namespace: str, count: int, begun_s: float, per_second: float
 ) -> None:
-    """Create plain pods at even distances."""
+    """Create plain pods at even intervals."""
     creations = []
     for index in range(count):
         await asyncio.sleep(max(0.0, begun_s + index / per_second - time.monotonic()))
@@ -370,7 +370,7 @@ async def _stream(
 
 
 def _waits(cluster: Cluster, keys: list[str]) -> dict[str, float]:
-    """Seen-to-bound percentiles, and the longest time nothing was bound while somebody waited."""
+    """Seen-to-bound percentiles, and the longest time without a binding while pods waited."""
     pairs = [
         (cluster.seen_at_s[key], cluster.bound_at_s[key])
         for key in keys
@@ -380,7 +380,7 @@ def _waits(cluster: Cluster, keys: list[str]) -> dict[str, float]:
     seen, bound = np.sort([s for s, _ in pairs]), np.sort([b for _, b in pairs])
     pause_s = 0.0
     for start_s, end_s in pairwise(bound):
-        # Somebody waits from the first sight after `start_s`, or already at it.
+        # Pods wait from the first one seen after `start_s`, or already at it.
         at = int(np.searchsorted(bound, start_s, side="right"))
         waits_from_s = max(start_s, float(seen[at])) if at < len(seen) else end_s
         pause_s = max(pause_s, float(end_s - waits_from_s))

@@ -1,15 +1,15 @@
-"""Very many nodes.
+"""A million nodes.
 
     python -m asched_lab.measure.million [--nodes 1000000] [--pods 20000] [--rows ...]
 
-    plain           pods without wishes
-    spread          pods that spread over zones, as far as that goes
-    node-affinity   pods that want one of two zones
+    plain           pods without constraints
+    spread          pods that spread over zones, as far as possible
+    node-affinity   pods that require one of two zones
 
-on one core, as the decide mode counts: processor time of taking pods in, deciding, confirming;
-`looked_per_pod` is how many numbers of a ranking a decision reads. With
-`--churn N` so many nodes a second of that time say that they offer something else. Nodes are told
-to the machine and not kept as API objects beside it, so that the memory is the scheduler's own.
+on one core, as the decide mode counts: processor time of intake, decisions, confirmations.
+`read_per_pod` is how many entries of a ranking a decision reads. With `--churn N`, N nodes per
+second of that time change their allocatable resources. Nodes are passed to the machine and not
+stored as API objects, so that the memory is the scheduler's own.
 """
 
 import argparse
@@ -36,39 +36,39 @@ from asched_lab.measure.engine import SCHEDULER, TIMEOUT_S, create
 ROWS: Final[dict[str, Callable[[int, int], JsonObject]]] = {
     name: SHAPES[name] for name in ("plain", "spread", "node-affinity")
 }
-#: Pods decided before the clock starts: columns and classes are made once.
+#: Pods decided before the measurement: columns and classes are made once.
 WARM: Final = 100
-#: Nodes told at a time.
+#: Nodes passed to the machine at a time.
 CHUNK: Final = 5000
 
 
 _codec: Final = KindCodec(NODE, lambda *_: None)
 
 
-def told(*changed: tuple[int, str]) -> list[Seen]:
-    """These nodes with so much CPU, decoded from bytes as those that a watch sends: no two share
-    anything.
+def node_facts(*changed: tuple[int, str]) -> list[Seen]:
+    """Facts of nodes with this CPU, decoded from bytes as from a watch: nothing is shared between
+    nodes.
     """
     made = []
     for index, cpu in changed:
-        one = node(index)
-        one["status"]["allocatable"] = {**one["status"]["allocatable"], "cpu": cpu}
-        made.append(one)
+        made_node = node(index)
+        made_node["status"]["allocatable"] = {**made_node["status"]["allocatable"], "cpu": cpu}
+        made.append(made_node)
     return [Seen(NODE, record) for record in _codec.array(orjson.dumps(made)) or ()]
 
 
-def looked(world: DecideWorld) -> int:
-    """Entries of rankings that were read so far, to keep their peaks and to find the best row."""
+def entries_read(world: DecideWorld) -> int:
+    """Entries of rankings read so far, to maintain their peaks and to find the best row."""
     (runner,) = world.runners.values()
     states = (kept.state for kept in runner.cache._by_keys.values())
     peaks = (getattr(state.ranking, "peaks", None) for state in states if state is not None)
-    return sum(one.looked for one in peaks if one is not None)
+    return sum(peak.looked for peak in peaks if peak is not None)
 
 
 async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any]:
     world = DecideWorld(default_configuration(SCHEDULER))
     for start in range(0, nodes, CHUNK):
-        world.tell(told(*((i, "4") for i in range(start, min(start + CHUNK, nodes)))))
+        world.add_facts(node_facts(*((i, "4") for i in range(start, min(start + CHUNK, nodes)))))
         world.take_in()
     intake_s = world.engine_s
     world.forget_measured()
@@ -76,7 +76,7 @@ async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any
 
     async def change() -> bool:
         changed[0] += 1
-        world.tell(told((random.randrange(nodes), random.choice(("4", "3900m")))))
+        world.add_facts(node_facts((random.randrange(nodes), random.choice(("4", "3900m")))))
         return True
 
     if churn:
@@ -86,7 +86,7 @@ async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any
     await create(world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM)), "bench")
     await world.until(lambda: world.pods.scheduled_count >= WARM, TIMEOUT_S, "the first pods")
     world.forget_measured()
-    changed[0], before = 0, looked(world)
+    changed[0], before = 0, entries_read(world)
     await create(
         world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM, WARM + pods)), "bench"
     )
@@ -94,12 +94,12 @@ async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any
     facts = world.facts()
     found = {
         "pods_per_s": round(pods / facts["engine_s"], 1),
-        "nodes_told_per_s": round(nodes / intake_s, 1),
+        "nodes_taken_in_per_s": round(nodes / intake_s, 1),
         "nodes_changed": changed[0],
         "engine_s": facts["engine_s"],
         "full_passes": facts["full_passes"],
         "rows": facts["rows"],
-        "looked_per_pod": round((looked(world) - before) / pods),
+        "read_per_pod": round((entries_read(world) - before) / pods),
         "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     await world.close()

@@ -1,9 +1,9 @@
-"""What a required rack costs a gang: python -m asched_lab.measure.racks
+"""The cost of a required rack for a gang: python -m asched_lab.measure.racks
 
-5,000 nodes of 16 cores in 50 racks and five blocks. A gang of pods of one core comes as a whole, to
-a profile without NetworkTopology, and to one with it, where it must be in one rack or prefers one.
-Processor time from the first pod seen to the last binding, of the whole machine: the queue, the
-trial, the bindings. Prints a line a size.
+5,000 nodes of 16 cores in 50 racks and five blocks. A gang of pods of one core arrives as a whole,
+with a profile without NetworkTopology, and with one that has it, where the gang requires or prefers
+one rack. Processor time from the first pod seen to the last binding, of the whole machine: the
+queue, the trial, the bindings. Prints a line per size.
 """
 
 import sys
@@ -21,7 +21,7 @@ from asched.testing import given, node, pod
 
 NODES, RACKS = 5000, 50
 SIZES: Final = (125, 250, 500, 1000)
-ASKED: Final = {
+REQUESTS: Final = {
     "without": None,
     "required": {"kueue.x-k8s.io/podset-required-topology": "rack"},
     "preferred": {"kueue.x-k8s.io/podset-preferred-topology": "rack"},
@@ -29,10 +29,10 @@ ASKED: Final = {
 GROUP: Final = "scheduling.x-k8s.io/pod-group"
 
 
-def a_run(size: int, asked: dict[str, str] | None) -> float:
+def a_run(size: int, request: dict[str, str] | None) -> float:
     """Seconds of processor time."""
-    plugins: list[type[Any]] = [NetworkTopology] if asked else []
-    names = [*(one.__name__ for one in plugins), "Coscheduling"]
+    plugins: list[type[Any]] = [NetworkTopology] if request else []
+    names = [*(plugin.__name__ for plugin in plugins), "Coscheduling"]
     profile = {
         "multiPoint": {
             "enabled": [{"name": name} for name in names],
@@ -41,9 +41,9 @@ def a_run(size: int, asked: dict[str, str] | None) -> float:
     }
     places = [{"block": f"b{at % RACKS // 10}", "rack": f"r{at % RACKS}"} for at in range(NODES)]
     nodes = [node(f"n{at}", cpu=16, labels=place) for at, place in enumerate(places)]
-    args = {one.__name__: {"levels": ["block", "rack"]} for one in plugins}
+    args = {plugin.__name__: {"levels": ["block", "rack"]} for plugin in plugins}
     world = given(nodes, plugins=plugins, args=args, profile=profile)
-    metadata = {"name": "crew", "namespace": "default", "annotations": asked or {}}
+    metadata = {"name": "crew", "namespace": "default", "annotations": request or {}}
     group = decode(CoschedulingGroup, {"metadata": metadata, "spec": {"minMember": size}})
     manifests = [pod(f"w{at}", cpu=1, labels={GROUP: "crew"}) for at in range(size)]
     seen = [Seen(POD, decode(Pod, manifest)) for manifest in manifests]
@@ -58,9 +58,9 @@ def a_run(size: int, asked: dict[str, str] | None) -> float:
 
 def main() -> None:
     for size in SIZES:
-        took = {name: a_run(size, asked) for name, asked in ASKED.items()}
-        told = ", ".join(f"{name} {1000 * s:.0f} ms" for name, s in took.items())
-        sys.stdout.write(f"gang of {size}: {told}\n")
+        took = {name: a_run(size, request) for name, request in REQUESTS.items()}
+        times = ", ".join(f"{name} {1000 * s:.0f} ms" for name, s in took.items())
+        sys.stdout.write(f"gang of {size}: {times}\n")
 
 
 if __name__ == "__main__":

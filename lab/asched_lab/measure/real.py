@@ -1,12 +1,12 @@
-"""A real control plane on loopback for one measurement: etcd and kube-apiserver, nothing else.
+"""A real control plane on loopback for one measurement: etcd and kube-apiserver only.
 
     async with RealServer(assets) as server:
         server.kubeconfig
 
-Certificates come from the package that asched needs anyway. The store lies in memory where the
-system has such a folder, so that a disk is not what is measured.
+Certificates come from a package that asched needs anyway. The store is in memory where the system
+has such a folder, so that the disk is not measured.
 
-Bounds  READY_S until the API server says it is ready.
+Bounds  READY_S until the API server reports ready.
 """
 
 import asyncio
@@ -73,11 +73,11 @@ class RealServer:
 
     def cpu_s(self) -> float:
         """Processor time of the API server alone so far."""
-        served = (one for one in self._processes if one.name == "kube-apiserver")
-        return sum(one.usage().get("cpu_s", 0.0) for one in served)
+        served = (process for process in self._processes if process.name == "kube-apiserver")
+        return sum(process.usage().get("cpu_s", 0.0) for process in served)
 
     async def stop(self) -> None:
-        """The API server first, then its store."""
+        """Stop the API server first, then its store."""
         for process in reversed(self._processes):
             await process.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -113,7 +113,7 @@ class RealServer:
             f"--service-account-signing-key-file={certificates}/accounts.key",
             "--service-cluster-ip-range=10.0.0.0/16",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-            # Nobody else is here: a limit of the server would be measured instead of the client.
+            # No other client exists: a limit of the server would be measured instead of the client.
             "--max-requests-inflight=0",
             "--max-mutating-requests-inflight=0",
             "--enable-priority-and-fairness=false",

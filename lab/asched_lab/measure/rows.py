@@ -1,4 +1,4 @@
-"""The rows there are: each by name, with the crowd it is measured on."""
+"""The rows of the table: each by name, with the crowd it is measured on."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -29,12 +29,12 @@ from asched_lab.measure.measurement import Cluster, Row
 
 ARRIVAL_PER_SECOND = 300.0
 ARRIVAL_S = 10.0
-#: More than can be bound before events have their share, on any machine measured so far.
+#: More than can be bound before events get their share, on any machine measured so far.
 LONG_PODS = 20_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class Sizes:
     """Sizes that the command line may change."""
 
     nodes: int
@@ -43,38 +43,38 @@ class Asked:
 
 @dataclass(frozen=True)
 class BoundRow:
-    """A row through an API server. `own_server`: its cluster is not that of the others."""
+    """A row through an API server. `own_server`: it has a cluster of its own."""
 
     text: str
-    nodes: Callable[[Asked], int]
-    run: Callable[[Cluster, str, Asked], Awaitable[Row]]
+    nodes: Callable[[Sizes], int]
+    run: Callable[[Cluster, str, Sizes], Awaitable[Row]]
     own_server: bool = False
     is_compared: bool = True
-    #: How many pods the bare client gets beside it.
-    pods: Callable[[Asked], int] = lambda asked: asked.pods
+    #: Number of pods that the bare client gets.
+    pods: Callable[[Sizes], int] = lambda sizes: sizes.pods
 
 
 def _shape(name: str) -> BoundRow:
     maker = SHAPES[name]
 
-    async def run(cluster: Cluster, row: str, asked: Asked) -> Row:
-        return await measurement.measure(cluster, row, Crowd(asked.nodes, ((maker, asked.pods),)))
+    async def run(cluster: Cluster, row: str, sizes: Sizes) -> Row:
+        return await measurement.measure(cluster, row, Crowd(sizes.nodes, ((maker, sizes.pods),)))
 
-    return BoundRow(f"waiting {name} pods", lambda asked: asked.nodes, run)
-
-
-async def _long(cluster: Cluster, name: str, asked: Asked) -> Row:
-    return await measurement.measure(cluster, name, Crowd(asked.nodes, ((plain, LONG_PODS),)))
+    return BoundRow(f"waiting {name} pods", lambda sizes: sizes.nodes, run)
 
 
-async def _wall(cluster: Cluster, name: str, asked: Asked) -> Row:
-    crowd = Crowd(asked.nodes, ((giant, 2000), (plain, 2000)))
+async def _long(cluster: Cluster, name: str, sizes: Sizes) -> Row:
+    return await measurement.measure(cluster, name, Crowd(sizes.nodes, ((plain, LONG_PODS),)))
+
+
+async def _wall(cluster: Cluster, name: str, sizes: Sizes) -> Row:
+    crowd = Crowd(sizes.nodes, ((giant, 2000), (plain, 2000)))
     row = await measurement.measure(cluster, name, crowd)
     row.extra["bar"] = "last binding at most 5 s after start"
     return row
 
 
-async def _preemption(cluster: Cluster, name: str, _: Asked) -> Row:
+async def _preemption(cluster: Cluster, name: str, _: Sizes) -> Row:
     crowd = Crowd(500, ((high, 500),), placed=(low, 2000), also=(HIGH,))
     is_bare = name == "preemption-bare"
     row = await measurement.measure(cluster, name, crowd, is_bare=is_bare)
@@ -82,16 +82,16 @@ async def _preemption(cluster: Cluster, name: str, _: Asked) -> Row:
     return row
 
 
-async def _arrival(cluster: Cluster, name: str, asked: Asked) -> Row:
+async def _arrival(cluster: Cluster, name: str, sizes: Sizes) -> Row:
     is_bare = name == "arrival-bare"
     row = await measurement.measure_arrival(
         cluster, name, ARRIVAL_PER_SECOND, ARRIVAL_S, is_bare=is_bare
     )
-    row.nodes = asked.nodes
+    row.nodes = sizes.nodes
     return row
 
 
-async def _start(cluster: Cluster, name: str, _: Asked) -> Row:
+async def _start(cluster: Cluster, name: str, _: Sizes) -> Row:
     crowd = Crowd(5000, ((plain, 1000),), placed=(running, 49_000))
     row = await measurement.measure(cluster, name, crowd)
     row.extra["pods_received_s"] = await _receiving_s(cluster)
@@ -99,8 +99,8 @@ async def _start(cluster: Cluster, name: str, _: Asked) -> Row:
 
 
 async def _receiving_s(cluster: Cluster) -> float:
-    """How long a client that only receives them waits for all pods, as a streaming list where the
-    server has these: nobody who has to know them starts sooner.
+    """The time in which a client that only reads receives all pods, as a streaming list if the
+    server has it: a lower bound for a scheduler's start.
     """
     streaming = (
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -126,7 +126,7 @@ BOUND: dict[str, BoundRow] = {
     **{name: _shape(name) for name in SHAPES},
     "long": BoundRow(
         "plain pods for longer than any event waits",
-        lambda asked: asked.nodes,
+        lambda sizes: sizes.nodes,
         _long,
         pods=lambda _: LONG_PODS,
     ),

@@ -1,11 +1,11 @@
-"""More shapes of work: what many clusters have a lot of, all of it at once.
+"""More shapes of work that many clusters have, each in a large number.
 
 gpu-claims     5,000 pods, each with a claim of one of the 20 GPUs of a node
-namespaces     10,000 pods that each want to be near their team's, which is spread over 100 of
+namespaces     10,000 pods with affinity to pods of their team, which is spread over 100 of
                10,000 namespaces
 budgets        500 preemptors on 500 full nodes, where each of 2,000 pods has a budget
-waiting        5,000 pods, of which no two are alike, wait for more than a node has, while
-               another 5,000 are placed and 1,000 nodes a second change
+waiting        5,000 pods, all different, wait for more than a node has, while another 5,000 are
+               placed and 1,000 nodes a second change
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ from asched_lab.measure.crowds import (
 )
 from asched_lab.measure.engine import SCHEDULER, TIMEOUT_S
 from asched_lab.measure.measurement import Row
-from asched_lab.measure.million import told
+from asched_lab.measure.million import node_facts
 
 GPU_NODES, GPUS = 250, 20
 NAMESPACES, TEAMS = 10_000, 100
@@ -112,19 +112,19 @@ def low_with_label(i: int, nodes: int) -> JsonObject:
 
 
 async def measure_waiting(name: str) -> Row:
-    """Of the pods that are placed; what the others and the nodes cost meanwhile is in it."""
+    """Measures the placed pods; the cost of the waiting pods and the nodes is included."""
     row = Row(name, PLACED, PLACED)
     world, random, changed = DecideWorld(default_configuration(SCHEDULER)), Random(0), [0]
-    world.tell(told(*((i, "4") for i in range(PLACED))))
+    world.add_facts(node_facts(*((i, "4") for i in range(PLACED))))
     unlike = (pod(f"unlike-{i:06d}", cpu=f"{5000 + i}m") for i in range(WAITING))
-    await engine.create(world, (scheduled_by(one, SCHEDULER) for one in unlike), "bench")
+    await engine.create(world, (scheduled_by(pod, SCHEDULER) for pod in unlike), "bench")
     await world.until(lambda: world.facts()["attempts"] >= WAITING, TIMEOUT_S, "first attempts")
     world.forget_measured()
     before = world.facts()
 
     async def change() -> bool:
         changed[0] += 1
-        world.tell(told((random.randrange(PLACED), random.choice(("4", "3900m")))))
+        world.add_facts(node_facts((random.randrange(PLACED), random.choice(("4", "3900m")))))
         return True
 
     world.every(1.0 / CHANGES_PER_S, change)
@@ -139,7 +139,7 @@ async def measure_waiting(name: str) -> Row:
     row.peak_rss_mb = facts["peak_rss_mb"]
     attempts = facts["results"].get("unschedulable", 0) - before["results"].get("unschedulable", 0)
     row.extra = {"nodes_changed": changed[0], "attempts_in_vain": attempts}
-    row.extra["looks"] = facts["looks_in_vain"] - before["looks_in_vain"]
+    row.extra["spared"] = facts["unneeded_attempts"] - before["unneeded_attempts"]
     await world.close()
     return row
 

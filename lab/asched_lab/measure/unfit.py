@@ -1,10 +1,10 @@
-"""A recording of a cluster in which many pods fit nowhere, made in process: `asched replay` it.
+"""Make a recording of a cluster in which many pods fit nowhere, in process, for `asched replay`.
 
     python -m asched_lab.measure.unfit FILE --seconds 30
 
-5,000 nodes of which 60 have GPUs; 50 pods a second, of which a quarter ask for GPUs (three
-priorities), a twentieth for more than any node has, others spread or keep apart; a third of them is
-deleted again, and five nodes a second tell that they live.
+5,000 nodes of which 60 have GPUs; 50 pods a second, of which a quarter request GPUs (three
+priorities), a twentieth more than any node has, more with spreading or anti-affinity; a third of
+them is deleted again, and five nodes a second send heartbeats.
 """
 
 import argparse
@@ -60,25 +60,25 @@ async def record(out: Path, seconds: float) -> None:
     made, leaving, end_s = [0], list[tuple[float, str]](), world.now_s + seconds
 
     async def arrive() -> bool:
-        one = arrival(made[0], draw)
+        pod = arrival(made[0], draw)
         made[0] += 1
-        await world.create([one], "default")
+        await world.create([pod], "default")
         if draw.random() < 1 / 3:
-            leaving.append((world.now_s + draw.uniform(5, 60), one["metadata"]["name"]))
+            leaving.append((world.now_s + draw.uniform(5, 60), pod["metadata"]["name"]))
         return world.now_s < end_s
 
     async def leave() -> bool:
-        for _, name in [one for one in leaving if one[0] <= world.now_s]:
+        for _, name in [entry for entry in leaving if entry[0] <= world.now_s]:
             if world.objects.get("pods", "default", name) is not None:
                 await world.delete("pods", "default", name)
-        leaving[:] = [one for one in leaving if one[0] > world.now_s]
+        leaving[:] = [entry for entry in leaving if entry[0] > world.now_s]
         return world.now_s < end_s
 
     async def beat() -> bool:
-        one = world.objects.get("nodes", "", f"node-{draw.randrange(NODES):06d}")
-        assert one is not None
+        node = world.objects.get("nodes", "", f"node-{draw.randrange(NODES):06d}")
+        assert node is not None
         alive = {"type": "Ready", "status": "True", "lastHeartbeatTime": str(world.now_s)}
-        await world.replace({**one, "status": {**one["status"], "conditions": [alive]}}, "", ())
+        await world.replace({**node, "status": {**node["status"], "conditions": [alive]}}, "", ())
         return world.now_s < end_s
 
     for interval_s, step in ((PAUSE_S, arrive), (0.1, leave), (0.2, beat)):
@@ -88,7 +88,7 @@ async def record(out: Path, seconds: float) -> None:
     sys.stdout.write(
         f"{made[0]} pods, {world.pods.scheduled_count} bound,"
         f" {queue.places.unschedulable.unschedulable_count} wait;"
-        f" {queue.looking.left} looks in vain, {queue.looking.spared} spared,"
+        f" {queue.looking.left} dry runs without a node, {queue.looking.spared} spared,"
         f" {world.engine_s - world.measured_from_s:.1f} s of processor time\n"
     )
     await world.close()

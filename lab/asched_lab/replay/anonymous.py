@@ -1,10 +1,10 @@
-"""A recording under pseudonyms, which decides what the first one decided.
+"""Write a recording under pseudonyms that leads to the same decisions.
 
-    collect names ─> give others ─> tell a rebuilt machine the same under pseudonyms ─> write
-                                    its decisions, name by name, must be those of the original
+    collect names ─> choose pseudonyms ─> run a rebuilt machine on the renamed facts ─> write
+                                          its decisions must equal those of the original
 
-What is written is what that machine was told and asked for, so it repeats itself; the comparison
-says whether it still shows what the original shows.
+The file has the facts and effects of that run, so it replays exactly; the comparison reports
+whether it still shows what the original shows.
 """
 
 from collections import deque
@@ -34,13 +34,13 @@ from asched_lab.replay.rebuilt import Rebuilt
 
 _any: Final = msgspec.json.Decoder()
 _encode: Final = msgspec.json.encode
-#: No bound but the original's: pseudonyms are hardly longer than names.
+#: Only the original's size bounds the file: pseudonyms are hardly longer than names.
 BYTES_MAX: Final = 1 << 62
 
 
 class Anonymized(NamedTuple):
-    """`differs`: the first turn in which it decides otherwise than the original, with what was
-    decided then and what is now; None if in none.
+    """`differs`: the first turn that decides differently from the original, with the old and the
+    new decision; None if no turn does.
     """
 
     turns: int
@@ -64,7 +64,7 @@ def anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> Anonymiz
     rebuilt = Rebuilt(head, catalogue)
     file = RecordingFile(out, BYTES_MAX)
     try:
-        done = _retold(recording, rebuilt, names, file, head)
+        done = _replayed(recording, rebuilt, names, file, head)
     except BaseException:
         file.give_up()
         out.unlink(missing_ok=True)
@@ -73,7 +73,7 @@ def anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> Anonymiz
     return done
 
 
-def _retold(
+def _replayed(
     recording: Recording,
     rebuilt: Rebuilt,
     names: Pseudonyms,
@@ -83,15 +83,15 @@ def _retold(
     differs: tuple[int, str, str] | None = None
     file.add(head_line(head))
     for turn in recording:
-        retold = turn._replace(
+        renamed = turn._replace(
             facts=[_raw(_fact_in(raw, names, notes=False)) for raw in turn.facts],
             lists={
                 number: [_renamed(raw, _resource(turn, number), names) for raw in objects]
                 for number, objects in turn.lists.items()
             },
         )
-        effects = effects_bytes(rebuilt.turn(retold))
-        for line in _lines(retold, effects):
+        effects = effects_bytes(rebuilt.turn(renamed))
+        for line in _lines(renamed, effects):
             file.add(line)
         then, now = asked_for(turn.effects), asked_for(effects)
         if differs is None:
@@ -132,43 +132,45 @@ def _renamed(raw: msgspec.Raw, resource: str, names: Pseudonyms) -> msgspec.Raw:
 def _difference(
     turn: RecordedTurn, then: list[RequestedEffect], now: list[RequestedEffect], names: Pseudonyms
 ) -> tuple[int, str, str] | None:
-    """What is asked of whom, and where pods go, in this order; words are compared with nothing."""
-    ours = [(_told(asked, None), asked) for asked in now if not _is_word(asked)]
-    theirs = [(_told(asked, names), asked) for asked in then if not _is_word(asked)]
-    for one, other in zip_longest(theirs, ours):
-        if one is None or other is None or one[0] != other[0]:
-            first, second = (side[1].words() if side else "nothing" for side in (one, other))
+    """Compare requests by object, and bindings by node, in order; messages are not compared."""
+    ours = [(_compare_key(request, None), request) for request in now if not _is_message(request)]
+    theirs = [
+        (_compare_key(request, names), request) for request in then if not _is_message(request)
+    ]
+    for old, new in zip_longest(theirs, ours):
+        if old is None or new is None or old[0] != new[0]:
+            first, second = (side[1].words() if side else "nothing" for side in (old, new))
             return turn.number, first, second
     return None
 
 
-def _is_word(asked: RequestedEffect) -> bool:
-    """A condition or an event. Pods whose condition somebody wrote before the recording began are
-    told once more, since it says the same in other words.
+def _is_message(request: RequestedEffect) -> bool:
+    """A condition or an event. A pod with a condition from before the recording gets it once more,
+    since the pseudonyms change its text.
     """
-    if asked.name == "PatchPodStatus":
-        return not asked.effect_id and asked.what.get("nominated_node_name") is None
-    return asked.name == "EmitEvent"
+    if request.name == "PatchPodStatus":
+        return not request.effect_id and request.what.get("nominated_node_name") is None
+    return request.name == "EmitEvent"
 
 
 def _learn(then: list[RequestedEffect], now: list[RequestedEffect], names: Pseudonyms) -> None:
-    """The words of both machines, each of the same object."""
+    """Learn the messages of both machines, paired by object."""
     ours: dict[tuple[Any, ...], deque[RequestedEffect]] = {}
-    for asked in now:
-        ours.setdefault(_told(asked, None), deque()).append(asked)
-    for asked in then:
-        waiting = ours.get(_told(asked, names))
+    for request in now:
+        ours.setdefault(_compare_key(request, None), deque()).append(request)
+    for request in then:
+        waiting = ours.get(_compare_key(request, names))
         if waiting:
-            names.learn(asked.what, waiting.popleft().what)
+            names.learn(request.what, waiting.popleft().what)
 
 
-def _told(asked: RequestedEffect, names: Pseudonyms | None) -> tuple[Any, ...]:
-    nominated = asked.what.get("nominated_node_name")
-    uid, node = asked.uid, asked.node
+def _compare_key(request: RequestedEffect, names: Pseudonyms | None) -> tuple[Any, ...]:
+    nominated = request.what.get("nominated_node_name")
+    uid, node = request.uid, request.node
     if names is not None:
         uid, node = names.of(uid), names.of(node)
         nominated = nominated and names.of(nominated)
-    return asked.name, asked.effect_id, uid, node, nominated
+    return request.name, request.effect_id, uid, node, nominated
 
 
 def _raw(value: Any) -> msgspec.Raw:
@@ -184,7 +186,7 @@ def _fact_in(raw: msgspec.Raw, names: Pseudonyms, *, notes: bool) -> list[Any]:
 
 
 def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
-    """A fact under pseudonyms; with `notes` its names are noted, and it comes back as it is."""
+    """A fact under pseudonyms; with `notes` only collect its names, and return it unchanged."""
     name, *rest = parts
     if notes:
         _note(name, rest, names)
@@ -210,7 +212,7 @@ def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
         case "KubeletRefused":
             *who, reason, reporter = rest
             words = (names.term(reason), names.of(reporter))
-            return [name, *(one and names.of(one) for one in who), *words]
+            return [name, *(name and names.of(name) for name in who), *words]
         case "QueueAmended":
             return [name, ["/".join(map(names.of, key.split("/"))) for key in rest[0]]]
     return parts
@@ -234,19 +236,19 @@ def _note(name: str, rest: list[Any], names: Pseudonyms) -> None:
         case "Returned":
             names.note_reply(rest[2:])
         case "KubeletRefused":
-            for one in filter(None, rest[:-1]):
-                names.note_text(one)
+            for text in filter(None, rest[:-1]):
+                names.note_text(text)
         case "Reconfigured":
             _document(rest[0], names, notes=True)
 
 
 def _returned(parts: list[Any], names: Pseudonyms) -> list[Any]:
-    """A status keeps its code and plugin."""
+    """A status stays code and plugin."""
     form, *rest = parts
     if form == "Status":
         code, reasons, plugin = rest
         return [code, [names.of(reason) for reason in reasons], plugin]
-    return rest if form == "NotKept" else [names.replied(one) for one in rest]
+    return rest if form == "NotKept" else [names.replied(value) for value in rest]
 
 
 # --- the configuration ---------------------------------------------------------------------------
@@ -264,13 +266,13 @@ def _head(head: RecordingHead, names: Pseudonyms, *, notes: bool) -> RecordingHe
 
 
 def _without_places(plugins: Any) -> list[Any]:
-    """Plugins without the paths they came from."""
+    """Plugins without the paths of their files."""
     return [(name, "", content) for name, _, content in plugins]
 
 
 def _document(document: dict[str, Any], names: Pseudonyms, *, notes: bool) -> dict[str, Any]:
-    """A configuration: what its arguments say of labels, and where extenders live. Arguments of
-    users' plugins are left as they are, since nobody here knows what they mean.
+    """A configuration: labels in plugin arguments and the addresses of extenders are replaced. The
+    arguments of user plugins stay unchanged, since their meaning is not known.
     """
 
     def changed(value: Any) -> Any:
@@ -279,9 +281,9 @@ def _document(document: dict[str, Any], names: Pseudonyms, *, notes: bool) -> di
             return value
         return names.walked(value)
 
-    document = {**document, "profiles": [dict(one) for one in document.get("profiles", ())]}
+    document = {**document, "profiles": [dict(profile) for profile in document.get("profiles", ())]}
     document.pop("leaderElection", None)
-    names.keep_schedulers(one["schedulerName"] for one in document["profiles"])
+    names.keep_schedulers(profile["schedulerName"] for profile in document["profiles"])
     for profile in document["profiles"]:
         profile["pluginConfig"] = [
             {**entry, "args": {**entry["args"], **_labels(entry["args"], changed)}}
@@ -289,8 +291,8 @@ def _document(document: dict[str, Any], names: Pseudonyms, *, notes: bool) -> di
         ]
     if "extenders" in document:
         document["extenders"] = [
-            {**one, "urlPrefix": f"http://extender-{number}.invalid"}
-            for number, one in enumerate(document["extenders"])
+            {**extender, "urlPrefix": f"http://extender-{number}.invalid"}
+            for number, extender in enumerate(document["extenders"])
         ]
     return document
 

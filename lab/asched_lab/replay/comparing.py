@@ -1,14 +1,14 @@
-"""Where a machine that is told the facts of a recording decides otherwise than the recorded one.
+"""Compare the decisions of a machine that replays a recording with the recorded decisions.
 
-While all is equal, turns are compared byte by byte. After the first difference numbers of requests
-mean different things, so from then on requests are paired by what they are about: a recorded answer
-goes to whoever asked for the same of the same object, however late. What was asked for then and is
-not now, or the other way round, has WITHIN_S of recorded time to find its counterpart. A request
-that never had one is refused, since nobody knows what the world would have answered; thus the
-machine comes back to what the recording's cluster was like, and later decisions can be compared,
-too. They are exact up to the first difference, and as good as that is behind it.
+While all is equal, turns are compared byte by byte. After the first difference, request numbers no
+longer correspond, so requests are paired by kind and object: a recorded answer goes to the request
+of the same kind for the same object, however late. A request on one side only has WITHIN_S of
+recorded time to find its counterpart. A request without a recorded counterpart is refused, since
+the recording has no answer to it; thus the machine returns to the state of the recorded cluster and
+later decisions can be compared too. Findings are exact up to the first difference and approximate
+after it.
 
-Bounds  WITHIN_S for a counterpart; NAMED_MAX differences keep their words, all are counted.
+Bounds  WITHIN_S for a counterpart; NAMED_MAX differences keep their text, all are counted.
 """
 
 from collections import Counter, deque
@@ -32,11 +32,11 @@ ELSEWHERE: Final = "on another node"
 TIE: Final = "on another node of equal score"
 THEN: Final = "placed then, not now"
 NOW: Final = "placed now, not then"
-OTHER: Final = "not placed otherwise, but told or written otherwise"
+OTHER: Final = "same place, but another message or write"
 
 
 class Difference(NamedTuple):
-    """`at_s` counts from the first turn. `then` and `now` are words, empty for nothing."""
+    """`at_s` counts from the first turn. `then` and `now` are texts, empty for no request."""
 
     turn: int
     at_s: float
@@ -48,8 +48,8 @@ class Difference(NamedTuple):
 
 
 class Findings(msgspec.Struct):
-    """`first`: the turn in which anything differed first, None if nothing did. `moved`: requests
-    that were made in another turn, else equal.
+    """`first`: the first turn with a difference, None if there is none. `moved`: equal requests
+    that were made in another turn.
     """
 
     first: int | None = None
@@ -62,23 +62,23 @@ class Findings(msgspec.Struct):
 
 
 class _Open(NamedTuple):
-    """A request without its counterpart so far."""
+    """A request that has no counterpart yet."""
 
     turn: int
     at_s: float
-    asked: RequestedEffect
+    request: RequestedEffect
     effect: Effect | None  # ours
 
 
 class Comparison:
-    """Tells the rebuilt machine turn after turn; `findings` has what differed."""
+    """Feeds the rebuilt machine turn by turn; `findings` collects the differences."""
 
     def __init__(self, rebuilt: Rebuilt, reasons: Reasons) -> None:
         self.findings = Findings()
         self._rebuilt = rebuilt
         self._reasons = reasons
         self._began_s: float | None = None
-        #: numbers of requests up to here mean the same on both sides
+        #: request numbers up to this entry are the same on both sides
         self._common_id = 0
         self._ids: dict[int, int] = {}
         self._held: dict[int, Answer] = {}
@@ -86,11 +86,11 @@ class Comparison:
         self._then: dict[tuple[str, ...], deque[_Open]] = {}
         self._now: dict[tuple[str, ...], deque[_Open]] = {}
         self._due: deque[tuple[float, _Open, bool]] = deque()
-        #: what was told last of pods that found no place, by uid: then and now
+        #: the last message about pods that found no place, by uid: then and now
         self._notes_then: dict[str, str] = {}
         self._notes_now: dict[str, str] = {}
         self._placed_otherwise: set[str] = set()
-        self._others: dict[str, Difference] = {}
+        self._opposite: dict[str, Difference] = {}
 
     def turn(self, turn: RecordedTurn) -> None:
         """Raises UnusableRecordingError."""
@@ -105,19 +105,19 @@ class Comparison:
         else:
             facts = [*self._late, *self._translated(self._rebuilt.facts(turn))]
             self._late = []
-            effects = self._rebuilt.told(turn, facts)
+            effects = self._rebuilt.handle(turn, facts)
             encoded = effects_bytes(effects)
         self._compare(turn, asked_for(turn.effects), asked_for(encoded), effects)
         self._expire(turn.at_s)
 
     def end(self, at_s: float) -> Findings:
-        """Nothing comes any more."""
+        """Finish after the last turn."""
         self._expire(at_s + 2 * WITHIN_S)
-        for uid, difference in self._others.items():
+        for uid, difference in self._messages.items():
             if uid not in self._placed_otherwise:
                 self._note(difference)
-        self._others.clear()
-        self.findings.differences.sort(key=lambda one: one.turn)
+        self._messages.clear()
+        self.findings.differences.sort(key=lambda difference: difference.turn)
         return self.findings
 
     # --- answers ---------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Comparison:
                 self._held[fact.effect_id] = fact
 
     def _refused(self, effect: Effect) -> Answer:
-        """What a request is told that nobody made when it was recorded."""
+        """The answer to a request that the recording does not have."""
         text = "the recording does not have this"
         if Refused in effect.answers:
             return Refused(effect.id, 0, text)
@@ -151,100 +151,102 @@ class Comparison:
     ) -> None:
         findings = self.findings
         if findings.first is None:
-            if [(*asked[:5], asked.what) for asked in then] == [(*a[:5], a.what) for a in now]:
-                return  # spelt otherwise, by another version of a library
+            if [(*request[:5], request.what) for request in then] == [
+                (*a[:5], a.what) for a in now
+            ]:
+                return  # another spelling, by another version of a library
             findings.first, findings.first_at_s = turn.number, self._since(turn.at_s)
-            findings.then = [asked.words() for asked in then if asked not in now]
-            findings.now = [asked.words() for asked in now if asked not in then]
-        for asked in then:
-            self._remember(self._notes_then, asked)
-            self._arrived(_Open(turn.number, turn.at_s, asked, None), self._then, self._now)
-        for asked, effect in zip(now, recorded(effects), strict=True):
-            self._remember(self._notes_now, asked)
-            self._arrived(_Open(turn.number, turn.at_s, asked, effect), self._now, self._then)
+            findings.then = [request.words() for request in then if request not in now]
+            findings.now = [request.words() for request in now if request not in then]
+        for request in then:
+            self._remember(self._notes_then, request)
+            self._arrived(_Open(turn.number, turn.at_s, request, None), self._then, self._now)
+        for request, effect in zip(now, recorded(effects), strict=True):
+            self._remember(self._notes_now, request)
+            self._arrived(_Open(turn.number, turn.at_s, request, effect), self._now, self._then)
 
     def _arrived(
         self,
-        one: _Open,
+        entry: _Open,
         own: dict[tuple[str, ...], deque[_Open]],
-        others: dict[tuple[str, ...], deque[_Open]],
+        opposite: dict[tuple[str, ...], deque[_Open]],
     ) -> None:
-        waiting = others.get(one.asked.key)
+        waiting = opposite.get(entry.request.key)
         if not waiting:
-            own.setdefault(one.asked.key, deque()).append(one)
-            self._due.append((one.at_s + WITHIN_S, one, own is self._now))
+            own.setdefault(entry.request.key, deque()).append(entry)
+            self._due.append((entry.at_s + WITHIN_S, entry, own is self._now))
             return
-        other = waiting.popleft()
+        counterpart = waiting.popleft()
         if not waiting:
-            del others[one.asked.key]
-        then, now = (other, one) if own is self._now else (one, other)
+            del opposite[entry.request.key]
+        then, now = (counterpart, entry) if own is self._now else (entry, counterpart)
         self._paired(then, now)
 
     def _paired(self, then: _Open, now: _Open) -> None:
-        theirs, ours = then.asked.effect_id, now.asked.effect_id
+        theirs, ours = then.request.effect_id, now.request.effect_id
         if theirs and ours:
             held = self._held.pop(theirs, None)
             if held is not None:
                 self._late.append(_to(held, ours))
             else:
                 self._ids[theirs] = ours
-        if then.asked.what == now.asked.what:
+        if then.request.what == now.request.what:
             self.findings.moved += then.turn != now.turn
             return
-        if then.asked.name != "Bind":
+        if then.request.name != "Bind":
             self._differs(OTHER, then, now, None)
-        elif then.asked.node != now.asked.node:
-            why = self._reasons.of(now.asked.uid, then.asked.node)
+        elif then.request.node != now.request.node:
+            why = self._reasons.of(now.request.uid, then.request.node)
             self._differs(TIE if why is not None and why.is_tie else ELSEWHERE, then, now, why)
 
     def _expire(self, now_s: float) -> None:
         while self._due and self._due[0][0] <= now_s:
-            _, one, is_ours = self._due.popleft()
+            _, entry, is_ours = self._due.popleft()
             own = self._now if is_ours else self._then
-            waiting = own.get(one.asked.key)
-            if not waiting or waiting[0] is not one:
+            waiting = own.get(entry.request.key)
+            if not waiting or waiting[0] is not entry:
                 continue  # it was paired
             waiting.popleft()
             if not waiting:
-                del own[one.asked.key]
-            effect = one.effect
+                del own[entry.request.key]
+            effect = entry.effect
             if effect is not None and effect.answers and effect.wants_answer:
                 self._late.append(self._refused(effect))
-            is_bind = one.asked.name == "Bind"
+            is_bind = entry.request.name == "Bind"
             if is_ours:
-                why = self._notes_then.get(one.asked.uid) if is_bind else ""
-                told = Why(False, f"then: {why}") if why else None
-                self._differs(NOW if is_bind else OTHER, None, one, told)
+                why = self._notes_then.get(entry.request.uid) if is_bind else ""
+                reason = Why(False, f"then: {why}") if why else None
+                self._differs(NOW if is_bind else OTHER, None, entry, reason)
             else:
-                why = self._notes_now.get(one.asked.uid) if is_bind else ""
-                told = Why(False, f"now: {why}") if why else None
-                self._differs(THEN if is_bind else OTHER, one, None, told)
+                why = self._notes_now.get(entry.request.uid) if is_bind else ""
+                reason = Why(False, f"now: {why}") if why else None
+                self._differs(THEN if is_bind else OTHER, entry, None, reason)
 
-    # --- what is told ----------------------------------------------------------------------------
+    # --- messages and differences -
 
-    def _remember(self, notes: dict[str, str], asked: RequestedEffect) -> None:
-        if asked.name == "EmitEvent" and asked.what.get("type") == "Warning":
-            notes[asked.uid] = asked.what.get("note", "")
+    def _remember(self, notes: dict[str, str], request: RequestedEffect) -> None:
+        if request.name == "EmitEvent" and request.what.get("type") == "Warning":
+            notes[request.uid] = request.what.get("note", "")
 
     def _since(self, at_s: float) -> float:
         return at_s - (self._began_s or 0.0)
 
     def _differs(self, kind: str, then: _Open | None, now: _Open | None, why: Why | None) -> None:
-        one = now or then
-        assert one is not None
+        entry = now or then
+        assert entry is not None
         difference = Difference(
-            one.turn,
-            self._since(one.at_s),
+            entry.turn,
+            self._since(entry.at_s),
             kind,
-            one.asked.subject,
-            then.asked.words() if then else "",
-            now.asked.words() if now else "",
+            entry.request.subject,
+            then.request.words() if then else "",
+            now.request.words() if now else "",
             why.text if why else "",
         )
-        if kind == OTHER:  # mostly a consequence of the pod's being elsewhere
-            self._others.setdefault(one.asked.uid or one.asked.subject, difference)
-        elif one.asked.uid not in self._placed_otherwise:
-            self._placed_otherwise.add(one.asked.uid)
+        if kind == OTHER:  # mostly because the pod is on another node
+            self._messages.setdefault(entry.request.uid or entry.request.subject, difference)
+        elif entry.request.uid not in self._placed_otherwise:
+            self._placed_otherwise.add(entry.request.uid)
             self._note(difference)
 
     def _note(self, difference: Difference) -> None:

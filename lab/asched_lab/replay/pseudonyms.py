@@ -1,19 +1,19 @@
-"""Other names for everything that a recording names, so that decisions stay the same.
+"""Pseudonyms for everything that a recording names, chosen so that decisions stay the same.
 
-Objects are walked as JSON. What is not listed here is replaced: a field that a later version adds
-says nothing until a rule says that it may. Equal strings get equal pseudonyms wherever they stand
-(a zone in a label, a volume's affinity and a selector; a node's name in its own label), and
-pseudonyms sort as what they stand for, since names decide where all else is equal.
+Objects are walked as JSON. Any field without a rule is replaced, so a field that a later version
+adds reveals nothing. Equal strings get equal pseudonyms wherever they occur (a zone in a label, a
+volume's affinity and a selector; a node's name in its own label), and pseudonyms sort in the order
+of the names, since names break ties.
 
-A value is kept where a rule for its place allows it and the value is what the rule is for: an
-amount, a time, a word of Kubernetes' own. It is kept in that place only: what a tenant writes into
-a field of its own objects keeps no other object's name.
+A value is kept where a rule for its place allows it and the value has the expected form: an amount,
+a time, a term of Kubernetes. It is kept in that place only: a value that a tenant writes into its
+own objects does not unmask a name elsewhere.
 
 Kept     amounts with the resources they are of, times, TERMS; device attributes and what CEL
-         expressions say of them; drivers that cluster-scoped objects name; schedulers that the
+         expressions contain; drivers named by cluster-scoped objects; schedulers named by the
          configuration names; KEYS of labels and taints; numbers of labels that a selector compares
          as numbers; WORDS
-Composed names that are made of others: claims of ephemeral volumes, subrequests, lists of zones
+Composed names made of other names: claims of ephemeral volumes, subrequests, lists of zones
 
 Bounds   memory: each string once with its pseudonym
 """
@@ -70,8 +70,8 @@ def _at(check: Check, *places: str) -> Mapping[str, Check]:
     return dict.fromkeys(places, check)
 
 
-#: Where a string, or a list of strings, is kept if it is what is expected there. A place is a
-#: field, or a field in another one.
+#: Places where a string, or a list of strings, is kept if it has the expected form. A place is a
+#: field, or a field in another field.
 KEPT: Final[Mapping[str, Check]] = {
     **_at(_is_time, "allocationTimestamp", "creationTimestamp", "deletionTimestamp"),
     **_at(_is_time, "lastProbeTime", "lastTransitionTime", "scheduleStartTime", "startTime"),
@@ -86,7 +86,7 @@ KEPT: Final[Mapping[str, Check]] = {
     **_at(_is_attribute, "constraints.distinctAttribute", "constraints.matchAttribute"),
     **_at(_is_anything, "cel.expression"),
 }
-#: The same with whole trees, whose keys are names of resources and attributes.
+#: The same for whole trees, whose keys are names of resources and attributes.
 KEPT_TREES: Final[Mapping[str, Check]] = {
     **_at(_is_amount, "allocatable", "allocatedResources", "available", "capacity"),
     **_at(_is_amount, "consumedCapacity", "counters", "cpu", "limits", "max"),
@@ -96,7 +96,7 @@ KEPT_TREES: Final[Mapping[str, Check]] = {
 }
 #: Names of drivers, in any object.
 DRIVERS: Final = frozenset(("attacher", "driver", "provisioner", "drivers.name"))
-#: Where drivers are named in objects that only administrators and their controllers write.
+#: Fields for drivers in objects that only administrators and their controllers write.
 DRIVERS_OF: Final[Mapping[str, str]] = {
     kinds.CSI_DRIVER.resource: "metadata.name",
     kinds.CSI_NODE.resource: "spec.drivers.name",
@@ -107,7 +107,7 @@ DRIVERS_OF: Final[Mapping[str, str]] = {
 }
 #: Names of requests; those of subrequests are made of two.
 REQUESTS: Final = frozenset(("request", "requests"))
-#: Content for others than schedulers.
+#: Content that schedulers do not read.
 EMPTIED: Final = frozenset(("data", "networkData", "parameters"))
 #: Strings, or lists of them, that are keys of labels or taints.
 LABEL_KEYS: Final = frozenset(("key", "matchLabelKeys", "mismatchLabelKeys", "topologyKey"))
@@ -127,9 +127,9 @@ WORDS: Final = frozenset(
 )
 #: An annotation that lists in-tree volume plugins.
 MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
-#: By which a scheduler knows that a pod was bound before it asked.
+#: The message by which a scheduler learns that a pod was already bound.
 ASSIGNED: Final = re.compile(r'already assigned to node "([^"]*)"')
-#: Several zones in one value of a volume's label are written so.
+#: The separator of several zones in one value of a volume's label.
 ZONES_JOINT: Final = "__"
 
 
@@ -138,7 +138,7 @@ def is_number(text: str) -> bool:
 
 
 class Pseudonyms:
-    """Collects names first (`note` everything), then gives others (`settle`, `walked`)."""
+    """Collects names first (`note` everything), then replaces them (`settle`, `walked`)."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -155,18 +155,18 @@ class Pseudonyms:
     # --- collecting ------------------------------------------------------------------------------
 
     def note(self, value: Any, resource: str = "") -> None:
-        """An object of this kind, or part of one."""
+        """Collect the names of an object of this kind, or of a part of item."""
         self._walk(value, self._note_name)
         self._note_rules(value)
         if resource in DRIVERS_OF:
             self._drivers.update(_named(value, DRIVERS_OF[resource]))
 
     def keep_schedulers(self, names: Iterable[str]) -> None:
-        """Keep these where a pod names its scheduler: profiles of the configuration."""
+        """Keep these scheduler names in pods: they are profiles of the configuration."""
         self._schedulers.update(names)
 
     def note_text(self, text: str) -> None:
-        """Words of somebody else."""
+        """Collect a free text."""
         self._names.add(text)
 
     def _note_name(self, text: str) -> str:
@@ -174,18 +174,18 @@ class Pseudonyms:
         return text
 
     def _note_rules(self, value: Any) -> None:
-        """What other values of these fields decide about names."""
+        """Collect what other values of these fields decide about names."""
         if isinstance(value, list):
-            for one in value:
-                self._note_rules(one)
+            for item in value:
+                self._note_rules(item)
         elif isinstance(value, dict):
             if value.get("operator") in NUMERIC and isinstance(value.get("key"), str):
                 self._numeric_keys.add(value["key"])
-            for field, one in value.items():
+            for field, item in value.items():
                 if field in ("namespace", "namespaces"):
-                    self._namespaces.update(_strings(one))
+                    self._namespaces.update(_strings(item))
                 else:
-                    self._note_rules(one)
+                    self._note_rules(item)
             self._note_composed(value)
 
     def _note_composed(self, value: dict[str, Any]) -> None:
@@ -198,12 +198,12 @@ class Pseudonyms:
                 parts = metadata.get("name", ""), "-", volume.get("name", "")
                 self._composed["".join(parts)] = parts
 
-    # --- giving ----------------------------------------------------------------------------------
+    # --- replacing -
 
     def settle(self) -> None:
-        """Everything was noted: names in their order get numbers in theirs.
+        """Number the collected names in their sort order.
 
-        Namespaces are mostly compared with what follows them in `namespace/name`.
+        Namespaces are compared together with what follows them in `namespace/name`.
         """
         names = self._names - WORDS - self._composed.keys()
         order = sorted(names, key=lambda name: f"{name}/" if name in self._namespaces else name)
@@ -214,8 +214,8 @@ class Pseudonyms:
         self._new = {name: f"{letter}{number:0{digits}}" for number, name in enumerate(order)}
 
     def learn(self, then: Any, now: Any) -> None:
-        """What a machine wrote when it was recorded, and what it writes under pseudonyms: words of
-        its own, which come back with the objects.
+        """Pair the texts that a machine wrote in the recording with those it writes under
+        pseudonyms; both come back with the objects.
         """
         if isinstance(then, str) and isinstance(now, str):
             if then not in WORDS:
@@ -224,30 +224,30 @@ class Pseudonyms:
             for field in then.keys() & now.keys():
                 self.learn(then[field], now[field])
         elif isinstance(then, list) and isinstance(now, list):
-            for one, other in zip(then, now, strict=False):
-                self.learn(one, other)
+            for old, new in zip(then, now, strict=False):
+                self.learn(old, new)
 
     def walked(self, value: Any, resource: str = "") -> Any:
-        """An object of this kind, or part of one, under pseudonyms."""
+        """An object of this kind, or a part of item, under pseudonyms."""
         walked = self._walk(value, self.of)
         if resource == kinds.CSI_DRIVER.resource:
             walked["metadata"]["name"] = value["metadata"]["name"]
         return walked
 
     def term(self, text: str) -> str:
-        """A word that may be Kubernetes' own."""
+        """A string that may be a Kubernetes term."""
         return text if text in TERMS else self.of(text)
 
     def replied(self, value: Any) -> Any:
-        """What an extender or a coroutine answered: keys may be names, too."""
+        """The reply of an extender or a coroutine: keys may be names, too."""
         if isinstance(value, dict):
-            return {self._new.get(key, key): self.replied(one) for key, one in value.items()}
+            return {self._new.get(key, key): self.replied(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.replied(one) for one in value]
+            return [self.replied(item) for item in value]
         return self.of(value) if isinstance(value, str) else value
 
     def message(self, text: str) -> str:
-        """Words of the API server, of which a scheduler reads one thing."""
+        """A message of the API server; a scheduler parses one form of it."""
         found = ASSIGNED.search(text)
         return f'already assigned to node "{self.of(found[1])}"' if found else self.of(text)
 
@@ -255,7 +255,7 @@ class Pseudonyms:
         self._names.update(_strings(value))
 
     def of(self, name: str) -> str:
-        """The pseudonym of a name; names that nobody noted have none and are told as such."""
+        """The pseudonym of a name; a name that was not collected is marked as such."""
         if name in WORDS:
             return name
         found = self._new.get(name)
@@ -271,10 +271,11 @@ class Pseudonyms:
     def _walk(self, value: Any, name: Callable[[str], str], within: str = "") -> Any:
         if isinstance(value, dict):
             return {
-                field: self._field(field, one, name, value, within) for field, one in value.items()
+                field: self._field(field, item, name, value, within)
+                for field, item in value.items()
             }
         if isinstance(value, list):
-            return [self._walk(one, name, within) for one in value]
+            return [self._walk(item, name, within) for item in value]
         return name(value) if isinstance(value, str) else value
 
     def _field(
@@ -288,7 +289,7 @@ class Pseudonyms:
         place = f"{within}.{field}"
         is_plain = _is_plain(value)
         if field in REQUESTS and is_plain:
-            return _each(value, lambda one: "/".join(map(name, one.split("/"))))
+            return _each(value, lambda item: "/".join(map(name, item.split("/"))))
         if field in EMPTIED:
             return None
         check = KEPT_TREES.get(place) or KEPT_TREES.get(field)
@@ -303,16 +304,18 @@ class Pseudonyms:
         if field in LABEL_KEYS:
             return _each(value, lambda key: self._key(key, name))
         if field in LABELED and _is_flat(value):
-            return {self._key(key, name): self._label(key, one, name) for key, one in value.items()}
+            return {
+                self._key(key, name): self._label(key, item, name) for key, item in value.items()
+            }
         if field in BY_NAME and isinstance(value, dict):
             return {
-                key if key in TERMS else name(key): self._walk(one, _unless(_is_time, name))
-                for key, one in value.items()
+                key if key in TERMS else name(key): self._walk(item, _unless(_is_time, name))
+                for key, item in value.items()
             }
         if field in IMAGES and _is_plain(value):
             return _each(value, lambda image: _image(image, name))
         if field in ("value", "values") and _is_plain(value):
-            return _each(value, lambda one: self._label(str(siblings.get("key", "")), one, name))
+            return _each(value, lambda item: self._label(str(siblings.get("key", "")), item, name))
         return self._walk(value, name, field)
 
     def _key(self, key: str, name: Callable[[str], str]) -> str:
@@ -333,7 +336,7 @@ def _unless(check: Check, name: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _image(image: str, name: Callable[[str], str]) -> str:
-    """A name and a tag: whoever looks for an image without one looks for `latest`."""
+    """A name and a tag; an image without a tag means `latest`."""
     if not image:
         return image
     has_tag = image.rfind(":") > image.rfind("/")
@@ -342,36 +345,36 @@ def _image(image: str, name: Callable[[str], str]) -> str:
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list):
-        return [change(one) if isinstance(one, str) else one for one in value]
+        return [change(item) if isinstance(item, str) else item for item in value]
     return change(value) if isinstance(value, str) else value
 
 
 def _is_plain(value: Any) -> bool:
-    """A string, or strings."""
+    """Whether it is a string or a list of strings."""
     return isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(one, str) for one in value)
+        isinstance(value, list) and all(isinstance(item, str) for item in value)
     )
 
 
 def _is_flat(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
 
 
 def _strings(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
+        for item in value:
+            yield from _strings(item)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _strings(one)
+        for item in value.values():
+            yield from _strings(item)
 
 
 def _named(value: Any, path: str) -> Iterable[str]:
-    """The strings at a path of fields; lists on the way are read through."""
+    """The strings at a path of fields; lists on the path are flattened."""
     found = [value]
     for field in path.split("."):
-        flat = [part for one in found for part in (one if isinstance(one, list) else (one,))]
-        found = [one[field] for one in flat if isinstance(one, dict) and field in one]
+        flat = [part for item in found for part in (item if isinstance(item, list) else (item,))]
+        found = [item[field] for item in flat if isinstance(item, dict) and field in item]
     return _strings(found)

@@ -1,4 +1,4 @@
-"""Reading a recording: its head, then turn after turn, for as long as the file says something."""
+"""Read a recording: its head, then turn after turn, up to the last readable line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +21,8 @@ from asched.ops.recording.lines import (
 
 
 class RecordedTurn(NamedTuple):
-    """What a machine was told, with the objects of lists by their number, and what it asked for
-    then: all of it encoded.
+    """Facts of a turn, with the objects of lists by their number, and its effects: all of it
+    encoded.
     """
 
     number: int
@@ -36,13 +36,13 @@ class RecordedTurn(NamedTuple):
 
 
 class Recording:
-    """Raises UnusableRecordingError. `trouble`: after the last turn, why there are no more, unless
-    whoever recorded closed the file; `turns` is their number then.
+    """Raises UnusableRecordingError. `cut_off`: after the last turn, why the file has no end, empty
+    if it was closed; `turns` is their number then.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.trouble = ""
+        self.cut_off = ""
         self.turns = 0
         try:
             first = next(iter(RecordingReader(path)), b"")
@@ -56,7 +56,7 @@ class Recording:
             raise UnusableRecordingError(f"{path} is no recording of asched: it has no head")
         if head.format != FORMAT:
             raise UnusableRecordingError(
-                f"{path} has format {head.format}, and asched here reads {FORMAT}: replay it with"
+                f"{path} has format {head.format}, and this asched reads {FORMAT}: replay it with"
                 f" asched {head.version}"
             )
         self.head = head
@@ -79,7 +79,7 @@ class Recording:
                 else:
                     is_closed = isinstance(said, EndLine)
         except UnreadableLineError as error:
-            self.trouble = f"a line after turn {self.turns} cannot be read: {error}"
+            self.cut_off = f"a line after turn {self.turns} cannot be read: {error}"
             return
         if not is_closed:
             self.trouble = reader.problem or "nobody closed it"

@@ -1,4 +1,4 @@
-"""Why a pod is not put where it was put then, told while the columns still show it."""
+"""Why a pod is not on its recorded node; read at the decision, while the columns still show it."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from asched.core.state.cluster import Cluster
 
 
 class Why(NamedTuple):
-    """`is_tie`: both nodes score the same, and a coin decided."""
+    """`is_tie`: both nodes score the same, and the tie was drawn."""
 
     is_tie: bool
     text: str
 
 
 class Reasons:
-    """Looks at each decision. `recorded` are the nodes by uid that pods were bound to then."""
+    """Observes each decision. `recorded`: the nodes that pods were bound to, by uid."""
 
     def __init__(self, cluster: Cluster, recorded: Mapping[str, Collection[str]]) -> None:
         self._cluster = cluster
@@ -27,10 +27,10 @@ class Reasons:
         self._found: dict[tuple[str, str], Why] = {}
 
     def of(self, uid: str, node: str) -> Why | None:
-        """Why the last decision for a pod did not fall for this node."""
+        """Why the last decision for a pod chose another node than this one."""
         return self._found.get((uid, node))
 
-    def look(self, attempt: Attempt, decision: Decision) -> None:
+    def observe(self, attempt: Attempt, decision: Decision) -> None:
         uid = attempt.pod.uid
         for node in self._recorded.get(uid, ()):
             if node != decision.node:
@@ -42,12 +42,12 @@ class Reasons:
         if row is None:
             return Why(False, f"there is no node {node}")
         if not state.mask.has(row):
-            judge, codes, plugins = state.judges()
-            if judge[row]:
-                plugin = plugins[judge[row] - 1]
+            owners, codes, plugins = state.judges()
+            if owners[row]:
+                plugin = plugins[owners[row] - 1]
                 status = plugin.explain(attempt.info, int(codes[row]))
                 return Why(False, f"{node} is refused by {plugin.name}: {status.message}")
-            return Why(False, f"{node} is not among the nodes that were asked about")
+            return Why(False, f"{node} is not among the nodes that were filtered")
         if decision.score is None:
             return Why(False, f"{decision.node} was the only node left")
         totals = state.ranking.totals

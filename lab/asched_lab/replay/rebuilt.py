@@ -1,8 +1,8 @@
-"""The machine of a recording, made anew: told the same at the same times, it decides the same.
+"""The machine of a recording, rebuilt: with the same facts at the same times it decides the same.
 
-No clock, no connection, no thread has a part in it. Coroutines of users' plugins are not run again,
-since they talk to the world: what they returned is a fact. Everything else of a plugin is run, so
-it has to be there.
+It has no clock, connection or thread. Coroutines of user plugins are not run again, since they
+communicate with other systems: their recorded results are facts. All other code of a plugin runs,
+so the plugin has to be available.
 """
 
 import json
@@ -29,7 +29,7 @@ from asched_lab.replay.reading import RecordedTurn
 
 
 class Rebuilt:
-    """`instead` is a configuration that holds throughout in the place of the recorded ones."""
+    """`instead`: a configuration that replaces all recorded ones."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class Rebuilt:
         catalogue: Catalogue,
         instead: SchedulerConfiguration | None = None,
     ) -> None:
-        """Raises UnusableRecordingError if plugins are not there, or the configuration is of
-        another time.
+        """Raises UnusableRecordingError if plugins are missing, or the configuration is not valid
+        in this version.
         """
         self._head = head
         self._catalogue = catalogue
@@ -65,17 +65,17 @@ class Rebuilt:
         self._reader.learn(self.machine.context.kinds)
 
     def turn(self, turn: RecordedTurn) -> list[Effect]:
-        """The recorded turn once more; what is asked for now."""
-        return self.told(turn, self.facts(turn))
+        """Replay the recorded turn; return its effects."""
+        return self.handle(turn, self.facts(turn))
 
-    def told(self, turn: RecordedTurn, facts: list[Fact]) -> list[Effect]:
+    def handle(self, turn: RecordedTurn, facts: list[Fact]) -> list[Effect]:
         """The same with other facts."""
         self.limit.granted, self.limit.resumed = turn.went_on, turn.resumed
         self.machine.is_active = turn.is_active
         return self.machine.handle(facts, turn.at_s)
 
     def facts(self, turn: RecordedTurn) -> list[Fact]:
-        """What the machine was told. Kinds that nobody here follows are left out.
+        """The recorded facts. Kinds that this machine does not watch are left out.
 
         Raises UnusableRecordingError.
         """
@@ -84,7 +84,7 @@ class Rebuilt:
             try:
                 fact = self._reader.fact(raw, turn.lists)
             except UnreadableLineError as error:
-                text = f"turn {turn.number} was told what is no fact here: {error}"
+                text = f"turn {turn.number} has a fact that is not valid here: {error}"
                 raise UnusableRecordingError(text) from error
             if isinstance(fact, Reload):
                 fact = self._reconfigured(fact)

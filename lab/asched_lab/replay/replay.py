@@ -1,10 +1,9 @@
-"""Replay: a recording's facts once more, and whether they lead to the same decisions.
+"""Replay: run the facts of a recording again and compare the decisions.
 
     facts, turn after turn ─> rebuilt machine ─> effects ─┬─ equal to those recorded, byte by byte
-                                                          └─ not: again, to say where and why
+                                                          └─ not: again, to find where and why
 
-The second run knows beforehand where pods went when it was recorded, and looks at each decision for
-the reason why it fell otherwise.
+The second run knows the recorded nodes of pods, and records at each decision why it differs.
 """
 
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from asched_lab.replay.rebuilt import Rebuilt
 
 
 class Replayed(msgspec.Struct):
-    """What a replay found. Durations in seconds; `took_s` is that of the last run."""
+    """The result of a replay. Durations in seconds; `took_s` is that of the last run."""
 
     turns: int = 0
     facts: int = 0
@@ -32,7 +31,7 @@ class Replayed(msgspec.Struct):
     recorded_s: float = 0.0
     took_s: float = 0.0
     findings: Findings | None = None
-    #: It differed at first, and did not when it was looked at: something in it draws lots.
+    #: It differed in the first run and not in the second: something in it is random.
     is_unsteady: bool = False
 
     @property
@@ -46,7 +45,7 @@ def replay(
     instead: SchedulerConfiguration | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replayed:
-    """Repeat a recording, maybe with another configuration; `progress` is told the turn.
+    """Repeat a recording, optionally with another configuration; `progress` gets the turn number.
 
     Raises UnusableRecordingError.
     """
@@ -56,7 +55,7 @@ def replay(
             return done
     rebuilt = Rebuilt(recording.head, catalogue, instead)
     reasons = Reasons(rebuilt.parts.cluster, nodes_of(recording))
-    rebuilt.machine.context.on_decision = reasons.look
+    rebuilt.machine.context.on_decision = reasons.observe
     comparison, run = Comparison(rebuilt, reasons), _Run()
     for turn in recording:
         comparison.turn(turn)
@@ -71,7 +70,7 @@ def replay(
 def _repeated(
     recording: Recording, rebuilt: Rebuilt, progress: Callable[[int], None]
 ) -> Replayed | None:
-    """None as soon as anything differs."""
+    """None as soon as any decision differs."""
     run = _Run()
     for turn in recording:
         encoded = effects_bytes(rebuilt.turn(turn))
@@ -83,7 +82,7 @@ def _repeated(
 
 
 class _Run:
-    """Counts what passed."""
+    """Counts what was replayed."""
 
     def __init__(self) -> None:
         self._result = Replayed()
@@ -107,7 +106,7 @@ class _Run:
 
 
 def nodes_of(recording: Recording) -> dict[str, tuple[str, ...]]:
-    """The nodes that pods were bound to when it was recorded, by uid."""
+    """The recorded nodes of pods, by uid."""
     found: dict[str, tuple[str, ...]] = {}
     for line in RecordingReader(recording.path):
         if b'["Bind"' not in line:
@@ -117,7 +116,7 @@ def nodes_of(recording: Recording) -> dict[str, tuple[str, ...]]:
         except UnreadableLineError:
             break
         if isinstance(said, TurnLine):
-            for asked in asked_for(bytes(said.effects)):
-                if asked.name == "Bind" and asked.node not in found.get(asked.uid, ()):
-                    found[asked.uid] = (*found.get(asked.uid, ()), asked.node)
+            for request in asked_for(bytes(said.effects)):
+                if request.name == "Bind" and request.node not in found.get(request.uid, ()):
+                    found[request.uid] = (*found.get(request.uid, ()), request.node)
     return found

@@ -1,8 +1,8 @@
-"""Words that mean the same in every cluster: values of enumerations, reasons and types of
+"""Terms that mean the same in every cluster: values of enumerations, reasons and types of
 conditions, kinds and API groups, keys of labels, annotations and taints.
 
-A recording under pseudonyms keeps these and no others, so a word that is missing here costs nothing
-but that it is replaced.
+A recording under pseudonyms keeps these and no other strings; a term missing here is replaced, and
+has no other cost.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/api, pkg/kubelet/status,
         docs/reference/labels-annotations-taints; scheduler-plugins, Kueue, cluster-autoscaler

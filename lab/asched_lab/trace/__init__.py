@@ -1,1 +1,1 @@
-"""Recorded clusters: their pods offered one at a time to a policy, and what becomes of the GPUs."""
+"""Recorded clusters: their pods offered one at a time to a policy, and the GPU use that results."""

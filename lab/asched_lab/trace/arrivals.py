@@ -1,4 +1,4 @@
-"""Who arrives, in which order, and how the nodes are called: all by one seed, as published.
+"""Order of pods and names of nodes, all from one seed, as in the published runs.
 
 Source  the simulator published with Weng et al., USENIX ATC 2023 (pkg/simulator): one generator
         for the order of the pods, the copies that raise demand, and the names of the nodes
@@ -10,28 +10,28 @@ from asched.hardware.gpu.shares import WHOLE
 from asched_lab.trace.go_random import GoRandom
 from asched_lab.trace.openb import Trace, TraceNode, TracePod
 
-#: Demand is brought to this share of all devices.
+#: The sum of the pods' requests is brought to this share of all devices.
 RATIO: Final = 1.3
-#: Numbers that other parts of the published runs drew before the nodes were renamed: found by
-#: trying, the same in all runs compared.
-DRAWN_BY_OTHERS: Final = 10
+#: Numbers that other parts of the published runs drew before the nodes were renamed; found by
+#: experiment, the same in all runs compared.
+DRAWN_BEFORE: Final = 10
 
 
 class Arrivals(NamedTuple):
-    nodes: tuple[TraceNode, ...]  # by their new names: among equals the first one wins
+    nodes: tuple[TraceNode, ...]  # by their new names: the first of equal nodes wins
     pods: tuple[TracePod, ...]
     devices: int  # of all nodes
 
 
 def arrivals(trace: Trace, seed: int) -> Arrivals:
-    """The experiment of one seed."""
+    """The order and names of one seed."""
     random = GoRandom(seed)
-    random.uint64()  # the argument of a line of log
+    random.uint64()  # drawn for a log line
     pods = list(trace.pods)
     random.shuffle(pods)
     devices = sum(node.devices for node in trace.nodes)
     _tune(pods, trace.pods, RATIO * float(devices * WHOLE), random)
-    for _ in range(DRAWN_BY_OTHERS):
+    for _ in range(DRAWN_BEFORE):
         random.uint64()
     order = random.permutation(len(trace.nodes))
     renamed = sorted(
@@ -44,17 +44,17 @@ def arrivals(trace: Trace, seed: int) -> Arrivals:
 def _tune(
     pods: list[TracePod], originals: tuple[TracePod, ...], target: float, random: GoRandom
 ) -> None:
-    """Delete pods while they ask for too much; otherwise add copies until the next may exceed it:
-    what counts for it is its share of one device.
+    """Delete pods while they request too much; otherwise add copies until the next one may exceed
+    the target; it counts with its share of one device.
     """
-    asked = sum(pod.demand.total for pod in pods)
-    if asked > target:
-        while asked > target:
-            asked -= pods.pop(random.below(len(pods))).demand.total
+    requested = sum(pod.demand.total for pod in pods)
+    if requested > target:
+        while requested > target:
+            requested -= pods.pop(random.below(len(pods))).demand.total
         return
     while True:
         pod = originals[random.below(len(originals))]
-        if asked + pod.demand.milli > target:
+        if requested + pod.demand.milli > target:
             return
         pods.append(pod)
-        asked += pod.demand.total
+        requested += pod.demand.total

@@ -1,6 +1,6 @@
 """The same run decided by the scheduler's own engine: nodes and pods as Kubernetes objects, all
-default filters, and the plugin GpuSharing, made as users' plugins are, which learns what to expect
-from the pods it has placed.
+default filters, and the plugin GpuSharing, loaded like a user plugin, which learns the expected
+pods from those it has placed.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ STRATEGIES: Final = {
     "stock": words.CUTTING_STOCK,
 }
 _ARGS: Final = words.GpuSharingArgs()
-#: Pods that may share a device, as its device plugin would tell.
+#: Pods that may share a device, as its device plugin reports.
 _SHARERS: Final = 100
 
 
 class Engine:
-    """One profile over a fleet."""
+    """One profile over all nodes."""
 
     def __init__(self, nodes: Sequence[TraceNode], strategy: str) -> None:
         self._parts = Parts.fresh()
@@ -46,7 +46,7 @@ class Engine:
             self._parts.cluster.apply(Seen(NODE, decode(Node, _node(node))))
 
     def offer(self, pod: TracePod) -> str | None:
-        """The name of the node it got."""
+        """Place a pod; return its node, None if it fits nowhere."""
         self._offered += 1
         cluster = self._parts.cluster
         info = cluster.classes.info_of(decode(Pod, _pod(pod, f"pod-{self._offered}")))
@@ -58,11 +58,11 @@ class Engine:
                 return None
             cluster.assume(info, end.value.node)
             return end.value.node
-        raise TypeError(f"nobody is asked in a trace run: {effect}")
+        raise TypeError(f"a trace run cannot answer this effect: {effect}")
 
 
 def _runner(parts: Parts, strategy: str) -> Runner:
-    """Only GpuSharing scores."""
+    """A runner in which only GpuSharing scores."""
     score = {"enabled": [{"name": GpuSharing.name}], "disabled": [{"name": "*"}]}
     profile = {
         "plugins": {"filter": {"enabled": [{"name": GpuSharing.name}]}, "score": score},
@@ -97,17 +97,17 @@ def _node(node: TraceNode) -> dict[str, Any]:
 def _pod(pod: TracePod, name: str) -> dict[str, Any]:
     """A share of a device is rounded up to a whole percentage."""
     demand = pod.demand
-    asked = {"cpu": f"{demand.cpu}m", "memory": f"{pod.memory}Mi"}
+    requests = {"cpu": f"{demand.cpu}m", "memory": f"{pod.memory}Mi"}
     if demand.number:
-        asked[_ARGS.resource] = str(demand.number)
+        requests[_ARGS.resource] = str(demand.number)
     if 0 < demand.milli < WHOLE:
-        asked[_ARGS.share_resource] = str(-(-demand.milli * 100 // WHOLE))
-    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": asked}}]}
+        requests[_ARGS.share_resource] = str(-(-demand.milli * 100 // WHOLE))
+    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": requests}}]}
     if len(demand.models) == 1:
         spec["nodeSelector"] = {_ARGS.model_label: demand.models[0]}
     elif demand.models:
-        one_of = {"key": _ARGS.model_label, "operator": "In", "values": list(demand.models)}
-        terms = {"nodeSelectorTerms": [{"matchExpressions": [one_of]}]}
+        expression = {"key": _ARGS.model_label, "operator": "In", "values": list(demand.models)}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
         spec["affinity"] = {"nodeAffinity": required}
     return {

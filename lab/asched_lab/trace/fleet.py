@@ -1,4 +1,4 @@
-"""The nodes of a trace run as columns, and which of them changed when."""
+"""The nodes of a trace run as columns, and the order in which they changed."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from asched_lab.trace.openb import PODS_MAX, TraceNode, TracePod
 
 
 class Fleet:
-    """All nodes, in the order in which the first of equals wins."""
+    """All nodes, in the order that decides between equal ones."""
 
     def __init__(self, nodes: Sequence[TraceNode]) -> None:
         slots = max((node.devices for node in nodes), default=0)
@@ -26,7 +26,7 @@ class Fleet:
         self.room: I64 = np.full(len(nodes), PODS_MAX, dtype=np.int64)
         self.pods: I64 = np.zeros((len(nodes), slots + 1), dtype=np.int64)  # by `Demand.kind`
         self.devices = int(devices.sum())
-        self.free = self.devices  # devices that nobody uses
+        self.free = self.devices  # devices without pods
         #: Rows in the order in which they changed.
         self.changes: list[int] = []
         self._state_of: dict[tuple[int, ...], int] = {}
@@ -39,25 +39,25 @@ class Fleet:
         return found & (self.memory[rows] >= pod.memory) & (self.room[rows] > 0)
 
     def place(self, pod: TracePod, row: int, device: int) -> None:
-        """`device` gives a fraction; whole ones are the first that are free."""
-        demand, left = pod.demand, self.shares.left[row]
+        """`device` serves a fraction; whole devices are the first free ones."""
+        demand, free = pod.demand, self.shares.left[row]
         self.shares.cpu[row] -= demand.cpu
         self.memory[row] -= pod.memory
         self.room[row] -= 1
         if demand.number:
-            taken = np.flatnonzero(left == WHOLE)[: demand.number]
+            taken = np.flatnonzero(free == WHOLE)[: demand.number]
             if demand.milli < WHOLE:
                 taken = np.array([device])
-            self.free -= int((left[taken] == WHOLE).sum())
-            left[taken] -= demand.milli
+            self.free -= int((free[taken] == WHOLE).sum())
+            free[taken] -= demand.milli
             self.pods[row, demand.kind] += 1
         self.state[row] = self._state(row)
         self.changes.append(row)
 
     def kinds(self, rows: I64, demand: GpuDemand) -> tuple[Mask, I64]:
-        """Whether pods of this kind are on each row, and how many kinds are."""
-        held = self.pods[rows] > 0
-        return held[:, demand.kind], held.sum(axis=1)
+        """Whether each row has pods of this kind, and how many kinds it has."""
+        present = self.pods[rows] > 0
+        return present[:, demand.kind], present.sum(axis=1)
 
     def _state(self, row: int) -> int:
         shares = self.shares

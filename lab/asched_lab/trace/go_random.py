@@ -63,7 +63,7 @@ class GoRandom:
         return found
 
     def _below_32(self, count: int) -> int:
-        """What `Shuffle` draws by."""
+        """The generator of `Shuffle`."""
         product = ((self.uint64() >> 31) & _MASK32) * count
         if product & _MASK32 < count:
             threshold = (2**32 - count) % count
@@ -89,7 +89,7 @@ def _seed_words(seed: int, shifts: tuple[int, int, int]) -> list[int]:
 
 @cache
 def _table() -> list[int]:
-    """The start table, as it lies in Go's array."""
+    """The start table, in the order of Go's array."""
     in_order = np.zeros(2 * LENGTH, dtype=np.uint64)
     words = _seed_words(1, (20, 10, 0))
     # Step t lies at index (334 - t) mod 607; the start are the steps -606 to 0.
@@ -117,7 +117,7 @@ def _power_of_x(exponent: int) -> U64:
         if bit == "1":
             square[1:] = square[:-1].copy()
             square[0] = 0
-        for end in range(2 * LENGTH, LENGTH, -TAP):  # parts that do not reach into themselves
+        for end in range(2 * LENGTH, LENGTH, -TAP):  # parts that do not overlap themselves
             start = max(end - TAP, LENGTH)
             part = square[start:end].copy()
             square[start - LENGTH : end - LENGTH] += part

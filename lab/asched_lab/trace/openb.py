@@ -1,6 +1,6 @@
-"""The recorded cluster "openb": 1,213 nodes with GPUs, and lists of pods that asked for them.
+"""The recorded cluster "openb": 1,213 nodes with GPUs, and lists of pods that requested them.
 
-Only what pods ask for is used: no times, no phases; no pod ever ends.
+Only the pods' requests are used: no times, no phases; no pod ever ends.
 
 Source  data/csv of hkust-adsl/kubernetes-scheduler-simulator, published with Weng et al., USENIX
         ATC 2023
@@ -25,7 +25,7 @@ _ENDING: Final = ".csv.gz"
 
 
 class TraceError(Exception):
-    """One line: what cannot be read, and what to do."""
+    """What cannot be read, and what to do, in one line."""
 
 
 class TraceNode(NamedTuple):
@@ -49,7 +49,7 @@ class Trace(NamedTuple):
 
 
 def default_folder() -> Path:
-    """`traces` below ASCHED_SHARED, or below ../shared."""
+    """`traces` in the folder ASCHED_SHARED, or in ../shared."""
     return Path(os.environ.get("ASCHED_SHARED", "../shared")) / "traces"
 
 
@@ -87,7 +87,7 @@ def load(name: str, folder: Path) -> Trace:
 
 
 def one_of(name: str, names: Sequence[str]) -> str:
-    """A name that is none of these, with what may have been meant."""
+    """An unknown name with similar known ones."""
     full = f"{FAMILY}:{name}"
     hint = did_you_mean(full if full in names else name, names)
     return f"{name!r}{f' ({hint})' if hint else ''}; there are {', '.join(names)}"
@@ -106,7 +106,7 @@ def _node(line: dict[str, str]) -> TraceNode:
 def _pod(line: dict[str, str]) -> TracePod:
     count = int(line["num_gpu"])
     milli = min(int(line["gpu_milli"] or 0), WHOLE) if count else 0
-    # Some lists name no models: their pods take any.
+    # Some lists name no models: their pods accept any.
     models = tuple(sorted(filter(None, (line.get("gpu_spec") or "").split("|")))) if count else ()
     demand = GpuDemand(
         int(line["cpu_milli"]), milli, count if milli else 0, models if milli else ()

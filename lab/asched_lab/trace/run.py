@@ -1,7 +1,7 @@
-"""One run: every pod is offered once, in order; it gets the best node, or is turned away for good.
+"""One run: every pod is offered once, in order; it gets the best node, or is rejected for good.
 
-Equal pods share their points: when one comes, only the rows that changed since the last of its kind
-are looked at again.
+Equal pods share their points: for the next of its kind only the rows that changed meanwhile are
+scored again.
 """
 
 import time
@@ -28,15 +28,15 @@ class Outcome(NamedTuple):
     seed: int
     pods: int
     placed: int
-    placed_plain: int  # of those that ask for no device
+    placed_plain: int  # of the pods that request no device
     plain: int
-    kept_out: int  # turned away although a node had room
+    kept_out: int  # rejected although a node had room
     nodes_used: int
     curve: list[float | None]
     seconds: float
 
 
-class _Kept:
+class _Points:
     """Points of all rows for equal pods; -inf where they do not fit."""
 
     __slots__ = ("_cursor", "device", "points")
@@ -46,7 +46,7 @@ class _Kept:
         self.device = np.full(size, -1)
         self._cursor = -1
 
-    def refresh(self, fleet: Fleet, policy: Policy, pod: TracePod, *, mood: bool) -> None:
+    def refresh(self, fleet: Fleet, policy: Policy, pod: TracePod, *, is_scarce: bool) -> None:
         if self._cursor < 0:
             rows = np.arange(len(self.points))
         else:
@@ -56,39 +56,41 @@ class _Kept:
         self.points[rows[~fitting]] = -np.inf
         rows = rows[fitting]
         if len(rows):
-            scored = policy.score(fleet, rows, pod.demand, mood=mood)
+            scored = policy.score(fleet, rows, pod.demand, is_scarce=is_scarce)
             self.points[rows] = scored.points
             self.device[rows] = scored.device
 
 
 class Run:
-    """A fleet under one policy."""
+    """All nodes under one policy."""
 
     def __init__(self, fleet: Fleet, policy: Policy) -> None:
         self.fleet = fleet
-        self.kept_out = 0  # turned away although a node had room
+        self.kept_out = 0  # rejected although a node had room
         self._policy = policy
-        self._kept: dict[Hashable, _Kept] = {}
+        self._points: dict[Hashable, _Points] = {}
 
     def offer(self, pod: TracePod) -> int | None:
-        """The row it got."""
+        """Place a pod; return its row, None if it fits nowhere."""
         fleet, policy = self.fleet, self._policy
-        mood = policy.mood(fleet, pod.demand)
-        key = pod.demand, pod.memory, mood
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._kept[key] = _Kept(len(fleet.memory))
-        kept.refresh(fleet, policy, pod, mood=mood)
-        row = policy.choose(kept.points)
-        if kept.points[row] == -np.inf:
-            self.kept_out += mood and bool(fleet.admits(pod, np.arange(len(fleet.memory))).any())
+        is_scarce = policy.is_scarce(fleet, pod.demand)
+        key = pod.demand, pod.memory, is_scarce
+        cached = self._points.get(key)
+        if cached is None:
+            cached = self._points[key] = _Points(len(fleet.memory))
+        cached.refresh(fleet, policy, pod, is_scarce=is_scarce)
+        row = policy.choose(cached.points)
+        if cached.points[row] == -np.inf:
+            self.kept_out += is_scarce and bool(
+                fleet.admits(pod, np.arange(len(fleet.memory))).any()
+            )
             return None
-        fleet.place(pod, row, int(kept.device[row]))
+        fleet.place(pod, row, int(cached.device[row]))
         return row
 
     def forget(self) -> None:
-        """All points are made anew."""
-        self._kept.clear()
+        """Drop all cached points."""
+        self._points.clear()
 
 
 def simulate(
@@ -102,7 +104,7 @@ def simulate(
 
 
 def play(trace: Trace, policy: str, seed: int, *, by_engine: bool = False) -> Outcome:
-    """The same for a trace at hand."""
+    """The same for a loaded trace."""
     began = time.perf_counter()
     name = policy_named(policy)
     if name is None:

@@ -1,1 +1,1 @@
-"""What would be: a cluster as it is or was, hypothetical changes, and the scheduler itself."""
+"""Hypothetical scheduling: a snapshot of a cluster, changes to it, and the real scheduler."""

@@ -1,4 +1,4 @@
-"""What would be, for programs: the engine of `asched simulate`.
+"""Python interface of what-if runs: the engine of `asched simulate`.
 
     from asched_lab.whatif.api import live, read, simulate
 
@@ -8,7 +8,7 @@
     for place in result.pending:
         print(place.pod, place.why)            # in kube-scheduler's words
 
-Nothing is written anywhere, and a cluster may be asked as often as one likes.
+Nothing is written to the cluster, and one snapshot serves any number of simulations.
 """
 
 import asyncio
@@ -43,14 +43,14 @@ __all__ = (
 
 
 def read(file: Path | str) -> Snapshot:
-    """The cluster of a file. Raises OSError, SnapshotError."""
+    """Read a cluster from a file. Raises OSError, SnapshotError."""
     with Path(file).open("rb") as stream:
         return read_stream(stream, str(file))
 
 
 def live(*, kubeconfig: str = "", context: str = "") -> Snapshot:
-    """The cluster as it is now. Not to be called on a running event loop. Raises what the client
-    raises (`asched.kube.errors.ClientError`), SnapshotError.
+    """Take a snapshot of the live cluster. Not to be called on a running event loop. Raises
+    `asched.kube.errors.ClientError`, SnapshotError.
     """
     options = ConnectionOptions(kubeconfig=kubeconfig, context=context)
     return asyncio.run(snapshot_of(options))
@@ -70,15 +70,15 @@ def simulate(
     without_extenders: bool = False,
     seed: int = 0,
 ) -> Result:
-    """What would be. Arguments as the flags of `asched simulate`; `plugins` are classes.
+    """Simulate. Arguments are those of `asched simulate`; `plugins` are classes.
 
-    Raises ScenarioError, and what a configuration that cannot be used raises.
+    Raises ScenarioError, and the errors of an unusable configuration.
     """
-    asked = tuple(dict(manifest) for manifest in manifests)
-    scenario = Scenario(dict(like or {}), tuple(drain), tuple(lose), asked, replicas, namespace)
+    workloads = tuple(dict(manifest) for manifest in manifests)
+    scenario = Scenario(dict(like or {}), tuple(drain), tuple(lose), workloads, replicas, namespace)
     scheduler = scheduler_of(
         cluster,
-        asked,
+        workloads,
         str(config),
         plugins=Catalogue([of_class(cls, cls.__module__) for cls in plugins]),
         without_extenders=without_extenders,

@@ -1,12 +1,12 @@
-"""Applying a plan: all of it, or nothing is left of it.
+"""Apply a plan: all of it, or delete everything that was created.
 
     every pod created ──> its owners ──> all adopted ──> gates away ──> all on their nodes: applied
       held by a gate          │              │               │
             └─────────────────┴── refused, or too late ──────┴──> everything created is deleted
 
 Up to the last step no pod can be placed, so quotas, webhooks and names are settled before anything
-runs. After it each pod can only get its own node; one that does not, since others were faster,
-takes the rest with it.
+runs. After it each pod can only get its own node; if another pod took the room on that node first,
+the whole plan is taken back.
 
 Bounds  AT_ONCE requests in flight; REQUEST_S each; `patience_s` for adoption, and again for places.
 """
@@ -27,10 +27,10 @@ from asched_lab.whatif.snapshot import Json
 AT_ONCE: Final = 16
 REQUEST_S: Final = 30.0
 POLL_S: Final = 0.5
-#: A controller that has not heard of the pods when it hears of their owner makes others and deletes
-#: what is too many then, ours among them: the plan would be refused for nothing.
+#: A controller that sees its owner object before it sees the pods would create pods of its own and
+#: then delete the surplus, possibly planned pods: the plan would fail without a reason.
 HEARD_S: Final = 2.0
-#: From here on an answer does not say whether the object was stored.
+#: From this status code on, an answer does not say whether the object was stored.
 SERVER_ERROR: Final = 500
 #: Of a StatefulSet: the field of its status, and the label of its pods.
 REVISION: Final = "updateRevision"
@@ -39,7 +39,7 @@ APIS: Final = {"v1": CoreV1Api, "apps/v1": AppsV1Api, "batch/v1": BatchV1Api}
 
 
 class Ref(NamedTuple):
-    """Which object."""
+    """The kind, namespace and name of an object."""
 
     api_version: str
     kind: str
@@ -56,31 +56,31 @@ class Ref(NamedTuple):
 
 
 class Applying:
-    """One plan on its way into a cluster. `tell` is called with a line for each step."""
+    """One plan that is being applied. `report` is called with a line for each step."""
 
     def __init__(
-        self, session: Session, plan: Plan, patience_s: float, tell: Callable[[str], None]
+        self, session: Session, plan: Plan, patience_s: float, report: Callable[[str], None]
     ) -> None:
         self._session = session
         self._plan = plan
         self._patience_s = patience_s
-        self._tell = tell
+        self._report = report
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._client: Any = None
-        #: everything created with its uid, in that order; no uid: perhaps created
+        #: everything created with its uid, in that order; no uid: may have been created
         self._created: list[tuple[Ref, str]] = []
 
     async def run(self) -> None:
-        """Raises NoPlanError once nothing is left of it, ClientError if even that is unknown."""
+        """Raises NoPlanError once everything is deleted again, ClientError if that is unknown."""
         self._client = await client_over(self._session.general, REQUEST_S)
         try:
             await self._steps()
-        except asyncio.CancelledError:  # Ctrl-C: nothing is left of it either
+        except asyncio.CancelledError:  # Ctrl-C: take the plan back too
             await self._take_back()
             raise
         except (NoPlanError, ClientError) as error:
-            left = await self._take_back()
-            more = f"\nand these could not be deleted: {', '.join(left)}" if left else ""
+            remaining = await self._take_back()
+            more = f"\nand these could not be deleted: {', '.join(remaining)}" if remaining else ""
             raise NoPlanError(f"{error}{more}") from error
 
     async def _steps(self) -> None:
@@ -89,12 +89,12 @@ class Applying:
             await self._create(claim)
         pods = [gated(pinned(pod, node)) for pod, node in plan.pods]
         await self._each(self._create(pod) for pod in pods)
-        self._tell(f"created {len(pods)} pods, held back")
+        self._report(f"created {len(pods)} pods, held back")
         if plan.owners:
             await asyncio.sleep(HEARD_S)
         for owner in plan.owners:
             await self._create(_first(owner))
-            self._tell(f"created {Ref.to(owner)}")
+            self._report(f"created {Ref.to(owner)}")
         if plan.owners:
             await self._until(_adopted, "have no controller", self._of_owners())
             for owner in plan.owners:
@@ -103,27 +103,27 @@ class Applying:
         await self._each(self._open(Ref.to(pod)) for pod, _ in plan.pods)
         nodes = {Ref.to(pod): node for pod, node in plan.pods}
         await self._until(_placed, "have no node", nodes)
-        self._tell(f"all {len(pods)} pods have the nodes of the plan")
+        self._report(f"all {len(pods)} pods have the nodes of the plan")
 
     def _of_owners(self) -> dict[Ref, str]:
-        """Pods that an owner is to adopt, with its name."""
+        """Pods that an owner has to adopt, with its name."""
         makers = [o for o in self._plan.owners if o["kind"] != DEPLOYMENT[1]]
         makers.sort(key=lambda owner: len(owner["metadata"]["name"]))
         found = {}
         for pod, _ in self._plan.pods:
             metadata = pod["metadata"]
             labels = metadata.get("labels") or {}
-            for one in makers:
-                name, where = one["metadata"]["name"], one["metadata"]["namespace"]
+            for maker in makers:
+                name, where = maker["metadata"]["name"], maker["metadata"]["namespace"]
                 is_of_it = metadata["name"].startswith(f"{name}-")
                 is_of_it = is_of_it and where == metadata["namespace"]
-                if is_of_it and selected(one).items() <= labels.items():
+                if is_of_it and selected(maker).items() <= labels.items():
                     found[Ref.to(pod)] = name
         return found
 
     async def _revise(self, owner: Json) -> None:
-        """Tell a StatefulSet's pods that they are of its revision, which it says itself, and let it
-        replace others from then on.
+        """Label a StatefulSet's pods with the revision that its status reports; from then on it may
+        replace pods.
         """
         ref = Ref.to(owner)
         clock = asyncio.get_running_loop().time
@@ -142,13 +142,13 @@ class Applying:
     # --- requests --------------------------------------------------------------------------------
 
     async def _each(self, steps: Iterable[Any]) -> None:
-        """All of them, as many at a time as may be; the first failure counts once all ended."""
+        """Run all steps with bounded concurrency; raise the first failure after all have ended."""
 
-        async def one(step: Any) -> None:
+        async def bounded(step: Any) -> None:
             async with self._gate:
                 await step
 
-        ended = await asyncio.gather(*(one(step) for step in steps), return_exceptions=True)
+        ended = await asyncio.gather(*(bounded(step) for step in steps), return_exceptions=True)
         for error in ended:
             if isinstance(error, BaseException):
                 raise error
@@ -167,9 +167,9 @@ class Applying:
         self._created.append((ref, str(made["metadata"]["uid"])))
 
     async def _open(self, ref: Ref) -> None:
-        """Take our gate away, and no other."""
+        """Remove the plan's scheduling gate, and no other gate."""
         pod = await self._ask("read", ref)
-        gates = [one["name"] for one in pod["spec"].get("schedulingGates") or ()]
+        gates = [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
         at = f"/spec/schedulingGates/{gates.index(GATE)}"
         steps = [
             {"op": "test", "path": f"{at}/name", "value": GATE},
@@ -180,21 +180,21 @@ class Applying:
     async def _until(
         self, is_so: Callable[[Json, str], bool], what: str, wanted: Mapping[Ref, str]
     ) -> None:
-        """Look at pods until something holds of all of them. Raises NoPlanError."""
+        """Poll pods until `is_so` is true for all of them. Raises NoPlanError."""
         clock = asyncio.get_running_loop().time
-        until_s, left = clock() + self._patience_s, dict(wanted)
+        until_s, remaining = clock() + self._patience_s, dict(wanted)
         while True:
-            pods = await asyncio.gather(*(self._looked_at(ref) for ref in left))
-            late = [pod for pod in pods if not is_so(pod, left[Ref.to(pod)])]
+            pods = await asyncio.gather(*(self._read(ref) for ref in remaining))
+            late = [pod for pod in pods if not is_so(pod, remaining[Ref.to(pod)])]
             if not late:
                 return
             if clock() > until_s:
                 which = f"{_named(late[0])}{_waits_for(late[0])}"
                 raise NoPlanError(f"{len(late)} of {len(wanted)} pods {what}: {which}")
-            left = {ref: left[ref] for ref in map(Ref.to, late)}
+            remaining = {ref: remaining[ref] for ref in map(Ref.to, late)}
             await asyncio.sleep(POLL_S)
 
-    async def _looked_at(self, ref: Ref) -> Json:
+    async def _read(self, ref: Ref) -> Json:
         async with self._gate:
             try:
                 return {"apiVersion": "v1", "kind": "Pod", **await self._ask("read", ref)}
@@ -202,8 +202,8 @@ class Applying:
                 raise NoPlanError(f"pod {ref.name} was deleted by another client") from None
 
     async def _ask(self, verb: str, ref: Ref, body: Any = None) -> Json:
-        """Create, read, patch or delete an object; the one that is answered. A list of steps is a
-        JSON patch, another patch a strategic merge. Raises ApiError, TransportError.
+        """Create, read, patch or delete an object and return it. A list of steps is a JSON patch,
+        another patch a strategic merge. Raises ApiError, TransportError.
         """
         api = APIS[ref.api_version](self._client)
         given: dict[str, Any] = {"namespace": ref.namespace, "_preload_content": False}
@@ -214,8 +214,8 @@ class Applying:
         return read_json(await getattr(api, f"{verb}_namespaced_{noun_of(ref.kind)}")(**given))
 
     async def _take_back(self) -> list[str]:
-        """Delete what was created, owners first; what could not be deleted."""
-        left = []
+        """Delete what was created, owners first; return what could not be deleted."""
+        remaining = []
         for ref, uid in reversed(self._created):
             try:
                 found = uid or await self._uid_of_ours(ref)
@@ -225,35 +225,35 @@ class Applying:
             except NotFound:
                 continue
             except ClientError as error:
-                left.append(f"{ref} ({error})")
-        return left
+                remaining.append(f"{ref} ({error})")
+        return remaining
 
     async def _uid_of_ours(self, ref: Ref) -> str:
-        """Empty if what is there was not created by this plan."""
+        """The uid of the stored object; empty if this plan did not create it."""
         metadata = (await self._ask("read", ref))["metadata"]
         is_ours = (metadata.get("annotations") or {}).get(GATE) == self._plan.id
         return str(metadata["uid"]) if is_ours else ""
 
 
 def _first(owner: Json) -> Json:
-    """An owner as it is created: a StatefulSet replaces no pods until they have its label."""
+    """An owner as it is created: a StatefulSet does not replace pods before they have its label."""
     if owner["kind"] != STATEFUL_SET[1]:
         return owner
     return {**owner, "spec": {**owner["spec"], "updateStrategy": {"type": "OnDelete"}}}
 
 
 def _adopted(pod: Json, owner: str) -> bool:
-    """Raises NoPlanError if it is somebody else's."""
-    for one in pod["metadata"].get("ownerReferences") or ():
-        if one.get("controller"):
-            if one.get("name") != owner:
-                raise NoPlanError(f"{_named(pod)} was adopted by {one.get('name')}")
+    """Raises NoPlanError if another controller owns the pod."""
+    for owner_ref in pod["metadata"].get("ownerReferences") or ():
+        if owner_ref.get("controller"):
+            if owner_ref.get("name") != owner:
+                raise NoPlanError(f"{_named(pod)} was adopted by {owner_ref.get('name')}")
             return True
     return False
 
 
 def _placed(pod: Json, node: str) -> bool:
-    """Raises NoPlanError if it is somewhere else, which no scheduler does."""
+    """Raises NoPlanError if the pod is on another node; no scheduler should place it there."""
     found = pod["spec"].get("nodeName", "")
     if found not in ("", node):
         raise NoPlanError(f"{_named(pod)} is on {found} instead of {node}")

@@ -1,12 +1,12 @@
-"""What is supposed of a cluster before it is asked: nodes more and nodes less, workloads to come.
+"""Changes to a cluster before the simulation: nodes added and removed, workloads to come.
 
-    like       N nodes like one that is there: healthy, empty but for what its DaemonSets put on it
-    drain      the node is cordoned; its pods go, but for DaemonSets' and static ones
+    like       N copies of an existing node: healthy, empty except for pods of DaemonSets
+    drain      the node is cordoned; its pods leave, except those of DaemonSets and static pods
     lose       the node is gone with everything on it
     workload   manifests: controllers of pods become the pods they would make
 
-A pod that goes is made anew if something keeps it (`hands.py`); a bare one is lost. Budgets
-do not stop a drain that is only supposed; those that it would break are named.
+A pod that leaves is recreated if a controller owns it (`hands.py`); a bare pod is lost. Budgets do
+not stop a simulated drain; budgets that it would violate are reported.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,19 +27,19 @@ CSI_NODES: Final = find("csinodes")
 SLICES: Final = find("resourceslices")
 #: Marks the mirror of a static pod.
 MIRROR: Final = "kubernetes.io/config.mirror"
-#: Taints that tell of trouble which a new node has not.
+#: Taints that report a node condition, which a new node does not have.
 TROUBLES: Final = "node.kubernetes.io/"
 NODES_MAX: Final = 100_000
 
 
 class ScenarioError(ValueError):
-    """A supposition that makes no sense for this cluster: one clear line."""
+    """A scenario that is invalid for this cluster, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`like`: node to how many more. `workloads`: manifests, `replicas` of each if that is given,
-    in `namespace` where they name none.
+    """`like`: node to number of copies. `workloads`: manifests, `replicas` of each if given, in
+    `namespace` where they have none.
     """
 
     like: Mapping[str, int] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Scenario:
 
 @dataclass(slots=True)
 class Applied:
-    """What the changes came to. `left`: keys of the pods that had to leave their nodes."""
+    """The result of the changes. `left`: keys of the pods that had to leave their nodes."""
 
     made: Made = field(default_factory=Made)
     left: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ def apply(scenario: Scenario, store: Store) -> Applied:
     return applied
 
 
-# --- nodes more ----------------------------------------------------------------------------------
+# --- add nodes -----------------------------------------------------------------------------------
 
 
 def _more_nodes(store: Store, name: str, count: int) -> list[str]:
@@ -111,15 +111,15 @@ def _more_nodes(store: Store, name: str, count: int) -> list[str]:
         store.put(NODES, _another(like, fresh))
         if csi is not None:
             store.put(CSI_NODES, _renamed(csi, fresh))
-        for one in slices:
-            store.put(SLICES, _slice_of(one, name, fresh))
+        for part in slices:
+            store.put(SLICES, _slice_of(part, name, fresh))
         for pod in residents:
             store.put(PODS, _resident(pod, fresh))
     return made
 
 
 def _another(like: Json, name: str) -> Json:
-    """An empty, healthy node like one."""
+    """An empty, healthy copy of a node."""
     node = _renamed(like, name)
     labels = node["metadata"].get("labels") or {}
     if LABEL_HOSTNAME in labels:
@@ -135,12 +135,12 @@ def _renamed(obj: Json, name: str) -> Json:
     return {**obj, "metadata": {**obj["metadata"], "name": name, "uid": name}}
 
 
-def _slice_of(one: Json, old: str, new: str) -> Json:
+def _slice_of(part: Json, old: str, new: str) -> Json:
     """The same devices on another node; pools are mostly named for their node."""
-    made = _renamed(one, f"{new}-{one['metadata']['name']}")
-    pool = dict(one["spec"].get("pool") or {})
+    made = _renamed(part, f"{new}-{part['metadata']['name']}")
+    pool = dict(part["spec"].get("pool") or {})
     pool["name"] = new if pool.get("name") == old else f"{new}-{pool.get('name', '')}"
-    made["spec"] = {**one["spec"], "nodeName": new, "pool": pool}
+    made["spec"] = {**part["spec"], "nodeName": new, "pool": pool}
     return made
 
 
@@ -150,7 +150,7 @@ def _resident(pod: Json, node: str) -> Json:
     return made
 
 
-# --- nodes less ----------------------------------------------------------------------------------
+# --- remove nodes --------------------------------------------------------------------------------
 
 
 def _drain(store: Store, name: str) -> list[Json]:
@@ -172,9 +172,9 @@ def _lose(store: Store, name: str) -> list[Json]:
     csi = store.get(CSI_NODES, "", name)
     if csi is not None:
         store.remove(CSI_NODES, csi)
-    for one in store.listed(SLICES):
-        if one["spec"].get("nodeName") == name:
-            store.remove(SLICES, one)
+    for part in store.listed(SLICES):
+        if part["spec"].get("nodeName") == name:
+            store.remove(SLICES, part)
     return list(_pods_on(store, name))
 
 
@@ -193,7 +193,7 @@ def _owner(pod: Json) -> str:
 
 
 def _broken_budgets(store: Store, going: Iterable[Json]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Budgets that allow fewer pods to go than would."""
+    """Budgets that allow fewer disruptions than the drain needs."""
     gone = list(going)
     for budget in store.listed(BUDGETS) if gone else ():
         selector = budget["spec"].get("selector")
@@ -208,7 +208,7 @@ def _broken_budgets(store: Store, going: Iterable[Json]) -> Iterator[tuple[str, 
 
 
 def selects(selector: Any, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector of the API matches; none matches nothing."""
+    """Whether a label selector of the API matches; no selector matches nothing."""
     if selector is None:
         return False
     return matches(compile_selector(msgspec.convert(selector, LabelSelector)), dict(labels))

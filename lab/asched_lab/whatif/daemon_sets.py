@@ -1,8 +1,8 @@
 """The pods of a DaemonSet: one for each node that its controller would choose.
 
-Rules   a node has one if the template's node name, selector and required affinity take it and its
-        hard taints are tolerated, with the tolerations that every daemon has; the pod is tied to
-        its node by a field selector in place of the affinity.
+Rules   a node gets a pod if the template's node name, selector and required affinity allow it and
+        its hard taints are tolerated, with the tolerations that every daemon pod has; the pod is
+        tied to its node by a field selector in place of the affinity.
 Source  kubernetes/kubernetes v1.36 pkg/controller/daemon
 """
 
@@ -18,7 +18,7 @@ from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE, tolerated
 Json = dict[str, Any]
 
 _TAINTS: Final = "node.kubernetes.io/"
-#: What every daemon tolerates, and one that uses the node's network besides.
+#: Tolerations of every daemon pod, and those of a pod on the node's network besides.
 TOLERATED: Final = (
     ("not-ready", NO_EXECUTE),
     ("unreachable", NO_EXECUTE),
@@ -46,7 +46,7 @@ def _tolerant(spec: Json) -> Json:
     more = [
         {"key": _TAINTS + name, "operator": "Exists", "effect": effect} for name, effect in known
     ]
-    own = [one for one in spec.get("tolerations") or () if one not in more]
+    own = [own for own in spec.get("tolerations") or () if own not in more]
     return {**spec, "tolerations": [*own, *more]}
 
 

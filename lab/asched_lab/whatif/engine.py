@@ -1,6 +1,6 @@
-"""The what-if engine: a snapshot, a scenario and a scheduler in; what would be, out.
+"""The what-if engine: a snapshot, a scenario and a scheduler in; places and reasons out.
 
-For programs of your own: `asched_lab.whatif.api`.
+The Python interface is `asched_lab.whatif.api`.
 """
 
 from asched.core.model.decode import decode
@@ -18,7 +18,7 @@ from asched_lab.whatif.world import Scheduler, World
 
 
 def suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Result:
-    """What would be. The snapshot stays as it is. Raises ScenarioError, BUILD_ERRORS."""
+    """Simulate. The snapshot is not changed. Raises ScenarioError, BUILD_ERRORS."""
     with collected_seldom():
         return _suppose(snapshot, scenario, scheduler)
 
@@ -41,7 +41,7 @@ def _suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Re
 
 
 def _counted(snapshot: Snapshot) -> Cluster:
-    """The cluster as it stands."""
+    """The cluster of the snapshot, before any change."""
     cluster = Cluster()
     for kind in (NODE, POD):
         records = tuple(decode(kind.record, obj) for obj in snapshot.of(kind))

@@ -1,12 +1,12 @@
-"""What others do in a cluster, as far as a scheduler waits for it: at once, and without faults.
+"""Stand-ins for the kubelet and controllers that a scheduler depends on: immediate, no faults.
 
-    kubelet                    a pod that is to go is gone
-    ReplicaSet, Job, ...       a pod that went, and whose controller keeps it, is made anew
-    volumes                    a claim that names a node, or need not wait for one, gets a volume
+    kubelet                    a deleted pod is gone
+    ReplicaSet, Job, ...       a deleted pod is recreated if its controller would do so
+    volumes                    a claim that names a node, or binds immediately, gets a volume
     resource claims            made from the templates of pods, freed and deleted with them
 
-A volume that is made reaches the zone of its node, or the node itself where it is in no zone: what
-its driver would really say is not known here.
+A provisioned volume reaches the zone of its node, or the node itself where it is in no zone: the
+topology that its driver would report is not known.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,18 +26,18 @@ STORAGE_CLASSES: Final = find("storageclasses")
 RESOURCE_CLAIMS: Final = find("resourceclaims")
 TEMPLATES: Final = find("resourceclaimtemplates")
 ZONE: Final = "topology.kubernetes.io/zone"
-#: Provisioners that make nothing.
+#: Provisioners that provision nothing.
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-#: Controllers that make up for a pod that went. A DaemonSet's pods belong to their node.
+#: Controllers that recreate a deleted pod. A DaemonSet's pods belong to their node.
 KEEPERS: Final = ("ReplicaSet", "ReplicationController", "StatefulSet", "Job")
-#: Told by the template's controller on claims it made.
+#: Set by the claim template controller on claims it made.
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 
 
 class Hands:
-    """They follow the store, and do what there is to do when `work` is called.
+    """They follow the store, and act when `work` is called.
 
-    `went`: keys of pods that went since the start, with the keys of those made in their place.
+    `went`: keys of pods deleted since the start, with the keys of the pods made in their place.
     """
 
     def __init__(self, store: Store) -> None:
@@ -56,7 +56,7 @@ class Hands:
                 self._later(self._make_claims, pod)
 
     def work(self) -> None:
-        """Do everything that is due, and what follows from it."""
+        """Do all due work, and the work that follows from it."""
         while self._due:
             self._due.pop(0)()
 
@@ -85,11 +85,11 @@ class Hands:
     # --- resource claims -------------------------------------------------------------------------
 
     def _make_claims(self, pod: Json) -> None:
-        """Claims of templates that are there; a pod without its claim says so by itself."""
+        """Make claims of existing templates; without them the scheduler rejects the pod."""
         now = self._store.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
         if now is None:
             return
-        known = {one["name"] for one in now["status"].get("resourceClaimStatuses") or ()}
+        known = {claim["name"] for claim in now["status"].get("resourceClaimStatuses") or ()}
         made = []
         for wanted in now["spec"].get("resourceClaims") or ():
             template = self._store.get(
@@ -101,8 +101,8 @@ class Hands:
                 continue
             made.append({"name": wanted["name"], "resourceClaimName": self._claim(now, template)})
         if made:
-            told = [*(now["status"].get("resourceClaimStatuses") or ()), *made]
-            status = {**now["status"], "resourceClaimStatuses": told}
+            statuses = [*(now["status"].get("resourceClaimStatuses") or ()), *made]
+            status = {**now["status"], "resourceClaimStatuses": statuses}
             self._store.put(PODS, {**now, "status": status})
 
     def _claim(self, pod: Json, template: Json) -> str:
@@ -171,7 +171,7 @@ class Hands:
             self._bind(now, self._store.put(VOLUMES, made))
 
     def _reach(self, node: str) -> Json:
-        """The labels that a volume made for a node asks of nodes."""
+        """Node labels that a volume made for a node requires."""
         known = self._store.get(NODES, "", node) if node else None
         labels = (known or {"metadata": {}})["metadata"].get("labels") or {}
         for key in (ZONE, LABEL_HOSTNAME):
@@ -196,7 +196,9 @@ class Hands:
 
 
 def recreated(pod: Json, store: Store) -> Json | None:
-    """The pod that its controller makes in place of one that went; None if nobody does."""
+    """The pod that its controller makes in place of a deleted pod; None if there is no such
+    controller.
+    """
     metadata = pod["metadata"]
     owner = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), None)
     if owner is None or owner.get("kind") not in KEEPERS:
@@ -214,7 +216,7 @@ def recreated(pod: Json, store: Store) -> Json | None:
 
 
 def _reserved(claim: Json, users: list[Any]) -> Json:
-    """The claim with these users; without any its devices are free."""
+    """The claim reserved for these users; without users its devices are free."""
     status = {**claim.get("status", {}), "reservedFor": users}
     if users:
         return {**claim, "status": status}

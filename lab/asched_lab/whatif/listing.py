@@ -1,9 +1,9 @@
-"""A snapshot of a live cluster, with the rights of whoever asks: it only lists.
+"""A snapshot of a live cluster by list requests alone, with the rights of the caller.
 
 All kinds are listed at the resourceVersion of the first list, so that the snapshot is of one
-moment; where a server cannot look back so far, the newest is taken and the snapshot has no version.
-A kind that is not served in any version that we read, or may not be listed, is left out and named,
-but for nodes and pods.
+moment; if the server no longer has that version, the newest is listed and the snapshot has no
+version. A kind of which the server has no known version, or which the caller may not list, is left
+out and reported, except nodes and pods.
 
 Bounds  PAGE_TIMEOUT_S a page, PAGES_MAX pages of a kind.
 """
@@ -45,7 +45,7 @@ from asched_lab.whatif.snapshot import (
 PAGES_MAX: Final = 10_000
 #: Without these there is no cluster.
 NEEDED: Final = (NODE, POD)
-#: Served by few clusters: nobody needs to hear that they are not.
+#: Served by few clusters, so their absence is not reported.
 RARE: Final = (
     DEVICE_TAINT_RULE,
     POD_GROUP,
@@ -54,12 +54,12 @@ RARE: Final = (
     LOCAL_QUEUE,
     PROVISIONING_REQUEST,
 )
-#: Of Jobs only Backfill reads the deadlines: few accounts may list them.
+#: Only Backfill reads Jobs, for their deadlines: few accounts may list them.
 LEFT_OUT: Final = (JOB,)
 
 
 async def snapshot_of(options: ConnectionOptions) -> Snapshot:
-    """Everything a scheduler reads. Raises ClientError, SnapshotError."""
+    """List everything a scheduler reads. Raises ClientError, SnapshotError."""
     session = await connect(options)
     try:
         return await listed(session)
@@ -68,7 +68,7 @@ async def snapshot_of(options: ConnectionOptions) -> Snapshot:
 
 
 async def listed(session: Session) -> Snapshot:
-    """The same over a session that is open."""
+    """The same over an open session."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     snapshot = Snapshot(server=session.url, taken=now)
     others = (
@@ -79,7 +79,7 @@ async def listed(session: Session) -> Snapshot:
     client = await client_over(session.general, PAGE_TIMEOUT_S)
     for kind in order:
         if kind is POD_TEMPLATE and not snapshot.of(PROVISIONING_REQUEST):
-            continue  # nobody asks for pods that look so
+            continue  # no known pod refers to such an object
         try:
             version, found = await _served(client, kind, version)
         except ClientError as error:
@@ -105,8 +105,8 @@ def _is_absent(error: ClientError) -> bool:
 
 
 async def _served(client: Any, kind: Kind, version: str | None) -> tuple[str | None, list[Json]]:
-    """A kind in whichever of its versions the server has: (the resourceVersion to list others at,
-    its objects). Raises ClientError.
+    """List a kind in the first version that the server has: (the resourceVersion to list the next
+    kinds at, its objects). Raises ClientError.
     """
     for served in versions_of(kind):
         pages = _Pages(client, served)
@@ -131,8 +131,8 @@ class _Pages:
         self.found: list[Any] = []
 
     async def all(self, version: str | None) -> str | None:
-        """List at this version, or, if it is "", at the newest; returns the version to list others
-        at, None once they are not of one moment any more. Raises ClientError.
+        """List at this version, or, if it is "", at the newest; return the version to list the next
+        kinds at, None once the lists are not of one moment any more. Raises ClientError.
         """
         query: dict[str, Any] = {"limit": PAGE_SIZE}
         if self._kind is POD:

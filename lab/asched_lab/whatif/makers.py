@@ -1,15 +1,15 @@
-"""What a manifest of a workload comes to in a plan: its pods, as its controller would make them, so
-that the controller takes them for its own, and what belongs to them.
+"""The pods of a workload in a plan, made as its controller would make them so that the controller
+adopts them, and the objects they need.
 
-    Pod                                   itself, or as many as asked for
+    Pod                                   itself, or the requested number of copies
     ReplicaSet, ReplicationController     adopt what their selector matches
-    Deployment                            adopts the ReplicaSet that its template comes to
+    Deployment                            adopts the ReplicaSet made of its template
     StatefulSet                           adopts pods with its names; they are of its revision once
                                           they have the label, and have claims of its templates
     Job                                   adopts what its selector matches, so it is given one;
                                           the first pods, as many as run at a time
     DaemonSet                             adopts a pod for each node that it would choose
-    CronJob                               makes its Jobs later: there is nothing to be planned
+    CronJob                               makes its Jobs later: nothing can be planned
 
 Source  kubernetes/kubernetes v1.36 pkg/controller (statefulset, job, daemon, replicaset)
 """
@@ -22,7 +22,7 @@ from asched_lab.whatif.daemon_sets import daemons
 from asched_lab.whatif.snapshot import ADMISSION, WATCHED, Json, Snapshot
 from asched_lab.whatif.workloads import claims_of, of_template, replica_set_of, wanted
 
-#: Keeps planned pods back until all of them are there; as a label it tells a Job's pods.
+#: Keeps planned pods back until all of them exist; as a label it marks a Job's pods.
 GATE: Final = "asched.dev/plan"
 #: Random bytes in the name of a pod that is made for a controller.
 SUFFIX_BYTES: Final = 4
@@ -34,7 +34,7 @@ JOB: Final = ("batch/v1", "Job")
 CRON_JOB: Final = ("batch/v1", "CronJob")
 SETS: Final = (("apps/v1", "ReplicaSet"), ("v1", "ReplicationController"))
 PLANNED: Final = (POD, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, *SETS)
-#: By which a DaemonSet knows pods of its first template, and a StatefulSet and a Job theirs.
+#: Labels by which a DaemonSet finds pods of its first template, and a StatefulSet and a Job theirs.
 GENERATION: Final = "pod-template-generation"
 ORDINAL: Final = "apps.kubernetes.io/pod-index"
 SET_POD: Final = "statefulset.kubernetes.io/pod-name"
@@ -45,12 +45,12 @@ INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 
 
 class NoPlanError(Exception):
-    """There is no plan, or it does not hold any more: lines that say why."""
+    """There is no plan, or it is no longer valid: lines that say why."""
 
 
 class Parts(NamedTuple):
-    """`before`: what has to be there before the pods; `owners`: what they belong to, in the order
-    in which it is to be created.
+    """`before`: objects that must exist before the pods; `owners`: their owners, in order of
+    creation.
     """
 
     pods: list[Json]
@@ -65,31 +65,31 @@ def taken_apart(
     key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
     metadata = {"namespace": namespace, **(manifest.get("metadata") or {})}
     placed: Json = {**manifest, "metadata": metadata}
-    told = f"{key[1]} {metadata.get('namespace')}/{metadata.get('name', '')}"
+    workload = f"{key[1]} {metadata.get('namespace')}/{metadata.get('name', '')}"
     if key == CRON_JOB:
         raise NoPlanError(
-            f"{told}: its Jobs are made when their time comes, so none can be planned; plan one of"
+            f"{workload}: its Jobs are made at their time, so none can be planned; plan one of"
             f" them: kubectl create job NAME --from=cronjob/{metadata.get('name', '')}"
             " --dry-run=client -o yaml"
         )
     if key not in PLANNED:
         if key in WATCHED or key in ADMISSION:
-            raise NoPlanError(f"{told}: a plan makes pods only; create it first")
+            raise NoPlanError(f"{workload}: a plan makes pods only; create it first")
         return Parts([], [], [])
     if key == POD:
         count = 1 if replicas is None else replicas
         return Parts([_named_pod(placed, alone=replicas is None) for _ in range(count)], [], [])
     if "template" not in (manifest.get("spec") or {}):
-        raise NoPlanError(f"{told} has no spec.template")
+        raise NoPlanError(f"{workload} has no spec.template")
     if not metadata.get("name"):
-        raise NoPlanError(f"{told} has no metadata.name")
+        raise NoPlanError(f"{workload} has no metadata.name")
     if key == DAEMON_SET:
         if replicas is not None:
-            raise NoPlanError(f"{told}: it has a pod a node, not --replicas")
+            raise NoPlanError(f"{workload}: it has one pod per node, not --replicas")
         return _of_daemon_set(placed, snapshot)
     count = wanted(key[1], manifest["spec"]) if replicas is None else replicas
     if key == JOB:
-        return _of_job(placed, count, plan, told)
+        return _of_job(placed, count, plan, workload)
     scaled: Json = {**placed, "spec": {**placed["spec"], "replicas": count}}
     if key == STATEFUL_SET:
         return _of_stateful_set(scaled, count, snapshot)
@@ -116,7 +116,7 @@ def selected(owner: Json) -> dict[str, str]:
 
 
 def _named_pod(pod: Json, *, alone: bool) -> Json:
-    """With a name of its own, where it is one of several or has none."""
+    """Give the pod a name of its own if it is one of several or has none."""
     metadata = dict(pod["metadata"])
     base = metadata.pop("generateName", "") or f"{metadata.get('name', 'pod')}-"
     if not (alone and metadata.get("name")):
@@ -129,8 +129,8 @@ def _suffix() -> str:
 
 
 def _pod(owner: Json, name: str, spec: Json, labels: Json, annotations: Json | None = None) -> Json:
-    """A pod of an owner's template. The reference is only supposed, since an owner's uid is not
-    known before; by it a scheduler finds the set.
+    """A pod of an owner's template. The owner's uid is not known yet, so the reference has an
+    invented uid; by the reference a scheduler finds the set.
     """
     template = of_template(owner["spec"]["template"])
     reference = {
@@ -159,13 +159,13 @@ def _of_set(owner: Json, count: int) -> Iterator[Json]:
 
 
 def _of_stateful_set(owner: Json, count: int, snapshot: Snapshot) -> Parts:
-    """Claims that are there already are taken, as the controller takes them."""
+    """Existing claims are used, as the controller does."""
     name, namespace = owner["metadata"]["name"], owner["metadata"]["namespace"]
     first = int((owner["spec"].get("ordinals") or {}).get("start") or 0)
-    there = {
-        one["metadata"]["name"]
-        for one in snapshot.objects.get(("v1", "PersistentVolumeClaim"), ())
-        if one["metadata"].get("namespace") == namespace
+    existing = {
+        claim["metadata"]["name"]
+        for claim in snapshot.objects.get(("v1", "PersistentVolumeClaim"), ())
+        if claim["metadata"].get("namespace") == namespace
     }
     pods, claims = [], []
     for ordinal in range(first, first + count):
@@ -175,7 +175,7 @@ def _of_stateful_set(owner: Json, count: int, snapshot: Snapshot) -> Parts:
         spec = {**spec, "hostname": own}
         if owner["spec"].get("serviceName"):
             spec["subdomain"] = owner["spec"]["serviceName"]
-        claims += [claim for claim in asked if claim["metadata"]["name"] not in there]
+        claims += [claim for claim in asked if claim["metadata"]["name"] not in existing]
         pods.append(_pod(owner, own, spec, {ORDINAL: str(ordinal), SET_POD: own}))
     return Parts(pods, [owner], claims)
 
@@ -189,15 +189,15 @@ def _of_daemon_set(owner: Json, snapshot: Snapshot) -> Parts:
     return Parts(pods, [owner], [])
 
 
-def _of_job(manifest: Json, count: int, plan: str, told: str) -> Parts:
-    """A selector of its own makes a Job take pods that it has not made; it adds what else it needs
-    on them.
+def _of_job(manifest: Json, count: int, plan: str, workload: str) -> Parts:
+    """With a selector of its own a Job adopts pods that it has not made, and completes their
+    labels.
     """
     spec, name = manifest["spec"], manifest["metadata"]["name"]
     if spec.get("suspend"):
-        raise NoPlanError(f"{told} is suspended, so it has no pods")
+        raise NoPlanError(f"{workload} is suspended, so it has no pods")
     if spec.get("managedBy"):
-        raise NoPlanError(f"{told} is managed by {spec['managedBy']}, which adopts no pods")
+        raise NoPlanError(f"{workload} is managed by {spec['managedBy']}, which adopts no pods")
     completions = spec.get("completions")
     count = count if completions is None else min(count, int(completions))
     template = spec["template"]
@@ -225,13 +225,13 @@ def _of_job(manifest: Json, count: int, plan: str, told: str) -> Parts:
 
 
 def _indexed(spec: Json, hostname: str) -> Json:
-    """As the Job's controller tells each container its index."""
-    told = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
-    variable: Any = {"name": INDEX_VARIABLE, "valueFrom": told}
+    """Set the variable by which the Job's controller gives each container its index."""
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+    variable: Any = {"name": INDEX_VARIABLE, "valueFrom": source}
     changed = {
         kind: [
             container
-            if any(one["name"] == INDEX_VARIABLE for one in container.get("env") or ())
+            if any(entry["name"] == INDEX_VARIABLE for entry in container.get("env") or ())
             else {**container, "env": [*(container.get("env") or ()), variable]}
             for container in spec[kind]
         ]

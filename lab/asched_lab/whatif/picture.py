@@ -1,9 +1,9 @@
-"""The nodes of a supposed cluster by fullness, as one SVG that needs nothing else.
+"""The nodes of a simulated cluster by fullness, as one self-contained SVG.
 
-A cell a node, the fullest first, coloured by what is scarcest on it; a bar at a cell's foot tells
-of new pods there, a stroke through it that it takes none. Pointing at a cell names it. Colours go
-from light to dark in one hue, so that people who see few of them, and printers, can tell them
-apart.
+One cell per node, the fullest first, coloured by its scarcest resource; a bar at the foot of a cell
+marks new pods, a stroke through it a node that takes no pods. Hovering over a cell shows its name.
+Colours go from light to dark in one hue, so that they can be distinguished in print and by
+colour-blind readers.
 """
 
 from typing import Final
@@ -31,7 +31,7 @@ LINE: Final = 20
 
 
 def picture(title: str, result: Result) -> str:
-    """The whole SVG."""
+    """Draw the whole SVG."""
     parts, y = _head(title, result), 64
     for room in result.rooms:
         parts += _bar(room.resource, room.before, room.after, y)
@@ -47,8 +47,8 @@ def picture(title: str, result: Result) -> str:
     parts += _legend(y)
     y += 2 * LINE
     for why, count in result.reasons().most_common(REASONS_MAX):
-        said = why if len(why) <= REASON_LETTERS else f"{why[:REASON_LETTERS]}..."
-        parts.append(_text(MARGIN, y, f"{count} wait: {said}"))
+        summary = why if len(why) <= REASON_LETTERS else f"{why[:REASON_LETTERS]}..."
+        parts.append(_text(MARGIN, y, f"{count} wait: {summary}"))
         y += LINE
     height = y + MARGIN
     label = quoteattr(f"{title}: {len(result.placed)} placed, {len(result.pending)} wait")
@@ -64,8 +64,8 @@ def picture(title: str, result: Result) -> str:
 def _head(title: str, result: Result) -> list[str]:
     waits = f", {len(result.pending)} wait" if result.pending else ""
     evicted = f", {len(result.evicted)} evicted" if result.evicted else ""
-    said = f"{len(result.placed)} pods placed{waits}{evicted}, {len(result.nodes)} nodes"
-    return [_text(MARGIN, 26, title, size=15), _text(MARGIN, 46, said)]
+    summary = f"{len(result.placed)} pods placed{waits}{evicted}, {len(result.nodes)} nodes"
+    return [_text(MARGIN, 26, title, size=15), _text(MARGIN, 46, summary)]
 
 
 def _text(x: int, y: float, text: str, *, size: int = 12, colour: str = "#222222") -> str:
@@ -73,7 +73,7 @@ def _text(x: int, y: float, text: str, *, size: int = 12, colour: str = "#222222
 
 
 def _bar(name: str, before: float, after: float, y: int) -> list[str]:
-    """What is asked for before, and what comes on top of it."""
+    """Requests before the changes, and what is added to them."""
     left = MARGIN + 220
     was, now = (BAR_WIDTH * min(share, 1.0) for share in (before, after))
     rest = f'<rect y="{y - 10}" height="12"'
@@ -93,10 +93,10 @@ def _fullness(node: NodeRoom) -> float:
 def _cell(node: NodeRoom, x: int, y: int, size: int) -> list[str]:
     full = _fullness(node)
     level = min(int(full * len(SHADES)), len(SHADES) - 1)
-    told = [f"{name} {share:.0%}" for name, share in node.shares.items()]
+    shares = [f"{name} {share:.0%}" for name, share in node.shares.items()]
     new = f", {node.new} new" if node.new else ""
     state = "" if node.is_open else ", takes no pods"
-    title = f"{node.node}: {', '.join(told)}; {node.pods} pods{new}{state}"
+    title = f"{node.node}: {', '.join(shares)}; {node.pods} pods{new}{state}"
     place, fill = f'x="{x}" y="{y}" width="{size}" height="{size}"', SHADES[level]
     parts = [
         f"<g><title>{escape(title)}</title>",

@@ -1,17 +1,16 @@
-"""A plan: pods with the nodes they are to have, bound to the cluster it was made for.
+"""A plan: pods with their future nodes, bound to the cluster it was made for.
 
-    workload ─suppose─> a place for every pod ─> Plan ─file─> does it hold? ─> `applying.py`
+    workload ─suppose─> a place for every pod ─> Plan ─file─> still valid? ─> `applying.py`
 
-What makes a place certain is the pod itself: it asks for its node by name in its required node
-affinity, as a DaemonSet's pods do. So whichever scheduler it names puts it there, with every check
-that belongs to it, or leaves it waiting; elsewhere it cannot go. Controllers adopt pods that are as
-they would have made them (`makers.py`), and make no others. What they make later, in place of one
-that went, is free again.
+The pod itself makes its place certain: its required node affinity names its node, as in pods of
+DaemonSets. Whichever scheduler serves it places it there, after every check, or leaves it pending.
+Controllers adopt pods that are as they would have made them (`makers.py`), and make no more. Pods
+that they make later, as replacements, may go to any node.
 
-Rules   a plan has a place for every pod and evicts nobody, else there is none. What pods need
-        beside has to be there first, but for claims of a StatefulSet's templates.
-        It holds as long as every pod finds its node in a simulation of the cluster as it is by
-        then: whatever else changed does not matter.
+Rules   a plan has a place for every pod and evicts no pod, else there is no plan. Other objects
+        that pods need must exist already, except claims of a StatefulSet's templates.
+        A plan is valid as long as every pod finds its node in a simulation of the current cluster:
+        other changes do not matter.
 """
 
 import secrets
@@ -28,16 +27,16 @@ from asched_lab.whatif.world import Scheduler
 
 API_VERSION: Final = "asched.dev/v1"
 KIND: Final = "Plan"
-#: The namespace whose uid tells clusters apart.
+#: The namespace whose uid identifies a cluster.
 SYSTEM: Final = "kube-system"
 ID_BYTES: Final = 8
 
 
 @dataclass(slots=True)
 class Plan:
-    """`pods`: manifests, each with its node; `before`: claims that have to be there; `owners`: what
-    they belong to, in the order in which it is to be created; all are marked with `id`. `version`
-    and `cluster` are those of the snapshot it was made of.
+    """`pods`: manifests, each with its node; `before`: claims that must exist first; `owners`:
+    owners in order of creation; all are marked with `id`. `version` and `cluster` are those of the
+    snapshot.
     """
 
     id: str = ""
@@ -50,7 +49,7 @@ class Plan:
     made: str = ""
 
     def document(self) -> Json:
-        """As it is written down."""
+        """The plan as it is written to a file."""
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
@@ -66,13 +65,13 @@ class Plan:
 
     @classmethod
     def of(cls, document: Any) -> "Plan":
-        """Raises NoPlanError for what is none."""
+        """Raises NoPlanError if the document is not a plan."""
         try:
             if (document["apiVersion"], document["kind"]) != (API_VERSION, KIND):
                 raise NoPlanError(f"this is no {KIND} of {API_VERSION}")
             return cls(
                 id=str(document["id"]),
-                pods=[(dict(one["pod"]), str(one["node"])) for one in document["pods"]],
+                pods=[(dict(entry["pod"]), str(entry["node"])) for entry in document["pods"]],
                 before=[dict(claim) for claim in document["before"]],
                 owners=[dict(owner) for owner in document["owners"]],
                 server=document["server"],
@@ -92,7 +91,7 @@ def planned(
     replicas: int | None = None,
     namespace: str = "",
 ) -> tuple[Plan, Result]:
-    """A place for every pod that manifests ask for. Raises NoPlanError, ScenarioError."""
+    """Find a place for every pod of the manifests. Raises NoPlanError, ScenarioError."""
     plan = Plan(
         id=secrets.token_hex(ID_BYTES),
         server=snapshot.server,
@@ -109,39 +108,39 @@ def planned(
     if not pods:
         raise NoPlanError("there is no pod to plan for")
     known = {_key(pod) for pod in snapshot.objects.get(("v1", "Pod"), ())}
-    there = [_key(pod) for pod in pods if _key(pod) in known]
-    if there:
-        raise NoPlanError(f"pod {there[0]} is there already")
+    existing = [_key(pod) for pod in pods if _key(pod) in known]
+    if existing:
+        raise NoPlanError(f"pod {existing[0]} exists already")
     supposed = (*plan.before, *_empty(plan.owners), *map(_owned, pods))
     result = suppose(snapshot, Scenario(workloads=supposed), scheduler)
-    _judge(result, {_key(pod) for pod in pods})
+    _check(result, {_key(pod) for pod in pods})
     nodes = {place.pod: place.node for place in result.places}
     plan.pods = [(_without_owner(pod), nodes[_key(pod)]) for pod in pods]
     return plan, result
 
 
 def holds(plan: Plan, snapshot: Snapshot, scheduler: Scheduler) -> Result:
-    """What becomes of it now: every pod finds its node, and nobody has to leave. Raises
-    NoPlanError if not so.
+    """Simulate the plan again: every pod must find its node without evictions, else NoPlanError
+    is raised.
     """
     if plan.cluster != identity(snapshot):
         raise NoPlanError(f"it was made for another cluster, at {plan.server}")
     known = {_key(pod) for pod in snapshot.objects.get(("v1", "Pod"), ())}
-    there = [_key(pod) for pod, _ in plan.pods if _key(pod) in known]
-    if there:
-        raise NoPlanError(f"pod {there[0]} is there already: was it applied before?")
-    claims = {_key(one) for one in snapshot.objects.get(("v1", "PersistentVolumeClaim"), ())}
-    there = [_key(claim) for claim in plan.before if _key(claim) in claims]
-    if there:
-        raise NoPlanError(f"claim {there[0]} is there already")
+    existing = [_key(pod) for pod, _ in plan.pods if _key(pod) in known]
+    if existing:
+        raise NoPlanError(f"pod {existing[0]} exists already: was it applied before?")
+    claims = {_key(claim) for claim in snapshot.objects.get(("v1", "PersistentVolumeClaim"), ())}
+    existing = [_key(claim) for claim in plan.before if _key(claim) in claims]
+    if existing:
+        raise NoPlanError(f"claim {existing[0]} exists already")
     pods = (pinned(pod, node) for pod, node in plan.pods)
     result = suppose(snapshot, Scenario(workloads=(*plan.before, *pods)), scheduler)
-    _judge(result, {_key(pod) for pod, _ in plan.pods})
+    _check(result, {_key(pod) for pod, _ in plan.pods})
     return result
 
 
 def _empty(owners: Iterable[Json]) -> list[Json]:
-    """Those that schedulers look at, without pods of their own."""
+    """Owners that schedulers read, without pods of their own."""
     return [
         {**owner, "spec": {**owner["spec"], "replicas": 0}}
         for owner in owners
@@ -149,17 +148,17 @@ def _empty(owners: Iterable[Json]) -> list[Json]:
     ]
 
 
-def _judge(result: Result, pods: set[str]) -> None:
-    """Raises NoPlanError unless all pods have places and nobody has to go."""
-    said = [f"{what}: {why}" for what, why in result.refused]
-    said += [f"{p.pod} waits: {p.why}" for p in result.pending if p.pod in pods]
-    said += [f"{pod} would be evicted" for pod in result.evicted]
-    if said:
-        raise NoPlanError("\n".join(said))
+def _check(result: Result, pods: set[str]) -> None:
+    """Raises NoPlanError unless all pods have places and no pod is evicted."""
+    problems = [f"{what}: {why}" for what, why in result.refused]
+    problems += [f"{p.pod} waits: {p.why}" for p in result.pending if p.pod in pods]
+    problems += [f"{pod} would be evicted" for pod in result.evicted]
+    if problems:
+        raise NoPlanError("\n".join(problems))
 
 
 def identity(snapshot: Snapshot) -> str:
-    """What tells a cluster from every other; empty if its namespaces cannot be listed."""
+    """The identity of a cluster; empty if its namespaces cannot be listed."""
     for namespace in snapshot.objects.get(("v1", "Namespace"), ()):
         if namespace["metadata"]["name"] == SYSTEM:
             return str(namespace["metadata"].get("uid", ""))
@@ -170,14 +169,14 @@ def identity(snapshot: Snapshot) -> str:
 
 
 def pinned(pod: Json, node: str) -> Json:
-    """The pod as it can only go to one node: terms are alternatives, so each asks for it."""
+    """The pod restricted to one node: terms are alternatives, so each gets the restriction."""
     affinity = dict(pod["spec"].get("affinity") or {})
     of_node = dict(affinity.get("nodeAffinity") or {})
     required = dict(of_node.get("requiredDuringSchedulingIgnoredDuringExecution") or {})
-    here = {"key": "metadata.name", "operator": "In", "values": [node]}
+    this_node = {"key": "metadata.name", "operator": "In", "values": [node]}
     anywhere: Json = {}
     terms = [
-        {**term, "matchFields": [*(term.get("matchFields") or ()), here]}
+        {**term, "matchFields": [*(term.get("matchFields") or ()), this_node]}
         for term in required.get("nodeSelectorTerms") or (anywhere,)
     ]
     of_node["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
@@ -186,19 +185,19 @@ def pinned(pod: Json, node: str) -> Json:
 
 
 def gated(pod: Json) -> Json:
-    """The pod as no scheduler looks at it before the gate is taken away."""
+    """The pod with a gate, so that no scheduler tries it before the gate is removed."""
     gates = [*(pod["spec"].get("schedulingGates") or ()), {"name": GATE}]
     return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
 
 def marked(obj: Json, plan: str) -> Json:
-    """By which what was created is known as ours, should an answer get lost."""
+    """The object with the plan's id, which identifies it if the answer to its creation is lost."""
     annotations = {**(obj["metadata"].get("annotations") or {}), GATE: plan}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
 def _owned(pod: Json) -> Json:
-    """As the simulation takes it: references have a uid there."""
+    """The pod as the simulation reads it: owner references need a uid there."""
     references = pod["metadata"].get("ownerReferences") or ()
     owners = [{**reference, "uid": reference["name"]} for reference in references]
     return {**pod, "metadata": {**pod["metadata"], "ownerReferences": owners}}

@@ -1,4 +1,4 @@
-"""What a supposition comes to: places, reasons, fullness; and where two of them differ."""
+"""The result of a simulation: places, reasons, fullness; and the differences of two results."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from asched_lab.whatif.room import Amounts, NodeRoom, Room, Typical, nodes, room
 from asched_lab.whatif.snapshot import Json
 from asched_lab.whatif.world import World
 
-#: Why a pod waits, in these words, if no attempt was made.
+#: Why a pod waits without an attempt.
 HELD: Final = "held by scheduling gates: {}"
 NOT_OURS: Final = "no profile is called {}"
 NEVER: Final = "was not tried"
@@ -21,8 +21,8 @@ NEVER: Final = "was not tried"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A pod with its node ("" for none, then `why`). `asked`: the workload it was asked for by, ""
-    for pods that waited already or were made in place of `instead_of`.
+    """A pod with its node ("" for none, then `why`). `asked`: the workload that the scenario
+    added, "" for pods that waited already or were made in place of `instead_of`.
     """
 
     pod: str
@@ -34,8 +34,8 @@ class Place:
 
 @dataclass(slots=True)
 class Result:
-    """`evicted`: pods that went for others, with what their events say. `lost`: pods that went and
-    nobody makes anew.
+    """`evicted`: pods that were preempted, with what their events say. `lost`: pods that left and
+    that no controller recreates.
     """
 
     places: list[Place] = field(default_factory=list)
@@ -58,11 +58,11 @@ class Result:
         return [place for place in self.places if not place.node]
 
     def reasons(self) -> Counter[str]:
-        """Why pods wait, each reason with how many."""
+        """Reasons why pods wait, with the number of pods for each."""
         return Counter(place.why for place in self.pending)
 
-    def told(self) -> Json:
-        """For programs."""
+    def document(self) -> Json:
+        """The result as JSON for programs."""
         body: Json = {
             "apiVersion": "asched.dev/v1",
             "kind": "Simulation",
@@ -82,25 +82,25 @@ class Result:
             "nodes": [_camel(asdict(node)) for node in self.nodes],
         }
         if self.typical is not None:
-            told = _camel(asdict(self.typical))
-            body["typicalPod"] = {**told, "fragmentation": round(self.typical.fragmentation, 4)}
+            mean = _camel(asdict(self.typical))
+            body["typicalPod"] = {**mean, "fragmentation": round(self.typical.fragmentation, 4)}
         return body
 
 
 def _camel(fields: Mapping[str, Any]) -> Json:
-    """Names as the API spells them; what is empty is left out, but for nodes and pods."""
-    told = {}
+    """Names as the API spells them; empty fields are left out, except nodes and pods."""
+    renamed = {}
     for name, value in fields.items():
         first, *rest = name.split("_")
         if value != "" or name in ("node", "pod"):
-            told[first + "".join(map(str.capitalize, rest))] = value
-    return told
+            renamed[first + "".join(map(str.capitalize, rest))] = value
+    return renamed
 
 
 def result_of(
     world: World, applied: Applied, before: Mapping[str, str], amounts_before: Amounts
 ) -> Result:
-    """What came of it. `before`: pods as they stood in the snapshot, with their nodes."""
+    """Collect the result. `before`: pods as they stood in the snapshot, with their nodes."""
     went = world.hands.went
     made_for = {fresh: old for old, fresh in went.items() if fresh}
     result = Result(
@@ -113,9 +113,9 @@ def result_of(
         key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         node = pod["spec"].get("nodeName", "")
         if before.get(key) and key not in made_for and key not in applied.made.asked:
-            continue  # it was there, and is
+            continue  # unchanged
         if node and key not in world.bound:
-            continue  # put there with its node
+            continue  # placed on its node by a change
         why = "" if node else _why(pod, world.machine.context)
         asked = applied.made.asked.get(key, "")
         result.places.append(Place(key, node, why, asked, made_for.get(key, "")))
@@ -145,7 +145,7 @@ def _why(pod: Json, context: SchedulerContext) -> str:
 
 
 def _behind_a_gate(key: str, context: SchedulerContext) -> str:
-    """What a pod lacks that no attempt was made at; empty if no gate keeps it."""
+    """Which gate keeps a pod from being tried; empty if none does."""
     queued = context.queue.places.get(key)
     if queued is None or not queued.is_gated:
         return ""
@@ -154,7 +154,7 @@ def _behind_a_gate(key: str, context: SchedulerContext) -> str:
     return f"the plugin {queued.gated_by} keeps it from being tried"
 
 
-# --- two of them ---------------------------------------------------------------------------------
+# --- differences ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ class Difference:
 
 
 def differences(one: Result, other: Result) -> list[Difference]:
-    """Pods of either whose place differs. Pods of one workload are the same to everybody: what
-    counts is how many of them are on which node.
+    """Pods of either result whose place differs. Pods of one workload are interchangeable: only the
+    number of them on each node counts.
     """
     found: list[Difference] = []
     mine, theirs = _by_workload(one), _by_workload(other)
@@ -187,8 +187,8 @@ def differences(one: Result, other: Result) -> list[Difference]:
 def _by_workload(result: Result) -> dict[str, dict[str, str]]:
     grouped: dict[str, dict[str, str]] = {}
     for place in result.places:
-        told = place.node or f"waits: {place.why}"
-        grouped.setdefault(place.asked or place.pod, {})[place.pod] = told
+        outcome = place.node or f"waits: {place.why}"
+        grouped.setdefault(place.asked or place.pod, {})[place.pod] = outcome
     return grouped
 
 

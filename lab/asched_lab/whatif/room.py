@@ -1,9 +1,9 @@
 """How full the nodes of a cluster are, and how fragmented.
 
-Fullness is what pods ask for by what nodes offer, those that take no pods left out of the sums.
-Fragmentation is told by the typical pod, whose requests are the means of all placed pods: how many
-more of it the nodes would take as they are, and how many if all their free room were in one piece.
-`0.25` says that a quarter of what would go in by the sum finds no node.
+Fullness is requests divided by allocatable resources; nodes that take no pods are left out of the
+sums. Fragmentation is measured with a typical pod, whose requests are the means of all placed pods:
+how many more of it the nodes would take as they are, and how many if all their free resources were
+in one piece. `0.25` says that a quarter of the pods that fit by the sum find no node.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ Amounts = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Of one resource over all nodes that take pods, in milli-CPU, bytes or whole units: what they
-    offered and pods asked for before, and what they do in the end.
+    """One resource over all nodes that take pods, in milli-CPU, bytes or whole units: allocatable
+    and requested before the changes, and after the simulation.
     """
 
     resource: str
@@ -33,7 +33,7 @@ class Room:
 
     @property
     def before(self) -> float:
-        """The share that was asked for."""
+        """The requested share."""
         return self.asked_before / self.offered_before if self.offered_before else 0.0
 
     @property
@@ -43,8 +43,8 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """One node: the share of each resource that is asked for in the end, pods there, and new ones
-    among them.
+    """One node: the requested share of each resource at the end, its pods, and the new pods among
+    them.
     """
 
     node: str
@@ -56,7 +56,7 @@ class NodeRoom:
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """The mean pod: what it asks for, how many more fit node by node and by the sum."""
+    """The mean pod: its requests, how many more fit node by node and by the sum."""
 
     cpu: int
     memory: int
@@ -65,7 +65,7 @@ class Typical:
 
     @property
     def fragmentation(self) -> float:
-        """0 to 1; 0 where nothing would fit anyway."""
+        """0 to 1; 0 where no more pods fit."""
         whole = self.fits_in_one_piece
         return 0.0 if not whole else 1.0 - self.fits / whole
 
@@ -109,7 +109,7 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def nodes(cluster: Cluster, new: Mapping[str, int]) -> list[NodeRoom]:
-    """Each node by name; `new`: pods that were placed there."""
+    """Each node by name; `new`: number of pods that the simulation placed there."""
     table = cluster.nodes
     read, axis = table.columns.read, _axis(cluster)
     found = []
@@ -125,7 +125,7 @@ def nodes(cluster: Cluster, new: Mapping[str, int]) -> list[NodeRoom]:
         ordered = {name: shares[name] for name in sorted(shares, key=_order)}
         is_open = not node.spec.unschedulable
         found.append(NodeRoom(node.name, ordered, count, new.get(node.name, 0), is_open))
-    return sorted(found, key=lambda one: one.node)
+    return sorted(found, key=lambda node: node.node)
 
 
 def typical(cluster: Cluster) -> Typical | None:

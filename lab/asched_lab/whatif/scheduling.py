@@ -1,9 +1,9 @@
-"""Which scheduler decides in a supposed cluster: a configuration file, or default rules for all.
+"""Which scheduler decides in a simulation: that of a configuration file, or default rules for all.
 
-Rules   without a file every schedulerName that waiting pods and manifests name is served by the
-        default profile; with one, pods that name a profile of it. Plugins of users take part as in
-        `asched run`. Extenders cannot be asked about what is only supposed: a configuration that
-        has some is refused unless they are to be left out.
+Rules   without a file every schedulerName of waiting pods and manifests is served by the default
+        profile; with a file, pods that name a profile of it. User plugins take part as in
+        `asched run`. Extenders are not called for hypothetical pods: a configuration with
+        extenders is refused unless they are to be left out.
 """
 
 import json
@@ -22,7 +22,7 @@ from asched_lab.whatif.world import Scheduler
 
 
 class ExtendersError(ValueError):
-    """A configuration that asks extenders: one clear line."""
+    """A configuration with extenders, in one line."""
 
 
 def scheduler_of(
@@ -35,7 +35,7 @@ def scheduler_of(
     without_extenders: bool = False,
     seed: int = 0,
 ) -> Scheduler:
-    """The scheduler to ask. Raises ConfigError, UnreadableFileError, ExtendersError."""
+    """Build the scheduler. Raises ConfigError, UnreadableFileError, ExtendersError."""
     catalogue = plugins or Catalogue()
     if config:
         made = load_config(config, gates=gates, known=catalogue.known).configuration
@@ -43,7 +43,7 @@ def scheduler_of(
         made = _for_all(_asked_for(snapshot, manifests), catalogue, gates)
     if made.extenders and not without_extenders:
         raise ExtendersError(
-            f"{config} has extenders, which are not asked about what is only supposed;"
+            f"{config} has extenders, which are not called for hypothetical pods;"
             " --without-extenders decides without them"
         )
     return Scheduler(replace(made, extenders=()), catalogue, seed)
@@ -63,11 +63,11 @@ def _for_all(
 
 
 def _asked_for(snapshot: Snapshot, manifests: Iterable[Json]) -> list[str]:
-    asked = dict.fromkeys((names.OUR_SCHEDULER_NAME, names.DEFAULT_SCHEDULER_NAME))
+    scheduler_names = dict.fromkeys((names.OUR_SCHEDULER_NAME, names.DEFAULT_SCHEDULER_NAME))
     pods = snapshot.objects.get(("v1", "Pod"), [])
     for spec in (*(pod.get("spec") or {} for pod in pods), *_pod_specs(manifests)):
-        asked[str(spec.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)] = None
-    return list(asked)
+        scheduler_names[str(spec.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)] = None
+    return list(scheduler_names)
 
 
 def _pod_specs(manifests: Iterable[Json]) -> Iterator[Mapping[str, Any]]:

@@ -4,12 +4,12 @@
     file of `asched snapshot`   ├─> Snapshot ──write──> JSON lines or a List, gzipped or not
     `kubectl get ... -o json`   ─┘
 
-What is kept of an object is what the scheduler's record of its kind has: commands, environments,
-probes and mounts of containers, templates, data and managedFields are not among it, so they are
-never written. Annotations may hold anything: pods keep those of Kubernetes' own and of asched's
-domains, and nothing keeps the copy that `kubectl apply` makes of a whole object. Beside what a
-scheduler watches there are four kinds that decide what a new pod becomes as it is admitted
-(`ADMISSION`); Secrets and ConfigMaps are not read at all.
+A snapshot has the fields of the scheduler's record of each kind: commands, environments, probes and
+mounts of containers, templates, data and managedFields are not among them, so they are never
+written. Annotations are free text: pods keep those of the Kubernetes and asched domains, and no
+object keeps the copy that `kubectl apply` stores of it. Besides the kinds that a scheduler watches
+there are four kinds that admission of a new pod reads (`ADMISSION`); Secrets and ConfigMaps are not
+read at all.
 
 Bounds  FILE_BYTES_MAX once unpacked: four times a cluster of 15,000 nodes and 450,000 pods.
 """
@@ -32,20 +32,19 @@ Json = dict[str, Any]
 
 FILE_BYTES_MAX: Final = 4 << 30
 PART_BYTES: Final = 1 << 20
-#: The first line of a file of ours.
+#: The first line of a file written by asched.
 HEADER: Final = "asched.dev/v1"
 HEADER_KIND: Final = "ClusterDump"
 #: Why a kind that is in a file is left out.
-UNREAD: Final = "asched makes no use of this kind"
+UNREAD: Final = "asched does not use this kind"
 
-#: (apiVersion, kind) -> what a scheduler watches. Kinds that servers have in one version or another
-#: are kept in one.
+#: (apiVersion, kind) -> kinds that a scheduler watches, each in one of its versions.
 WATCHED: Final[Mapping[tuple[str, str], Kind]] = {
     (version.group_version, version.name): kind
     for kind in BY_RESOURCE.values()
     for version in VERSIONS.get(kind.resource, (kind,))
 }
-#: (apiVersion, kind) -> plural, and the fields that are kept of what admission reads.
+#: (apiVersion, kind) -> plural, and the fields that admission reads.
 ADMISSION: Final[Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]] = {
     ("scheduling.k8s.io/v1", "PriorityClass"): (
         "priorityclasses",
@@ -56,11 +55,11 @@ ADMISSION: Final[Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]] = {
     ("v1", "ResourceQuota"): ("resourcequotas", ("spec", "status")),
     ("resource.k8s.io/v1", "ResourceClaimTemplate"): ("resourceclaimtemplates", ("spec",)),
 }
-#: Pods that have ended are nobody's business any more, nor does a scheduler watch them.
+#: Pods that have ended: a scheduler does not watch them.
 ENDED: Final = frozenset({"Succeeded", "Failed"})
-#: A whole object, as it was applied.
+#: The annotation with the whole object as it was applied.
 APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-#: Domains whose annotations pods keep.
+#: Annotations of these domains stay in pods.
 OWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "asched.dev", "x-k8s.io")
 _META: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels")
 
@@ -70,7 +69,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class SnapshotError(Exception):
-    """A file that is no cluster: one clear line."""
+    """A file that is not a cluster, in one line."""
 
 
 @dataclass(slots=True)
@@ -91,7 +90,7 @@ class Snapshot:
         return self.objects.get((kind.group_version, kind.name), [])
 
     def add(self, obj: Mapping[str, Any]) -> bool:
-        """Take in what is kept of an object; False if nobody reads its kind. Raises
+        """Add an object, reduced to the fields that are read; False if its kind is not used. Raises
         MalformedObjectError.
         """
         kept = cleaned(obj)
@@ -124,13 +123,13 @@ class Snapshot:
             yield orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
 
     def as_list(self) -> Json:
-        """A List, as kubectl prints one and takes it."""
+        """A List as kubectl prints and accepts it."""
         metadata = {"resourceVersion": self.version}
         return {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(self)}
 
 
 def read(stream: BinaryIO, name: str) -> Snapshot:
-    """A snapshot from a file of any of the forms, packed or not. Raises SnapshotError."""
+    """Read a snapshot from a file of any of the forms, compressed or not. Raises SnapshotError."""
     head = stream.read(2)
     body: BinaryIO = io.BytesIO(head + bounded(stream, FILE_BYTES_MAX))
     if head == b"\x1f\x8b":
@@ -159,8 +158,8 @@ def read(stream: BinaryIO, name: str) -> Snapshot:
 
 
 def bounded(stream: BinaryIO, bytes_max: int) -> bytes:
-    """What a stream holds; of one that holds more, some of it that is more, too. Memory is asked
-    for as it is filled: a limit of gigabytes is for the few.
+    """Read a stream up to the limit; a longer stream gives at least one byte more. Memory is
+    allocated as data arrives, not up front for the limit.
     """
     parts, left = list[bytes](), bytes_max + 1
     while left > 0 and (part := stream.read(min(left, PART_BYTES))):
@@ -170,7 +169,7 @@ def bounded(stream: BinaryIO, bytes_max: int) -> bytes:
 
 
 def documents(data: bytes, name: str) -> Iterator[Json]:
-    """Objects of YAML documents or JSON, Lists taken apart. Raises SnapshotError."""
+    """Objects of YAML documents or JSON; Lists are flattened. Raises SnapshotError."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         found = parse(lambda data: list(yaml.load_all(data, Loader=loader)), data)
@@ -181,7 +180,7 @@ def documents(data: bytes, name: str) -> Iterator[Json]:
 
 
 def _objects(data: bytes, name: str) -> Iterator[Json]:
-    """Of JSON lines, of one JSON document, else of YAML."""
+    """Objects of JSON lines, of one JSON document, or of YAML."""
     if not data.lstrip().startswith(b"{"):
         yield from documents(data, name)
         return
@@ -217,7 +216,7 @@ def _flat(document: Any, name: str) -> Iterator[Json]:
     yield document
 
 
-# --- what is kept of an object -------------------------------------------------------------------
+# --- fields of an object -------------------------------------------------------------------------
 
 
 def kind_of(obj: Mapping[str, Any]) -> str:
@@ -227,13 +226,13 @@ def kind_of(obj: Mapping[str, Any]) -> str:
 
 
 def is_read(obj: Mapping[str, Any]) -> bool:
-    """Whether a scheduler, or admission, reads objects of this kind."""
+    """Whether the scheduler or admission reads objects of this kind."""
     key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
     return key in WATCHED or key in ADMISSION
 
 
 def cleaned(obj: Mapping[str, Any]) -> Json | None:
-    """What is kept of an object, None for kinds that nobody reads. Raises MalformedObjectError."""
+    """The fields that are read, None for kinds that are not used. Raises MalformedObjectError."""
     key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
     kind = WATCHED.get(key)
     if kind is not None:
@@ -250,7 +249,7 @@ def cleaned(obj: Mapping[str, Any]) -> Json | None:
 
 
 def of_records(kind: Kind, records: Iterable[Any]) -> list[Json]:
-    """The same of what a client has read."""
+    """The same for records that a client has read."""
     return [_written(kind, record) for record in records]
 
 

@@ -1,11 +1,10 @@
-"""The API server of a supposed cluster: the embedded one, its admission and all, without a socket.
+"""The API server of a simulated cluster: the embedded one with its admission, without a socket.
 
-What is in the snapshot is stored as it is. What is new is created as by a client, so defaults,
-priority classes, runtime classes, limit ranges and quotas decide what becomes of it, and what a
-server would refuse is refused. Effects of the machine go the way they go in production, as
-requests; what kubelets and controllers of volumes and claims would do follows at once (`hands.py`).
-
-Facts are told as watches would tell them, each write once, in order.
+Objects of the snapshot are stored unchanged. New objects are created as by a client, so defaults,
+priority classes, runtime classes, limit ranges and quotas apply, and what a server would refuse is
+refused. Effects of the machine become requests, as in production; what kubelets and controllers of
+volumes and claims would do follows at once (`hands.py`).
+Facts arrive as from watches, each write once, in order.
 """
 
 import time
@@ -33,13 +32,13 @@ from asched_lab.sim.requests import send
 from asched_lab.whatif.snapshot import ENDED, WATCHED, Json, Snapshot
 
 QUOTAS: Final = find("resourcequotas")
-#: Names that are generated end in these, counted up.
+#: Generated names end in these, counted up.
 LETTERS: Final = "".join(sorted(NAME_LETTERS))
 
 
 def _moment(snapshot: Snapshot) -> float:
-    """When the snapshot was taken, in seconds since 1970, or now: what ends with time had not ended
-    then.
+    """When the snapshot was taken, in seconds since 1970, or now: objects with a deadline had not
+    expired then.
     """
     try:
         return microseconds(snapshot.taken) / 1e6
@@ -48,11 +47,11 @@ def _moment(snapshot: Snapshot) -> float:
 
 
 class RefusedError(Exception):
-    """What the API server would say to an object that is to be created."""
+    """The API server's message for a refused object."""
 
 
 class Store:
-    """The objects of a supposed cluster, by the embedded server."""
+    """The objects of a simulated cluster, in the embedded server."""
 
     def __init__(self, snapshot: Snapshot, *, seed: int = 0) -> None:
         began_s = _moment(snapshot)
@@ -61,9 +60,9 @@ class Store:
         )
         self.ctx = self._server.ctx
         self.ctx.new_suffix = self._suffix  # type: ignore[method-assign]
-        self.told: list[Fact] = []
+        self.facts: list[Fact] = []
         self._made = 0
-        #: Kinds that the embedded server does not serve: told, never written.
+        #: Kinds that the embedded server does not serve: facts only, never written.
         self._unserved: dict[Kind, tuple[Record, ...]] = {}
         bootstrap.fill(self.ctx, port=1, authority="")
         for (api_version, name), objects in snapshot.objects.items():
@@ -71,20 +70,20 @@ class Store:
             if res is not None:
                 for obj in objects:
                     stored = {"spec": {}, "status": {}, **obj}
-                    apply_defaults(name, stored)  # a list made by hand may lack them
+                    apply_defaults(name, stored)  # a hand-written list may lack them
                     self.put(res, stored)
             elif kind is not None:
                 self._unserved[kind] = tuple(decode(kind.record, obj) for obj in objects)
         self.note_namespaces()
 
     def note_namespaces(self) -> None:
-        """A list of pods that came without their namespaces is as good."""
+        """Create missing namespaces: a list of pods without their namespaces is accepted."""
         for namespace in {obj["metadata"].get("namespace", "") for obj in self.listed(PODS)}:
             if namespace and self.ctx.get(NAMESPACES, "", namespace) is None:
                 self._server.create("namespaces", {"metadata": {"name": namespace}})
 
     def watch(self) -> list[Fact]:
-        """Complete lists, pods last; from now on every write is told."""
+        """Complete lists, pods last; from now on every write becomes a fact."""
         lists: list[Fact] = []
         for key, kind in WATCHED.items():
             res = BY_KIND.get(key)
@@ -92,19 +91,19 @@ class Store:
                 lists.append(Listed(kind, self._unserved.get(kind, ())))
                 continue
             lists.append(Listed(kind, tuple(decode(kind.record, o) for o in self.listed(res))))
-            self.ctx.store.table(res.storage).listeners.append(partial(self._tell, kind))
+            self.ctx.store.table(res.storage).listeners.append(partial(self._notify, kind))
         return sorted(lists, key=lambda fact: isinstance(fact, Listed) and fact.kind is POD)
 
-    def _tell(self, kind: Kind, change: Change) -> None:
+    def _notify(self, kind: Kind, change: Change) -> None:
         obj = change.new.obj
         has_ended = kind is POD and obj["status"].get("phase") in ENDED
         fact = Gone if change.type == DELETED or has_ended else Seen
-        self.told.append(fact(kind, decode(kind.record, obj)))
+        self.facts.append(fact(kind, decode(kind.record, obj)))
 
     # --- objects ---------------------------------------------------------------------------------
 
     def listed(self, res: Resource) -> list[Json]:
-        """Stored objects in the order of their names, not to be changed."""
+        """Stored objects ordered by name; callers must not change them."""
         table = self.ctx.store.table(res.storage)
         return [table.records[key].obj for key in table.order]
 
@@ -112,8 +111,8 @@ class Store:
         record = self.ctx.get(res, namespace, name)
         return None if record is None else record.obj
 
-    def listen(self, res: Resource, told: Callable[[Change], None]) -> None:
-        self.ctx.store.table(res.storage).listeners.append(told)
+    def listen(self, res: Resource, listener: Callable[[Change], None]) -> None:
+        self.ctx.store.table(res.storage).listeners.append(listener)
 
     def put(self, res: Resource, obj: Mapping[str, Any]) -> Json:
         """Store an object as it is, without admission."""
@@ -138,7 +137,7 @@ class Store:
         return stored
 
     def _charge(self, pod: Json) -> None:
-        """Count a new pod into the quotas of its namespace, whatever their scopes."""
+        """Count a new pod in the quotas of its namespace, whatever their scopes."""
         usage = pod_usage(pod)
         for quota in self.listed(QUOTAS):
             if quota["metadata"]["namespace"] == pod["metadata"]["namespace"]:
@@ -149,13 +148,13 @@ class Store:
                 self.put(QUOTAS, {**quota, "status": {**quota["status"], "used": used}})
 
     def new_identity(self, base: str) -> Json:
-        """Name, uid and age of an object that a controller makes anew."""
+        """Name, uid and creation time of an object that a controller recreates."""
         name = self.ctx.generated_name(base)
         uid, now = self.ctx.new_uid(), self.ctx.now()
         return {"name": name, "uid": uid, "creationTimestamp": now}
 
     def _suffix(self) -> str:
-        """Later ones sort behind earlier ones, as pods of one age are tried in that order."""
+        """Later names sort after earlier ones, as pods of one age are tried in that order."""
         number, letters = self._made, []
         self._made += 1
         for _ in range(SUFFIX_LENGTH):
@@ -163,10 +162,10 @@ class Store:
             letters.append(LETTERS[letter])
         return "".join(reversed(letters))
 
-    # --- what the scheduler asks -----------------------------------------------------------------
+    # --- requests of the scheduler -
 
     def perform(self, effect: Effect) -> Answer:
-        """What the server answers to an effect that is a request."""
+        """The server's answer to an effect that is a request."""
         try:
             if isinstance(effect, Bind):
                 return self._bind(effect)
@@ -175,10 +174,11 @@ class Store:
             return Refused(effect.id, error.code, error.message, error.reason)
 
     def _bind(self, effect: Bind) -> Bound:
-        """As the server's handler does, but for the form of the request: there are many."""
+        """Bind as the server's handler does, without parsing a request: there are many."""
         record = crud.existing(self.ctx, PODS, effect.pod.namespace, effect.pod.name)
-        wish = {"uid": effect.pod.uid}
-        binding.check_identity(record, wish)
+        identity = {"uid": effect.pod.uid}
+        binding.check_identity(record, identity)
         binding.check_bindable(record)
-        self.ctx.put(PODS, binding.bound(self.ctx, record.obj, effect.node, wish, topology=True))
+        bound = binding.bound(self.ctx, record.obj, effect.node, identity, topology=True)
+        self.ctx.put(PODS, bound)
         return Bound(effect.id)

@@ -1,12 +1,12 @@
-"""Manifests of workloads to the objects they would come to in the cluster.
+"""Manifests of workloads to the objects that they would create in the cluster.
 
-    Pod                                        itself, or as many as asked for
+    Pod                                        itself, or the requested number of copies
     Deployment, ReplicaSet,                    the pods they would make, with the owners that a
-    ReplicationController, StatefulSet, Job    scheduler looks at, and claims of claim templates
+    ReplicationController, StatefulSet, Job    scheduler reads, and claims of claim templates
     DaemonSet                                  a pod for each node that its controller would choose
     CronJob                                    the pods of one of its Jobs
-    what a scheduler or admission reads        itself, in place of one of the same name
-    everything else                            is named and left out
+    what a scheduler or admission reads        itself; replaces an object of the same name
+    everything else                            is reported and left out
 
 Bounds  PODS_MAX pods in all.
 """
@@ -50,13 +50,13 @@ HASH_LENGTH: Final = 10
 
 
 class WorkloadError(ValueError):
-    """A manifest that makes no sense: one clear line."""
+    """An invalid manifest, in one line."""
 
 
 @dataclass(slots=True)
 class Made:
-    """`asked`: keys of pods, each with the workload it belongs to. `refused`: (which, what the API
-    server says).
+    """`asked`: keys of pods, each with the workload it belongs to. `refused`: (workload, message of
+    the API server).
     """
 
     asked: dict[str, str] = field(default_factory=dict)
@@ -68,14 +68,14 @@ class Made:
 def make(
     manifests: Iterable[Json], store: Store, *, replicas: int | None = None, namespace: str = ""
 ) -> Made:
-    """Make everything that manifests ask for, what pods may need first. `replicas`: of each
-    workload, if given; `namespace`: of what names none. Raises WorkloadError.
+    """Create the objects of manifests, those that pods may need first. `replicas`: of each
+    workload, if given; `namespace`: of manifests without one. Raises WorkloadError.
     """
     made = Made()
     listed = [_placed(manifest, namespace or "default") for manifest in manifests]
     for manifest in sorted(listed, key=_is_workload):
         key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
-        told = f"{key[1]} {_named(manifest)}"
+        workload = f"{key[1]} {_named(manifest)}"
         res = BY_KIND.get(key)
         is_workload = _is_workload(manifest)
         if res is None or not (is_workload or key in WATCHED or key in ADMISSION):
@@ -88,11 +88,11 @@ def make(
             _open_namespace(store, manifest["metadata"]["namespace"], made)
         try:
             if is_workload:
-                _run(res, manifest, replicas, store, made, told)
+                _run(res, manifest, replicas, store, made, workload)
             else:
                 _put(res, manifest, store, made)
         except RefusedError as refused:
-            made.refused.append((told, str(refused)))
+            made.refused.append((workload, str(refused)))
     return made
 
 
@@ -121,18 +121,18 @@ def _named(manifest: Json) -> str:
 def _open_namespace(store: Store, namespace: str, made: Made) -> None:
     if store.get(NAMESPACES, "", namespace) is None:
         store.create(NAMESPACES, {"metadata": {"name": namespace}})
-        made.notes.append(f"namespace {namespace} does not exist; it is supposed, too")
+        made.notes.append(f"namespace {namespace} does not exist; it is added")
 
 
 def _put(res: Resource, manifest: Json, store: Store, made: Made) -> None:
-    """Create it, or have it in place of the one of its name."""
+    """Create it, or replace the object of the same name."""
     metadata = manifest["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
     known = store.get(res, namespace, name)
     if known is not None:
         store.remove(res, known)
     obj = store.create(res, manifest, namespace)
-    if manifest.get("status"):  # those of nodes and volumes say what they have
+    if manifest.get("status"):  # statuses of nodes and volumes carry data
         store.put(res, {**obj, "status": manifest["status"]})
     if res.kind == "Node" and known is None:
         made.nodes.append(name)
@@ -142,10 +142,10 @@ def _put(res: Resource, manifest: Json, store: Store, made: Made) -> None:
 
 
 def _run(
-    res: Resource, manifest: Json, replicas: int | None, store: Store, made: Made, told: str
+    res: Resource, manifest: Json, replicas: int | None, store: Store, made: Made, workload: str
 ) -> None:
-    """The first pod is admitted; what is equal to it but for its name comes to the same, unless a
-    quota counts them.
+    """Only the first pod passes admission, since pods that differ in name alone get the same
+    result; all of them do if a quota counts them.
     """
     namespace = manifest["metadata"]["namespace"]
     is_counted = any(q["metadata"]["namespace"] == namespace for q in store.listed(QUOTAS))
@@ -161,7 +161,7 @@ def _run(
             stored = store.create(PODS, pod, namespace)
             if "generateName" in pod["metadata"] and not is_counted:
                 first = pod["spec"], stored
-        made.asked[f"{namespace}/{stored['metadata']['name']}"] = told
+        made.asked[f"{namespace}/{stored['metadata']['name']}"] = workload
 
 
 def _pods(
@@ -172,7 +172,7 @@ def _pods(
         yield from _copies(manifest, replicas)
         return
     if res.kind == "CronJob":
-        store.create(res, manifest, manifest["metadata"]["namespace"])  # is it a valid one?
+        store.create(res, manifest, manifest["metadata"]["namespace"])  # validates it
         res, manifest = JOBS, job_of(manifest)
         spec = manifest["spec"]
     if "template" not in spec:
@@ -182,7 +182,7 @@ def _pods(
         return
     count = wanted(res.kind, spec) if replicas is None else replicas
     if res.kind == "Deployment":
-        store.create(res, manifest, manifest["metadata"]["namespace"])  # is it a valid one?
+        store.create(res, manifest, manifest["metadata"]["namespace"])  # validates it
         res, manifest = REPLICA_SETS, replica_set_of(manifest)
         spec = manifest["spec"]
     owner = _owner(res, manifest, store, made)
@@ -211,12 +211,12 @@ def _pods(
 def _daemons(
     res: Resource, manifest: Json, replicas: int | None, store: Store, made: Made
 ) -> Iterator[Json]:
-    """One for each node that has none of it yet."""
+    """One pod for each node that has none of this DaemonSet yet."""
     if replicas is not None:
-        made.notes.append(f"DaemonSet {_named(manifest)} has a pod a node, not --replicas")
+        made.notes.append(f"DaemonSet {_named(manifest)} has one pod per node, not --replicas")
     owner = _owner(res, manifest, store, made)
     metadata = manifest["metadata"]
-    there = {
+    existing = {
         pod["spec"].get("nodeName")
         for pod in store.listed(PODS)
         if pod["metadata"]["namespace"] == metadata["namespace"] and _is_of(pod, manifest)
@@ -226,21 +226,21 @@ def _daemons(
     metadata = _labelled(metadata, "pod-template-generation", "1")
     named: Json = {"generateName": f"{manifest['metadata']['name']}-"}
     for node, spec in daemons(template.get("spec") or {}, store.listed(NODES)):
-        if node not in there:
+        if node not in existing:
             owned = {**metadata, **named, "ownerReferences": [owner]}
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": owned, "spec": spec}
 
 
 def _is_of(pod: Json, daemon_set: Json) -> bool:
-    """By name: a dump has the pods of a DaemonSet, and not itself."""
+    """Compare by name: a dump has the pods of a DaemonSet, but not the DaemonSet."""
     return any(
-        (one.get("kind"), one.get("name")) == ("DaemonSet", daemon_set["metadata"]["name"])
-        for one in pod["metadata"].get("ownerReferences") or ()
+        (owner.get("kind"), owner.get("name")) == ("DaemonSet", daemon_set["metadata"]["name"])
+        for owner in pod["metadata"].get("ownerReferences") or ()
     )
 
 
 def job_of(cron_job: Json) -> Json:
-    """The Job that a CronJob makes when its time comes. Raises WorkloadError."""
+    """The Job that a CronJob makes at its next time. Raises WorkloadError."""
     metadata, template = cron_job["metadata"], (cron_job.get("spec") or {}).get("jobTemplate")
     if not template:
         raise WorkloadError(f"CronJob {_named(cron_job)} has no spec.jobTemplate")
@@ -254,7 +254,7 @@ def job_of(cron_job: Json) -> Json:
 
 
 def of_template(template: Json) -> Json:
-    """The metadata that pods of a template begin with."""
+    """The metadata that the template gives to its pods."""
     metadata = template.get("metadata") or {}
     return {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
 
@@ -271,7 +271,7 @@ def _copies(pod: Json, replicas: int | None) -> Iterator[Json]:
 
 
 def wanted(kind: str, spec: Json) -> int:
-    """How many pods a controller makes at a time."""
+    """How many pods a controller runs at a time."""
     if kind != "Job":
         asked = spec.get("replicas")
         return 1 if asked is None else int(asked)
@@ -317,13 +317,13 @@ def replica_set_of(deployment: Json) -> Json:
 
 
 def _owner(res: Resource, manifest: Json, store: Store, made: Made) -> Json:
-    """A reference to the controller; it is stored if it is not there yet."""
+    """A reference to the controller, which is stored if it does not exist yet."""
     metadata = manifest["metadata"]
     known = store.get(res, metadata["namespace"], metadata["name"])
     if known is None:
         known = store.create(res, manifest, metadata["namespace"])
     else:
-        made.notes.append(f"{res.kind} {_named(manifest)} is there: these pods are more of it")
+        made.notes.append(f"{res.kind} {_named(manifest)} exists: these pods are added to it")
     return {
         "apiVersion": res.api_version,
         "kind": res.kind,
@@ -337,7 +337,7 @@ def _owner(res: Resource, manifest: Json, store: Store, made: Made) -> Json:
 
 
 def _next_ordinal(manifest: Json, store: Store) -> int:
-    """Behind those that are there."""
+    """The ordinal after the existing ones."""
     metadata = manifest["metadata"]
     number = int(((manifest["spec"].get("ordinals")) or {}).get("start") or 0)
     while store.get(PODS, metadata["namespace"], f"{metadata['name']}-{number}") is not None:
@@ -346,9 +346,7 @@ def _next_ordinal(manifest: Json, store: Store) -> int:
 
 
 def _with_claims(manifest: Json, pod: str, spec: Json, store: Store) -> Json:
-    """The pod's spec with the claims of its set's templates, which are made unless they are
-    there.
-    """
+    """The pod's spec with the claims of its set's templates; missing claims are made."""
     namespace = manifest["metadata"]["namespace"]
     spec, claims = claims_of(manifest, pod, spec)
     for claim in claims:

@@ -2,13 +2,13 @@
 
     snapshot ─> store ─changes─> [ Machine ] ──effects──> store, hands ──facts──> [ Machine ] ...
 
-One pass: everything that is supposed stands there before the machine looks, as if a scheduler had
-been started on the cluster a moment later. So pods that wait in it already are tried as well, in
-the order in which a scheduler would try them. It ends when nothing is left to be tried and nothing
-is under way; what only time could change (a pod is tried again every five minutes) does not.
+One pass: all objects exist before the machine starts, as if a scheduler had been started on the
+cluster a moment later. So pods that wait already are tried too, in the order in which a scheduler
+would try them. It ends when no pod is left to be tried and no request is open; changes that only
+time could bring (a pod is tried again every five minutes) are not simulated.
 
 Bounds  TURNS_MAX turns; JUMPS_MAX jumps of the clock in a row without a write; CALL_S for a
-        coroutine of a plugin, which is not supposed but awaited.
+        coroutine of a plugin, which runs in real time.
 """
 
 from collections import Counter
@@ -39,14 +39,14 @@ from asched_lab.whatif.store import Store
 TURNS_MAX: Final = 1_000_000
 JUMPS_MAX: Final = 100
 CALL_S: Final = 10.0
-#: Where the clock of a supposed cluster starts, as seconds that only count.
+#: Start of the simulated clock, in seconds.
 START_S: Final = 1_000_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Which scheduler decides. `serves_all`: pods that name another one are decided by the first
-    profile's rules too.
+    """Which scheduler decides. `serves_all`: pods of other schedulers follow the first profile's
+    rules too.
     """
 
     configuration: SchedulerConfiguration
@@ -55,7 +55,7 @@ class Scheduler:
 
 
 class World:
-    """One supposed cluster with one scheduler. `preempted`: keys of pods that were evicted, with
+    """One simulated cluster with one scheduler. `preempted`: keys of pods that were evicted, with
     what their events say. `bound`: pods to nodes, in the order of the bindings.
     """
 
@@ -70,7 +70,7 @@ class World:
         runners = build_runners(
             scheduler.configuration, parts, factories=plugins.factories, known=plugins.known
         )
-        #: Turns end with their facts, not with the clock: the same cluster gives the same places.
+        #: Turns end with their facts, not with the clock, so equal clusters give equal places.
         self.machine: Machine = build_machine(
             scheduler.configuration,
             parts,
@@ -79,12 +79,12 @@ class World:
             seed=scheduler.seed,
         )
         self._now_s = START_S
-        #: keys of ProvisioningRequests for which places are held, and what is to be said of others
+        #: keys of ProvisioningRequests with reserved places; failures become notes
         self.held: list[str] = []
         self.notes: list[str] = []
 
     def run(self) -> None:
-        """Until nothing moves any more."""
+        """Run until no fact is left."""
         self.hands.work()
         machine = self.machine
         machine.is_active = False
@@ -109,8 +109,8 @@ class World:
             self._now_s = due_s
 
     def _hold(self) -> None:
-        """Places that are held for accepted ProvisioningRequests count whoever decides: that a
-        configuration does not serve the class says nothing of whether somebody does.
+        """Reserve places for accepted ProvisioningRequests whichever scheduler decides: another
+        scheduler may serve a class that this configuration does not.
         """
         cluster = self.machine.context.cluster
         requests: list[ProvisioningRequest] = list(cluster.all(PROVISIONING_REQUEST).values())
@@ -125,20 +125,20 @@ class World:
                 self.notes.append(f"nothing is held for ProvisioningRequest {key}: {over[1]}")
 
     def _is_anything_under_way(self) -> bool:
-        """Whether time alone may change something within a backoff or a wait for others."""
+        """Whether time alone may change something, by a backoff or a wait for other pods."""
         places = self.machine.context.queue.places
         return bool(len(places.backoff) or len(places.errors) or not self.machine.is_idle)
 
     def _turn(self, facts: list[Fact]) -> list[Fact]:
-        told: list[Fact] = []
+        answers: list[Fact] = []
         for effect in self.machine.handle(facts, self._now_s):
             answer = self._performed(effect)
             if answer is not None:
-                told.append(answer)
+                answers.append(answer)
             self.hands.work()
-            told += self.store.told
-            self.store.told.clear()
-        return told
+            answers += self.store.facts
+            self.store.facts.clear()
+        return answers
 
     def _performed(self, effect: Effect) -> Answer | None:
         answer: Answer | None = None
@@ -150,7 +150,7 @@ class World:
             case CancelCall():
                 pass
             case AskExtender():
-                answer = Refused(effect.id, 0, "extenders are not asked about what is supposed")
+                answer = Refused(effect.id, 0, "extenders are not called for hypothetical pods")
             case CallPlugin():
                 answer = answer_now(effect, min(effect.timeout_s, CALL_S))
             case _:

@@ -70,7 +70,7 @@ async def test_pods_are_scheduled_and_measured(tmp_path) -> None:
 
 async def test_a_full_cluster_fails_with_one_line(tmp_path) -> None:
     workload = load(tmp_path, nodes(1), pods(5, podTemplatePath="p.yaml"), files={"p.yaml": POD})
-    with pytest.raises(WorkloadFailedError, match="nothing happens any more: 4 of 5"):
+    with pytest.raises(WorkloadFailedError, match="no event is left: 4 of 5"):
         await run(workload)
 
 

@@ -14,7 +14,7 @@ def test_a_scenario_that_holds_says_so_in_one_line(capsys: pytest.CaptureFixture
     assert main(["chaos", "--scenario", "RollingDrain", "--seed", "1", "--runs", "2"]) == 0
 
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("RollingDrain: 2 lives, ")
+    assert line.startswith("RollingDrain: 2 runs, ")
     assert line.endswith("no rule broken")
 
 
@@ -79,7 +79,7 @@ def test_a_broken_life_is_kept_with_its_rule(
     monkeypatch.setattr("asched_lab.sim.lives.code", lambda: "mended")
     assert main(["chaos", *options, "--table", str(kept)]) == 0
     assert [bool(life.broken) for life in read(kept)] == [True, False]
-    assert "0 lives with a broken rule (1 with those" in capsys.readouterr().out
+    assert "0 runs with a broken rule (1 with those" in capsys.readouterr().out
 
 
 def test_files_that_hold_no_lives_are_refused_in_a_line(

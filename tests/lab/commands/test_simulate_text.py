@@ -40,8 +40,8 @@ def test_places_and_reasons_are_counted(dump: str, web: str, capsys) -> None:
     assert lines[0] == "1 new node: n1-like-1"
     assert lines[1] == "Deployment default/web: 7 of 20 placed on 2 nodes, 13 wait"
     assert lines[3].startswith("  13 wait: 0/3 nodes are available: 1 node(s) were unschedulable, ")
-    assert "pods made in place of those that went: 1 of 1 placed on 1 node" in lines
-    assert "1 pod would be lost, nothing makes them anew: default/bare" in lines
+    assert "pods made in place of removed pods: 1 of 1 placed on 1 node" in lines
+    assert "1 pod would be lost, no controller recreates them: default/bare" in lines
     cpu = next(line for line in lines if line.startswith("cpu"))
     assert cpu.split() == ["cpu", "8", "25.0%", "100.0%"]
 

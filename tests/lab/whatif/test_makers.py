@@ -30,7 +30,7 @@ def parts(manifest: dict, *objects: dict, replicas: int | None = None) -> Parts:
         (of_kind("CronJob"), None, "kubectl create job NAME --from=cronjob/web"),
         (of_kind("Job", suspend=True), None, "Job default/web is suspended, so it has no pods"),
         (of_kind("Job", managedBy="kueue.x-k8s.io/multikueue"), None, "is managed by kueue"),
-        (of_kind("DaemonSet"), 3, "it has a pod a node, not --replicas"),
+        (of_kind("DaemonSet"), 3, "it has one pod per node, not --replicas"),
         (of_kind("StatefulSet", template=None) | {"spec": {}}, None, "has no spec.template"),
         (of_kind("ReplicaSet") | {"metadata": {}}, None, "has no metadata.name"),
     ],

@@ -50,7 +50,7 @@ def test_what_is_no_plan_is_told(document: object) -> None:
     ("manifests", "why"),
     [
         ((a_deployment("web", 9),), "default/web-"),
-        ((a_pod("there"),), "pod default/there is there already"),
+        ((a_pod("there"),), "pod default/there exists already"),
         (({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}},), "has no spec."),
         (({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},), "no pod to plan"),
         ((a_node("n3"),), "a plan makes pods only; create it first"),

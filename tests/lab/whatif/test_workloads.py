@@ -114,7 +114,7 @@ def test_nothing_is_ignored_in_silence() -> None:
     result, _ = made(config, elsewhere)
     assert result.notes == [
         "ConfigMap default/c is left out: asched does not read this kind and makes no pods of it",
-        "namespace far does not exist; it is supposed, too",
+        "namespace far does not exist; it is added",
     ]
     with pytest.raises(WorkloadError, match=r"DaemonSet default/x has no spec\.template"):
         made({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "x"}})

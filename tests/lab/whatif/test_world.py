@@ -80,7 +80,7 @@ def test_extenders_are_refused_unless_they_are_left_out(text: str, tmp_path) -> 
         "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]\n"
     )
     snapshot = a_snapshot(a_node("n1"), a_pod("web"))
-    with pytest.raises(ValueError, match=f"{text}, which are not asked about"):
+    with pytest.raises(ValueError, match=f"{text}, which are not called"):
         simulate(snapshot, config=file)
     found = places(simulate(snapshot, config=file, without_extenders=True))
     assert found == {"default/web": "n1"}

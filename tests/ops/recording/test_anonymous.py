@@ -94,7 +94,7 @@ def test_it_decides_the_same_and_repeats_itself(recording: Recording, tmp_path: 
     assert again.is_equal
     assert again.bindings == replay(recording, NOBODY).bindings > 20
     assert told.head.anonymous
-    assert not told.trouble
+    assert not told.cut_off
 
 
 def test_it_names_nobody(recording: Recording, tmp_path: Path) -> None:

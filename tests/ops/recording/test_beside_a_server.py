@@ -76,4 +76,4 @@ async def test_a_run_is_repeated(tmp_path: Path, *, asks: bool) -> None:
 
     assert done.is_equal, done.findings
     assert done.bindings == 40
-    assert not recording.trouble
+    assert not recording.cut_off

@@ -190,7 +190,7 @@ def test_a_truncated_recording_is_repeated_as_far_as_it_goes(tmp_path: Path) -> 
 
     assert done.is_equal
     assert done.bindings == 40
-    assert "ends in the middle" in recording.trouble
+    assert "ends in the middle" in recording.cut_off
 
 
 def test_a_format_of_another_time_is_refused_with_the_version_that_reads_it(tmp_path: Path) -> None:
