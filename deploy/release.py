@@ -65,7 +65,7 @@ def digest(path: Path) -> str:
 
 
 def write_chart(target: Path) -> None:
-    """As `helm package` does; links are followed."""
+    """As `helm package` does; symbolic links are followed."""
     chart = DEPLOY / "chart"
     files = [
         Path(folder) / name
@@ -119,7 +119,7 @@ def bill_of_materials(project: dict[str, object]) -> dict[str, object]:
         "purl": own,
     }
     direct = {re.split(r"[<>=;\s]", text)[0].lower() for text in project["dependencies"]}
-    edges = [one["bom-ref"] for one in components if one["name"] in direct]
+    edges = [component["bom-ref"] for component in components if component["name"] in direct]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -152,7 +152,7 @@ def write_image(target: Path, version: str) -> None:
 
 
 def run(*command: str, cwd: Path = ROOT) -> None:
-    """Run a command; show what it says only where it fails."""
+    """Run a command; show its output only if it fails."""
     ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603
     if ran.returncode:
         sys.exit(f"{ran.stdout}{ran.stderr}release: {' '.join(command)} failed")

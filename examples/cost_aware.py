@@ -1,13 +1,13 @@
-r"""Cheaper nodes first: what a node costs an hour stands in one of its labels.
+r"""Prefer cheap nodes: a node label has the cost of the node per hour.
 
-`score` answers the cost as it is, `normalize_scores` turns costs into 0..100, the cheapest feasible
-node highest. Nodes without the label count as the most expensive ones.
+`score` returns the cost, `normalize_scores` maps costs to 0..100, the cheapest feasible node
+highest. A node without the label counts as the most expensive.
 
     asched demo --nodes 50 --pods 500 --plugin examples/cost_aware.py \
         --config examples/cost_aware.yaml
 
 In the demo no node has the label, so that all of them cost the same. `tests/examples` has nodes
-that do not.
+with costs.
 """
 
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
 """Reserve, permit and post-bind working together: pods that need a floating license.
 
-There are as many licenses as `seats` says. Reserve takes a seat for the pod, or rejects it if none
-is left; Unreserve gives it back when the pod is not bound after all; Permit asks the license
-server, and the pod waits meanwhile without holding up others; PostBind tells who got it.
+There are `seats` licenses. Reserve takes a seat for the pod, or rejects it if none is left;
+Unreserve gives it back when the pod is not bound after all; Permit asks the license server while
+other pods go on; PostBind logs the pod and its node.
 
     asched demo --nodes 50 --pods 200 --plugin examples/license_seats.py
 
-In the demo no pod asks for a license, so that all of them pass. `asched.testing` shows the rest:
+In the demo no pod needs a license, so that all of them pass. `asched.testing` covers the rest:
 `tests/examples/test_examples.py`.
 """
 
@@ -51,5 +51,5 @@ class LicenseSeats:
             log.info("License in use", extra={"pod": pod.key, "node": node.name})
 
     async def is_granted(self, pod: Pod) -> bool:
-        """Ask over the network here; other pods go on while this one waits."""
+        """Ask over the network here; other pods are scheduled meanwhile."""
         return pod.labels[LICENSE] != "revoked"

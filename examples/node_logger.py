@@ -1,4 +1,4 @@
-"""A filter that logs CPU and memory of every node it is asked about, and rejects none.
+"""A filter that logs CPU and memory of every node it is called with, and rejects none.
 
 Run it against the demo:
 

@@ -1,9 +1,9 @@
-"""The smallest scheduler there is: list, choose, bind, with no asched in it.
+"""A minimal scheduler without asched: list, choose, bind.
 
-It is how most tutorials begin, and worth reading once: everything a scheduler has to be careful
-about is missing here. It looks at no request, no taint and no affinity, it overcommits, it binds
-one pod at a time, and a lost answer makes it try again in the dark. `examples/random_scheduler.py`
-throws the same dice as a plugin, with all of that taken care of.
+Most tutorials start like this. Everything that makes a scheduler safe is missing: it ignores
+requests, taints and affinity, it overcommits, it binds one pod at a time, and after a lost answer
+it tries again without knowing the result. `examples/random_scheduler.py` is the same as a plugin,
+with all of that solved.
 
     pip install kubernetes-asyncio
     asched apiserver --kubeconfig-out /tmp/kubeconfig &    # then create nodes and pods with kubectl

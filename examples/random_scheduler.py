@@ -1,6 +1,6 @@
-r"""A scheduler that throws dice: among the nodes that fit, any one is as good as any other.
+r"""A random scheduler: every feasible node is equally good.
 
-The profile switches all other scores off, so that nothing else has a say:
+The profile switches all other scores off:
 
     asched demo --nodes 50 --pods 500 --plugin examples/random_scheduler.py \
         --config examples/random_scheduler.yaml
@@ -14,14 +14,14 @@ from asched.plugin import Node, Pod
 
 @dataclass
 class Args:
-    """A seed makes runs repeatable; without one each run differs."""
+    """A seed makes runs repeatable; without a seed each run differs."""
 
     seed: int | None = None
 
 
 class RandomScore:
     def __init__(self, args: Args) -> None:
-        self._dice = random.Random(args.seed)
+        self._random = random.Random(args.seed)
 
     def score(self, pod: Pod, node: Node) -> int:
-        return self._dice.randint(0, 100)
+        return self._random.randint(0, 100)

@@ -1,12 +1,12 @@
 """Pre-filter, filter and pre-bind working together: pods that name a team get a node of that team.
 
-PreFilter reads the pod's label once and leaves it in `pod.state`; Filter compares it with the label
-of each node; PreBind, a generator that asks for an effect, writes down on the pod who it was placed
-for before it is bound.
+PreFilter reads the pod's label once and stores it in `pod.state`; Filter compares it with the label
+of each node; PreBind, a generator that yields an effect, annotates the pod with its team and node
+before it is bound.
 
     asched demo --nodes 50 --pods 200 --plugin examples/trio.py
 
-In the demo no pod names a team, so that all of them pass. `asched.testing` shows the rest:
+In the demo no pod names a team, so that all of them pass. `asched.testing` covers the rest:
 `tests/examples/test_examples.py`.
 """
 
@@ -20,13 +20,13 @@ TEAM = "example.com/team"
 
 
 class TeamNodes:
-    # what the note below takes; `asched run`'s own account may not do that, `asched doctor` tells
+    # for the annotation below; asched's account lacks this right, and `asched doctor` reports it
     rbac_rules = ({"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]},)
 
     def pre_filter(self, pod: Pod) -> Status | None:
         team = pod.labels.get(TEAM)
         if team is None:
-            return SKIP  # the filter below is not asked about this pod
+            return SKIP  # the filter below is not called for this pod
         pod.state["team"] = team
         return None
 
@@ -34,7 +34,7 @@ class TeamNodes:
         team = pod.state["team"]
         if node.labels.get(TEAM) == team:
             return None
-        return unresolvable(f"node(s) do not belong to team {team}")  # evicting pods cannot help
+        return unresolvable(f"node(s) do not belong to team {team}")  # preemption cannot help
 
     def pre_bind(self, pod: Pod, node: Node) -> Generator[Any, Any, Status | None]:
         if "team" not in pod.state:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads `kubectl get pods -o json` and says how fast they were placed, and whether rightly.
+"""Reads `kubectl get pods -o json` and reports how fast pods were placed, and whether correctly.
 
     judge.py progress           how many are bound, as one number
     judge.py report [NODES]     the rate from the PodScheduled conditions, and the checks; NODES is
@@ -49,7 +49,7 @@ def requests_of(pod: dict) -> dict[str, Fraction]:
 
 
 def faults(pods: list[dict], nodes: list[dict]) -> list[str]:
-    """Unknown nodes, and nodes that were given more than they have."""
+    """Unknown nodes, and nodes whose pods exceed their allocatable resources."""
     offered = {node["metadata"]["name"]: node["status"]["allocatable"] for node in nodes}
     used: dict[str, Counter[str]] = {name: Counter() for name in offered}
     found = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A kind cluster, asched in it, simulated nodes, 5,000 pending pods: from nothing to a figure.
+# Create a kind cluster with asched, simulated nodes and 5,000 pending pods, and measure the rate.
 #
 #   deploy/kind/loadtest.sh [--pods N] [--nodes N] [--keep] [--existing]
 #
@@ -80,7 +80,7 @@ start_cluster() {
   kubectl -n asched-system rollout status deployment/asched --timeout=120s
 }
 
-# Objects of an earlier run would make every creation an error of its own, and the figure a lie.
+# Objects of an earlier run would make every creation fail, and the rate wrong.
 refuse_leftovers() {
   local left
   left=$(kubectl get namespace "$namespace" --ignore-not-found --output name
@@ -91,15 +91,15 @@ refuse_leftovers() {
 
 make_nodes() {
   say "creating $nodes simulated nodes"
-  # create, not apply: thousands of nodes need no memory of what was applied.
+  # create, not apply: thousands of nodes need no last-applied annotation.
   python3 "$here/manifests.py" nodes "$nodes" | kubectl create -f - > /dev/null
   if [ "$existing" = no ]; then
     kubectl wait --for=condition=Ready node -l type=kwok --timeout=300s > /dev/null
   fi
 }
 
-# A quota of no pods cannot make pods wait; switching the scheduler off can. In an existing cluster
-# the Deployment is not ours to touch, so there creation and placing run side by side.
+# A quota of no pods cannot make pods wait; a stopped scheduler can. In an existing cluster the Deployment
+# is not changed, so pods are created and placed at the same time.
 make_pods() {
   kubectl create namespace "$namespace" > /dev/null
   if [ "$existing" = no ]; then

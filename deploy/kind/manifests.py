@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Manifests of the load test, one JSON object a line, for `kubectl create -f -`.
 
-    manifests.py nodes COUNT    simulated nodes as KWOK looks after them, three zones
+    manifests.py nodes COUNT    simulated nodes for KWOK, three zones
     manifests.py pods COUNT     pods for asched that only such nodes take
 
-Only the standard library: it runs on whatever machine kind runs on (Python 3.11).
+Only the standard library: it runs on any machine that runs kind (Python 3.11).
 """
 
 import json
@@ -19,7 +19,7 @@ TAINT = "kwok.x-k8s.io/node"
 
 
 def node(number: int) -> dict[str, object]:
-    """One node with KWOK's annotation and taint, ready once KWOK says so."""
+    """One node with KWOK's annotation and taint; KWOK makes it ready."""
     name = f"kwok-{number:05d}"
     amounts = {"cpu": str(CPU_CORES), "memory": f"{MEMORY_GIB}Gi", "pods": str(PODS_PER_NODE)}
     return {
@@ -42,7 +42,7 @@ def node(number: int) -> dict[str, object]:
 
 
 def pod(number: int) -> dict[str, object]:
-    """One of three sizes; every third spreads over the zones."""
+    """One of three sizes; every third is spread over the zones."""
     size = number % 3
     spec: dict[str, object] = {
         "schedulerName": "asched",
