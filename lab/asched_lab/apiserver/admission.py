@@ -1,7 +1,7 @@
-"""The admission rules a scheduler can notice: namespaces, priority, tolerations, protection, quota.
+"""Admission rules that matter to a scheduler: namespace, priority, tolerations, protection, quota.
 
 Each rule is a function that changes the new object in place or raises; `on_create` and `on_update`
-say which rules see which kind, in the order they run.
+list which rules apply to which kind, in the order they run.
 """
 
 from typing import Any, Final
@@ -19,9 +19,9 @@ from asched_lab.apiserver.statuses import not_found, refused
 
 JsonObject = dict[str, Any]
 
-#: Seconds a pod stays on a node that is not ready or not reachable, unless it says otherwise.
+#: Seconds a pod stays on a node that is not ready or not reachable, unless the pod sets its own.
 TOLERATION_S: Final = 300
-NODE_TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+CONDITION_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 IMMORTAL_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -37,7 +37,7 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
         namespace_must_be_open(ctx, res, obj)
     if res.kind == "Pod":
         resolve_priority(ctx, res, obj)
-        tolerate_node_troubles(obj["spec"])
+        tolerate_node_conditions(obj["spec"])
         if ctx.options.service_accounts:
             give_account(ctx, res, obj)
         apply_runtime_class(ctx, res, obj)
@@ -46,7 +46,7 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
         resolve_group_priority(ctx, res, obj)
     elif res.kind == "Node" and ctx.options.node_taints:
         obj["spec"].setdefault("taints", []).append(
-            {"key": NODE_TROUBLES[0], "effect": "NoSchedule"}
+            {"key": CONDITION_TAINTS[0], "effect": "NoSchedule"}
         )
     elif res.kind == "PersistentVolumeClaim":
         protect(obj, "kubernetes.io/pvc-protection")
@@ -58,23 +58,23 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
 
 
 def judge(ctx: Context, res: Resource, obj: JsonObject) -> None:
-    """Rules that only say yes or no, asked once an object is valid. Raises ApiError 403."""
+    """Rules that only accept or refuse, applied to a valid object. Raises ApiError 403."""
     if res.kind == "Pod":
         limits.check_ranges(ctx, res, obj)
         limits.charge_quota(ctx, res, obj)
 
 
 def on_update(res: Resource, obj: JsonObject, old: JsonObject) -> None:
-    """Rules that see updates of the main object as well."""
+    """Rules that apply to updates of the main object as well."""
     if res.kind == "Pod":
-        tolerate_node_troubles(obj["spec"])
+        tolerate_node_conditions(obj["spec"])
         for name in ("priority", "preemptionPolicy"):
             if name in old["spec"]:
                 obj["spec"].setdefault(name, old["spec"][name])
 
 
 def on_delete(res: Resource, name: str) -> None:
-    """Raises ApiError 403 for what may not be removed."""
+    """Raises ApiError 403 for objects that may not be deleted."""
     if res.kind == "Namespace" and name in IMMORTAL_NAMESPACES:
         raise refused(res, name, "this namespace may not be deleted")
     if res.kind == "PriorityClass" and name.startswith("system-"):
@@ -97,7 +97,7 @@ def namespace_must_be_open(ctx: Context, res: Resource, obj: JsonObject) -> None
 
 
 def resolve_priority(ctx: Context, res: Resource, pod: JsonObject) -> None:
-    """The class, named or default, gives the value; a value sent along must agree."""
+    """Set the priority of the class, named or default; a value in the request must agree."""
     spec, name = pod["spec"], pod["metadata"].get("name", "")
     value, policy = by_class(ctx, res, pod)
     if spec.get("priority", value) != value:
@@ -131,8 +131,8 @@ def resolve_group_priority(ctx: Context, res: Resource, group: JsonObject) -> No
 
 
 def by_class(ctx: Context, res: Resource, obj: JsonObject) -> tuple[int, str]:
-    """Priority and policy by the class that an object names, or the default one, which it then
-    names as well. Raises ApiError 403.
+    """Priority and policy of the class that an object names, or of the default class, whose name is
+    then set. Raises ApiError 403.
     """
     spec, chosen = obj["spec"], obj["spec"].get("priorityClassName")
     if chosen:
@@ -170,7 +170,7 @@ def only_one_default(ctx: Context, res: Resource, obj: JsonObject) -> None:
 
 
 def apply_runtime_class(ctx: Context, res: Resource, pod: JsonObject) -> None:
-    """A runtime class brings overhead and placement; without one there is no overhead."""
+    """Set overhead and placement of the runtime class; without a class there is no overhead."""
     spec, name = pod["spec"], pod["metadata"].get("name", "")
     chosen = spec.get("runtimeClassName")
     record = ctx.get(RUNTIME_CLASSES, "", chosen) if chosen else None
@@ -197,10 +197,10 @@ def apply_runtime_class(ctx: Context, res: Resource, pod: JsonObject) -> None:
             spec["tolerations"].append(dict(toleration))
 
 
-def tolerate_node_troubles(spec: JsonObject) -> None:
-    """Two NoExecute tolerations of five minutes, unless the pod already says what it tolerates."""
+def tolerate_node_conditions(spec: JsonObject) -> None:
+    """Add two NoExecute tolerations of five minutes, unless the pod tolerates these taints."""
     tolerations = spec.get("tolerations") or []
-    for key in NODE_TROUBLES:
+    for key in CONDITION_TAINTS:
         if not any(
             toleration.get("key", "") in {key, ""}
             and toleration.get("effect", "") in {"NoExecute", ""}
@@ -224,7 +224,7 @@ def protect(obj: JsonObject, finalizer: str) -> None:
 
 
 def choose_storage_class(ctx: Context, claim: JsonObject) -> None:
-    """The newest class marked as default, if the claim names none."""
+    """Set the newest class marked as default if the claim names none."""
     spec = claim["spec"]
     if "storageClassName" in spec or spec.get("volumeName"):
         return
@@ -239,7 +239,7 @@ def choose_storage_class(ctx: Context, claim: JsonObject) -> None:
 
 
 def give_account(ctx: Context, res: Resource, pod: JsonObject) -> None:
-    """The pod's account must exist; its token is mounted unless somebody opted out."""
+    """The pod's account must exist; its token is mounted unless pod or account opted out."""
     spec, metadata = pod["spec"], pod["metadata"]
     name = spec.get("serviceAccountName") or "default"
     account = ctx.get(SERVICE_ACCOUNTS, metadata["namespace"], name)

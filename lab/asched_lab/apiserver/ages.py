@@ -1,18 +1,18 @@
-"""How long ago something was, also in the short form kubectl prints."""
+"""Ages of objects, also in the short form that kubectl prints."""
 
 import calendar
 import time
 
 
 def age(moment: str | None, now_s: float) -> str:
-    """How long ago, as kubectl writes it: `5s`, `3m20s`, `2h`, `4d`."""
+    """The age, as kubectl prints it: `5s`, `3m20s`, `2h`, `4d`."""
     if not moment:
         return "<unknown>"
     return duration(int(max(0, now_s - seconds(moment))))
 
 
 def seconds(moment: str) -> int:
-    """A moment as objects carry it, in whole seconds since the epoch."""
+    """A timestamp of an object in whole seconds since the epoch."""
     return calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
 
 

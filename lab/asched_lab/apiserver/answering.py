@@ -1,4 +1,4 @@
-"""Answers on their way to the client, and what a fault does to them there."""
+"""Sending answers to the client, with faults applied."""
 
 import asyncio
 from typing import Final
@@ -13,12 +13,12 @@ from asched_lab.apiserver.routing import route
 from asched_lab.apiserver.statuses import ApiError
 from asched_lab.apiserver.watching import Watch
 
-#: Pieces an answer is sent in that trickles.
+#: Pieces of an answer that is sent slowly.
 PIECES: Final = 8
 
 
 async def instead(request: web.BaseRequest, fault: Fault) -> web.StreamResponse | None:
-    """What a fault does in place of handling the request; None if it lets it be handled."""
+    """Apply a fault that replaces the handling of a request; None if it does not."""
     match fault.action:
         case "reset_before":
             return reset(request)
@@ -30,7 +30,7 @@ async def instead(request: web.BaseRequest, fault: Fault) -> web.StreamResponse 
 
 
 def handled(ctx: Context, call: Call, fault: Fault | None) -> Reply | Watch:
-    """The answer to a call, of a past or with a version that the fault chose. Raises ApiError."""
+    """The answer to a call, of an older state or version if the fault says so. Raises ApiError."""
     if fault is None or fault.action not in LIST_ACTIONS:
         return route(ctx, call)
     if call.flag("watch"):
@@ -41,7 +41,7 @@ def handled(ctx: Context, call: Call, fault: Fault | None) -> Reply | Watch:
         try:
             old = Call(call.method, call.path, query, call.headers, call.body, call.user)
             return route(ctx, old)
-        except ApiError:  # forgotten, or in the midst of pages
+        except ApiError:  # compacted, or a continued list
             return route(ctx, call)
     reply = route(ctx, call)
     if isinstance(reply, Reply) and reply.status == 200:
@@ -53,7 +53,7 @@ def handled(ctx: Context, call: Call, fault: Fault | None) -> Reply | Watch:
 
 
 def is_list(call: Call) -> bool:
-    """Whether a call asks for everything of a kind, as a list or streamed."""
+    """Whether a call reads all objects of a kind, as a list or streamed."""
     if call.method != "GET":
         return False
     return not call.flag("watch") or call.flag("sendInitialEvents")
@@ -78,7 +78,7 @@ async def delivered(
 
 
 async def _in_pieces(request: web.BaseRequest, reply: Reply, fault: Fault) -> web.StreamResponse:
-    """An answer that trickles, or breaks off in the middle; its length is told all the same."""
+    """Send an answer slowly, or break off in the middle; its length header stays right."""
     headers = {**reply.headers, "Content-Type": reply.content_type}
     stream = web.StreamResponse(status=reply.status, headers=headers)
     stream.content_length = len(reply.body)
@@ -95,10 +95,12 @@ async def _in_pieces(request: web.BaseRequest, reply: Reply, fault: Fault) -> we
 
 
 def disturbed(frames: list[bytes], fault: Fault) -> list[bytes]:
-    """Frames of a watch as a fault has them come."""
+    """Frames of a watch with the fault applied."""
     if fault.action == "double_event":
         return [*frames, frames[-1]]
-    if fault.action == "reorder_events" and not any(b'"BOOKMARK"' in one[:20] for one in frames):
+    if fault.action == "reorder_events" and not any(
+        b'"BOOKMARK"' in frame[:20] for frame in frames
+    ):
         return frames[::-1]
     return frames
 

@@ -1,7 +1,8 @@
-"""Server-side apply: an applied configuration says what its manager wants, and owns just that.
+"""Server-side apply: an applied configuration sets the values of its manager, which owns the
+fields.
 
-What another manager owns with another value is a conflict, unless forced. What this manager owned
-and no longer says goes away, unless somebody else owns it too.
+A field that another manager owns with another value is a conflict, unless forced. A field that this
+manager owned and no longer sets is removed, unless another manager owns it too.
 """
 
 from typing import Any, Final
@@ -38,7 +39,7 @@ def handle_apply(
         )
     raw = bodies.load_yaml(call.body, res.kind)
     check(raw, res, name, namespace)
-    door = sub if sub == "status" else ""
+    subresource = sub if sub == "status" else ""
     fields = applied_fields(res, raw)
     record = ctx.get(res, namespace, name)
     if record is None:
@@ -50,15 +51,17 @@ def handle_apply(
         )
     entries = managed.read(record.obj["metadata"])
     wanted = owned_part(content(raw), status=None)
-    entries = settle(entries, record, wanted, fields, manager, door, force=call.flag("force"))
-    document = overlaid(res, record, wanted, fields, entries, manager, door)
+    entries = settle(
+        entries, record, wanted, fields, manager, subresource, force=call.flag("force")
+    )
+    document = overlaid(res, record, wanted, fields, entries, manager, subresource)
     new, warnings = decoded(call, res, document)
-    mine = Entry(manager, APPLY, ctx.now(), door, fields)
-    others = [entry for entry in entries if not entry.same_owner(manager, APPLY, door)]
-    before = [entry for entry in entries if entry.same_owner(manager, APPLY, door)]
+    applied = Entry(manager, APPLY, ctx.now(), subresource, fields)
+    others = [entry for entry in entries if not entry.same_owner(manager, APPLY, subresource)]
+    before = [entry for entry in entries if entry.same_owner(manager, APPLY, subresource)]
     if before and before[0].fields == fields:
-        mine = before[0]
-    managed.write(res, new["metadata"], managed.surviving([*others, mine], new))
+        applied = before[0]
+    managed.write(res, new["metadata"], managed.surviving([*others, applied], new))
     stored = crud.update(ctx, res, record, new, sub=sub, dry_run=call.dry_run, managed_done=True)
     return shapes.object_reply(call, res, stored, now_s=ctx.clock(), warnings=warnings)
 
@@ -68,7 +71,7 @@ def content(raw: JsonObject) -> JsonObject:
 
 
 def check(raw: JsonObject, res: Resource, name: str, namespace: str) -> None:
-    """Raises ApiError 400 unless the configuration says what it is and belongs here."""
+    """Raises ApiError 400 unless the configuration has a kind and belongs to the path."""
     if not raw.get("kind") or not raw.get("apiVersion"):
         group, _, version = str(raw.get("apiVersion", "")).rpartition("/")
         kind = raw.get("kind", "")
@@ -82,7 +85,7 @@ def check(raw: JsonObject, res: Resource, name: str, namespace: str) -> None:
 
 
 def applied_fields(res: Resource, raw: JsonObject) -> FieldSet:
-    """The fields a configuration spells out."""
+    """The fields that a configuration sets."""
     part = owned_part(content(raw), status=None)
     part = {name: value for name, value in part.items() if name != "metadata" or value}
     if not part:
@@ -123,36 +126,36 @@ def settle(
     wanted: JsonObject,
     fields: FieldSet,
     manager: str,
-    door: str,
+    subresource: str,
     *,
     force: bool,
 ) -> list[Entry]:
-    """The entries once conflicts are taken away by force. Raises ApiError 409 without it."""
+    """The entries after a forced takeover. Raises ApiError 409 for conflicts without `force`."""
     contested = {
         path
         for path in fields
         if not isinstance(find(wanted, path), dict) and find(wanted, path) != find(record.obj, path)
     }
-    quarrels = [
+    conflicts = [
         (entry, sorted(entry.fields & contested))
         for entry in entries
-        if not entry.same_owner(manager, APPLY, door) and entry.fields & contested
+        if not entry.same_owner(manager, APPLY, subresource) and entry.fields & contested
     ]
-    if quarrels and not force:
-        raise conflict(quarrels)
+    if conflicts and not force:
+        raise conflict(conflicts)
     return [
         entry
-        if entry.same_owner(manager, APPLY, door)
+        if entry.same_owner(manager, APPLY, subresource)
         else entry.with_fields(entry.fields - contested)
         for entry in entries
     ]
 
 
-def conflict(quarrels: list[tuple[Entry, list[tuple[str, ...]]]]) -> ApiError:
-    """409 that names every contested field and who owns it."""
+def conflict(conflicts: list[tuple[Entry, list[tuple[str, ...]]]]) -> ApiError:
+    """409 that names every contested field and its owner."""
     causes, texts = [], []
-    count = sum(len(paths) for _, paths in quarrels)
-    for entry, paths in quarrels:
+    count = sum(len(paths) for _, paths in conflicts)
+    for entry, paths in conflicts:
         who = f'"{entry.manager}"' + (" using v1" if entry.operation != APPLY else "")
         if entry.sub:
             who += f' with subresource "{entry.sub}"'
@@ -183,15 +186,15 @@ def overlaid(
     fields: FieldSet,
     entries: list[Entry],
     manager: str,
-    door: str,
+    subresource: str,
 ) -> JsonObject:
-    """The live object with the configuration on it, and without what its manager let go."""
+    """The live object with the configuration applied, without fields that its manager released."""
     document: JsonObject = overlay(schema.type_name(res), record.obj, wanted)
     owned_before = frozenset[tuple[str, ...]]().union(
-        *(entry.fields for entry in entries if entry.same_owner(manager, APPLY, door))
+        *(entry.fields for entry in entries if entry.same_owner(manager, APPLY, subresource))
     )
     others = frozenset[tuple[str, ...]]().union(
-        *(entry.fields for entry in entries if not entry.same_owner(manager, APPLY, door))
+        *(entry.fields for entry in entries if not entry.same_owner(manager, APPLY, subresource))
     )
     # Shortest first: a list element goes as a whole before its key field could go alone.
     for path in sorted(owned_before - fields - others, key=len):
@@ -205,7 +208,7 @@ def overlaid(
 
 
 def check_options(call: Call) -> None:
-    """Raises ApiError 422 for options only an apply patch may have."""
+    """Raises ApiError 422 for options that only an apply patch may have."""
     if "force" in call.query:
         complaint = forbidden_field("force", "may not be specified for non-apply patch")
         raise invalid_options("PatchOptions", [complaint])

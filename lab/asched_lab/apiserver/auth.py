@@ -1,7 +1,8 @@
-"""Who asks, and whether they may: bearer tokens, and RBAC read from the stored roles.
+"""Authentication and authorization: bearer tokens, and RBAC read from the stored roles.
 
-A server without tokens trusts everybody. With tokens, an unknown one is 401; none at all is the
-user system:anonymous, or 401 where anonymous requests are off. Reviews answer by the same rules.
+A server without tokens treats every client as administrator. With tokens, an unknown one is 401;
+none at all is the user system:anonymous, or 401 where anonymous requests are off. Reviews follow
+the same rules.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ CLUSTER_ROLES: Final = find("clusterroles")
 CLUSTER_BINDINGS: Final = find("clusterrolebindings")
 ROLES: Final = find("roles")
 BINDINGS: Final = find("rolebindings")
-#: Nobody stores users; the name is needed to refuse speaking for them.
+#: Users are not stored; the name is needed to refuse impersonation.
 USERS: Final = Resource(
     "", "v1", "users", "User", namespaced=False, short_names=(), categories=(), verbs=()
 )
@@ -35,7 +36,7 @@ class Authenticator:
         self.tokens = dict(tokens or {})
         self.open = tokens is None
         self.anonymous = anonymous
-        #: Tokens given out for service accounts: token -> (user, token id).
+        #: Tokens of service accounts: token -> (user, token id).
         self.issued: dict[str, tuple[User, str]] = {}
 
     def user(self, authorization: str) -> User:
@@ -53,7 +54,7 @@ class Authenticator:
         return known
 
     def impersonated(self, user: User, name: str, groups: tuple[str, ...]) -> User:
-        """Whom an administrator speaks for. Raises ApiError 403 for anybody else."""
+        """The user that an administrator impersonates. Raises ApiError 403 for other callers."""
         if MASTERS not in user.groups:
             raise may_not(USERS, name, user.name, "impersonate", "", "")
         return User(name, (*groups, "system:authenticated"))
@@ -66,7 +67,7 @@ class Authenticator:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing somebody may or may not do: with a resource, or with a bare path."""
+    """An action to authorize: on a resource, or on a bare path."""
 
     verb: str
     group: str = ""
@@ -89,7 +90,7 @@ def check(
 
 
 def check_path(ctx: Context, call: Call) -> None:
-    """Raises ApiError 403 unless the caller may use a path that is no resource."""
+    """Raises ApiError 403 unless the caller may use a path that is not a resource."""
     if MASTERS in call.user.groups:
         return
     verb = call.method.lower()
@@ -99,7 +100,7 @@ def check_path(ctx: Context, call: Call) -> None:
 
 
 def allowed_by(ctx: Context, user: User, question: Question) -> str | None:
-    """The rule that allows it, in words ('' for masters), or None."""
+    """The rule that allows it, as text ('' for masters), or None."""
     if MASTERS in user.groups:
         return ""
     for binding, rules, where in bindings_of(ctx, question.namespace):
@@ -114,7 +115,7 @@ def allowed_by(ctx: Context, user: User, question: Question) -> str | None:
 
 
 def rules_for(ctx: Context, user: User, namespace: str) -> Iterator[JsonObject]:
-    """Every rule that allows `user` something in a namespace, or without one."""
+    """Every rule that applies to `user` in a namespace, or without one."""
     if MASTERS in user.groups:
         yield {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
         yield {"verbs": ["*"], "nonResourceURLs": ["*"]}
@@ -124,7 +125,7 @@ def rules_for(ctx: Context, user: User, namespace: str) -> Iterator[JsonObject]:
 
 
 def bindings_of(ctx: Context, namespace: str) -> Iterator[tuple[JsonObject, list[JsonObject], str]]:
-    """Every binding that counts in a namespace, with the rules of its role and its kind."""
+    """Every binding that applies in a namespace, with the rules of its role and its kind."""
     for record in ctx.store.table(CLUSTER_BINDINGS.storage).records.values():
         yield record.obj, rules_of(ctx, record.obj["roleRef"], ""), "ClusterRoleBinding"
     if not namespace:
@@ -142,7 +143,7 @@ def rules_of(ctx: Context, ref: JsonObject, namespace: str) -> list[JsonObject]:
 
 
 def subject_of(binding: JsonObject, user: User) -> str:
-    """The subject of a binding that is this user, in words; '' if there is none."""
+    """The subject of a binding that matches this user, as text; '' if there is none."""
     for subject in binding.get("subjects") or ():
         kind, name = subject["kind"], subject["name"]
         if kind == "ServiceAccount":

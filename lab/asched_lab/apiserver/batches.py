@@ -1,7 +1,7 @@
-"""Keys to look at, handled a few at a time on the event loop.
+"""Queued keys, handled a few at a time on the event loop.
 
-What pretend kubelets and controllers are told of by the store is queued here, so that a burst of
-writes is answered before anybody acts upon them. A key that waits already is not queued twice.
+Changes for simulated kubelets and controllers are queued here, so that a burst of writes is
+answered before they react. A key that waits already is not queued twice.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.resources import Resource
 from asched_lab.apiserver.store import Change, Key
 
-#: Objects handled before the loop gets its turn back. A guess: about 5 ms of work.
+#: Objects handled before the loop runs other tasks. A guess: about 5 ms of work.
 BATCH: Final = 64
 Item = tuple[Resource, Key]
 
 
 class Batches:
-    """A queue of objects, and the store's changes that fill it."""
+    """A queue of objects, filled by the store's changes."""
 
     def __init__(self, ctx: Context, handle: Callable[[Resource, Key], None]) -> None:
         self._ctx = ctx
@@ -29,24 +29,24 @@ class Batches:
         self._timers: dict[Any, asyncio.TimerHandle] = {}
         self._listening: list[tuple[Resource, Callable[[Change], None]]] = []
 
-    def listen(self, res: Resource, told: Callable[[Resource, Change], None]) -> None:
-        """Have `told` hear of each change of a kind until `stop`."""
+    def listen(self, res: Resource, on_change: Callable[[Resource, Change], None]) -> None:
+        """Call `on_change` for each change of a kind until `stop`."""
 
         def listener(change: Change) -> None:
-            told(res, change)
+            on_change(res, change)
 
         self._ctx.store.table(res.storage).listeners.append(listener)
         self._listening.append((res, listener))
 
     def add(self, res: Resource, key: Key) -> None:
-        """Handle an object soon. Must be called on the event loop."""
+        """Queue an object. Must be called on the event loop."""
         if (res, key) not in self._queued:
             self._queued.add((res, key))
             self._queue.append((res, key))
             self._later((), 0.0, self._work)
 
     def add_later(self, res: Resource, key: Key, after_s: float) -> None:
-        """Handle an object in `after_s` seconds, unless it is on its way already."""
+        """Queue an object in `after_s` seconds, unless it waits already."""
         self._later((res, key), after_s, self.add, res, key)
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
-"""POST pods/NAME/binding, and the old `bindings` collection: one pod gets its node, in one version.
+"""POST pods/NAME/binding, and the old `bindings` collection: bind one pod, in one version.
 
-The node is not looked up to be judged, only to lend the pod its zone and region. This is the hot
-path of every run: the new version shares everything with the old one but what changed.
+The node is read only for its zone and region labels, not validated. This is the hot path of every
+run: the new version shares all unchanged parts with the old one.
 """
 
 from typing import Any, Final
@@ -25,14 +25,14 @@ from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
 
-#: Node labels a bound pod takes over.
+#: Node labels that a bound pod gets.
 TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 BOUND: Final = orjson.dumps(success(201))
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True, (), (), ("create",))
 
 
 def handle_binding(ctx: Context, call: Call, namespace: str, name: str) -> Reply:
-    """Bind the pod of the path, or, from the old collection (no name), the one in the body."""
+    """Bind the pod of the path, or, in the old collection (no name), that of the body."""
     validation.check_write_options("CreateOptions", call.query)
     raw, _ = bodies.load(call, "Binding")
     bodies.check_kind(raw, BINDINGS)
@@ -60,7 +60,7 @@ def handle_binding(ctx: Context, call: Call, namespace: str, name: str) -> Reply
 
 
 def check_target(target: JsonObject) -> str:
-    """The node's name. A bad target is answered as the real server does: 500, without a reason."""
+    """The node's name. A bad target is answered as by the real server: 500, without a reason."""
     kind, name = target.get("kind", ""), target.get("name", "")
     faults = []
     if kind not in {"", "Node"}:
@@ -75,21 +75,21 @@ def check_target(target: JsonObject) -> str:
 
 def check_identity(record: Record, metadata: JsonObject) -> None:
     """Raises ApiError 409 if uid or version of the binding are not the pod's."""
-    kept = record.obj["metadata"]
+    stored = record.obj["metadata"]
     for label, member in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
         sent = metadata.get(member)
-        if sent and sent != kept[member]:
+        if sent and sent != stored[member]:
             raise conflict(
                 PODS,
-                kept["name"],
-                f"StorageError: invalid object, Code: 4, Key: /registry/pods/{kept['namespace']}/"
-                f"{kept['name']}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
-                f" {label} in precondition: {sent}, {label} in object meta: {kept[member]}",
+                stored["name"],
+                f"StorageError: invalid object, Code: 4, Key: /registry/pods/{stored['namespace']}/"
+                f"{stored['name']}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
+                f" {label} in precondition: {sent}, {label} in object meta: {stored[member]}",
             )
 
 
 def check_bindable(record: Record) -> None:
-    """Raises ApiError 409 for a pod that is bound, gated or on its way out."""
+    """Raises ApiError 409 for a pod that is bound, gated or terminating."""
     pod = record.obj
     name, spec = pod["metadata"]["name"], pod["spec"]
     why = ""
@@ -104,19 +104,19 @@ def check_bindable(record: Record) -> None:
 
 
 def bound(
-    ctx: Context, pod: JsonObject, node_name: str, wish: JsonObject, *, topology: bool
+    ctx: Context, pod: JsonObject, node_name: str, request: JsonObject, *, topology: bool
 ) -> JsonObject:
-    """The pod after its binding; shares what did not change with the pod before."""
+    """The pod after its binding; shares unchanged parts with the pod before."""
     metadata = dict(pod["metadata"])
-    labels = dict(metadata.get("labels") or {}) | (wish.get("labels") or {})
+    labels = dict(metadata.get("labels") or {}) | (request.get("labels") or {})
     node = ctx.get(NODES, "", node_name) if topology else None
     if node is not None:
         node_labels = node.obj["metadata"].get("labels") or {}
         labels |= {key: node_labels[key] for key in TOPOLOGY if key in node_labels}
     if labels:
         metadata["labels"] = labels
-    if wish.get("annotations"):
-        metadata["annotations"] = (metadata.get("annotations") or {}) | wish["annotations"]
+    if request.get("annotations"):
+        metadata["annotations"] = (metadata.get("annotations") or {}) | request["annotations"]
     status = dict(pod["status"])
     status.pop("nominatedNodeName", None)
     status["conditions"] = with_condition(status.get("conditions") or [], scheduled(ctx))

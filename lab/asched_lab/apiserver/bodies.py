@@ -1,7 +1,7 @@
-"""From the bytes of a request to an object of the kind its path names.
+"""Request bodies: from bytes to an object of the path's kind.
 
-JSON, YAML and a little protobuf are read; an unknown or repeated field is a warning, an error under
-`fieldValidation=Strict`, and silently dropped under `Ignore`.
+JSON, YAML and a little protobuf are read; an unknown or repeated field is a warning, an error with
+`fieldValidation=Strict`, and dropped without a warning with `Ignore`.
 """
 
 import json
@@ -21,12 +21,12 @@ from asched_lab.apiserver.statuses import ApiError, bad_request, unsupported_bod
 JsonObject = dict[str, Any]
 
 SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
-#: How much of a body an error shows.
+#: Bytes of a body that an error shows.
 SHOWN_BYTES: Final = 30
 
 
 def load(call: Call, kind: str) -> tuple[JsonObject, list[str]]:
-    """The body as an object, and the paths of fields that were sent twice. Raises ApiError."""
+    """The body as an object, and the paths of fields that occur twice. Raises ApiError."""
     media = call.headers.get("content-type", "").partition(";")[0].strip()
     if media in {"", "application/json"}:
         return load_json(call.body, kind)
@@ -54,7 +54,7 @@ def load_json(body: bytes, kind: str) -> tuple[JsonObject, list[str]]:
         return {}, []
     if not isinstance(raw, dict):
         raise bad_request(f"{prefix} version/kind; json parse error: json: cannot unmarshal array")
-    # A key sent twice leaves fewer keys than the text has; only then is it read the slow way.
+    # A repeated key leaves fewer keys than the text has; only then is the slow parser used.
     repeated = repeated_fields(body) if body.count(b'":') > count_keys(raw) else []
     return raw, repeated
 
@@ -68,21 +68,21 @@ def count_keys(value: Any) -> int:
 
 
 def repeated_fields(body: bytes) -> list[str]:
-    """Paths of object members that appear more than once."""
+    """Paths of object members that occur more than once."""
     found: list[str] = []
 
     class Pairs(list[tuple[str, Any]]):
-        """The members of one object as they came, repeats included."""
+        """The members of one object in order, with repeats."""
 
     def walk(value: Any, path: str) -> None:
         if isinstance(value, Pairs):
             seen: set[str] = set()
             for name, member in value:
-                here = f"{path}.{name}" if path else name
+                member_path = f"{path}.{name}" if path else name
                 if name in seen:
-                    found.append(here)
+                    found.append(member_path)
                 seen.add(name)
-                walk(member, here)
+                walk(member, member_path)
         elif isinstance(value, list):
             for index, member in enumerate(value):
                 walk(member, f"{path}[{index}]")
@@ -107,7 +107,7 @@ def load_yaml(body: bytes, kind: str) -> JsonObject:
 
 
 def check_kind(raw: JsonObject, res: Resource) -> None:
-    """Raises ApiError 400 if the body says it is something else; saying nothing is fine."""
+    """Raises ApiError 400 if the body has another kind; a body without a kind is accepted."""
     sent = (raw.get("apiVersion", ""), raw.get("kind", ""))
     if sent in {("", ""), (res.api_version, res.kind)}:
         return
@@ -127,7 +127,7 @@ def check_kind(raw: JsonObject, res: Resource) -> None:
 
 
 def decode(call: Call, res: Resource) -> tuple[JsonObject, list[str]]:
-    """The object of a POST or PUT in stored form with its defaults, and warnings to send along."""
+    """The object of a POST or PUT in stored form with its defaults, and warnings for the client."""
     raw, repeated = load(call, res.kind)
     check_kind(raw, res)
     try:
@@ -164,7 +164,7 @@ def cannot_handle(res: Resource, why: str) -> ApiError:
 
 @lru_cache(maxsize=256)
 def opening(res: Resource) -> bytes:
-    """The start of an encoded object, in front of its stored content without the brace."""
+    """The start of an encoded object, before its stored content without the brace."""
     return f'{{"kind":"{res.kind}","apiVersion":"{res.api_version}",'.encode()
 
 

@@ -1,4 +1,4 @@
-"""What a fresh server holds before anybody writes: namespaces, classes, roles, its own service."""
+"""Objects of a new server: namespaces, classes, roles, its own service."""
 
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ DISCOVERY_PATHS: Final = (
     "/version", "/version/",
 )  # fmt: skip
 PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-#: Priority classes every cluster has: name and value.
+#: Priority classes of every cluster: name and value.
 CLASSES: Final = (
     ("system-node-critical", 2_000_001_000),
     ("system-cluster-critical", 2_000_000_000),
@@ -131,7 +131,7 @@ def config_map(name: str, data: dict[str, str]) -> JsonObject:
 
 
 def authentication(authority: str) -> JsonObject:
-    """What components read to trust a front proxy; `authority` is a PEM text."""
+    """The ConfigMap that components read to trust a front proxy; `authority` is a PEM text."""
     return config_map(
         "extension-apiserver-authentication",
         {
@@ -161,7 +161,7 @@ def priority_classes() -> list[JsonObject]:
 def roles() -> list[JsonObject]:
     user = (("User", SCHEDULER),)
     known = (("Group", "system:authenticated"),)
-    anybody = (*known, ("Group", "system:unauthenticated"))
+    everyone = (*known, ("Group", "system:unauthenticated"))
     reader, locker = "extension-apiserver-authentication-reader", "leader-locking-kube-scheduler"
     return [
         role("ClusterRole", "system:discovery", path_rules(DISCOVERY_PATHS)),
@@ -170,7 +170,7 @@ def roles() -> list[JsonObject]:
         role("ClusterRole", "system:volume-scheduler", rules(VOLUME_RULES)),
         role("ClusterRole", SCHEDULER, rules(SCHEDULER_RULES)),
         bind("system:discovery", "system:discovery", known),
-        bind("system:public-info-viewer", "system:public-info-viewer", anybody),
+        bind("system:public-info-viewer", "system:public-info-viewer", everyone),
         bind("system:basic-user", "system:basic-user", known),
         bind("system:volume-scheduler", "system:volume-scheduler", user),
         bind(SCHEDULER, SCHEDULER, user),
@@ -198,7 +198,7 @@ def own_service(port: int) -> JsonObject:
 
 
 def fill(ctx: Context, *, port: int, authority: str) -> None:
-    """Create everything a fresh server holds, in an order a real one may have."""
+    """Create all objects of a new server, in an order that a real one may have."""
     since = config_map(
         "kube-apiserver-legacy-service-account-token-tracking", {"since": ctx.now()[:10]}
     )

@@ -1,7 +1,7 @@
-"""One request and its answer as plain values, and what the Accept header asks for.
+"""One request and its answer as plain values, and the parsed Accept header.
 
-The server behind these values is synchronous; only `server.py` knows sockets. That is what lets a
-simulation call the same handlers without any.
+The server behind these values is synchronous; only `server.py` uses sockets. So a simulation can
+call the same handlers without any.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ SHAPES: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetad
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """The authenticated user."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How the answer should look: its bytes (JSON or YAML) and its shape ('' for the object)."""
+    """The requested form of the answer: bytes (JSON or YAML) and shape ('' for the object)."""
 
     media: str
     shape: str = ""
@@ -75,10 +75,9 @@ class Wanted:
 
 @lru_cache(maxsize=256)
 def wanted(accept: str, *, stream: bool) -> Wanted:
-    """The first thing in an Accept header this server can make.
+    """The first form in an Accept header that this server supports.
 
-    Raises ApiError 406. Protobuf is not among what it can make; clients that ask for it offer JSON
-    as well.
+    Raises ApiError 406. Protobuf is not supported; clients that request it offer JSON as well.
     """
     if not accept:
         return Wanted(JSON)

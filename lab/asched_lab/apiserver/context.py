@@ -1,6 +1,7 @@
-"""What every handler may touch: the store, the clock, the source of names, the options.
+"""State that every handler uses: the store, the clock, the generator of names, the options.
 
-The clock and the seed are handed in, so that a simulation can run the whole server in its own time.
+The clock and the seed are parameters, so that a simulation can run the whole server in its own
+time.
 """
 
 import random
@@ -21,15 +22,15 @@ JsonObject = dict[str, Any]
 #: The letters of generated names; no vowels, so that no words appear.
 NAME_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH: Final = 5
-#: A generated name's base is cut so that the whole fits a subdomain.
+#: The base of a generated name is cut so that the whole fits a subdomain.
 BASE_LENGTH_MAX: Final = 253 - SUFFIX_LENGTH
-#: The first addresses services get; the network itself is not real.
+#: The first addresses of services; the network does not exist.
 SERVICE_NETWORK: Final = "10.96"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the server is set up; the defaults suit a cluster without controllers.
+    """Options of the server; the defaults suit a cluster without controllers.
 
     service_accounts  pods must have an account, and get its token volume (ServiceAccount admission)
     node_taints       new nodes start with the not-ready taint (TaintNodesByCondition admission)
@@ -44,7 +45,7 @@ class Options:
 
 
 class Context:
-    """One server's world."""
+    """The state of one server."""
 
     def __init__(
         self,
@@ -61,14 +62,14 @@ class Context:
         self.alpha = set(self.options.alpha)
         self.clock = clock
         self.random = random.Random(seed)
-        #: Kinds that no controller cares for; whoever creates one is warned.
+        #: Kinds without a controller; creating one gives a warning.
         self.unattended: frozenset[str] = frozenset()
         self._second = -1
         self._second_text = ""
         self._services = 0
 
     def now(self) -> str:
-        """The present in whole seconds, as objects carry it."""
+        """The present in whole seconds, in the format of objects."""
         second = int(self.clock())
         if second != self._second:
             self._second = second

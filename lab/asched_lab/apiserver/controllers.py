@@ -1,11 +1,11 @@
-"""The controllers without which `kubectl create deployment` or `job` would come to nothing.
+"""The controllers that `kubectl create deployment` and `job` need.
 
-    ReplicaSet, ReplicationController   as many pods as wanted (replicas.py)
+    ReplicaSet, ReplicationController   as many pods as spec.replicas (replicas.py)
     Deployment                          a ReplicaSet per template, rolled over (deployments.py)
-    Job                                 pods until enough of them ended well (jobs.py)
-    garbage collection                  what a removed owner leaves of pods, ReplicaSets and Jobs
+    Job                                 pods until enough of them succeeded (jobs.py)
+    garbage collection                  pods, ReplicaSets and Jobs of a deleted owner
 
-Whoever creates a kind of `UNATTENDED` is warned that nothing will come of it.
+Creating a kind of `UNATTENDED` gives a warning that no controller handles it.
 """
 
 import logging
@@ -25,7 +25,7 @@ Sync = Callable[[Dependents, Resource, Any], None]
 
 log = logging.getLogger(__name__)
 
-#: Seconds until what was refused is tried again.
+#: Seconds until a refused write is tried again.
 RETRY_S: Final = 2.0
 SYNCS: Final[dict[Resource, Sync]] = {
     REPLICA_SETS: replicas.sync,
@@ -37,26 +37,26 @@ UNATTENDED: Final = frozenset({"CronJob", "DaemonSet", "HorizontalPodAutoscaler"
 
 
 class Controllers:
-    """All controllers at once, fed by the store's changes."""
+    """All controllers, driven by the store's changes."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self._dependents = Dependents(ctx)
-        self._batches = Batches(ctx, self._look)
+        self._batches = Batches(ctx, self._sync)
         self._departed: dict[Item, list[JsonObject]] = {}
 
     def start(self) -> None:
         """Follow the store; must be called on the event loop."""
         self.ctx.unattended = UNATTENDED
         for res in (*SYNCS, PODS):
-            self._batches.listen(res, self._told)
+            self._batches.listen(res, self._on_change)
             for record in self.ctx.store.table(res.storage).records.values():
-                self._told(res, Change(ADDED, None, record))
+                self._on_change(res, Change(ADDED, None, record))
 
     def stop(self) -> None:
         self._batches.stop()
 
-    def _told(self, res: Resource, change: Change) -> None:
+    def _on_change(self, res: Resource, change: Change) -> None:
         self._dependents.note(res, change)
         for obj in (change.new.obj, change.old.obj if change.old is not None else {}):
             owner = controller_of(obj)
@@ -69,9 +69,9 @@ class Controllers:
             self._departed.setdefault((res, change.new.key), []).append(change.old.obj)
         self._batches.add(res, change.new.key)
 
-    def _look(self, res: Resource, key: Key) -> None:
+    def _sync(self, res: Resource, key: Key) -> None:
         for owner in self._departed.pop((res, key), ()):
-            self._dependents.bereave(owner)
+            self._dependents.collect(owner)
         record = self.ctx.store.get(res.storage, key)
         if record is None or record.obj["metadata"].get("deletionTimestamp"):
             return

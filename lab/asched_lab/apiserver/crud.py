@@ -1,8 +1,8 @@
-"""Create, read, replace: the writes that carry a whole object, and what all writes share.
+"""Create, read, replace: the writes that carry a whole object, and steps that all writes share.
 
 create   decoded object -> admission -> identity and first status -> validation -> stored
-update   decoded object -> version and identity checked -> kept fields restored -> validated ->
-         stored, or left alone if nothing changed
+update   decoded object -> version and identity checked -> immutable fields restored -> validated
+         -> stored, or unchanged if nothing differs
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ def create(
     dry_run: bool = False,
     entries: Sequence[managed.Entry] = (),
 ) -> Record:
-    """Store a new object that was decoded and has its defaults; `entries` are the field managers
-    of an applied one. Raises ApiError.
+    """Store a new object that was decoded and has its defaults; `entries` are the field managers of
+    an applied one. Raises ApiError.
     """
     metadata = obj["metadata"]
     place(res, metadata, namespace)
@@ -66,7 +66,7 @@ def create(
 
 
 def place(res: Resource, metadata: JsonObject, namespace: str) -> None:
-    """An object lives where its path says; a body that says otherwise is refused."""
+    """Check the namespace of an object against its path."""
     if not res.namespaced:
         metadata.pop("namespace", None)
         return
@@ -91,17 +91,17 @@ def update(
 
     `new` was decoded and has its defaults; it is changed in place.
     """
-    metadata, kept = new["metadata"], old.obj["metadata"]
+    metadata, stored = new["metadata"], old.obj["metadata"]
     version = metadata.get("resourceVersion")
-    if version and version != kept["resourceVersion"]:
-        raise modified(res, kept["name"])
+    if version and version != stored["resourceVersion"]:
+        raise modified(res, stored["name"])
     sent_uid = metadata.get("uid")
     fields = metadata.get("managedFields")
     if sub != "status":
         admission.on_update(res, new, old.obj)
     prepare_update(res, new, old.obj, sub)
     complaints = []
-    if sent_uid and sent_uid != kept["uid"]:
+    if sent_uid and sent_uid != stored["uid"]:
         complaints.append(bad_value("metadata.uid", sent_uid, "field is immutable"))
     validation.on_update(res, new, old.obj, sub, complaints)
     if not managed_done:
@@ -110,7 +110,7 @@ def update(
         return old
     if is_finished(res, new):
         return finish(ctx, res, old, new, dry_run=dry_run)
-    new["metadata"]["resourceVersion"] = kept["resourceVersion"]
+    new["metadata"]["resourceVersion"] = stored["resourceVersion"]
     return Record(old.key, new, old.revision) if dry_run else ctx.put(res, new)
 
 
@@ -120,7 +120,7 @@ def unchanged(old: JsonObject, new: JsonObject) -> bool:
 
 
 def is_finished(res: Resource, obj: JsonObject) -> bool:
-    """Whether nothing holds an object any more whose deletion began."""
+    """Whether deletion has begun and no finalizer is left."""
     metadata = obj["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
         return False
@@ -130,7 +130,7 @@ def is_finished(res: Resource, obj: JsonObject) -> bool:
 
 
 def finish(ctx: Context, res: Resource, old: Record, new: JsonObject, *, dry_run: bool) -> Record:
-    """The last hold was lifted by an update: remove; the answer shows the version before."""
+    """Remove an object whose last finalizer was removed; the answer shows the version before."""
     new["metadata"]["resourceVersion"] = old.obj["metadata"]["resourceVersion"]
     if not dry_run:
         ctx.store.remove(res.storage, old.key, new)
@@ -146,7 +146,7 @@ def existing(ctx: Context, res: Resource, namespace: str, name: str) -> Record:
 
 
 def manager_of(call: Call) -> str:
-    """Who writes, for managedFields: what the call says, else the program's name."""
+    """The field manager: that of the call, else the program's name."""
     agent = call.headers.get("user-agent", "").partition("/")[0]
     return call.query.get("fieldManager") or agent or "unknown"
 

@@ -1,7 +1,7 @@
-"""What the server fills in for pods and pod templates, before anything else looks at them.
+"""Defaults of pods and pod templates, applied before all other rules.
 
-Works in place on an object just built by `schema.decode`. Defaults run on every write, also on the
-result of a patch, because that is where a patched container gets its own back.
+They work in place on an object built by `schema.decode`, on every write, also on the result of a
+patch, where a patched container gets its defaults back.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from asched_lab.apiserver import quantities
 JsonObject = dict[str, Any]
 
 FILE_MODE: Final = 0o644
-#: Volume sources whose `defaultMode` is filled in.
+#: Volume sources with a default `defaultMode`.
 SOURCES_WITH_MODE: Final = ("secret", "configMap", "downwardAPI", "projected")
 POD_SPEC: Final = (
     ("restartPolicy", "Always"),
@@ -29,14 +29,14 @@ PROBE: Final = (
 
 
 def containers_of(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """Every container with its place in the spec, in the order complaints list them."""
+    """Every container with its path in the spec, in the order of error messages."""
     for member in ("containers", "initContainers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(member) or ()):
             yield f"{member}[{index}]", container
 
 
 def default_pod(pod: JsonObject) -> None:
-    """Everything a pod gets: its spec's defaults, and requests that follow limits."""
+    """All defaults of a pod: those of its spec, and requests that follow limits."""
     spec = pod["spec"]
     default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -47,14 +47,14 @@ def default_pod(pod: JsonObject) -> None:
 
 
 def pod_requests_follow(spec: JsonObject) -> None:
-    """Requests of a whole pod: what its containers ask for together, else the pod's own limit."""
+    """Requests of a whole pod: the sum of its containers, else the pod's own limit."""
     resources = spec["resources"]
     for name, limit in resources.get("limits", {}).items():
-        asked = [
+        requested = [
             container["resources"].get("requests", {}).get(name)
             for container in spec.get("containers") or ()
         ]
-        amounts = [quantities.value(amount) for amount in asked if amount is not None]
+        amounts = [quantities.value(amount) for amount in requested if amount is not None]
         wanted = quantities.canonical(str(sum(amounts))) if amounts else limit
         resources.setdefault("requests", {}).setdefault(name, wanted)
 
@@ -68,7 +68,7 @@ def requests_follow_limits(resources: JsonObject) -> None:
 
 
 def default_pod_spec(spec: JsonObject) -> None:
-    """What a template gets as well: policies, grace, scheduler, containers, volumes."""
+    """All defaults of a pod spec, also in templates."""
     for name, value in POD_SPEC:
         spec.setdefault(name, value)
     spec.setdefault("securityContext", {})

@@ -1,6 +1,6 @@
-"""What the server fills in for the kinds around pods; one function per kind, listed in `BY_KIND`.
+"""Defaults of kinds other than pods; one function per kind, listed in `BY_KIND`.
 
-Works in place on an object just built by `schema.decode`, on every write.
+They work in place on an object built by `schema.decode`, on every write.
 """
 
 import base64
@@ -174,11 +174,11 @@ def _role_binding(binding: JsonObject) -> None:
 
 def _device_requests(devices: JsonObject) -> None:
     for request in devices.get("requests") or ():
-        for asked in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-            if asked is not None:
-                _fill(asked, allocationMode="ExactCount")
-                if asked["allocationMode"] == "ExactCount":
-                    _fill(asked, count=1)
+        for exact in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if exact is not None:
+                _fill(exact, allocationMode="ExactCount")
+                if exact["allocationMode"] == "ExactCount":
+                    _fill(exact, count=1)
 
 
 def _resource_claim(claim: JsonObject) -> None:
@@ -202,7 +202,7 @@ def _priority_class(priority_class: JsonObject) -> None:
 
 
 def _lease(lease: JsonObject) -> None:
-    """Fields of coordinated leader election are dropped while that feature is off."""
+    """Drop the fields of coordinated leader election, whose feature is off."""
     lease["spec"].pop("strategy", None)
     lease["spec"].pop("preferredHolder", None)
 
@@ -248,7 +248,7 @@ BY_KIND: Final[dict[str, Callable[[JsonObject], None]]] = {
 
 
 def apply_defaults(kind: str, obj: JsonObject) -> None:
-    """Fill in what the kind's defaults say; kinds without a function have none."""
+    """Fill in the kind's defaults; kinds without a function have none."""
     fill = BY_KIND.get(kind)
     if fill is not None:
         fill(obj)

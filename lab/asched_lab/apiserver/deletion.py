@@ -1,8 +1,8 @@
-"""DELETE: at once, after a grace period, or when the last finalizer is gone.
+"""DELETE: at once, after a grace period, or when the last finalizer is removed.
 
-An assigned pod that still runs gets a deletion time and its grace; whoever runs it removes it by a
-second DELETE with grace 0. Any other pod goes at once, in two versions: first marked, then removed.
-Other kinds know no grace; they go unless a finalizer holds them.
+An assigned pod that still runs gets a deletion time and its grace; its kubelet removes it by a
+second DELETE with grace 0. Any other pod is removed at once, in two versions: first marked, then
+removed. Other kinds have no grace; they are removed unless a finalizer prevents it.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ from asched_lab.apiserver.store import Record
 JsonObject = dict[str, Any]
 
 OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
-HELD_BY: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
-#: Kinds that leave their dependents behind unless told otherwise.
+FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+#: Kinds that orphan their dependents by default.
 ORPHANING: Final = frozenset({"ReplicationController"})
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -47,7 +47,7 @@ def handle_delete(ctx: Context, call: Call, res: Resource, namespace: str, name:
 
 
 def handle_delete_collection(ctx: Context, call: Call, res: Resource, namespace: str) -> Reply:
-    """Remove what the selectors choose; the answer shows it as it was before."""
+    """Remove the selected objects; the answer shows them as they were before."""
     options = read_options(call)
     chosen: Sequence[Record]
     chosen, metadata = listing.select(
@@ -92,7 +92,7 @@ def read_options(call: Call) -> JsonObject:
 
 
 def check_preconditions(res: Resource, record: Record, options: JsonObject) -> None:
-    """Raises ApiError 409 if the object is not the one that was meant."""
+    """Raises ApiError 409 if the object does not match the preconditions."""
     wanted = options.get("preconditions") or {}
     metadata = record.obj["metadata"]
     uid, version = wanted.get("uid"), wanted.get("resourceVersion")
@@ -124,10 +124,10 @@ def delete(ctx: Context, res: Resource, record: Record, options: JsonObject) -> 
         return delete_namespace(ctx, res, record, dry_run=dry_run)
     marked = mark(ctx, res, record, options)
     metadata = marked["metadata"]
-    held = bool(metadata.get("finalizers")) or bool(metadata.get("deletionGracePeriodSeconds"))
+    must_wait = bool(metadata.get("finalizers")) or bool(metadata.get("deletionGracePeriodSeconds"))
     if dry_run:
-        return Record(record.key, marked, record.revision), not held
-    if held:
+        return Record(record.key, marked, record.revision), not must_wait
+    if must_wait:
         if marked == record.obj:
             return record, False
         return ctx.put(res, marked), False
@@ -143,10 +143,10 @@ def mark(ctx: Context, res: Resource, record: Record, options: JsonObject) -> Js
     policy = options.get("propagationPolicy")
     if options.get("orphanDependents") or (policy is None and res.kind in ORPHANING):
         policy = "Orphan"
-    holder = HELD_BY.get(policy or "")
+    finalizer = FINALIZERS.get(policy or "")
     finalizers = metadata.get("finalizers") or []
-    if holder and holder not in finalizers:
-        metadata["finalizers"] = [*finalizers, holder]
+    if finalizer and finalizer not in finalizers:
+        metadata["finalizers"] = [*finalizers, finalizer]
     grace_s = grace_of(obj, options) if res.kind == "Pod" else 0
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = ctx.later(grace_s)
@@ -163,7 +163,7 @@ def mark(ctx: Context, res: Resource, record: Record, options: JsonObject) -> Js
 
 
 def grace_of(pod: JsonObject, options: JsonObject) -> int:
-    """Seconds a pod gets to end: as asked, else its own; none if nobody runs it."""
+    """Grace period in seconds: that of the options, else of the pod; 0 without a kubelet."""
     spec = pod["spec"]
     if not spec.get("nodeName") or pod["status"].get("phase") in FINISHED:
         return 0
@@ -174,7 +174,7 @@ def grace_of(pod: JsonObject, options: JsonObject) -> int:
 def delete_namespace(
     ctx: Context, res: Resource, record: Record, *, dry_run: bool
 ) -> tuple[Record, bool]:
-    """A namespace terminates first and goes when its own finalizer is lifted."""
+    """A namespace terminates first and is removed when its own finalizer is."""
     obj = record.obj
     if not obj["spec"].get("finalizers") and not obj["metadata"].get("finalizers"):
         if dry_run:
@@ -193,7 +193,7 @@ def delete_namespace(
 
 
 def handle_finalize(ctx: Context, call: Call, res: Resource, name: str) -> Reply:
-    """PUT namespaces/NAME/finalize: the namespace's own finalizers, and perhaps its end."""
+    """PUT namespaces/NAME/finalize: set the namespace's finalizers; without one it is removed."""
     raw = orjson.loads(call.body or b"{}")
     if not isinstance(raw, dict):
         raise ApiError(400, "the body must be a Namespace")

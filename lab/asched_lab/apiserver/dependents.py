@@ -1,6 +1,6 @@
-"""What controllers share: who belongs to whom, and the writes that change it.
+"""Ownership: the dependents of each owner, and the writes that change them.
 
-Dependents belong to their owner by owner reference alone; nothing is adopted by its labels.
+Dependents belong to their owner by owner reference alone; no object is adopted by its labels.
 """
 
 from collections import defaultdict
@@ -22,14 +22,14 @@ FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class Dependents:
-    """What belongs to whom, by the owner's uid, and the writes that change it."""
+    """Dependents by the owner's uid, and the writes that change them."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self._owned: defaultdict[str, set[Item]] = defaultdict(set)
 
     def note(self, res: Resource, change: Change) -> None:
-        """Follow one change of a dependent."""
+        """Record one change of a dependent."""
         before = controller_of(change.old.obj) if change.old is not None else None
         after = controller_of(change.new.obj) if change.type != DELETED else None
         if before is not None:
@@ -42,11 +42,13 @@ class Dependents:
     def of(self, uid: str, res: Resource) -> list[Record]:
         """The dependents of a kind, oldest first."""
         records = self.ctx.store.table(res.storage).records
-        held = [records[key] for kind, key in self._owned.get(uid, ()) if kind is res]
-        return sorted(held, key=lambda one: (one.obj["metadata"]["creationTimestamp"], one.key))
+        found = [records[key] for kind, key in self._owned.get(uid, ()) if kind is res]
+        return sorted(
+            found, key=lambda record: (record.obj["metadata"]["creationTimestamp"], record.key)
+        )
 
     def pods(self, uid: str) -> list[Record]:
-        """The pods that are not on their way out."""
+        """The pods that are not terminating."""
         pods = self.of(uid, PODS)
         return [pod for pod in pods if not pod.obj["metadata"].get("deletionTimestamp")]
 
@@ -70,14 +72,14 @@ class Dependents:
         deletion.delete(self.ctx, res, record, {})
 
     def disown(self, item: Item) -> None:
-        """Leave a dependent alone in the world, as an owner's orphan."""
+        """Remove the owner reference of a dependent."""
         res, key = item
         obj = self.ctx.store.table(res.storage).records[key].obj
         metadata = {k: v for k, v in obj["metadata"].items() if k != "ownerReferences"}
         self.ctx.put(res, {**obj, "metadata": metadata})
 
-    def bereave(self, owner: JsonObject) -> None:
-        """The owner is gone: its dependents go too, or stay as orphans if it was asked for."""
+    def collect(self, owner: JsonObject) -> None:
+        """Delete the dependents of a deleted owner, or orphan them if requested."""
         metadata = owner["metadata"]
         are_orphans = "orphan" in (metadata.get("finalizers") or ())
         for res, key in sorted(self._owned.get(metadata["uid"], ()), key=lambda item: item[1]):
@@ -87,7 +89,7 @@ class Dependents:
                 self.delete(res, self.ctx.store.table(res.storage).records[key])
 
     def write_status(self, res: Resource, record: Record, status: JsonObject) -> None:
-        """Store a status if it says something new."""
+        """Store a status if it differs."""
         if status != record.obj["status"]:
             self.ctx.put(res, {**record.obj, "status": status})
 
@@ -105,23 +107,25 @@ def controller_of(obj: JsonObject) -> JsonObject | None:
 
 def is_ready(pod: JsonObject) -> bool:
     return any(
-        one["type"] == "Ready" and one["status"] == "True"
-        for one in pod["status"].get("conditions") or ()
+        entry["type"] == "Ready" and entry["status"] == "True"
+        for entry in pod["status"].get("conditions") or ()
     )
 
 
 def pod_of(template: JsonObject, owner: str, **metadata: Any) -> JsonObject:
     """A pod to create from a template; its name is generated unless `metadata` has one."""
-    kept = {k: v for k, v in template["metadata"].items() if k in {"labels", "annotations"}}
-    named = {**kept, "generateName": f"{owner}-", **metadata}
+    metadata_of_template = {
+        k: v for k, v in template["metadata"].items() if k in {"labels", "annotations"}
+    }
+    named = {**metadata_of_template, "generateName": f"{owner}-", **metadata}
     return {"metadata": named, "spec": template["spec"]}
 
 
 def condition(
     conditions: list[JsonObject], kind: str, status: str, now: str, **words: str
 ) -> list[JsonObject]:
-    """The conditions with one of them as it is now; its time is that of the last change."""
-    old = next((one for one in conditions if one["type"] == kind), {})
+    """The conditions with one of them updated; its time is that of the last change."""
+    old = next((entry for entry in conditions if entry["type"] == kind), {})
     fresh: JsonObject = {"type": kind, "status": status, **words}
     if all(old.get(name) == value for name, value in fresh.items()):
         return conditions

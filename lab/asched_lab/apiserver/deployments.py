@@ -1,8 +1,8 @@
-"""Deployment: one ReplicaSet per template, and the way from the old ones to the new.
+"""Deployment: one ReplicaSet per template, and the rollover from the old ones to the new rolled.
 
-The newest template's ReplicaSet grows while the others shrink, within maxSurge above and
-maxUnavailable below the wanted number; `Recreate` waits until the old pods are gone. A ReplicaSet
-whose template is wanted again is taken up again, which is all that `kubectl rollout undo` needs.
+The newest template's ReplicaSet grows while the old ones shrink, within maxSurge above and
+maxUnavailable below spec.replicas; `Recreate` waits until the old pods are gone. A ReplicaSet whose
+template becomes current again is used again, which is all that `kubectl rollout undo` needs.
 minReadySeconds and progressDeadlineSeconds are stored without an effect.
 """
 
@@ -25,7 +25,7 @@ REVISION: Final = "deployment.kubernetes.io/revision"
 
 @dataclass(slots=True)
 class Rolled:
-    """One ReplicaSet of a Deployment: pods wanted, there, and ready."""
+    """One ReplicaSet of a Deployment: pods wanted, existing, and ready."""
 
     record: Record
     wanted: int
@@ -38,18 +38,20 @@ class Rolled:
 
 
 def sync(dependents: Dependents, res: Resource, record: Record) -> None:
-    """Bring the ReplicaSets one step further, and tell how far they are. Raises ApiError."""
-    sets = [_rolled(dependents, one) for one in dependents.of(_uid(record), REPLICA_SETS)]
-    new = next((one for one in sets if _template(one.record.obj) == _template(record.obj)), None)
+    """Bring the ReplicaSets one step further, and write the status. Raises ApiError."""
+    sets = [_rolled(dependents, rolled) for rolled in dependents.of(_uid(record), REPLICA_SETS)]
+    new = next(
+        (rolled for rolled in sets if _template(rolled.record.obj) == _template(record.obj)), None
+    )
     if not record.obj["spec"].get("paused"):
         if new is None:
-            _create(dependents, res, record)  # its creation leads here again
+            _create(dependents, res, record)  # its creation leads to another call
             return
         record = _revise(dependents, res, record, new, sets)
-    old = [one for one in sets if one is not new]
-    for one, count in _targets(record.obj["spec"], new, old):
-        if count != one.wanted:
-            _scale(dependents, one, count)
+    old = [rolled for rolled in sets if rolled is not new]
+    for rolled, count in _targets(record.obj["spec"], new, old):
+        if count != rolled.wanted:
+            _scale(dependents, rolled, count)
     if not record.obj["spec"].get("paused"):
         _forget(dependents, record.obj["spec"].get("revisionHistoryLimit", 10), old)
     status = _status(dependents.ctx.now(), record.obj, new, sets)
@@ -61,14 +63,14 @@ def _uid(record: Record) -> str:
 
 
 def _rolled(dependents: Dependents, record: Record) -> Rolled:
-    pods = [one.obj for one in dependents.pods(_uid(record))]
+    pods = [rolled.obj for rolled in dependents.pods(_uid(record))]
     active = [pod for pod in pods if pod["status"]["phase"] not in FINISHED]
     wanted = record.obj["spec"]["replicas"]
     return Rolled(record, wanted, len(active), sum(map(is_ready, active)))
 
 
 def _template(workload: JsonObject) -> JsonObject:
-    """A pod template without the label that tells templates apart."""
+    """A pod template without the label of its hash."""
     template: JsonObject = workload["spec"]["template"]
     metadata = template["metadata"]
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH_LABEL}
@@ -85,7 +87,7 @@ def _with_revision(obj: JsonObject, revision: int) -> JsonObject:
 
 
 def _create(dependents: Dependents, res: Resource, record: Record) -> None:
-    """The ReplicaSet of the present template, without pods as yet."""
+    """Create the ReplicaSet of the current template, without pods."""
     obj = record.obj
     known = orjson.dumps([_uid(record), _template(obj)], option=orjson.OPT_SORT_KEYS)
     mark = {HASH_LABEL: hashlib.sha256(known).hexdigest()[:10]}
@@ -102,11 +104,11 @@ def _create(dependents: Dependents, res: Resource, record: Record) -> None:
 def _revise(
     dependents: Dependents, res: Resource, record: Record, new: Rolled, sets: list[Rolled]
 ) -> Record:
-    """Number the newest template above all others; returns the Deployment as it is then."""
-    others = max((_revision(one.record.obj) for one in sets if one is not new), default=0)
+    """Number the newest template above all highest; return the updated Deployment."""
+    highest = max((_revision(rolled.record.obj) for rolled in sets if rolled is not new), default=0)
     revision = _revision(new.record.obj)
-    if revision <= others:
-        revision = others + 1
+    if revision <= highest:
+        revision = highest + 1
         new.record = dependents.ctx.put(REPLICA_SETS, _with_revision(new.record.obj, revision))
     if _revision(record.obj) != revision:
         record = dependents.ctx.put(res, _with_revision(record.obj, revision))
@@ -114,7 +116,7 @@ def _revise(
 
 
 def _limits(spec: JsonObject) -> tuple[int, int]:
-    """How many pods there may be above, and may be missing below, the wanted number."""
+    """Maximum surge above and unavailability below the wanted number of pods."""
     rolling = spec["strategy"].get("rollingUpdate") or {}
     wanted = spec["replicas"]
     surge = _share(rolling.get("maxSurge", 0), wanted, math.ceil)
@@ -129,49 +131,49 @@ def _share(value: int | str, of: int, rounded: Any) -> int:
 
 
 def _targets(spec: JsonObject, new: Rolled | None, old: list[Rolled]) -> list[tuple[Rolled, int]]:
-    """How many pods each ReplicaSet is to have now."""
+    """The number of pods that each ReplicaSet is to have now."""
     wanted = spec["replicas"]
     if new is None or spec.get("paused"):
-        live = [one for one in (*old, *([new] if new else ())) if one.wanted]
+        live = [rolled for rolled in (*old, *([new] if new else ())) if rolled.wanted]
         return [(live[0], wanted)] if len(live) == 1 else []
     if spec["strategy"]["type"] == "Recreate":
-        stopped = [(one, 0) for one in old]
-        return stopped if any(one.pods for one in old) else [*stopped, (new, wanted)]
+        stopped = [(rolled, 0) for rolled in old]
+        return stopped if any(rolled.pods for rolled in old) else [*stopped, (new, wanted)]
     surge, missing = _limits(spec)
-    room = wanted + surge - new.wanted - sum(one.wanted for one in old)
+    room = wanted + surge - new.wanted - sum(rolled.wanted for rolled in old)
     grown = min(wanted, new.wanted + max(0, room))
-    # What may go: first what is not ready anyway, then ready pods as far as enough stay.
-    total = grown + sum(one.wanted for one in old)
+    # Scale down pods that are not ready first, then ready pods as long as enough remain.
+    total = grown + sum(rolled.wanted for rolled in old)
     may_go = max(0, total - (wanted - missing) - (grown - min(new.ready, grown)))
-    kept = {one.name: one.wanted for one in old}
+    counts = {rolled.name: rolled.wanted for rolled in old}
     for ready_too in (False, True):
-        for one in old:
-            spare = kept[one.name] if ready_too else max(0, kept[one.name] - one.ready)
+        for rolled in old:
+            spare = counts[rolled.name] if ready_too else max(0, counts[rolled.name] - rolled.ready)
             going = min(spare, may_go)
             may_go -= going
-            kept[one.name] -= going
-    return [(new, grown), *((one, kept[one.name]) for one in old)]
+            counts[rolled.name] -= going
+    return [(new, grown), *((rolled, counts[rolled.name]) for rolled in old)]
 
 
-def _scale(dependents: Dependents, one: Rolled, count: int) -> None:
-    obj = one.record.obj
+def _scale(dependents: Dependents, rolled: Rolled, count: int) -> None:
+    obj = rolled.record.obj
     metadata = {**obj["metadata"], "generation": obj["metadata"]["generation"] + 1}
     changed = {**obj, "metadata": metadata, "spec": {**obj["spec"], "replicas": count}}
-    one.record = dependents.ctx.put(REPLICA_SETS, changed)
-    one.wanted = count
+    rolled.record = dependents.ctx.put(REPLICA_SETS, changed)
+    rolled.wanted = count
 
 
 def _forget(dependents: Dependents, limit: int, old: list[Rolled]) -> None:
-    """Remove the oldest ReplicaSets that nobody needs, beyond those kept for a way back."""
-    empty = [one for one in old if not one.wanted and not one.pods]
-    empty.sort(key=lambda one: _revision(one.record.obj))
-    for one in empty[: max(0, len(empty) - limit)]:
-        dependents.delete(REPLICA_SETS, one.record)
+    """Remove the oldest empty ReplicaSets beyond the history limit."""
+    empty = [rolled for rolled in old if not rolled.wanted and not rolled.pods]
+    empty.sort(key=lambda rolled: _revision(rolled.record.obj))
+    for rolled in empty[: max(0, len(empty) - limit)]:
+        dependents.delete(REPLICA_SETS, rolled.record)
 
 
 def _status(now: str, obj: JsonObject, new: Rolled | None, sets: list[Rolled]) -> JsonObject:
     wanted = obj["spec"]["replicas"]
-    pods, ready = sum(one.pods for one in sets), sum(one.ready for one in sets)
+    pods, ready = sum(rolled.pods for rolled in sets), sum(rolled.ready for rolled in sets)
     updated = new.pods if new is not None else 0
     counts = {
         "replicas": pods,

@@ -1,4 +1,4 @@
-"""Paths that are no resource: discovery, version, health, OpenAPI, and what is not there at all."""
+"""Paths that are not resources: discovery, version, health, OpenAPI, and unknown ones."""
 
 import hashlib
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def health(call: Call, path: str) -> Reply:
         raise page_not_found()
     if check or "verbose" not in call.query:
         return Reply(200, b"ok", TEXT)
-    lines = [*(f"[+]{one} ok" for one in CHECKS), f"{name} check passed\n"]
+    lines = [*(f"[+]{passed} ok" for passed in CHECKS), f"{name} check passed\n"]
     return Reply(200, "\n".join(lines).encode(), TEXT)
 
 
@@ -124,7 +124,7 @@ def resource_list(
             entry["storageVersionHash"] = res.storage_hash
         entries.append(entry)
         for sub in res.subresources:
-            door: JsonObject = {
+            sub_entry: JsonObject = {
                 "name": f"{res.plural}/{sub.name}",
                 "singularName": "",
                 "namespaced": res.namespaced,
@@ -132,8 +132,8 @@ def resource_list(
                 "verbs": list(sub.verbs),
             }
             if sub.group:
-                door |= {"group": sub.group, "version": sub.version}
-            entries.append(door)
+                sub_entry |= {"group": sub.group, "version": sub.version}
+            entries.append(sub_entry)
     document: JsonObject = {"kind": "APIResourceList"}
     # The core document is the only one without an apiVersion.
     if group:
@@ -147,7 +147,7 @@ def resources_of(group: str, version: str) -> list[Resource]:
 
 
 def groups(call: Call, *, core: bool) -> Reply:
-    """`/api` and `/apis`: everything at once for clients that ask for it, else only the names."""
+    """`/api` and `/apis`: aggregated for clients that request it, else only the names."""
     accept = call.headers.get("accept", "")
     offers = [offer.replace(" ", "") for offer in accept.split(",")]
     if AGGREGATED in offers:
@@ -171,7 +171,7 @@ def groups(call: Call, *, core: bool) -> Reply:
 
 @lru_cache(maxsize=2)
 def aggregated(*, core: bool) -> tuple[bytes, str]:
-    """The aggregated document of the core group or of all others, and its ETag."""
+    """The aggregated document of the core group or of the other groups, and its ETag."""
     items = []
     for group, versions in GROUPS.items():
         if core != (not group):

@@ -1,7 +1,7 @@
-"""POST pods/NAME/eviction: a deletion that asks the disruption budgets first.
+"""POST pods/NAME/eviction: a deletion that respects disruption budgets.
 
-A budget's status belongs to a controller; this server believes what stands there, and charges it.
-The charge happens before the deletion's own preconditions are looked at, as in the real server.
+A budget's status belongs to a controller; this server uses the stored status and decrements it,
+before it checks the deletion's own preconditions, as the real server does.
 """
 
 from typing import Any, Final
@@ -52,7 +52,7 @@ def handle_eviction(ctx: Context, call: Call, namespace: str, name: str) -> Repl
 
 
 def unprotected(pod: JsonObject) -> bool:
-    """Pods that pass every budget: finished, not started, or on their way out."""
+    """Pods that no budget protects: finished, not started, or terminating."""
     phase = pod["status"].get("phase")
     return phase in {"Succeeded", "Failed", "Pending"} or bool(
         pod["metadata"].get("deletionTimestamp")
@@ -74,7 +74,9 @@ def budget_of(ctx: Context, pod: JsonObject) -> Record | None:
 
 
 def passes(pod: JsonObject, budget: JsonObject) -> bool:
-    """An unready pod may go while its application is healthy, or always if the budget says so."""
+    """An unready pod may be evicted while its application is healthy, or always if the budget says
+    so.
+    """
     conditions = pod["status"].get("conditions") or ()
     if any(c["type"] == "Ready" and c["status"] == "True" for c in conditions):
         return False
@@ -115,7 +117,7 @@ def charge(ctx: Context, budget: Record, pod_name: str, *, dry_run: bool) -> Non
 
 
 def exhausted(ctx: Context, budget: JsonObject) -> list[JsonObject]:
-    """The conditions of a budget that has just been used up."""
+    """The conditions of a budget that has no disruptions left."""
     conditions = budget["status"].get("conditions") or []
     fresh = {
         "type": "DisruptionAllowed",
@@ -139,7 +141,7 @@ def refused(why: str, retry_after_s: int | None = None) -> ApiError:
 
 
 def marked(ctx: Context, pod: JsonObject) -> JsonObject:
-    """The pod with the condition that says why it will go."""
+    """The pod with the condition for its eviction."""
     fresh = {
         "type": "DisruptionTarget",
         "status": "True",

@@ -1,36 +1,36 @@
-"""Trouble on purpose: rules that make the server drop, delay, refuse, garble or forget.
+"""Injected faults: rules that make the server drop, delay, refuse, alter or forget.
 
-A rule names what it hits and what it does; `count` ends it after so many hits, `rate` lets it hit a
-seeded share of the calls. A rule by name (`NAMES`, `asched apiserver --fault NAME=RATE`, and PUT
-of `PATH`) is one of these with its method, status and seconds; `lab/sim/faults.py` has the same
-troubles in virtual time, with the same answers.
+A rule selects calls and names an action; `count` ends it after so many hits, `rate` lets it hit a
+seeded share of the calls. A rule by name (`NAMES`, `asched apiserver --fault NAME=RATE`, and PUT of
+`PATH`) is one of these with its method, status and seconds; `lab/sim/faults.py` has the same faults
+in virtual time, with the same answers.
 
-What befalls a request, before or instead of being handled:
+Faults of a request, before or instead of its handling:
 
     reset_before   the connection breaks and nothing was written
     black_hole     nothing is written and nothing is answered; the connection stays
     refuse         answered with `status`, text and Retry-After instead of being handled
 
-after it was handled:
+after its handling:
 
     reset_after    the write is done and then the connection breaks without an answer
     half_open      the write is done and the answer never comes; the connection stays
     cut_answer     half of the answer comes and then the connection breaks
     delay          answered `seconds` later (the write itself happens at once)
-    slow_answer    the answer trickles for `seconds`
+    slow_answer    the answer is sent slowly, over `seconds`
 
-a list (a streaming list is refused, as by a server without them, and so becomes one):
+of a list (a streaming list is refused, as by a server without them, and so becomes a list):
 
-    stale_list     it shows what was `changes` versions ago
-    lower_version  it says a version lower by `changes` than what it shows
+    stale_list     it shows the state of `changes` versions ago
+    lower_version  its version is lower by `changes` than its content
 
-a watch, from its next frame on:
+of a watch, from its next frame on:
 
     drop_watch     the connection breaks after the frame
-    expire_watch   it ends with an ERROR event that holds 410
-    mute_watch     it stays open but says nothing, not even its end
-    double_event   the newest event comes twice
-    reorder_events events that wait to be sent come in reverse; bookmarks keep their place
+    expire_watch   it ends with an ERROR event with code 410
+    mute_watch     it stays open but sends nothing, not even its end
+    double_event   the newest event is sent twice
+    reorder_events waiting events are sent in reverse; bookmarks stay in place
 """
 
 import random
@@ -67,7 +67,7 @@ WATCH_ACTIONS: Final = frozenset(
     {"drop_watch", "expire_watch", "mute_watch", "double_event", "reorder_events"}
 )
 WRITES: Final = "POST PUT PATCH"
-#: Where the rules in force are read and replaced; no fault befalls it.
+#: Where the rules in force are read and replaced; no fault applies to it.
 PATH: Final = "/debug/faults"
 
 
@@ -76,7 +76,7 @@ def _status(code: int, reason: str, message: str) -> str:
     return orjson.dumps(status | {"message": message, "reason": reason, "code": code}).decode()
 
 
-#: What a server answers whose own retries were in vain.
+#: The answer of a server whose own retries failed.
 CONFLICT: Final = _status(
     409,
     "Conflict",
@@ -120,9 +120,9 @@ def _refusal(status: int, text: str, method: str = "", path: str = "") -> Fault:
     return Fault("refuse", path, method, status=status, retry_after_s=None, text=text)
 
 
-#: A collection, as against one object; watches begin there, too.
+#: A collection, in contrast to an object; watches start there, too.
 COLLECTION: Final = r"/(v1|namespaces/[^/]+)/[a-z]+$"
-#: Every trouble by its name, as it befalls a whole server.
+#: Every fault by its name, as it applies to a whole server.
 NAMES: Final[dict[str, Fault]] = {
     "delay": Fault("delay", seconds=1.0),
     "reset": Fault("reset_before"),
@@ -160,7 +160,7 @@ def named(name: str, **changed: Any) -> Fault:
 
 
 class Faults:
-    """The rules in force, asked in the order they were added; the first that hits counts."""
+    """The rules in force, checked in the order they were added; the first that hits counts."""
 
     def __init__(self, seed: int = 0) -> None:
         self.rules: list[Fault] = []
@@ -176,8 +176,8 @@ class Faults:
     def hit(
         self, method: str, path: str, *, watch: bool = False, listing: bool = False
     ) -> Fault | None:
-        """The fault that befalls this call, if any; counts as a hit. `watch` says that frames of a
-        watch are sent, `listing` that the call asks for a list.
+        """The fault that applies to this call, if any; counts as a hit. `watch`: frames of a watch
+        are sent, `listing`: the call reads a list.
         """
         for fault in self.rules:
             if (fault.action in WATCH_ACTIONS) != watch or not fault.covers(method, path):
@@ -190,8 +190,8 @@ class Faults:
         return None
 
     def handle(self, method: str, body: bytes) -> Reply:
-        """`PATH`: GET shows the rules and their hits; PUT replaces them by a list of names with
-        fields, or by an object of names and rates; DELETE ends them. Raises ApiError.
+        """`PATH`: GET returns the rules and their hits; PUT replaces them by a list of names with
+        fields, or by an object of names and rates; DELETE removes them. Raises ApiError.
         """
         if method == "PUT":
             try:
@@ -204,5 +204,5 @@ class Faults:
         elif method == "DELETE":
             self.clear()
         elif method != "GET":
-            raise ApiError(405, f"{PATH} knows GET, PUT and DELETE")
+            raise ApiError(405, f"{PATH} supports GET, PUT and DELETE")
         return Reply(200, orjson.dumps([asdict(rule) for rule in self.rules]))

@@ -1,8 +1,9 @@
-"""Sets of fields, as managedFields names them: who owns what is arithmetic on these sets.
+"""Sets of fields in the form of managedFields: ownership is arithmetic on these sets.
 
 A field is a path of steps: `f:name` into an object, `k:{"name":"c"}` to the list element with that
 key, `v:"x"` to an element of a set. The wire form is a tree of steps in which an object that is
-itself a member, besides what is under it, holds a `.`; here a set is simply a frozenset of paths.
+itself a member, besides what is under it, holds a `.`; member_path a set is simply a frozenset of
+paths.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +33,7 @@ ATOMIC_TYPES: Final = frozenset(
 )
 #: Maps that are owned as a whole, by field name.
 ATOMIC_MAPS: Final = frozenset({"nodeSelector", "selector"})
-#: Metadata nobody owns: the server's own, and what names the object.
+#: Metadata without owners: the server's own fields, and those that name the object.
 UNOWNED: Final = frozenset(
     {
         "name",
@@ -128,7 +129,7 @@ def collect(
     containers: bool,
 ) -> set[Path]:
     """Every field of a value. With `containers` maps, lists and optional objects are members too,
-    as they are for plain writes; an applied configuration owns only what it spells out.
+    as they are for plain writes; an applied configuration owns only the fields it sets.
     """
     if not value or not isinstance(value, (dict, list)) or not is_granular(form, name, keys):
         return {prefix}
@@ -147,23 +148,23 @@ def changed(form: str, old: Any, new: Any, prefix: Path = (), keys: Any = None) 
     before = {step: item for step, item, *_ in children(form, keys, old or {})}
     members: set[Path] = set()
     for step, item, item_form, name, item_keys in children(form, keys, new or {}):
-        here = (*prefix, step)
+        member_path = (*prefix, step)
         if step not in before:
-            members |= collect(item_form, item, here, name, item_keys, containers=True)
+            members |= collect(item_form, item, member_path, name, item_keys, containers=True)
         elif item != before[step]:
             parts = (item, before[step])
             if is_granular(item_form, name, item_keys) and all(
                 isinstance(part, (dict, list)) or part is None for part in parts
             ):
-                members |= changed(item_form, before[step], item, here, item_keys)
+                members |= changed(item_form, before[step], item, member_path, item_keys)
             else:
-                members.add(here)
+                members.add(member_path)
     return members
 
 
 def owned_part(obj: JsonObject, *, status: bool | None) -> JsonObject:
-    """What of an object can have owners; `status` True keeps only it (and metadata), False drops
-    it, None keeps all.
+    """The part of an object that can have owners; `status` True selects only it (and metadata),
+    False drops it, None selects all.
     """
     part = {}
     for name, value in obj.items():
@@ -198,7 +199,7 @@ def _child(obj: Any, step: str) -> Any:
 
 
 def without(obj: Any, path: Path) -> Any:
-    """A copy of a value without one field; shares what is not on the way to it."""
+    """A copy of a value without one field; shares all parts that are not on the path to it."""
     step = path[0]
     child = _child(obj, step)
     if child is None:
@@ -216,7 +217,7 @@ def without(obj: Any, path: Path) -> Any:
 
 
 def shown(path: Path) -> str:
-    """A field as conflict messages name it: `.spec.containers[name="c"].image`."""
+    """A field in the form of conflict messages: `.spec.containers[name="c"].image`."""
     text = ""
     for step in path:
         if step.startswith("f:"):

@@ -1,13 +1,13 @@
-"""Job: pods beside one another until enough of them ended well, or too many badly.
+"""Job: pods in parallel until enough of them succeeded, or too many failed.
 
-Suspending, indexed completions and backoffLimit are kept; deadlines, the time to live after the end
-and the policies for failures and success are stored without an effect.
+Suspending, indexed completions and backoffLimit work; deadlines, the time to live after the end and
+the policies for failures and success are stored without an effect.
 """
 
 from typing import Any, Final
 
 from asched_lab.apiserver.dependents import FINISHED, Dependents, condition, is_ready, pod_of
-from asched_lab.apiserver.replicas import CREATED_PER_LOOK
+from asched_lab.apiserver.replicas import CREATED_PER_SYNC
 from asched_lab.apiserver.resources import PODS, Resource
 from asched_lab.apiserver.store import Record
 
@@ -17,11 +17,11 @@ INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 def sync(dependents: Dependents, res: Resource, record: Record) -> None:
-    """Create or delete pods as the Job wants, and tell how far it is. Raises ApiError."""
+    """Create or delete pods as the Job requires, and write its status. Raises ApiError."""
     obj, spec, old = record.obj, record.obj["spec"], record.obj.get("status") or {}
-    if any(one["type"] in {"Complete", "Failed"} for one in old.get("conditions") or ()):
+    if any(entry["type"] in {"Complete", "Failed"} for entry in old.get("conditions") or ()):
         return
-    pods = [one.obj for one in dependents.of(obj["metadata"]["uid"], PODS)]
+    pods = [pod.obj for pod in dependents.of(obj["metadata"]["uid"], PODS)]
     active = [
         pod
         for pod in pods
@@ -30,7 +30,7 @@ def sync(dependents: Dependents, res: Resource, record: Record) -> None:
     is_indexed = spec["completionMode"] == "Indexed"
     done = [pod for pod in pods if pod["status"]["phase"] == "Succeeded"]
     completed = _numbers(old.get("completedIndexes", "")) | {_index(pod) for pod in done}
-    # A pod that ended counts also when somebody has deleted it since.
+    # A pod that ended also counts if it was deleted meanwhile.
     succeeded = len(completed) if is_indexed else max(old.get("succeeded", 0), len(done))
     failures = sum(1 for pod in pods if pod["status"]["phase"] == "Failed")
     failed = max(old.get("failed", 0), failures)
@@ -42,11 +42,11 @@ def sync(dependents: Dependents, res: Resource, record: Record) -> None:
         key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
         dependents.delete(PODS, dependents.ctx.store.table(PODS.storage).records[key])
     taken = completed | {_index(pod) for pod in active}
-    for _ in range(min(wanted - len(active), CREATED_PER_LOOK)):
+    for _ in range(min(wanted - len(active), CREATED_PER_SYNC)):
         number = next(n for n in range(len(taken) + 1) if n not in taken) if is_indexed else -1
         taken.add(number)
         dependents.create(res, record, PODS, _pod(spec["template"], record.key[1], number))
-    live = [one.obj for one in dependents.pods(obj["metadata"]["uid"])]
+    live = [pod.obj for pod in dependents.pods(obj["metadata"]["uid"])]
     running = [pod for pod in live if pod["status"]["phase"] not in FINISHED]
     status = {
         "startTime": old.get("startTime") or dependents.ctx.now(),
@@ -59,17 +59,17 @@ def sync(dependents: Dependents, res: Resource, record: Record) -> None:
     if is_indexed:
         status["completedIndexes"] = _text(completed)
     status["conditions"] = _conditions(dependents.ctx.now(), obj, status, has_failed=has_failed)
-    if any(one["type"] == "Complete" for one in status["conditions"]):
+    if any(entry["type"] == "Complete" for entry in status["conditions"]):
         status["completionTime"] = dependents.ctx.now()
     dependents.write_status(res, record, status)
 
 
 def _wanted(spec: JsonObject, succeeded: int, active: int) -> int:
-    """How many pods are to run now. Without completions the first success ends the beginning."""
+    """The number of pods to run now. Without completions the first success ends new starts."""
     parallel: int = spec["parallelism"]
     if "completions" in spec:
-        left: int = spec["completions"] - succeeded
-        return max(0, min(parallel, left))
+        remaining: int = spec["completions"] - succeeded
+        return max(0, min(parallel, remaining))
     return min(active, parallel) if succeeded else parallel
 
 
@@ -87,7 +87,7 @@ def _conditions(
         for kind in ("SuccessCriteriaMet", "Complete"):
             words = {"reason": reason, "message": message}
             conditions = condition(conditions, kind, "True", now, **words)
-    elif spec["suspend"] or any(one["type"] == "Suspended" for one in conditions):
+    elif spec["suspend"] or any(entry["type"] == "Suspended" for entry in conditions):
         word, reason = ("True", "JobSuspended") if spec["suspend"] else ("False", "JobResumed")
         message = f"Job {'suspended' if spec['suspend'] else 'resumed'}"
         conditions = condition(conditions, "Suspended", word, now, reason=reason, message=message)

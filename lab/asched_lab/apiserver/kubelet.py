@@ -1,9 +1,8 @@
-"""Pretend kubelets and the few controllers without which objects would never end.
+"""Simulated kubelets and the controllers without which objects would never end.
 
-Bound pods become Running and Ready; pods in their grace period end; namespaces that terminate are
-emptied; finalizers that wait for a garbage collector or for a volume's users are lifted.
-Containers do nothing: those of a Job's pods end well after `JOB_S`, all others run until they are
-deleted.
+Bound pods become Running and Ready; pods in their grace period end; terminating namespaces are
+emptied; finalizers of the garbage collector and of volume protection are removed. Containers do
+nothing: those of a Job's pods succeed after `JOB_S`, all others run until they are deleted.
 """
 
 from typing import Any, Final
@@ -20,7 +19,7 @@ JsonObject = dict[str, Any]
 
 #: Seconds the containers of a Job's pods run.
 JOB_S: Final = 1.0
-#: Finalizers whose owners are not here; they are lifted as soon as deletion begins.
+#: Finalizers without a controller here; they are removed as soon as deletion begins.
 LIFTED: Final = frozenset(
     {
         "foregroundDeletion",
@@ -34,24 +33,24 @@ POD_NETWORK: Final = "10.244"
 
 
 class Kubelet:
-    """All nodes' kubelets at once; `job_s` is how long the containers of a Job's pods run."""
+    """The kubelets of all nodes; `job_s` is how long the containers of a Job's pods run."""
 
     def __init__(self, ctx: Context, *, job_s: float = JOB_S) -> None:
         self.ctx = ctx
         self.job_s = job_s
         self._pods_started = 0
-        self._batches = Batches(ctx, self._look)
+        self._batches = Batches(ctx, self._sync)
 
     def start(self) -> None:
         """Follow the store; must be called on the event loop."""
         for res in RESOURCES:
             if res.stored and res.storage == (res.group, res.plural):
-                self._batches.listen(res, self._told)
+                self._batches.listen(res, self._on_change)
 
     def stop(self) -> None:
         self._batches.stop()
 
-    def _told(self, res: Resource, change: Change) -> None:
+    def _on_change(self, res: Resource, change: Change) -> None:
         if change.type != DELETED and self._concerns(res, change.new.obj):
             self._batches.add(res, change.new.key)
 
@@ -63,7 +62,7 @@ class Kubelet:
         phase = obj["status"].get("phase")
         return phase == "Pending" or (phase == "Running" and is_of_job(obj))
 
-    def _look(self, res: Resource, key: Key) -> None:
+    def _sync(self, res: Resource, key: Key) -> None:
         record = self.ctx.store.get(res.storage, key)
         if record is not None and self._concerns(res, record.obj):
             self._handle(res, record)
@@ -78,16 +77,16 @@ class Kubelet:
             return
         finalizers = metadata.get("finalizers") or []
         if LIFTED.intersection(finalizers):
-            kept = [finalizer for finalizer in finalizers if finalizer not in LIFTED]
-            self._lift(res, record, kept)
+            remaining = [finalizer for finalizer in finalizers if finalizer not in LIFTED]
+            self._lift(res, record, remaining)
         elif res is NAMESPACES:
             self._empty(record)
         elif res is PODS and not finalizers:
             deletion.delete(self.ctx, PODS, record, {"gracePeriodSeconds": 0})
 
-    def _lift(self, res: Resource, record: Record, kept: list[str]) -> None:
-        metadata = {**record.obj["metadata"], "finalizers": kept}
-        if not kept:
+    def _lift(self, res: Resource, record: Record, remaining: list[str]) -> None:
+        metadata = {**record.obj["metadata"], "finalizers": remaining}
+        if not remaining:
             del metadata["finalizers"]
         new = {**record.obj, "metadata": metadata}
         if crud.is_finished(res, new):
@@ -106,7 +105,7 @@ class Kubelet:
         self.ctx.put(PODS, {**pod, "status": status})
 
     def _run_out(self, record: Record) -> None:
-        """End a pod whose containers have run long enough; look again if they have not."""
+        """End a pod whose containers have run long enough; otherwise check it again later."""
         pod = record.obj
         started_s = seconds(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"])
         left_s = started_s + self.job_s - self.ctx.clock()
@@ -116,18 +115,18 @@ class Kubelet:
         self.ctx.put(PODS, {**pod, "status": {**pod["status"], **succeeded(self.ctx.now(), pod)}})
 
     def _empty(self, record: Record) -> None:
-        """Delete what a terminating namespace holds; when nothing is left, the namespace."""
+        """Delete the objects of a terminating namespace; when none is left, the namespace."""
         name = record.key[1]
-        left = False
+        has_more = False
         for res in RESOURCES:
             if not res.namespaced or not res.stored or res.storage != (res.group, res.plural):
                 continue
             table = self.ctx.store.table(res.storage)
             for key in table.range(name):
-                held = table.records[key]
-                deletion.delete(self.ctx, res, held, {"gracePeriodSeconds": 0})
-                left |= key in table.records
-        if left:
+                stored = table.records[key]
+                deletion.delete(self.ctx, res, stored, {"gracePeriodSeconds": 0})
+                has_more |= key in table.records
+        if has_more:
             self._batches.add(NAMESPACES, record.key)
             return
         spec = {k: v for k, v in record.obj["spec"].items() if k != "finalizers"}
@@ -135,7 +134,7 @@ class Kubelet:
 
 
 def is_of_job(pod: JsonObject) -> bool:
-    """Whether a pod is there to end."""
+    """Whether a pod belongs to a Job."""
     return any(
         owner["kind"] == "Job" and owner.get("controller")
         for owner in pod["metadata"].get("ownerReferences") or ()
@@ -143,7 +142,7 @@ def is_of_job(pod: JsonObject) -> bool:
 
 
 def succeeded(now: str, pod: JsonObject) -> JsonObject:
-    """The status of a running pod whose containers ended well."""
+    """The status of a running pod whose containers succeeded."""
     ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now}
     containers = [
         {
@@ -155,16 +154,16 @@ def succeeded(now: str, pod: JsonObject) -> JsonObject:
         for container in pod["status"].get("containerStatuses") or ()
     ]
     conditions = [
-        {**one, "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}
-        if one["type"] in {"Ready", "ContainersReady"}
-        else one
-        for one in pod["status"].get("conditions") or ()
+        {**entry, "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}
+        if entry["type"] in {"Ready", "ContainersReady"}
+        else entry
+        for entry in pod["status"].get("conditions") or ()
     ]
     return {"phase": "Succeeded", "conditions": conditions, "containerStatuses": containers}
 
 
 def running(now: str, pod: JsonObject, address: str) -> JsonObject:
-    """The status of a pod all of whose containers run and are ready."""
+    """The status of a pod whose containers all run and are ready."""
     conditions = pod["status"].get("conditions") or []
     for kind in RUNNING_CONDITIONS:
         fresh = {

@@ -1,4 +1,4 @@
-"""LimitRange and ResourceQuota, as far as new pods meet them."""
+"""LimitRange and ResourceQuota, as far as they apply to new pods."""
 
 from decimal import Decimal
 from typing import Any, Final
@@ -37,7 +37,7 @@ def apply_ranges(ctx: Context, pod: JsonObject) -> None:
 
 
 def check_ranges(ctx: Context, res: Resource, pod: JsonObject) -> None:
-    """Hold containers to the bounds. Raises ApiError 403."""
+    """Check containers against the bounds. Raises ApiError 403."""
     for item in _container_items(ctx, pod):
         _check_containers(res, pod, item)
 
@@ -80,7 +80,7 @@ def _check_containers(res: Resource, pod: JsonObject, item: JsonObject) -> None:
 
 
 def pod_usage(pod: JsonObject) -> dict[str, Decimal]:
-    """What one pod counts for in a quota."""
+    """The usage of one pod in a quota."""
     usage = {"pods": Decimal(1), "count/pods": Decimal(1)}
     for container in pod["spec"]["containers"] or ():
         for member in ("requests", "limits"):
@@ -93,9 +93,9 @@ def pod_usage(pod: JsonObject) -> dict[str, Decimal]:
 
 
 def charge_quota(ctx: Context, res: Resource, pod: JsonObject) -> None:
-    """Refuse what a quota's status has no room for. Raises ApiError 403.
+    """Refuse a pod that exceeds a quota's status. Raises ApiError 403.
 
-    Counting what is used belongs to a controller; here the status decides as it stands.
+    A controller counts the usage; here the stored status decides.
     """
     quotas = _in_namespace(ctx, QUOTAS, pod["metadata"]["namespace"])
     if not quotas:
@@ -106,15 +106,15 @@ def charge_quota(ctx: Context, res: Resource, pod: JsonObject) -> None:
         over = []
         for name, hard in sorted(status.get("hard", {}).items()):
             used = status.get("used", {}).get(name, "0")
-            asked = usage.get(name)
-            if asked and quantities.value(used) + asked > quantities.value(hard):
-                over.append((name, quantities.canonical(str(asked)), used, hard))
+            requested = usage.get(name)
+            if requested and quantities.value(used) + requested > quantities.value(hard):
+                over.append((name, quantities.canonical(str(requested)), used, hard))
         if over:
-            asked_text = ",".join(f"{name}={asked}" for name, asked, _, _ in over)
+            requested_text = ",".join(f"{name}={requested}" for name, requested, _, _ in over)
             used_text = ",".join(f"{name}={used}" for name, _, used, _ in over)
             hard_text = ",".join(f"{name}={hard}" for name, _, _, hard in over)
             why = (
-                f"exceeded quota: {quota['metadata']['name']}, requested: {asked_text},"
+                f"exceeded quota: {quota['metadata']['name']}, requested: {requested_text},"
                 f" used: {used_text}, limited: {hard_text}"
             )
             raise refused(res, pod["metadata"]["name"], why)

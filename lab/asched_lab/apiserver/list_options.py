@@ -1,4 +1,4 @@
-"""The options of lists and watches, and what a kube-apiserver says about odd combinations."""
+"""The options of lists and watches, and kube-apiserver's messages about invalid combinations."""
 
 import base64
 import binascii
@@ -105,7 +105,7 @@ def watch_complaints(query: Mapping[str, str]) -> list[FieldError]:
 
 
 def token(revision: int, start: str) -> str:
-    """A continue token: go on at `start`, in the state of `revision`, or the newest if -1."""
+    """A continue token: continue at `start`, in the state of `revision`, or the newest if -1."""
     content = orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start})
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 

@@ -43,7 +43,7 @@ def select(
         if version:
             raise bad_request("specifying resource version is not allowed when using continue")
         revision, start = list_options.read_token(options.continued)
-        # Served from memory, a page has no end.
+        # Served from memory, a page has no limit.
         limit = 0 if version == 0 else limit
     elif version:
         if version > revision:
@@ -99,6 +99,6 @@ def page(
 
 
 def path_of(record: Record, namespace: str) -> str:
-    """Where a record stands in its collection, as continue tokens say it."""
+    """The position of a record in its collection, in the form of continue tokens."""
     space, name = record.key
     return name if namespace or not space else f"{space}/{name}"

@@ -1,8 +1,8 @@
-"""metadata.managedFields: one entry per manager, operation and door, each with its set of fields.
+"""metadata.managedFields: one entry per manager, operation and subresource, with its set of fields.
 
-A plain write owns what it changed and takes that from everybody else; an applied configuration owns
-what it spells out, shared with whoever wants the same value. Only objects that somebody applied, or
-all of them if the server was told so, carry entries.
+A plain write owns what it changed and takes these fields from all other managers; an applied
+configuration owns what it sets, shared with managers of the same value. Only objects that were
+applied, or all of them if the server has the option, have entries.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Who owns which fields, since when, through which door."""
+    """The owner of some fields, since when, and by which subresource."""
 
     manager: str
     operation: str
@@ -54,7 +54,7 @@ def read(metadata: JsonObject) -> list[Entry]:
 
 
 def write(res: Resource, metadata: JsonObject, entries: list[Entry]) -> None:
-    """Put entries on an object, applied ones first; none at all leaves no trace."""
+    """Put entries on an object, applied ones first; without entries remove the member."""
     shown = []
     for entry in sorted(entries, key=lambda e: (e.operation, e.time, e.manager, e.sub)):
         if not entry.fields:
@@ -76,7 +76,7 @@ def write(res: Resource, metadata: JsonObject, entries: list[Entry]) -> None:
 
 
 def record_create(ctx: Context, res: Resource, obj: JsonObject, manager: str) -> None:
-    """The creator owns what it sent and what was defaulted for it."""
+    """The creator owns the fields that it sent and their defaults."""
     form = schema.type_name(res)
     empty = schema.reader(form)({}, "", [])
     status = False if res.sub("status") is not None else None
@@ -94,29 +94,29 @@ def record_update(
     manager: str,
     sub: str,
 ) -> None:
-    """Settle the entries of an object that a plain write changed; `sent` is what it sent itself."""
-    kept = old["metadata"].get("managedFields")
-    if sent is not None and not any(sent) and kept:
-        # An empty list, or a list of an empty entry, wipes all records.
+    """Update the entries after a plain write; `sent` is the managedFields of the request."""
+    stored = old["metadata"].get("managedFields")
+    if sent is not None and not any(sent) and stored:
+        # An empty list, or a list of an empty entry, removes all entries.
         new["metadata"].pop("managedFields", None)
         return
-    if not kept and not ctx.options.managed_fields:
+    if not stored and not ctx.options.managed_fields:
         new["metadata"].pop("managedFields", None)
         return
     form = schema.type_name(res)
     fresh = frozenset(changed(form, owned_part(old, status=None), owned_part(new, status=None)))
-    door = sub if sub == "status" else ""
+    subresource = sub if sub == "status" else ""
     entries = surviving(read(old["metadata"]), new)
     if fresh:
-        mine = [entry for entry in entries if entry.same_owner(manager, "Update", door)]
-        others = [entry.with_fields(entry.fields - fresh) for entry in entries if entry not in mine]
-        fields = fresh.union(*(entry.fields for entry in mine))
-        entries = [*others, Entry(manager, "Update", ctx.now(), door, fields)]
+        own = [entry for entry in entries if entry.same_owner(manager, "Update", subresource)]
+        others = [entry.with_fields(entry.fields - fresh) for entry in entries if entry not in own]
+        fields = fresh.union(*(entry.fields for entry in own))
+        entries = [*others, Entry(manager, "Update", ctx.now(), subresource, fields)]
     write(res, new["metadata"], entries)
 
 
 def surviving(entries: list[Entry], obj: JsonObject) -> list[Entry]:
-    """Entries without the fields an object no longer has."""
+    """Entries without the fields that an object no longer has."""
     return [
         entry.with_fields(
             frozenset(path for path in entry.fields if path == () or find(obj, path) is not None)

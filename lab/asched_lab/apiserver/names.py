@@ -1,4 +1,4 @@
-"""What names, label keys and label values may look like, with the words of each complaint."""
+"""Rules for names, label keys and label values, with kube-apiserver's messages."""
 
 import re
 from typing import Final
@@ -44,26 +44,26 @@ def too_long(limit: int) -> str:
 
 
 def label_faults(text: str) -> list[str]:
-    """Complaints about an RFC 1123 label: namespaces, containers."""
+    """Errors in an RFC 1123 label: namespaces, containers."""
     faults = [too_long(LABEL_LENGTH_MAX)] if len(text) > LABEL_LENGTH_MAX else []
     return faults if LABEL.fullmatch(text) else [*faults, LABEL_FAULT]
 
 
 def subdomain_faults(text: str) -> list[str]:
-    """Complaints about an RFC 1123 subdomain: the names of most objects."""
+    """Errors in an RFC 1123 subdomain: the names of most objects."""
     faults = [too_long(SUBDOMAIN_LENGTH_MAX)] if len(text) > SUBDOMAIN_LENGTH_MAX else []
     return faults if SUBDOMAIN.fullmatch(text) else [*faults, SUBDOMAIN_FAULT]
 
 
 def path_segment_faults(text: str) -> list[str]:
-    """Complaints about a name that only has to fit into a path: roles and their bindings."""
+    """Errors in a name that only has to fit into a path: roles and their bindings."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{char}'" for char in "/%" if char in text]
 
 
 def qualified_faults(text: str) -> list[str]:
-    """Complaints about a qualified name: label keys, finalizers, gates, resources."""
+    """Errors in a qualified name: label keys, finalizers, gates, resources."""
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         return [QUALIFIED_FORM_FAULT]
@@ -80,20 +80,20 @@ def qualified_faults(text: str) -> list[str]:
 
 
 def value_faults(text: str) -> list[str]:
-    """Complaints about a label value."""
+    """Errors in a label value."""
     faults = [too_long(LABEL_LENGTH_MAX)] if len(text) > LABEL_LENGTH_MAX else []
     return faults if VALUE.fullmatch(text) else [*faults, VALUE_FAULT]
 
 
 def check_key(key: str) -> None:
-    """Raise ValueError, in the words of a selector's parser, unless `key` may be a label key."""
+    """Raise ValueError, with the message of the selector parser, unless `key` is a label key."""
     faults = qualified_faults(key)
     if faults:
         raise ValueError(f'<nil>: Invalid value: "{key}": {"; ".join(faults)}')
 
 
 def check_value(value: str) -> None:
-    """Raise ValueError, in the words of a selector's parser, unless `value` may be a label's."""
+    """Raise ValueError, with the message of the selector parser, unless `value` is valid."""
     faults = value_faults(value)
     if faults:
         raise ValueError(f'values[0]: Invalid value: "{value}": {"; ".join(faults)}')

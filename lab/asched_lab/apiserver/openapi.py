@@ -1,4 +1,4 @@
-"""OpenAPI documents, made from `schema.TYPES`: enough for kubectl's create, apply and explain."""
+"""OpenAPI documents, generated from `schema.TYPES`, for kubectl's create, apply and explain."""
 
 import hashlib
 from functools import lru_cache
@@ -50,7 +50,7 @@ def route(call: Call, path: str) -> Reply:
             raise page_not_found()
     reply = cached(call, body, JSON)
     if "hash" in call.query:
-        # The address names the content, so a client may keep it.
+        # The path has a hash of the content, so a client may cache it.
         reply.headers["Cache-Control"] = "public, immutable, max-age=31536000"
     return reply
 
@@ -124,7 +124,7 @@ def paths_of(res: Resource) -> JsonObject:
 
 
 def schema_name(res: Resource) -> str:
-    """Where a resource's schema stands; unique, also for kinds this server does not describe."""
+    """The name of a resource's schema; unique, also for kinds without a description."""
     name = schema.type_name(res)
     return f"{res.kind}.Anything" if name == "Anything" else name
 

@@ -1,12 +1,12 @@
 """The three ways to change part of an object: merge patch, JSON patch, strategic merge patch.
 
 Pure functions from a document and a patch to a new document; neither input is changed, and parts
-the patch does not touch are shared. Strategic merge reads `schema.TYPES` to know which lists are
-merged by a key and which are sets.
+that the patch does not touch are shared. Strategic merge reads `schema.TYPES` to find lists that
+are merged by a key and lists that are sets.
 
-Order of a merged list: elements the patch names keep the patch's order, elements only the server
-has keep theirs, and where both meet an element goes first only if the server had it first; so a new
-element lands in front.
+Order of a merged list: elements of the patch have the patch's order, other elements the server's,
+and between both an element goes first only if the server had it first; so a new element is put in
+front.
 """
 
 from collections.abc import Sequence
@@ -50,9 +50,9 @@ def merge(document: Any, patch: Any) -> Any:
 
 
 def apply_json_patch(document: JsonObject, operations: Sequence[JsonObject]) -> JsonObject:
-    """RFC 6902, with one liberty of the real server: replacing what is absent adds it.
+    """RFC 6902, with one deviation of the real server: replacing a missing value adds it.
 
-    Raises PatchError for a failed test, an unknown operation or a path that leads nowhere.
+    Raises PatchError for a failed test, an unknown operation or a path that does not exist.
     """
     root: JsonObject = {"": orjson.loads(orjson.dumps(document))}
     for operation in operations:

@@ -1,4 +1,4 @@
-"""PATCH: read the patch by its content type, apply it, and store the result as any update."""
+"""PATCH: read the patch by its content type, apply it, and store the result like any update."""
 
 from typing import Any, Final
 
@@ -67,7 +67,7 @@ def load_patch(body: bytes, media: str) -> Any:
 def patched(
     call: Call, res: Resource, record: Record, patch: Any, media: str
 ) -> tuple[JsonObject, list[str]]:
-    """The object after the patch, in stored form with defaults, and the warnings it earned."""
+    """The object after the patch, in stored form with defaults, and its warnings."""
     document = bodies.shown(res, record.obj)
     try:
         if media == MERGE:
@@ -82,7 +82,7 @@ def patched(
         if media == STRATEGIC:
             raise invalid_patch(f'"{patches.go_text(patch)}"', str(fault)) from None
         raise rejected_patch() from None
-    # A patch that names a version is held to it; one that does not takes what it found.
+    # A patch with a version must match it; a patch without one applies to the current version.
     try:
         bodies.check_kind(document, res)
     except ApiError as fault:

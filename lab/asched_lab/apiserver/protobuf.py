@@ -1,8 +1,9 @@
-"""Reads the few protobuf bodies kubectl sends: from `create namespace`, `create role` and such.
+"""Reads the few protobuf bodies that kubectl sends: from `create namespace`, `create role` and
+such.
 
-Nothing is written in protobuf. A body is four bytes of magic and an envelope that names the kind;
-the types below give the field numbers of the kinds that kubectl's create commands make. A field
-that is not listed is skipped, a kind that is not listed is refused.
+Protobuf is never written. A body is four bytes of magic and an envelope that names the kind; the
+types below have the field numbers of the kinds that kubectl's create commands make. A field that is
+not listed is skipped, a kind that is not listed is refused.
 
 Notation as in `schema.py`, with the field's number in front: `3=name:form`; forms besides types,
 lists and maps are str, bytes, bool, int, qty and ios.
@@ -67,7 +68,7 @@ TokenSpec 1=audiences:[str] 4=expirationSeconds:int
 
 
 class ProtobufError(ValueError):
-    """The body is no protobuf this server can read."""
+    """The body is not a protobuf message that this server can read."""
 
 
 @cache
@@ -143,7 +144,7 @@ def scalar(form: str, raw: int | bytes) -> Any:
     if isinstance(raw, int):
         if form == "bool":
             return bool(raw)
-        # Negative numbers travel as 64-bit two's complement.
+        # Negative numbers are encoded as 64-bit two's complement.
         return raw - (1 << 64) if raw >> 63 else raw
     match form:
         case "raw":

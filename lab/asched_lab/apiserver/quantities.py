@@ -1,7 +1,7 @@
 """Quantities as the server writes them: `0.5` becomes `500m`, `1024Mi` becomes `1Gi`.
 
 A canonical quantity has an integer mantissa, the largest suffix of its family that needs no
-fraction, and nothing finer than a nano, to which everything is rounded up.
+fraction, and nothing finer than a nano, to which it is rounded up.
 """
 
 import re
@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Final
 
-#: Distinct quantity texts remembered; a cluster uses few. A guess with room to spare.
+#: Cached quantity texts; a cluster uses few. A guess with a margin.
 REMEMBERED: Final = 4096
 
 PATTERN: Final = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([A-Za-z]{0,2}))$")
@@ -48,13 +48,13 @@ def _split(text: str) -> tuple[Decimal, str]:
 
 @lru_cache(maxsize=REMEMBERED)
 def value(text: str) -> Decimal:
-    """The exact amount, in the base unit. Raises ValueError for what is no quantity."""
+    """The exact amount, in the base unit. Raises ValueError for an invalid quantity."""
     return _split(text)[0]
 
 
 @lru_cache(maxsize=REMEMBERED)
 def canonical(text: str) -> str:
-    """The text a server answers with. Raises ValueError for what is no quantity."""
+    """The canonical text. Raises ValueError for an invalid quantity."""
     amount, family = _split(text)
     if amount == 0:
         return "0"
@@ -76,7 +76,7 @@ def canonical(text: str) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def to_milli(text: str) -> str:
-    """A canonical quantity rounded up to a thousandth, as amounts of resources are."""
+    """A canonical quantity rounded up to a thousandth, as for amounts of resources."""
     if text[-1] not in "nu":
         return text
     rounded = value(text).scaleb(3).to_integral_value(rounding=ROUND_CEILING)
@@ -84,7 +84,7 @@ def to_milli(text: str) -> str:
 
 
 def text_of(raw: object) -> str:
-    """A quantity from JSON, where a number may stand for its text. Raises ValueError."""
+    """A quantity from JSON, where a number may replace its text. Raises ValueError."""
     if isinstance(raw, bool) or not isinstance(raw, (str, int, float)):
         raise ValueError(FAULT)  # noqa: TRY004  the caller reports one kind of fault
     return canonical(str(raw).strip() if isinstance(raw, str) else repr(raw))

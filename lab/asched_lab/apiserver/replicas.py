@@ -1,4 +1,4 @@
-"""ReplicaSet and ReplicationController: as many pods as wanted, told in the status."""
+"""ReplicaSet and ReplicationController: as many pods as spec.replicas, counted in the status."""
 
 from typing import Any, Final
 
@@ -9,27 +9,27 @@ from asched_lab.apiserver.store import Record
 
 JsonObject = dict[str, Any]
 
-#: Pods one look at an owner creates; the rest follow with the next look.
-CREATED_PER_LOOK: Final = 64
+#: Pods that one sync of an owner creates; the next sync creates the rest.
+CREATED_PER_SYNC: Final = 64
 
 
 def sync(dependents: Dependents, res: Resource, record: Record) -> None:
-    """Create or delete pods until there are as many as wanted. Raises ApiError."""
+    """Create or delete pods until the number is right. Raises ApiError."""
     obj, uid = record.obj, record.obj["metadata"]["uid"]
-    active = [one for one in dependents.pods(uid) if one.obj["status"]["phase"] not in FINISHED]
+    active = [pod for pod in dependents.pods(uid) if pod.obj["status"]["phase"] not in FINISHED]
     missing = obj["spec"]["replicas"] - len(active)
     refused: ApiError | None = None
     try:
-        for _ in range(min(missing, CREATED_PER_LOOK)):
+        for _ in range(min(missing, CREATED_PER_SYNC)):
             pod = pod_of(obj["spec"]["template"], record.key[1])
             dependents.create(res, record, PODS, pod)
     except ApiError as error:
         refused = error
-    # The least of a pod goes first: without a node, not ready, youngest.
+    # Pods without a node go first, then pods that are not ready, then the youngest.
     youngest_first = active[::-1]
-    by_worth = sorted(youngest_first, key=lambda one: (_has_node(one.obj), is_ready(one.obj)))
-    for one in by_worth[: max(0, -missing)]:
-        dependents.delete(PODS, one)
+    by_worth = sorted(youngest_first, key=lambda pod: (_has_node(pod.obj), is_ready(pod.obj)))
+    for surplus in by_worth[: max(0, -missing)]:
+        dependents.delete(PODS, surplus)
     status = replica_status(dependents, obj, refused)
     dependents.write_status(res, record, status)
     if refused is not None:
@@ -43,7 +43,7 @@ def _has_node(pod: JsonObject) -> bool:
 def replica_status(dependents: Dependents, obj: JsonObject, refused: ApiError | None) -> JsonObject:
     metadata = obj["metadata"]
     pods = dependents.pods(metadata["uid"])
-    active = [one.obj for one in pods if one.obj["status"]["phase"] not in FINISHED]
+    active = [pod.obj for pod in pods if pod.obj["status"]["phase"] not in FINISHED]
     ready = sum(map(is_ready, active))
     status: JsonObject = {
         "replicas": len(active),

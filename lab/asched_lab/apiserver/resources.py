@@ -1,4 +1,4 @@
-"""The kinds this server has: where each lives, what may be done with it, and how it behaves.
+"""The kinds of this server: their paths, verbs and behaviour.
 
 The table below is what `/apis` of a kube-apiserver 1.36 lists; a line reads
 
@@ -6,8 +6,8 @@ The table below is what `/apis` of a kube-apiserver 1.36 lists; a line reads
 
 with `N` for namespaced and `C` for cluster scope, `*` for the eight usual verbs, and for a
 subresource its own verbs and kind where they are not get+patch+update of the same kind; an indented
-line goes on with the one before. How a kind is written (generation, updates without a version, what
-a removal answers) stands in the sets after it, because clients see these differences.
+line continues the one before. How a kind is written (generation, updates without a version, the
+answer to a removal) is in the sets after it, because clients see these differences.
 """
 
 import base64
@@ -132,7 +132,7 @@ provisioningrequests ProvisioningRequest N provreq,provreqs - * status
 [autoscaling.x-k8s.io/v1beta1]
 provisioningrequests ProvisioningRequest N provreq,provreqs - * status
 """
-#: Groups of custom resources: kept as they were sent, and no strategic merge patch for them.
+#: Groups of custom resources: stored as they were sent, without strategic merge patch.
 CUSTOM: Final = frozenset({"scheduling.x-k8s.io", "autoscaling.x-k8s.io", "kueue.x-k8s.io"})
 
 USUAL_VERBS: Final = (
@@ -170,7 +170,7 @@ COUNTED: Final = frozenset(
         "PodTemplate",
     }
 )
-#: Kinds whose PUT must name a version.
+#: Kinds whose PUT must have a version.
 VERSIONED_PUT: Final = frozenset(
     {
         "Lease",
@@ -181,9 +181,9 @@ VERSIONED_PUT: Final = frozenset(
         "VolumeAttachment",
     }
 )
-#: Kinds whose PUT to a missing name creates.
+#: Kinds whose PUT to a missing name creates the object.
 CREATED_BY_PUT: Final = frozenset({"Lease"})
-#: Kinds whose removal answers with the object; the others answer with a Status.
+#: Kinds whose removal returns the object; the other kinds return a Status.
 RETURNED: Final = frozenset(
     {
         "Pod",
@@ -205,10 +205,10 @@ RETURNED: Final = frozenset(
         "ResourceSlice",
     }
 )
-#: Kinds whose status is kept when it comes with the object that creates it.
+#: Kinds whose status is stored when it comes with the object that is created.
 STATUS_AT_CREATION: Final = frozenset({"Node"})
-#: Versions that are served but not told of in discovery: a real server has them only when it is
-#: asked to (--runtime-config), and workloads of scheduler_perf want them.
+#: Versions that are served but not in discovery: a real server has them only with --runtime-config,
+#: and workloads of scheduler_perf use them.
 UNLISTED: Final = frozenset({("resource.k8s.io", "v1alpha3")})
 #: Kinds read through several groups, (group, plural) -> (group, version) that owns the storage.
 SHARED: Final = {
@@ -219,7 +219,7 @@ SHARED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A door beside the object: its name, verbs, and the kind that passes through it."""
+    """A subresource: its name, verbs, and the kind of its bodies."""
 
     name: str
     verbs: tuple[str, ...]
@@ -248,7 +248,7 @@ class Resource:
 
     @property
     def qualified(self) -> str:
-        """The name messages use: `leases.coordination.k8s.io`, but plain `pods`."""
+        """The name in messages: `leases.coordination.k8s.io`, but plain `pods`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -267,7 +267,7 @@ class Resource:
 
     @property
     def storage_hash(self) -> str:
-        """What discovery says about the stored version: a short digest of group, version, kind."""
+        """The hash of the stored version in discovery: a short digest of group, version, kind."""
         group, version = SHARED.get((self.group, self.plural), (self.group, self.version))
         digest = hashlib.sha256(f"{group}/{version}/{self.kind}".encode()).digest()
         return base64.b64encode(digest[:8]).decode()
@@ -316,14 +316,14 @@ def parse(table: str) -> tuple[Resource, ...]:
 
 RESOURCES: Final = parse(TABLE)
 ALPHA: Final = parse(ALPHA_TABLE)
-#: What the kinds of the first releases with pod groups are served under.
+#: Versions of the kinds of the first releases with pod groups.
 POD_GROUPS: Final = frozenset({"scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1"})
-#: What ProvisioningRequests are served under.
+#: Versions of ProvisioningRequests.
 REQUESTS: Final = frozenset({"autoscaling.x-k8s.io/v1"})
 _ALL: Final = (*RESOURCES, *ALPHA)
-#: (group, version, plural) -> resource: how a path is looked up.
+#: (group, version, plural) -> resource, for paths.
 BY_PATH: Final = {(res.group, res.version, res.plural): res for res in _ALL}
-#: (apiVersion, kind) -> resource: how a manifest is looked up.
+#: (apiVersion, kind) -> resource, for manifests.
 BY_KIND: Final = {(res.api_version, res.kind): res for res in _ALL}
 #: Group -> its versions, in the order of discovery.
 GROUPS: Final[dict[str, list[str]]] = {}

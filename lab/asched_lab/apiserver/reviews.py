@@ -1,4 +1,4 @@
-"""Kinds that are questions: token and access reviews, and the tokens of service accounts."""
+"""Kinds that are not stored: token and access reviews, and the tokens of service accounts."""
 
 from typing import Any, Final
 
@@ -62,10 +62,10 @@ def invalid_review(complaints: list[FieldError]) -> Exception:
 
 
 def check_attributes(spec: JsonObject) -> None:
-    asked = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
-    if not asked:
+    given = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
+    if not given:
         raise invalid_review([bad_value("spec.resourceAttributes", None, ASK_ONE)])
-    if len(asked) > 1:
+    if len(given) > 1:
         complaint = bad_value("spec.nonResourceAttributes", spec["nonResourceAttributes"], ASK_ONE)
         raise invalid_review([complaint])
 
@@ -94,7 +94,7 @@ def access_status(ctx: Context, user: User, spec: JsonObject) -> JsonObject:
 
 
 def rules_status(ctx: Context, user: User, spec: JsonObject) -> JsonObject:
-    """All that somebody may do in a namespace."""
+    """All rules of a user in a namespace."""
     rules = list(rules_for(ctx, user, spec.get("namespace", "")))
     paths = [rule for rule in rules if rule.get("nonResourceURLs")]
     return {
@@ -130,7 +130,7 @@ def token_status(ctx: Context, spec: JsonObject) -> JsonObject:
 
 
 def handle_token_request(ctx: Context, call: Call, namespace: str, name: str) -> Reply:
-    """A new token for a service account; it is good until the server stops."""
+    """A new token for a service account; it is valid until the server stops."""
     account = crud.existing(ctx, SERVICE_ACCOUNTS, namespace, name).obj["metadata"]
     raw, _ = bodies.load(call, "TokenRequest")
     spec = raw.get("spec") or {}

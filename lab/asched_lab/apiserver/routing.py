@@ -1,9 +1,9 @@
-"""From a path to a resource and a door, and from there to the handler.
+"""From a path to a resource and a subresource, and from there to the handler.
 
     /api/v1/... and /apis/GROUP/VERSION/...            where
     [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]        what
 
-`route` answers with a `Reply`, or with a `Watch` for whoever owns the connection to follow.
+`route` answers with a `Reply`, or with a `Watch` that the owner of the connection serves.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ VERBS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names."""
+    """The target of a path."""
 
     res: Resource
     namespace: str = ""
@@ -80,7 +80,7 @@ def parse(path: str) -> Target | None:
 
 
 def verb_of(call: Call, target: Target) -> str:
-    """The verb authorization knows: reads are get, list or watch; DELETE may be of a collection."""
+    """The verb for authorization: reads are get, list or watch; DELETE may be of a collection."""
     verb = VERBS.get(call.method, call.method.lower())
     if verb == "get" and not target.name:
         return "watch" if target.watch or call.flag("watch") else "list"
@@ -92,7 +92,7 @@ def verb_of(call: Call, target: Target) -> str:
 
 
 def chosen_name(call: Call) -> str:
-    """The one name a field selector allows; a collection so narrowed is judged like the object."""
+    """The one name that a field selector allows; it is authorized like the object."""
     for term in call.query.get("fieldSelector", "").split(","):
         if term.startswith("metadata.name="):
             return term.removeprefix("metadata.name=").removeprefix("=")
@@ -150,8 +150,8 @@ def route_object(ctx: Context, call: Call, target: Target, verb: str) -> Reply |
 
 def route_subresource(ctx: Context, call: Call, target: Target, verb: str) -> Reply:
     res, namespace, name, sub = target.res, target.namespace, target.name, target.sub
-    door = res.sub(sub)
-    if door is None or verb not in door.verbs:
+    subresource = res.sub(sub)
+    if subresource is None or verb not in subresource.verbs:
         raise method_not_allowed()
     if sub == "scale":
         return scale.handle_scale(ctx, call, res, namespace, name, verb)
@@ -177,7 +177,7 @@ def route_subresource(ctx: Context, call: Call, target: Target, verb: str) -> Re
 
 
 def route_review(ctx: Context, call: Call, target: Target, verb: str) -> Reply:
-    """Kinds that are asked, not stored: bindings and the reviews."""
+    """Kinds that are posted, not stored: bindings and the reviews."""
     if verb == "list" and "list" in target.res.verbs:
         return listing.handle_list(ctx, call, target.res, "")
     if verb != "create" or target.name or bool(target.namespace) != target.res.namespaced:

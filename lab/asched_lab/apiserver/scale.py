@@ -1,4 +1,4 @@
-"""The scale subresource: how many replicas, read and written without the rest of the object."""
+"""The scale subresource: the number of replicas, without the rest of the object."""
 
 from typing import Any, Final
 

@@ -1,17 +1,17 @@
-"""What objects look like: one table of types, and the reader that gives an object its stored form.
+"""The schema: one table of types, and the reader that gives an object its stored form.
 
 Notation, one type per block, its fields on indented lines as `name:type`:
 
     str bool int32 int64 qty time micro ios any    scalars (`ios` is a number or a string)
     amount                                         a quantity of a resource, in thousandths at most
     Name  [T]  {T}                                 another type, a list, a map from strings
-    !   always present, with its zero value if nobody sent it
-    ?   kept even when zero; without a mark a zero value is left out, as Go's omitempty does
-    @k  a list whose elements are the same if `k` is; `@` alone: a set
+    !   always present, with its zero value if it was not sent
+    ?   stored even when zero; without a mark a zero value is omitted, as with Go's omitempty
+    @k  a list whose elements are identified by `k`; `@` alone: a set
 
-The reader prunes what is empty, writes quantities and times in one form, collects the paths of
-fields nobody knows, and refuses values of a wrong type. It builds new containers all the way, so
-that stored objects never share structure with what a caller still holds.
+The reader removes empty values, writes quantities and times in one form, collects the paths of
+unknown fields, and refuses values of a wrong type. It builds new containers everywhere, so that
+stored objects never share structure with a caller's.
 """
 
 import re
@@ -34,12 +34,12 @@ INT_BOUNDS: Final = {"int32": 1 << 31, "int64": 1 << 63}
 
 
 class DecodeError(ValueError):
-    """A value of the wrong type; the text says which and where."""
+    """A value of the wrong type; the message has type and path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a type: `form` is its type text, `keys` what identifies list elements."""
+    """One field of a type: `form` is its type text, `keys` identify list elements."""
 
     name: str
     form: str
@@ -68,7 +68,7 @@ TYPES: Final = _parse(types_pod.TYPES + types_cluster.TYPES)
 
 
 def type_name(res: Resource) -> str:
-    """The type that describes a resource; `Anything` for those kept as they were sent."""
+    """The type of a resource; `Anything` for kinds that are stored as they were sent."""
     if res.kind == "Event" and res.group:
         return "EventV1"
     return res.kind if res.kind in TYPES and res.group not in CUSTOM else "Anything"
@@ -135,7 +135,7 @@ def _micro_time(value: Any, path: str, _unknown: list[str]) -> Any:
     if MICRO_TIME.match(value):
         return value
     form = "2006-01-02T15:04:05.000000Z07:00"
-    # A well-formed second without fraction fails at the fraction; anything else at the year.
+    # A well-formed second without fraction fails at the fraction; other values at the year.
     rest = value[19:] if re.match(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", value) else value
     wanted = ".000000" if rest != value else "2006"
     raise DecodeError(f'parsing time "{value}" as "{form}": cannot parse "{rest}" as "{wanted}"')
@@ -201,7 +201,7 @@ def _map(form: str) -> Reader:
 
 
 def _zero(field: Field) -> Callable[[], Any]:
-    """Makes the value of an always present field nobody sent; containers are made anew."""
+    """A factory for the value of an always present field that was not sent."""
     if field.form in TYPES:
         return lambda: reader(field.form)({}, "", [])
     if field.form == "any":

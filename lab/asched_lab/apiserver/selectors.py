@@ -1,7 +1,8 @@
 """Label and field selectors: from the query's text to a predicate over stored objects.
 
-The label grammar is read as Kubernetes reads it, token by token, because the complaints name the
-token that was found and what was expected. Field selectors know a fixed list of fields per kind.
+The label grammar is parsed token by token as in Kubernetes, because the error messages name the
+token that was found and those that were expected. Field selectors have a fixed list of fields per
+kind.
 """
 
 import re
@@ -18,7 +19,7 @@ JsonObject = dict[str, Any]
 LabelTest = Callable[[Mapping[str, str]], bool]
 FieldTest = Callable[[JsonObject], bool]
 
-#: Parsed selectors remembered; clients repeat a handful. A guess with room to spare.
+#: Cached parsed selectors; clients repeat a few. A guess with a margin.
 REMEMBERED: Final = 512
 TOKEN: Final = re.compile(r"\s*(==|!=|[(),!=<>]|[^\s(),!=<>]+)")
 OPERATORS: Final = frozenset({"=", "==", "!=", "in", "notin", "<", ">"})
@@ -72,7 +73,8 @@ class _Labels:
         if operator in {"", ","}:
             return lambda labels: key in labels
         if operator not in OPERATORS:
-            # An identifier where an operator belongs ends the requirement; the caller complains.
+            # An identifier in place of an operator ends the requirement; the caller reports the
+            # error.
             if operator in SYMBOLS:
                 raise ValueError(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
             return lambda labels: key in labels
@@ -166,7 +168,7 @@ METADATA: Final = {
     "metadata.name": _path("metadata", "name"),
     "metadata.namespace": _path("metadata", "namespace"),
 }
-#: (group, plural) -> the fields it may be selected by; a kind that is not here has METADATA only.
+#: (group, plural) -> the fields of selectors; a kind that is not listed has METADATA only.
 FIELDS: Final = {
     ("", "pods"): METADATA
     | {
@@ -277,7 +279,7 @@ class Selector:
 
 
 def selector_of(res: Resource, query: Mapping[str, str]) -> Selector:
-    """The selector a request asks for. Raises ApiError 400."""
+    """The selector of a request. Raises ApiError 400."""
     labels = query.get("labelSelector", "")
     fields = query.get("fieldSelector", "")
     return Selector(
@@ -287,7 +289,7 @@ def selector_of(res: Resource, query: Mapping[str, str]) -> Selector:
 
 
 def matches_label_selector(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:
-    """A LabelSelector object of a spec: none matches nothing, an empty one everything."""
+    """A LabelSelector of a spec: a null selector matches nothing, an empty one everything."""
     if selector is None:
         return False
     for key, value in (selector.get("matchLabels") or {}).items():
@@ -296,12 +298,12 @@ def matches_label_selector(selector: JsonObject | None, labels: Mapping[str, str
     for rule in selector.get("matchExpressions") or ():
         present, value = rule["key"] in labels, labels.get(rule["key"])
         values = rule.get("values") or ()
-        verdict = {
+        is_met = {
             "In": present and value in values,
             "NotIn": not present or value not in values,
             "Exists": present,
             "DoesNotExist": not present,
         }.get(rule["operator"], False)
-        if not verdict:
+        if not is_met:
             return False
     return True

@@ -6,7 +6,7 @@
     ...                                  # clients use server.url or server.kubeconfig()
     await server.stop()
 
-One event loop does everything. A request is answered in one synchronous step; only watches, delayed
+One event loop does all work. A request is answered in one synchronous step; only watches, delayed
 answers and the sockets themselves await.
 """
 
@@ -41,20 +41,20 @@ JsonObject = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-#: Seconds a read of a version that does not exist yet waits before it says so.
+#: Seconds that a read of a future version waits before it fails.
 FUTURE_WAIT_S: Final = 3.0
-#: Seconds open connections get to end when the server stops.
+#: Seconds for open connections to end when the server stops.
 SHUTDOWN_S: Final = 1.0
-#: Rounds of the loop from a connection's being accepted to the first step of what serves it.
+#: Rounds of the loop from the acceptance of a connection to the first step of its handler.
 ACCEPT_ROUNDS: Final = 4
 #: Connections that wait to be accepted.
 BACKLOG: Final = 1024
-#: Bytes a request body may have; what etcd takes.
+#: Maximum bytes of a request body; the limit of etcd.
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 
 
 class ApiServer:
-    """One server with its own store. Everything is gone when it stops."""
+    """One server with its own store, which is lost when it stops."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class ApiServer:
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
     ) -> None:
-        """`users` maps bearer tokens to users; without it (and without `start(token=...)`)
-        everybody is an administrator. `kubelet` runs bound pods, `controllers` makes pods for
+        """`users` maps bearer tokens to users; without it (and without `start(token=...)`) every
+        client is an administrator. `kubelet` runs bound pods, `controllers` makes pods for
         Deployments and Jobs. `pace` stretches every wait, a watch's timeoutSeconds included; tests
-        hurry with less than 1.
+        use less than 1.
         """
         self.auth = Authenticator(users, anonymous=anonymous)
         self.ctx = Context(auth=self.auth, options=options, clock=clock, seed=seed)
@@ -98,7 +98,7 @@ class ApiServer:
         token: str = "",
     ) -> None:
         """Listen. `tls` is True for a self-signed certificate, or paths of certificate and key;
-        `token` is an administrator's bearer token, and then nobody comes in without one.
+        `token` is an administrator's bearer token, without which requests are then refused.
         """
         if token:
             self.token = token
@@ -146,7 +146,7 @@ class ApiServer:
             self._runner = None
 
     def create(self, plural: str, obj: JsonObject) -> JsonObject:
-        """Create an object in process, with defaults and admission; returns what was stored.
+        """Create an object in process, with defaults and admission; return the stored object.
 
         `plural` is a resource name; a manifest with kind and apiVersion may name another group's.
         Raises ApiError.
@@ -157,18 +157,18 @@ class ApiServer:
         return crud.create(self.ctx, res, namespace, made).obj
 
     def get(self, plural: str, namespace: str, name: str) -> JsonObject | None:
-        """A stored object, not to be changed, or None."""
+        """A stored object, or None; callers must not change it."""
         record = self.ctx.get(find(plural), namespace, name)
         return record.obj if record is not None else None
 
     def list(self, plural: str, namespace: str = "") -> list[JsonObject]:
-        """The stored objects of a kind, sorted; not to be changed."""
+        """The stored objects of a kind, sorted; callers must not change them."""
         table = self.store.table(find(plural).storage)
         return [table.records[key].obj for key in table.range(namespace)]
 
     def kubeconfig(self, pages: str = "") -> str:
-        """A kubeconfig, as YAML, that leads here as an administrator. `pages`: where a scheduler
-        serves its own, for those who ask it.
+        """A kubeconfig, as YAML, of an administrator. `pages`: the address of a scheduler's pages,
+        for clients that use them.
         """
         cluster: JsonObject = {"server": self.url}
         if pages:
@@ -285,8 +285,8 @@ class ApiServer:
 
 
 async def accept_no_more(*listening: socket.socket) -> None:
-    """To be called before a server closes: whoever asyncio had accepted, and not yet attached to
-    a server that closes, would stay open and be closed by nobody.
+    """To be called before a server closes: a connection that asyncio has accepted, and not yet
+    attached to a closing server, would stay open for ever.
     """
     loop = asyncio.get_running_loop()
     for sock in listening:

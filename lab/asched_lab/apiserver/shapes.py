@@ -1,4 +1,4 @@
-"""How objects and lists are handed out: whole, as metadata only, or as rows of a table."""
+"""The forms of objects and lists: whole, as metadata only, or as rows of a table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ def object_reply(
     now_s: float = 0.0,
     warnings: Sequence[str] = (),
 ) -> Reply:
-    """One object in the shape the call asks for."""
+    """One object in the requested form."""
     want = wanted_of(call)
     if want.shape == "PartialObjectMetadataList":
         raise ApiError(
@@ -62,7 +62,7 @@ def object_reply(
 def list_reply(
     call: Call, res: Resource, records: Sequence[Record], metadata: JsonObject, now_s: float
 ) -> Reply:
-    """Many objects in the shape the call asks for; the plain form joins what is encoded already."""
+    """Many objects in the requested form; the plain form joins stored encodings."""
     want = wanted_of(call, stream=True)
     if want.shape == "PartialObjectMetadata":
         raise ApiError(

@@ -1,7 +1,7 @@
-"""Every refusal of the server: an `ApiError` that knows the Status object a client will read.
+"""Every refusal of the server: an `ApiError` with the Status object for the client.
 
-Rule of admission: a function stands here only if clients act on its code or reason, or people read
-its words. The words follow a kube-apiserver 1.36; codes and reasons are what programs rely on.
+A function is here only if clients use its code or reason, or people read its message. Messages are
+those of kube-apiserver 1.36; programs use codes and reasons.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from asched_lab.apiserver.resources import Resource
 
 JsonObject = dict[str, Any]
 
-#: HTTP code -> the reason a Status gives when nothing more special is known.
+#: HTTP code -> the default reason of a Status.
 REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -32,7 +32,7 @@ REASONS: Final = {
 
 
 class ApiError(Exception):
-    """A refusal, with everything its answer needs; `text` replaces the Status by plain text."""
+    """A refusal, with all data of its answer; `text` replaces the Status by plain text."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One complaint of a 422: which field, which kind of complaint, and its words."""
+    """One error of a 422: field, kind of error, and message."""
 
     field: str
     reason: str
@@ -116,7 +116,7 @@ def _named(res: Resource, name: str) -> JsonObject:
 
 
 def invalid_kind(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> ApiError:
-    """422 with its causes; one complaint stands bare, several in brackets."""
+    """422 with its causes; one error without brackets, several in brackets."""
     errors = list(errors)
     lines = list(dict.fromkeys(f"{error.field}: {error.detail}" for error in errors))
     text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
@@ -133,7 +133,7 @@ def invalid_kind(group: str, kind: str, name: str, errors: Iterable[FieldError])
 
 
 def invalid(res: Resource, name: str, errors: Iterable[FieldError]) -> ApiError:
-    # Both event groups are validated as the core kind, whose title carries no group.
+    # Both event groups are validated as the core kind, whose title has no group.
     group = "" if res.kind == "Event" else res.group
     return invalid_kind(group, res.kind, name, errors)
 
@@ -166,7 +166,7 @@ def modified(res: Resource, name: str) -> ApiError:
 
 
 def conflict_kind(kind: str, name: str, why: str) -> ApiError:
-    """The form of preconditions and of bindings, which name something other than the resource."""
+    """The form for preconditions and bindings, which name something other than the resource."""
     message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
     return ApiError(409, message, details={"name": name, "kind": kind})
 
@@ -180,7 +180,7 @@ def refused(res: Resource, name: str, why: str, causes: list[JsonObject] | None 
 
 
 def may_not(res: Resource, name: str, user: str, verb: str, sub: str, namespace: str) -> ApiError:
-    """403 by authorization, naming verb, resource with subresource, group and scope."""
+    """403 by authorization, with verb, resource with subresource, group and scope."""
     what = f"{res.plural}/{sub}" if sub else res.plural
     where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     subject = f'{res.qualified} "{name}"' if name else res.qualified
@@ -234,11 +234,11 @@ def unsupported_body() -> ApiError:
     )
 
 
-def version_too_large(asked: int, current: int) -> ApiError:
+def version_too_large(wanted: int, current: int) -> ApiError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return ApiError(
         504,
-        f"Timeout: Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {wanted}, current: {current}",
         details={"causes": [cause], "retryAfterSeconds": 1},
         retry_after_s=1,
     )
@@ -249,7 +249,7 @@ def expired(message: str, metadata: JsonObject | None = None) -> ApiError:
 
 
 def success(code: int | None = None, details: Mapping[str, Any] | None = None) -> JsonObject:
-    """The Status of a write that answers without an object."""
+    """The Status of a write that returns no object."""
     status: JsonObject = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,11 +1,11 @@
 """The store: one counter for all writes, objects as immutable versions, and a bounded history.
 
-A write never changes a stored object; it puts a new version in its place and appends a `Change`.
-Lists at an old version are made by walking the history backwards; watches follow it forwards. Each
-version is encoded once, when first asked for, and each change once per event type, so that a write
-costs the same whether one client watches or a hundred.
+A write never changes a stored object; it replaces it by a new version and appends a `Change`. Lists
+at an old version are made by walking the history backwards; watches follow it forwards. Each
+version is encoded once, at its first use, and each change once per event type, so that the cost of
+a write does not grow with the number of watches.
 
-Assumption: one event loop owns the store; nothing here awaits, so every write is atomic.
+Assumption: one event loop owns the store; nothing awaits here, so every write is atomic.
 """
 
 from bisect import bisect_left, insort
@@ -18,10 +18,10 @@ import orjson
 JsonObject = dict[str, Any]
 Key = tuple[str, str]
 
-#: Changes kept per kind, some 5 kB each for pods. A guess: a minute at 300 writes per second.
+#: Stored changes per kind, some 5 kB each for pods. A guess: a minute at 300 writes per second.
 HISTORY_MAX: Final = 20_000
-#: Newest changes that keep their encoded frames; older ones are encoded again if asked for.
-FRAMES_KEPT: Final = 1024
+#: Newest changes with stored encoded frames; older ones are encoded again when used.
+FRAMES_STORED: Final = 1024
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -48,7 +48,7 @@ class Record:
 
 
 class Change:
-    """One write: what stood there before, what stands there now. A removal keeps its last state."""
+    """One write: the version before and the new one; for a removal the last state."""
 
     __slots__ = ("frames", "new", "old", "revision", "type")
 
@@ -62,13 +62,13 @@ class Change:
 
 
 class Table:
-    """All objects of one kind, in the order lists show them, and what happened to them."""
+    """All objects of one kind, in list order, and their history."""
 
     def __init__(self, floor: int) -> None:
         self.records: dict[Key, Record] = {}
         self.order: list[Key] = []
         self.history: deque[Change] = deque()
-        #: The oldest revision a watch may go on from.
+        #: The oldest revision that a watch may start from.
         self.floor = floor
         self.listeners: list[Callable[[Change], None]] = []
 
@@ -99,23 +99,23 @@ class Store:
         return self.table(storage).records.get(key)
 
     def put(self, storage: tuple[str, str], key: Key, obj: JsonObject) -> Record:
-        """Store `obj` as the newest version; its metadata is copied to carry the version."""
+        """Store `obj` as the newest version; its metadata is copied and gets the version."""
         table = self.table(storage)
         record = self._version(key, obj)
         old = table.records.get(key)
         table.records[key] = record
         if old is None:
             insort(table.order, key)
-        self._tell(table, Change(ADDED if old is None else MODIFIED, old, record))
+        self._publish(table, Change(ADDED if old is None else MODIFIED, old, record))
         return record
 
     def remove(self, storage: tuple[str, str], key: Key, last: JsonObject) -> Record:
-        """Remove an object whose final state is `last`; the removal is a version of its own."""
+        """Remove an object with the final state `last`; the removal is a version of its own."""
         table = self.table(storage)
         old = table.records.pop(key)
         del table.order[bisect_left(table.order, key)]
         record = self._version(key, last)
-        self._tell(table, Change(DELETED, old, record))
+        self._publish(table, Change(DELETED, old, record))
         return record
 
     def _version(self, key: Key, obj: JsonObject) -> Record:
@@ -123,31 +123,31 @@ class Store:
         metadata = {**obj["metadata"], "resourceVersion": str(self.revision)}
         return Record(key, {**obj, "metadata": metadata}, self.revision)
 
-    def _tell(self, table: Table, change: Change) -> None:
+    def _publish(self, table: Table, change: Change) -> None:
         history = table.history
         if len(history) >= self._history_max:
             table.floor = history.popleft().revision
         history.append(change)
-        if len(history) > FRAMES_KEPT:
-            history[-FRAMES_KEPT - 1].frames.clear()
+        if len(history) > FRAMES_STORED:
+            history[-FRAMES_STORED - 1].frames.clear()
         for listener in tuple(table.listeners):
             listener(change)
 
     def begin_history(self) -> None:
-        """From here on watches may start; what was before is forgotten by every table."""
+        """Start the history of every table here; watches from earlier versions get 410."""
         self._new_table_floor = self.revision
         for table in self._tables.values():
             table.floor = self.revision
             table.history.clear()
 
     def rewind(self, revision: int) -> None:
-        """Be again what it was: a backup is restored. Who watches has to begin anew; nobody is
-        told. Raises ValueError if that moment is forgotten.
+        """Restore an earlier state, as from a backup. Watches have to start again, without an
+        event. Raises ValueError if the history does not reach back so far.
         """
         for table in self._tables.values():
             records = self.records_at(table, "", revision)
             if records is None:
-                raise ValueError(f"revision {revision} is forgotten")
+                raise ValueError(f"revision {revision} is not in the history")
             table.records = {record.key: record for record in records}
             table.order = sorted(table.records)
             while table.history and table.history[-1].revision > revision:
@@ -155,7 +155,7 @@ class Store:
         self.revision = revision
 
     def records_at(self, table: Table, namespace: str, revision: int) -> list[Record] | None:
-        """The sorted records of a past revision, or None if it is forgotten."""
+        """The sorted records of a past revision, or None if the history does not reach back."""
         if revision < table.floor:
             return None
         state = dict(table.records)

@@ -1,7 +1,7 @@
-"""What a write may set and what the server keeps for itself, kind by kind.
+"""Fields that a write may set and fields that belong to the server, kind by kind.
 
-`prepare_create` and `prepare_update` work in place on a decoded object with its defaults; they give
-identity, first status and generation, and undo what the door used may not change.
+`prepare_create` and `prepare_update` work in place on a decoded object with its defaults; they set
+identity, first status and generation, and restore what the used subresource may not change.
 """
 
 from typing import Any, Final
@@ -14,7 +14,7 @@ from asched_lab.apiserver.resources import STATUS_AT_CREATION, Resource
 
 JsonObject = dict[str, Any]
 
-#: Metadata only the server writes.
+#: Metadata that only the server writes.
 OWNED: Final = (
     "uid",
     "resourceVersion",
@@ -24,8 +24,8 @@ OWNED: Final = (
     "deletionGracePeriodSeconds",
     "selfLink",
 )
-#: Metadata an update takes over from the stored object.
-KEPT: Final = (
+#: Metadata that an update takes from the stored object.
+RETAINED: Final = (
     "uid",
     "generation",
     "creationTimestamp",
@@ -34,13 +34,13 @@ KEPT: Final = (
     "selfLink",
 )
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
-#: Kinds whose status door leaves labels alone.
-LABELS_BY_MAIN_DOOR: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+#: Kinds whose status subresource does not change labels.
+LABELS_BY_MAIN_RESOURCE: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 QOS_RESOURCES: Final = ("cpu", "memory")
 
 
 def prepare_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
-    """Identity, generation and first status of a new object."""
+    """Set identity, generation and first status of a new object."""
     metadata = obj["metadata"]
     for name in OWNED:
         metadata.pop(name, None)
@@ -69,7 +69,7 @@ def prepare_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
 
 
 def renew_status(res: Resource, obj: JsonObject) -> None:
-    """The status a kind has before any controller wrote one."""
+    """The status of a kind before any controller wrote it."""
     form = schema.TYPES.get(schema.type_name(res), {}).get("status")
     if form is None:
         obj.pop("status")
@@ -95,17 +95,17 @@ def first_pod_status(ctx: Context, pod: JsonObject) -> JsonObject:
 
 
 def qos_class(spec: JsonObject) -> str:
-    """BestEffort asks for nothing, Guaranteed has requests equal to limits, the rest is between."""
+    """BestEffort without requests, Guaranteed with requests equal to limits, else Burstable."""
     if "resources" in spec and (
         spec["resources"].get("requests") or spec["resources"].get("limits")
     ):
-        wishes = [spec["resources"]]
+        requirements = [spec["resources"]]
     else:
-        wishes = [container["resources"] for _, container in containers_of(spec)]
+        requirements = [container["resources"] for _, container in containers_of(spec)]
     requested = limited = False
     guaranteed = True
-    for wish in wishes:
-        requests, limits = wish.get("requests", {}), wish.get("limits", {})
+    for resources in requirements:
+        requests, limits = resources.get("requests", {}), resources.get("limits", {})
         for name in QOS_RESOURCES:
             requested |= quantities.value(requests.get(name, "0")) > 0
             limited |= quantities.value(limits.get(name, "0")) > 0
@@ -116,7 +116,7 @@ def qos_class(spec: JsonObject) -> str:
 
 
 def fold_label_keys(pod: JsonObject) -> None:
-    """MatchLabelKeys become expressions on the pod's own values, so that a selector says it all."""
+    """Add expressions with the pod's own values for matchLabelKeys to its selectors."""
     labels = pod["metadata"].get("labels") or {}
     affinity = pod["spec"].get("affinity") or {}
     terms = list(pod["spec"].get("topologySpreadConstraints") or ())
@@ -137,7 +137,7 @@ def fold_label_keys(pod: JsonObject) -> None:
 
 
 def name_job(job: JsonObject) -> None:
-    """A job selects its pods by its own uid, and labels itself and them."""
+    """Make a Job select its pods by its own uid, and label itself and them."""
     metadata, spec = job["metadata"], job["spec"]
     if spec.get("manualSelector"):
         return
@@ -166,11 +166,11 @@ def give_addresses(ctx: Context, service: JsonObject) -> None:
 
 
 def prepare_update(res: Resource, new: JsonObject, old: JsonObject, sub: str) -> None:
-    """Carry over what this door may not change, and count a change of the spec."""
-    kept, metadata = old["metadata"], new["metadata"]
-    for name in KEPT:
-        if name in kept:
-            metadata[name] = kept[name]
+    """Restore what this subresource may not change, and count a change of the spec."""
+    stored, metadata = old["metadata"], new["metadata"]
+    for name in RETAINED:
+        if name in stored:
+            metadata[name] = stored[name]
         else:
             metadata.pop(name, None)
     metadata.pop("resourceVersion", None)
@@ -180,15 +180,15 @@ def prepare_update(res: Resource, new: JsonObject, old: JsonObject, sub: str) ->
                 new[name] = old[name]
             else:
                 new.pop(name, None)
-        if res.kind in LABELS_BY_MAIN_DOOR:
-            _take(metadata, kept, "labels")
-        _take(metadata, kept, "ownerReferences")
-        _take(metadata, kept, "finalizers")
+        if res.kind in LABELS_BY_MAIN_RESOURCE:
+            _take(metadata, stored, "labels")
+        _take(metadata, stored, "ownerReferences")
+        _take(metadata, stored, "finalizers")
         if res.kind == "Pod" and "qosClass" in old["status"]:
             new["status"].setdefault("qosClass", old["status"]["qosClass"])
         return
     if sub == "resize":
-        keep_all_but_resources(new, old)
+        restore_all_but_resources(new, old)
     if res.sub("status") is not None and res.kind != "Node":
         _take(new, old, "status")
     elif res.kind == "Node":
@@ -196,24 +196,26 @@ def prepare_update(res: Resource, new: JsonObject, old: JsonObject, sub: str) ->
     if res.kind == "Namespace":
         new["spec"] = old["spec"]
     if res.kind == "Service":
-        _keep_addresses(new["spec"], old["spec"])
+        _restore_addresses(new["spec"], old["spec"])
     if res.counted and new.get("spec") != old.get("spec"):
-        metadata["generation"] = kept.get("generation", 0) + 1
+        metadata["generation"] = stored.get("generation", 0) + 1
 
 
-def keep_all_but_resources(new: JsonObject, old: JsonObject) -> None:
-    """The door `resize` lets resources and resize policies of the same containers through, and
-    resources of the pod as a whole. Other containers are left to be refused.
+def restore_all_but_resources(new: JsonObject, old: JsonObject) -> None:
+    """The subresource `resize` may change resources and resize policies of the same containers, and
+    resources of the pod as a whole. Other containers are left for validation to refuse.
     """
     spec = dict(old["spec"])
     for member in ("containers", "initContainers"):
-        asked, present = new["spec"].get(member) or [], spec.get(member) or []
-        if [one["name"] for one in asked] != [one["name"] for one in present]:
+        wanted, present = new["spec"].get(member) or [], spec.get(member) or []
+        if [container["name"] for container in wanted] != [
+            container["name"] for container in present
+        ]:
             return
         if present:
             spec[member] = [
                 _resized(container, change)
-                for container, change in zip(present, asked, strict=True)
+                for container, change in zip(present, wanted, strict=True)
             ]
     _take(spec, new["spec"], "resources")
     new["spec"] = spec
@@ -235,7 +237,7 @@ def _take(new: JsonObject, old: JsonObject, name: str) -> None:
         new.pop(name, None)
 
 
-def _keep_addresses(new: JsonObject, old: JsonObject) -> None:
+def _restore_addresses(new: JsonObject, old: JsonObject) -> None:
     for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if name in old:
             new.setdefault(name, old[name])

@@ -1,4 +1,4 @@
-"""What the cells of `kubectl get` show: functions from an object and the present to a cell."""
+"""The cells of `kubectl get`: functions from an object and the present time to a cell."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -199,8 +199,10 @@ def ready_replicas(obj: JsonObject, _now_s: float) -> str:
 
 
 def job_status(job: JsonObject, _now_s: float) -> str:
-    said = {one["type"] for one in _conditions(job) if one["status"] == "True"}
-    return next((kind for kind in ("Complete", "Failed", "Suspended") if kind in said), "Running")
+    true_types = {entry["type"] for entry in _conditions(job) if entry["status"] == "True"}
+    return next(
+        (kind for kind in ("Complete", "Failed", "Suspended") if kind in true_types), "Running"
+    )
 
 
 def job_completions(job: JsonObject, _now_s: float) -> str:

@@ -1,4 +1,4 @@
-"""The columns of `kubectl get`, kind by kind: what each cell shows. Descriptions are our own."""
+"""The columns of `kubectl get`, kind by kind. The descriptions are asched's own."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,10 +22,10 @@ class Column:
 NAME: Final = Column(
     "Name", cells.field("metadata.name", ""), "The object's name, unique in its namespace."
 )
-AGE: Final = Column("Age", cells.age_of, "Time since the object was made.")
+AGE: Final = Column("Age", cells.age_of, "Time since the creation of the object.")
 _REPLICAS: Final = (
     Column("Desired", cells.field("spec.replicas", 0), "Replicas wanted.", "integer"),
-    Column("Current", cells.field("status.replicas", 0), "Replicas there are.", "integer"),
+    Column("Current", cells.field("status.replicas", 0), "Existing replicas.", "integer"),
     Column("Ready", cells.field("status.readyReplicas", 0), "Replicas that are ready.", "integer"),
 )
 _CONTAINERS: Final = (
@@ -34,25 +34,25 @@ _CONTAINERS: Final = (
 )
 _WORKLOAD: Final = (
     *_CONTAINERS,
-    Column("Selector", cells.selector_text, "How it finds pods.", priority=1),
+    Column("Selector", cells.selector_text, "Its pod selector.", priority=1),
 )
-#: kind -> its columns. Kinds that are not here show name and age.
+#: kind -> its columns. Other kinds show name and age.
 COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     "Pod": (
         NAME,
         Column("Ready", cells.pod_ready, "Ready containers of all containers."),
-        Column("Status", cells.pod_status, "What the pod is doing."),
+        Column("Status", cells.pod_status, "The state of the pod."),
         Column("Restarts", cells.pod_restarts, "How often containers were restarted."),
         AGE,
         Column("IP", cells.field("status.podIP"), "The pod's address.", priority=1),
-        Column("Node", cells.field("spec.nodeName"), "Where the pod is bound to.", priority=1),
+        Column("Node", cells.field("spec.nodeName"), "The node of the pod.", priority=1),
         Column(
             "Nominated Node",
             cells.field("status.nominatedNodeName"),
-            "Where room is made.",
+            "The node on which room is made.",
             priority=1,
         ),
-        Column("Readiness Gates", cells.pod_gates, "Gates that are open, of all.", priority=1),
+        Column("Readiness Gates", cells.pod_gates, "Ready gates of all gates.", priority=1),
     ),
     "Node": (
         NAME,
@@ -67,7 +67,7 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
         Column(
             "OS-Image",
             cells.field("status.nodeInfo.osImage", "<unknown>"),
-            "Its system.",
+            "Its operating system image.",
             priority=1,
         ),
         Column(
@@ -79,7 +79,7 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
         Column(
             "Container-Runtime",
             cells.field("status.nodeInfo.containerRuntimeVersion", "<unknown>"),
-            "What runs its containers.",
+            "Its container runtime.",
             priority=1,
         ),
     ),
@@ -87,26 +87,26 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
         Column(
             "Last Seen",
             cells.event_time("lastTimestamp", "eventTime", "firstTimestamp"),
-            "When it happened last.",
+            "Time of the last occurrence.",
         ),
         Column("Type", cells.field("type", ""), "Normal or Warning."),
-        Column("Reason", cells.field("reason", ""), "Why, as one word."),
-        Column("Object", cells.event_object, "What it is about."),
+        Column("Reason", cells.field("reason", ""), "The reason, as one word."),
+        Column("Object", cells.event_object, "The object of the event."),
         Column(
             "Subobject",
             cells.field("involvedObject.fieldPath", ""),
-            "Which part of it.",
+            "The part of the object.",
             priority=1,
         ),
-        Column("Source", cells.event_source, "Who says so.", priority=1),
-        Column("Message", cells.field("message", ""), "What happened, for people."),
+        Column("Source", cells.event_source, "The component that reports it.", priority=1),
+        Column("Message", cells.field("message", ""), "The message."),
         Column(
             "First Seen",
             cells.event_time("firstTimestamp", "eventTime"),
-            "When it happened first.",
+            "Time of the first occurrence.",
             priority=1,
         ),
-        Column("Count", cells.event_count, "How often.", priority=1),
+        Column("Count", cells.event_count, "Number of occurrences.", priority=1),
         Column("Name", cells.field("metadata.name", ""), "The event's own name.", priority=1),
     ),
     "Namespace": (
@@ -131,39 +131,41 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
         Column(
             "Max Unavailable",
             cells.field_text("spec.maxUnavailable", "N/A"),
-            "Pods that may be away.",
+            "Pods that may be unavailable.",
         ),
         Column(
             "Allowed Disruptions",
             cells.field("status.disruptionsAllowed", 0),
-            "Pods that may go now.",
+            "Pods that may be evicted now.",
             "integer",
         ),
         AGE,
     ),
-    "Lease": (NAME, Column("Holder", cells.field("spec.holderIdentity", ""), "Who holds it."), AGE),
+    "Lease": (NAME, Column("Holder", cells.field("spec.holderIdentity", ""), "Its holder."), AGE),
     "ConfigMap": (NAME, Column("Data", cells.count_of("data"), "Entries."), AGE),
     "Secret": (
         NAME,
-        Column("Type", cells.field("type"), "What it is for."),
+        Column("Type", cells.field("type"), "Its type."),
         Column("Data", cells.count_of("data"), "Entries."),
         AGE,
     ),
-    "Endpoints": (NAME, Column("Endpoints", cells.endpoints, "Where it is served."), AGE),
+    "Endpoints": (NAME, Column("Endpoints", cells.endpoints, "Its addresses."), AGE),
     "Service": (
         NAME,
-        Column("Type", cells.field("spec.type"), "How it is reached."),
-        Column("Cluster-IP", cells.field("spec.clusterIP"), "Its address inside."),
-        Column("External-IP", cells.external, "Its addresses outside."),
-        Column("Port(s)", cells.ports, "What it listens on."),
+        Column("Type", cells.field("spec.type"), "Its type."),
+        Column("Cluster-IP", cells.field("spec.clusterIP"), "Its address in the cluster."),
+        Column("External-IP", cells.external, "Its external addresses."),
+        Column("Port(s)", cells.ports, "Its ports."),
         AGE,
-        Column("Selector", cells.selector("spec.selector"), "Whom it serves by.", priority=1),
+        Column("Selector", cells.selector("spec.selector"), "Its pod selector.", priority=1),
     ),
     "Deployment": (
         NAME,
         Column("Ready", cells.ready_replicas, "Ready replicas of those wanted."),
-        Column("Up-to-date", cells.field("status.updatedReplicas", 0), "Replicas of now."),
-        Column("Available", cells.field("status.availableReplicas", 0), "Replicas in use."),
+        Column(
+            "Up-to-date", cells.field("status.updatedReplicas", 0), "Replicas of this template."
+        ),
+        Column("Available", cells.field("status.availableReplicas", 0), "Available replicas."),
         AGE,
         *_WORKLOAD,
     ),
@@ -172,8 +174,8 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     "Job": (
         NAME,
         Column("Status", cells.job_status, "Whether it runs, is complete or has failed."),
-        Column("Completions", cells.job_completions, "Pods that ended well, of those wanted."),
-        Column("Duration", cells.job_duration, "How long it has taken."),
+        Column("Completions", cells.job_completions, "Succeeded pods of those wanted."),
+        Column("Duration", cells.job_duration, "Its duration so far."),
         AGE,
         *_WORKLOAD,
     ),
@@ -186,65 +188,68 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     "PersistentVolume": (
         NAME,
         Column("Capacity", cells.field("spec.capacity.storage", ""), "Its size."),
-        Column("Access Modes", cells.access_modes("spec.accessModes"), "How it may be mounted."),
+        Column("Access Modes", cells.access_modes("spec.accessModes"), "Its access modes."),
         Column(
             "Reclaim Policy",
             cells.field("spec.persistentVolumeReclaimPolicy"),
-            "What happens after.",
+            "What happens when it is released.",
         ),
         Column("Status", cells.field("status.phase"), "Its phase."),
-        Column("Claim", cells.claim_of, "Who has it."),
+        Column("Claim", cells.claim_of, "The claim that it is bound to."),
         Column("StorageClass", cells.field("spec.storageClassName", ""), "Its class."),
         Column(
             "VolumeAttributesClass",
             cells.field("spec.volumeAttributesClassName", UNSET),
-            "Its other.",
+            "Its attributes class.",
         ),
-        Column("Reason", cells.field("status.reason", ""), "Why it is as it is."),
+        Column("Reason", cells.field("status.reason", ""), "The reason of its phase."),
         AGE,
         Column(
-            "VolumeMode", cells.field("spec.volumeMode", UNSET), "Files or a device.", priority=1
+            "VolumeMode", cells.field("spec.volumeMode", UNSET), "Filesystem or Block.", priority=1
         ),
     ),
     "PersistentVolumeClaim": (
         NAME,
         Column("Status", cells.field("status.phase"), "Its phase."),
-        Column("Volume", cells.field("spec.volumeName", ""), "What it got."),
-        Column("Capacity", cells.field("status.capacity.storage", ""), "How much it got."),
-        Column("Access Modes", cells.access_modes("spec.accessModes"), "How it may be mounted."),
+        Column("Volume", cells.field("spec.volumeName", ""), "The volume that it is bound to."),
+        Column("Capacity", cells.field("status.capacity.storage", ""), "The size of its volume."),
+        Column("Access Modes", cells.access_modes("spec.accessModes"), "Its access modes."),
         Column("StorageClass", cells.field("spec.storageClassName", ""), "Its class."),
         Column(
             "VolumeAttributesClass",
             cells.field("spec.volumeAttributesClassName", UNSET),
-            "Its other.",
+            "Its attributes class.",
         ),
         AGE,
         Column(
-            "VolumeMode", cells.field("spec.volumeMode", UNSET), "Files or a device.", priority=1
+            "VolumeMode", cells.field("spec.volumeMode", UNSET), "Filesystem or Block.", priority=1
         ),
     ),
     "StorageClass": (
         NAME,
-        Column("Provisioner", cells.field("provisioner"), "Who makes its volumes."),
-        Column("ReclaimPolicy", cells.field("reclaimPolicy", "Delete"), "What happens after."),
+        Column("Provisioner", cells.field("provisioner"), "The driver of its volumes."),
+        Column("ReclaimPolicy", cells.field("reclaimPolicy", "Delete"), "For released volumes."),
         Column("VolumeBindingMode", cells.field("volumeBindingMode"), "When volumes are bound."),
         Column(
-            "AllowVolumeExpansion", cells.field("allowVolumeExpansion", False), "Whether they grow."
+            "AllowVolumeExpansion", cells.field("allowVolumeExpansion", False), "Can be expanded."
         ),
         AGE,
     ),
     "ResourceSlice": (
         NAME,
-        Column("Node", cells.field("spec.nodeName", ""), "Where its devices are."),
-        Column("Driver", cells.field("spec.driver", ""), "Who drives them."),
-        Column("Pool", cells.field("spec.pool.name", ""), "What they belong to."),
+        Column("Node", cells.field("spec.nodeName", ""), "The node of its devices."),
+        Column("Driver", cells.field("spec.driver", ""), "The driver of its devices."),
+        Column("Pool", cells.field("spec.pool.name", ""), "The pool of its devices."),
         AGE,
     ),
     "CSIDriver": (
         NAME,
         Column("AttachRequired", cells.field("spec.attachRequired", True), "Attaching.", "boolean"),
         Column(
-            "PodInfoOnMount", cells.field("spec.podInfoOnMount", False), "Pod details.", "boolean"
+            "PodInfoOnMount",
+            cells.field("spec.podInfoOnMount", False),
+            "Passes pod details.",
+            "boolean",
         ),
         Column(
             "StorageCapacity", cells.field("spec.storageCapacity", False), "Capacity.", "boolean"

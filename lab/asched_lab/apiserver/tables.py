@@ -1,6 +1,6 @@
-"""Tables, the form `kubectl get` asks for: columns by kind, one row per object.
+"""Tables, the form that `kubectl get` requests: columns by kind, one row per object.
 
-`COLUMNS` holds the columns of the kinds people look at; every other kind shows its name and age.
+`COLUMNS` has the columns of common kinds; every other kind shows its name and age.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def table(
     include: str = "Metadata",
     with_columns: bool = True,
 ) -> JsonObject:
-    """A whole table; `include` is what each row carries besides its cells."""
+    """A whole table; `include`: what each row has besides its cells."""
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

@@ -1,6 +1,6 @@
-"""The shape of everything but pods, in the notation of `schema.py`.
+"""The types of everything except pods, in the notation of `schema.py`.
 
-A kind that is not described here is kept as it was sent: the scheduler does not read it.
+A kind that is not described here is stored as it was sent: the scheduler does not read it.
 """
 
 from typing import Final

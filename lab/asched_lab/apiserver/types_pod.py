@@ -1,4 +1,4 @@
-"""The shape of pods and of the metadata every object carries, in the notation of `schema.py`."""
+"""The types of pods and of the metadata of every object, in the notation of `schema.py`."""
 
 from typing import Final
 

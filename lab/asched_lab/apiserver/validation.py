@@ -1,6 +1,6 @@
-"""What makes an object unacceptable: names and metadata here, kinds in the modules beside.
+"""Validation of names and metadata; the modules beside validate kinds.
 
-Complaints are collected and raised together as one 422, in the order a kube-apiserver lists them.
+Errors are collected and raised together as one 422, in kube-apiserver's order.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
 
 
 def on_create(res: Resource, obj: JsonObject) -> None:
-    """Raises ApiError 422 with every complaint about a new object."""
+    """Raises ApiError 422 with every error of a new object."""
     metadata = obj["metadata"]
     complaints = name_complaints(res, metadata) + metadata_complaints(metadata)
     if res.kind == "Pod":
@@ -42,9 +42,9 @@ def on_create(res: Resource, obj: JsonObject) -> None:
 def on_update(
     res: Resource, new: JsonObject, old: JsonObject, sub: str, complaints: list[FieldError]
 ) -> None:
-    """Raises ApiError 422 with every complaint about a changed object."""
-    metadata, kept = new["metadata"], old["metadata"]
-    complaints += metadata_complaints(metadata) + finalizer_complaints(metadata, kept)
+    """Raises ApiError 422 with every error of a changed object."""
+    metadata, stored = new["metadata"], old["metadata"]
+    complaints += metadata_complaints(metadata) + finalizer_complaints(metadata, stored)
     if sub != "status":
         if res.kind == "Pod" and sub == "resize":
             complaints += validation_update.resize_complaints(new, old)
@@ -56,7 +56,7 @@ def on_update(
     elif res.kind == "ResourceClaim":
         complaints += validation_update.claim_status(new, old)
     if complaints:
-        raise invalid(res, kept["name"], complaints)
+        raise invalid(res, stored["name"], complaints)
 
 
 def name_complaints(res: Resource, metadata: JsonObject) -> list[FieldError]:
@@ -99,10 +99,12 @@ def metadata_complaints(metadata: JsonObject) -> list[FieldError]:
     return complaints
 
 
-def finalizer_complaints(metadata: JsonObject, kept: JsonObject) -> list[FieldError]:
-    if not kept.get("deletionTimestamp"):
+def finalizer_complaints(metadata: JsonObject, stored: JsonObject) -> list[FieldError]:
+    if not stored.get("deletionTimestamp"):
         return []
-    fresh = [f for f in metadata.get("finalizers") or () if f not in (kept.get("finalizers") or ())]
+    fresh = [
+        f for f in metadata.get("finalizers") or () if f not in (stored.get("finalizers") or ())
+    ]
     if not fresh:
         return []
     listed = ", ".join(f'"{finalizer}"' for finalizer in fresh)
@@ -126,10 +128,10 @@ def check_write_options(kind: str, query: Mapping[str, str]) -> None:
         raise invalid_options(kind, complaints)
 
 
-def dry_run_complaints(asked: list[str]) -> list[FieldError]:
-    if set(asked) <= {"All"}:
+def dry_run_complaints(given: list[str]) -> list[FieldError]:
+    if set(given) <= {"All"}:
         return []
-    return [unsupported("dryRun", asked, ("All",))]
+    return [unsupported("dryRun", given, ("All",))]
 
 
 def check_delete_options(options: JsonObject) -> None:

@@ -1,4 +1,4 @@
-"""What makes objects other than pods unacceptable; kinds not listed are taken as they are."""
+"""Validation of objects other than pods; kinds that are not listed are not validated."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -98,7 +98,7 @@ def lease(obj: JsonObject) -> list[FieldError]:
 
 
 def event(obj: JsonObject, *, strict: bool) -> list[FieldError]:
-    """The newer group wants to know everything; the older only that the namespaces agree."""
+    """Events of the newer group need all fields; those of the older only matching namespaces."""
     found = event_namespace(obj, strict=strict)
     if not strict:
         return found
@@ -124,9 +124,9 @@ def event(obj: JsonObject, *, strict: bool) -> list[FieldError]:
 
 def event_namespace(obj: JsonObject, *, strict: bool) -> list[FieldError]:
     about = obj["involvedObject"].get("namespace", "")
-    here = obj["metadata"]["namespace"]
+    own = obj["metadata"]["namespace"]
     expected = {"default", "kube-system"} if not about else {about}
-    if here in expected or (strict and about):
+    if own in expected or (strict and about):
         return []
     return [bad_value("involvedObject.namespace", about, "does not match event.namespace")]
 

@@ -1,4 +1,4 @@
-"""What makes a new pod unacceptable, as far as schedulers and load generators come near it."""
+"""Validation of new pods, as far as schedulers and load generators need it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -91,38 +91,38 @@ def container_list(spec: JsonObject, member: str) -> list[FieldError]:
 def ports(container: JsonObject, field: str, *, host_network: bool) -> list[FieldError]:
     found = []
     for index, port in enumerate(container.get("ports") or ()):
-        here = f"{field}.ports[{index}]"
+        path = f"{field}.ports[{index}]"
         number, host = port["containerPort"], port.get("hostPort", 0)
         if not number:
-            found.append(required(f"{here}.containerPort"))
+            found.append(required(f"{path}.containerPort"))
         for name, value in (("containerPort", number), ("hostPort", host)):
             if value and not 0 < value <= PORT_MAX:
                 why = f"must be between 1 and {PORT_MAX}, inclusive"
-                found.append(bad_value(f"{here}.{name}", value, why))
+                found.append(bad_value(f"{path}.{name}", value, why))
         if host_network and host != number:
             why = "must match `containerPort` when `hostNetwork` is true"
-            found.append(bad_value(f"{here}.hostPort", host, why))
+            found.append(bad_value(f"{path}.hostPort", host, why))
     return found
 
 
 def is_extended(name: str) -> bool:
-    """Whether a resource is somebody's own: whole devices that cannot be overcommitted."""
+    """Whether a resource is an extended one: whole devices that cannot be overcommitted."""
     return "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
 
 
-def resources(wish: JsonObject, field: str) -> list[FieldError]:
-    limits, requests = wish.get("limits", {}), wish.get("requests", {})
+def resources(requirements: JsonObject, field: str) -> list[FieldError]:
+    limits, requests = requirements.get("limits", {}), requirements.get("requests", {})
     found: list[FieldError] = []
     for member, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(amounts.items()):
-            here = f"{field}.{member}[{name}]"
-            found += validation_spec.resource_name(name, here)
+            path = f"{field}.{member}[{name}]"
+            found += validation_spec.resource_name(name, path)
             value = quantities.value(amount)
             if value < 0:
                 why = "must be greater than or equal to 0"
-                found.append(bad_value(here, amount, why))
+                found.append(bad_value(path, amount, why))
             if is_extended(name) and value != value.to_integral_value():
-                found.append(bad_value(here, amount, "must be an integer"))
+                found.append(bad_value(path, amount, "must be an integer"))
     for name, amount in sorted(requests.items()):
         bound = limits.get(name)
         if bound is None and (is_extended(name) or name.startswith("hugepages-")):
@@ -137,9 +137,9 @@ def resources(wish: JsonObject, field: str) -> list[FieldError]:
     return found
 
 
-def tolerations(wished: Iterable[JsonObject]) -> list[FieldError]:
+def tolerations(listed: Iterable[JsonObject]) -> list[FieldError]:
     found = []
-    for index, toleration in enumerate(wished):
+    for index, toleration in enumerate(listed):
         field = f"spec.tolerations[{index}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         if key:
@@ -169,16 +169,16 @@ def tolerations(wished: Iterable[JsonObject]) -> list[FieldError]:
 
 
 def gates(spec: JsonObject) -> list[FieldError]:
-    wished = spec.get("schedulingGates") or ()
+    listed = spec.get("schedulingGates") or ()
     found = []
     seen: set[str] = set()
-    for index, gate in enumerate(wished):
+    for index, gate in enumerate(listed):
         field, name = f"spec.schedulingGates[{index}]", gate["name"]
         found += [bad_value(field, name, fault) for fault in names.qualified_faults(name)]
         if name in seen:
             found.append(duplicate(field, name))
         seen.add(name)
-    if wished and spec.get("nodeName"):
+    if listed and spec.get("nodeName"):
         why = "cannot be set until all schedulingGates have been cleared"
         found.append(forbidden_field("spec.nodeName", why))
     return found
@@ -218,17 +218,17 @@ def spread(constraints: Sequence[JsonObject]) -> list[FieldError]:
     return found
 
 
-def affinity(wish: JsonObject) -> list[FieldError]:
-    found = node_affinity(wish.get("nodeAffinity") or {})
+def affinity(value: JsonObject) -> list[FieldError]:
+    found = node_affinity(value.get("nodeAffinity") or {})
     for member in ("podAffinity", "podAntiAffinity"):
-        rules = wish.get(member) or {}
+        rules = value.get(member) or {}
         field = f"spec.affinity.{member}"
         for index, term in enumerate(rules.get(REQUIRED) or ()):
             found += pod_term(term, f"{field}.{REQUIRED}[{index}]")
         for index, weighted in enumerate(rules.get(PREFERRED) or ()):
-            here = f"{field}.{PREFERRED}[{index}]"
-            found += weight(weighted, here)
-            found += pod_term(weighted["podAffinityTerm"], f"{here}.podAffinityTerm")
+            path = f"{field}.{PREFERRED}[{index}]"
+            found += weight(weighted, path)
+            found += pod_term(weighted["podAffinityTerm"], f"{path}.podAffinityTerm")
     return found
 
 
@@ -240,9 +240,9 @@ def weight(term: JsonObject, field: str) -> list[FieldError]:
 
 def pod_term(term: JsonObject, field: str) -> list[FieldError]:
     key = term["topologyKey"]
-    here = f"{field}.topologyKey"
-    found = [] if key else [required(here, "can not be empty")]
-    found += [bad_value(here, key, fault) for fault in names.qualified_faults(key)]
+    path = f"{field}.topologyKey"
+    found = [] if key else [required(path, "can not be empty")]
+    found += [bad_value(path, key, fault) for fault in names.qualified_faults(key)]
     for member in ("labelSelector", "namespaceSelector"):
         found += validation_spec.label_selector(term.get(member), f"{field}.{member}")
     if "labelSelector" not in term:
@@ -264,34 +264,34 @@ def node_affinity(rules: JsonObject) -> list[FieldError]:
     found = []
     if REQUIRED in rules:
         terms = rules[REQUIRED]["nodeSelectorTerms"]
-        here = f"{field}.{REQUIRED}.nodeSelectorTerms"
+        path = f"{field}.{REQUIRED}.nodeSelectorTerms"
         if not terms:
-            found.append(required(here, "must have at least one node selector term"))
+            found.append(required(path, "must have at least one node selector term"))
         for index, term in enumerate(terms or ()):
-            found += node_term(term, f"{here}[{index}]")
+            found += node_term(term, f"{path}[{index}]")
     for index, preferred in enumerate(rules.get(PREFERRED) or ()):
-        here = f"{field}.{PREFERRED}[{index}]"
-        found += weight(preferred, here)
-        found += node_term(preferred["preference"], f"{here}.preference")
+        path = f"{field}.{PREFERRED}[{index}]"
+        found += weight(preferred, path)
+        found += node_term(preferred["preference"], f"{path}.preference")
     return found
 
 
 def node_term(term: JsonObject, field: str) -> list[FieldError]:
     found: list[FieldError] = []
     for index, rule in enumerate(term.get("matchFields") or ()):
-        here = f"{field}.matchFields[{index}]"
+        path = f"{field}.matchFields[{index}]"
         if len(rule.get("values") or ()) != 1:
             why = (
                 "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
             )
-            found.append(required(f"{here}.values", why))
+            found.append(required(f"{path}.values", why))
         if rule["key"] != "metadata.name":
-            found.append(bad_value(f"{here}.key", rule["key"], "not a valid field selector key"))
+            found.append(bad_value(f"{path}.key", rule["key"], "not a valid field selector key"))
     for index, rule in enumerate(term.get("matchExpressions") or ()):
-        here = f"{field}.matchExpressions[{index}]"
-        found += node_values(rule, here)
+        path = f"{field}.matchExpressions[{index}]"
+        found += node_values(rule, path)
         found += [
-            bad_value(f"{here}.key", rule["key"], f) for f in names.qualified_faults(rule["key"])
+            bad_value(f"{path}.key", rule["key"], f) for f in names.qualified_faults(rule["key"])
         ]
     return found
 

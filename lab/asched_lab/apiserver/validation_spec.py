@@ -1,4 +1,4 @@
-"""The plainer rules of a pod spec: volumes and their mounts, enumerations, numbers, names."""
+"""Validation of simple parts of a pod spec: volumes and mounts, enumerations, numbers, names."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -25,7 +25,7 @@ NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
 
 
 def complaints(spec: JsonObject) -> list[FieldError]:
-    """What the parts of a spec other than containers and placement rules get wrong."""
+    """Errors in the parts of a spec other than containers and placement rules."""
     found = volumes(spec.get("volumes") or ())
     if spec["dnsPolicy"] not in DNS_POLICIES:
         found.append(unsupported("spec.dnsPolicy", spec["dnsPolicy"], DNS_POLICIES))
@@ -70,30 +70,30 @@ def volumes(listed: Iterable[JsonObject]) -> list[FieldError]:
     return found
 
 
-def container(spec: JsonObject, one: JsonObject, field: str) -> list[FieldError]:
-    """What a container says about its image, environment and mounts."""
+def container(spec: JsonObject, value: JsonObject, field: str) -> list[FieldError]:
+    """Errors in a container's image, environment and mounts."""
     found = []
-    for index, env in enumerate(one.get("env") or ()):
+    for index, env in enumerate(value.get("env") or ()):
         if not env["name"]:
             found.append(required(f"{field}.env[{index}].name"))
     known = {volume["name"] for volume in spec.get("volumes") or () if volume["name"]}
-    for index, mount in enumerate(one.get("volumeMounts") or ()):
-        here = f"{field}.volumeMounts[{index}]"
+    for index, mount in enumerate(value.get("volumeMounts") or ()):
+        path = f"{field}.volumeMounts[{index}]"
         if not mount["name"]:
-            found.append(required(f"{here}.name"))
+            found.append(required(f"{path}.name"))
         elif mount["name"] not in known:
             text = f"Not found: {shown(mount['name'])}"
-            found.append(FieldError(f"{here}.name", "FieldValueNotFound", text))
+            found.append(FieldError(f"{path}.name", "FieldValueNotFound", text))
         if not mount["mountPath"]:
-            found.append(required(f"{here}.mountPath"))
-    policy = one["imagePullPolicy"]
+            found.append(required(f"{path}.mountPath"))
+    policy = value["imagePullPolicy"]
     if policy not in PULL_POLICIES:
         found.append(unsupported(f"{field}.imagePullPolicy", policy, PULL_POLICIES))
     return found
 
 
 def resource_name(name: str, field: str) -> list[FieldError]:
-    """A container may ask for standard resources and for fully qualified ones."""
+    """A container may request standard resources and fully qualified ones."""
     found = [bad_value(field, name, fault) for fault in names.qualified_faults(name)]
     standard = name in STANDARD_RESOURCES or name.startswith("hugepages-")
     if not found and "/" not in name and not standard:
@@ -102,9 +102,9 @@ def resource_name(name: str, field: str) -> list[FieldError]:
     return found
 
 
-def huge_pages(wish: JsonObject, field: str) -> list[FieldError]:
-    asked = {**wish.get("limits", {}), **wish.get("requests", {})}
-    if any(name.startswith("hugepages-") for name in asked) and not asked.keys() & {
+def huge_pages(requirements: JsonObject, field: str) -> list[FieldError]:
+    given = {**requirements.get("limits", {}), **requirements.get("requests", {})}
+    if any(name.startswith("hugepages-") for name in given) and not given.keys() & {
         "cpu",
         "memory",
     }:
@@ -115,30 +115,30 @@ def huge_pages(wish: JsonObject, field: str) -> list[FieldError]:
 def label_selector(selector: JsonObject | None, field: str) -> list[FieldError]:
     """A LabelSelector object: keys, values, and operators with the right number of values."""
     found: list[FieldError] = []
-    here = f"{field}.matchLabels"
+    path = f"{field}.matchLabels"
     for key, value in ((selector or {}).get("matchLabels") or {}).items():
-        found += [bad_value(here, key, fault) for fault in names.qualified_faults(key)]
-        found += [bad_value(here, value, fault) for fault in names.value_faults(value)]
+        found += [bad_value(path, key, fault) for fault in names.qualified_faults(key)]
+        found += [bad_value(path, value, fault) for fault in names.value_faults(value)]
     for index, rule in enumerate((selector or {}).get("matchExpressions") or ()):
-        here = f"{field}.matchExpressions[{index}]"
+        path = f"{field}.matchExpressions[{index}]"
         operator, values = rule["operator"], rule.get("values") or ()
         if operator in {"In", "NotIn"}:
             if not values:
                 why = "must be specified when `operator` is 'In' or 'NotIn'"
-                found.append(required(f"{here}.values", why))
+                found.append(required(f"{path}.values", why))
         elif operator in {"Exists", "DoesNotExist"}:
             if values:
                 why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(forbidden_field(f"{here}.values", why))
+                found.append(forbidden_field(f"{path}.values", why))
         else:
-            found.append(bad_value(f"{here}.operator", operator, "not a valid selector operator"))
+            found.append(bad_value(f"{path}.operator", operator, "not a valid selector operator"))
         faults = names.qualified_faults(rule["key"])
-        found += [bad_value(f"{here}.key", rule["key"], fault) for fault in faults]
+        found += [bad_value(f"{path}.key", rule["key"], fault) for fault in faults]
     return found
 
 
 def warnings(pod: JsonObject) -> list[str]:
-    """What is accepted but surely not meant."""
+    """Warnings for accepted values that are probably mistakes."""
     spec = pod["spec"]
     found = []
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):

@@ -1,4 +1,4 @@
-"""What an update may not change: almost everything in a pod, a few fields elsewhere."""
+"""Validation of updates: pods are almost immutable, other kinds have a few immutable fields."""
 
 from typing import Any, Final
 
@@ -21,21 +21,23 @@ MAY_NOT_CHANGE: Final = (
     " was previously negative)"
 )
 IMMUTABLE: Final = "field is immutable"
-#: What the door `resize` may change.
+#: What the subresource `resize` may change.
 RESIZED: Final = ("cpu", "memory")
-#: Kinds whose selector is given once.
-SELECTOR_KEPT: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
-#: What an event of the newer group may change.
+#: Kinds whose selector is immutable.
+SELECTOR_IMMUTABLE: Final = frozenset(
+    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"}
+)
+#: What may change in an event of the newer group.
 EVENT_CHANGES: Final = frozenset({"metadata", "series"})
-#: Why a claim on its way out takes no more users.
+#: Why a terminating claim takes no more users.
 ENDING: Final = (
     "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
 )
 
 
 def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
-    """A pod may get other images, more tolerations, a deadline, fewer gates; a gated one may be
-    narrowed. Everything else is one complaint about the spec.
+    """A pod may get other images, more tolerations, a deadline, fewer gates; the node selection of
+    a gated one may be narrowed. Other changes are one error of the spec.
     """
     after, before = new["spec"], old["spec"]
     found = tolerations(after.get("tolerations") or [], before.get("tolerations") or [])
@@ -64,14 +66,14 @@ def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
 
 
 def resize_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
-    """A pod may get other amounts of cpu and memory, as long as its class of service stays."""
+    """A pod may get other amounts of cpu and memory, as long as its QoS class stays."""
     after, before = new["spec"], old["spec"]
     for member in ("containers", "initContainers"):
-        changes, kept = after.get(member) or [], before.get(member) or []
-        if len(changes) != len(kept):
+        changes, before_value = after.get(member) or [], before.get(member) or []
+        if len(changes) != len(before_value):
             why = f"{member} may not be added or removed on resize"
             return [forbidden_field(f"spec.{member}", why)]
-        for index, (change, container) in enumerate(zip(changes, kept, strict=True)):
+        for index, (change, container) in enumerate(zip(changes, before_value, strict=True)):
             if change["name"] != container["name"]:
                 why = f"{member} may not be renamed or reordered on resize"
                 return [forbidden_field(f"spec.{member}[{index}].name", why)]
@@ -89,7 +91,7 @@ def resize_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
 
 
 def _amounts_taken_away(change: JsonObject, container: JsonObject, field: str) -> list[FieldError]:
-    """Amounts may change, not disappear."""
+    """Amounts may change, but not be removed."""
     return [
         forbidden_field(f"{field}.{kind}", f"resource {kind} cannot be removed")
         for kind in ("requests", "limits")
@@ -98,7 +100,7 @@ def _amounts_taken_away(change: JsonObject, container: JsonObject, field: str) -
 
 
 def _fixed_amounts(container: JsonObject) -> JsonObject:
-    """All that a resize may not touch."""
+    """All that a resize may not change."""
     return {
         kind: {
             n: a for n, a in (container["resources"].get(kind) or {}).items() if n not in RESIZED
@@ -122,10 +124,10 @@ def _with_images(after: list[JsonObject], before: list[JsonObject]) -> list[Json
 
 def _with_node_affinity(after: JsonObject, before: JsonObject) -> JsonObject | None:
     affinity = dict(after.get("affinity") or {})
-    kept = (before.get("affinity") or {}).get("nodeAffinity")
+    before_value = (before.get("affinity") or {}).get("nodeAffinity")
     affinity.pop("nodeAffinity", None)
-    if kept is not None:
-        affinity["nodeAffinity"] = kept
+    if before_value is not None:
+        affinity["nodeAffinity"] = before_value
     return affinity or before.get("affinity")
 
 
@@ -141,7 +143,7 @@ def tolerations(after: list[JsonObject], before: list[JsonObject]) -> list[Field
 
 
 def _is_default(toleration: JsonObject) -> bool:
-    """The two tolerations admission adds; an update that drops them gets them back."""
+    """The two tolerations of admission; an update that drops them gets them back."""
     return toleration.get("key", "").startswith("node.kubernetes.io/") and (
         toleration.get("effect") == "NoExecute"
     )
@@ -160,10 +162,10 @@ def gates(after: JsonObject, before: JsonObject) -> list[FieldError]:
 
 
 def narrowing(after: JsonObject, before: JsonObject) -> list[FieldError]:
-    """While gates stand, node selection may be added to, never loosened."""
+    """While a pod has gates, its node selection may be narrowed, never widened."""
     selector = after.get("nodeSelector") or {}
-    kept = before.get("nodeSelector") or {}
-    if any(selector.get(key) != value for key, value in kept.items()):
+    before_value = before.get("nodeSelector") or {}
+    if any(selector.get(key) != value for key, value in before_value.items()):
         why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         return [bad_value("spec.nodeSelector", selector, why)]
     required = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -187,7 +189,7 @@ def narrowing(after: JsonObject, before: JsonObject) -> list[FieldError]:
 
 
 def claim_status(new: JsonObject, old: JsonObject) -> list[FieldError]:
-    """Only an allocated claim may be reserved; an allocation is given up before another is made."""
+    """Only an allocated claim may be reserved; it is deallocated before the next allocation."""
     status, before = new.get("status") or {}, old.get("status") or {}
     field = "status.reservedFor"
     found: list[FieldError] = []
@@ -222,7 +224,7 @@ def complaints(res: Resource, new: JsonObject, old: JsonObject) -> list[FieldErr
             for member in ("value", "preemptionPolicy")
             if new.get(member) != old.get(member)
         ]
-    if res.kind in SELECTOR_KEPT:
+    if res.kind in SELECTOR_IMMUTABLE:
         after, before = new["spec"].get("selector"), old["spec"].get("selector")
         return [bad_value("spec.selector", after, IMMUTABLE)] if after != before else []
     return []

@@ -1,11 +1,12 @@
-"""GET with watch: what exists or happened since a version, then what happens, until time is up.
+"""GET with watch: what exists or happened since a version, then each change, until the timeout.
 
-A `Watch` is told of each change by the store, synchronously; it keeps only what its client has not
-been sent yet, as encoded frames. Frames of whole objects are made once per change and shared by all
-watches. A watch that falls too far behind is ended; its client comes back with its last version.
+The store calls a `Watch` synchronously with each change; it queues only what has not been sent to
+its client yet, as encoded frames. Frames of whole objects are made once per change and shared by
+all watches. A watch that falls too far behind is ended; its client reconnects with its last
+version.
 
-Selectors turn changes around: an object that begins to match is ADDED, one that ceases to is
-DELETED with its old content and the new version.
+With a selector, an object that starts to match is ADDED, and one that ceases to match is DELETED
+with its old content and the new version.
 """
 
 from collections.abc import Callable
@@ -32,18 +33,18 @@ from asched_lab.apiserver.store import (
 
 JsonObject = dict[str, Any]
 
-#: Frames a client may be behind before its watch is ended: as many as history keeps.
+#: Frames a client may be behind before its watch is ended: the length of the history.
 BEHIND_MAX: Final = HISTORY_MAX
-#: Seconds a watch lasts if its client does not say: between this and twice as long.
+#: Default timeout of a watch in seconds: between this and twice as long.
 LASTING_S: Final = 1800
 BOOKMARK_EVERY_S: Final = 60.0
-#: A last bookmark is sent this long before the time is up.
+#: A last bookmark is sent this long before the timeout.
 BOOKMARK_BEFORE_END_S: Final = 2.0
 INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
 
 class Watch:
-    """One open watch; `frames` wait to be sent, `wake` tells whoever sends them."""
+    """One open watch; `frames` wait to be sent, `wake` notifies the sender."""
 
     def __init__(
         self, ctx: Context, call: Call, res: Resource, namespace: str, options: ListOptions
@@ -60,35 +61,35 @@ class Watch:
         self.ended = False
         self.wake: Callable[[], None] = lambda: None
         self._columns_due = True
-        #: What existed when the watch began does not count as falling behind.
+        #: Initial events do not count as falling behind.
         self._first_frames = 0
         self._after = options.version or 0
-        self._told = 0
+        self._sent_revision = 0
         self._table: Table = ctx.store.table(res.storage)
 
     def begin(self) -> None:
-        """Queue what is due from the past and follow the store from now on."""
+        """Queue past events and follow the store from now on."""
         revision = self.ctx.store.revision
         version = self.options.version
-        self._told = version or revision
+        self._sent_revision = version or revision
         if self.options.send_initial or not version:
             self._existing()
             self._after = revision
             if self.options.send_initial and self.options.bookmarks:
                 self._bookmark(INITIAL_END)
-        elif self._forgotten(version):
+        elif self._is_compacted(version):
             return
         else:
             for change in self._since(version):
-                self.tell(change)
+                self.on_change(change)
         self._first_frames = len(self.frames)
-        self._table.listeners.append(self.tell)
+        self._table.listeners.append(self.on_change)
 
     def end(self) -> None:
-        """Stop following the store; frames already queued stay."""
+        """Stop following the store; queued frames stay."""
         self.ended = True
-        if self.tell in self._table.listeners:
-            self._table.listeners.remove(self.tell)
+        if self.on_change in self._table.listeners:
+            self._table.listeners.remove(self.on_change)
         self.wake()
 
     def take(self) -> list[bytes]:
@@ -102,18 +103,18 @@ class Watch:
         self.end()
 
     def expire(self) -> None:
-        """End as if the client's version had been forgotten meanwhile."""
+        """End as if the client's version had been compacted meanwhile."""
         self.fail(
             expired(f"too old resource version: {self._after} ({self._table.floor})").status()
         )
 
     def bookmark(self) -> None:
-        """Queue a bookmark if the client asked for them and does not know the version yet."""
-        if self.options.bookmarks and self.ctx.store.revision > self._told:
+        """Queue a bookmark if the client requested them and does not know the version yet."""
+        if self.options.bookmarks and self.ctx.store.revision > self._sent_revision:
             self._bookmark({})
 
-    def tell(self, change: Change) -> None:
-        """The store's call for each change of this kind."""
+    def on_change(self, change: Change) -> None:
+        """Called by the store for each change of this kind."""
         if change.revision <= self._after or self.ended:
             return
         if len(self.frames) > self._first_frames + BEHIND_MAX:
@@ -137,7 +138,7 @@ class Watch:
             self._send(change, "LEFT", Record(new.key, {**old.obj, "metadata": metadata}, 0))
 
     def _send(self, change: Change, kind: str, record: Record) -> None:
-        self._told = change.revision
+        self._sent_revision = change.revision
         type_ = DELETED if kind == "LEFT" else kind
         if self.shape:
             self._push(self._shaped(type_, record))
@@ -182,19 +183,19 @@ class Watch:
                 )
 
     def _bookmark(self, annotations: dict[str, str]) -> None:
-        self._told = self.ctx.store.revision
+        self._sent_revision = self.ctx.store.revision
         obj: JsonObject = schema.reader(schema.type_name(self.res))({}, "", [])
-        obj["metadata"] = {"resourceVersion": str(self._told)}
+        obj["metadata"] = {"resourceVersion": str(self._sent_revision)}
         if annotations:
             obj["metadata"]["annotations"] = annotations
-        record = Record(("", ""), obj, self._told)
+        record = Record(("", ""), obj, self._sent_revision)
         if self.shape:
             self._push(self._shaped("BOOKMARK", record))
         else:
             self._push(self._whole("BOOKMARK", record))
 
-    def _forgotten(self, version: int) -> bool:
-        """Whether history no longer reaches back to `version`; if so the watch says it and ends."""
+    def _is_compacted(self, version: int) -> bool:
+        """Whether the history no longer reaches back to `version`; if so the watch fails."""
         if version < self._table.floor:
             message = f"too old resource version: {version} ({self._table.floor})"
             self.fail(expired(message).status())
@@ -212,7 +213,7 @@ class Watch:
 
 
 def open_watch(ctx: Context, call: Call, res: Resource, namespace: str, name: str = "") -> Watch:
-    """A watch that has begun. Raises ApiError for options that make no sense."""
+    """A started watch. Raises ApiError for invalid options."""
     shapes.wanted_of(call, stream=True)
     options = list_options.read(call.query, watch=True)
     if name:
