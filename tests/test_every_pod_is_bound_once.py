@@ -56,7 +56,7 @@ def test_when_the_api_server_burns_every_pod_is_still_bound_exactly_once(seed: i
             AddNodes(cpu=(16,), pods=(4,)).do(world)
             world.run_for(10.0)
         assert placements, "nothing was bound in the fire"
-        world.troubles.is_on = False
+        world.active_faults.is_on = False
         world.run_for(120.0)
 
         assert len(world.pods()) == PODS_COUNT

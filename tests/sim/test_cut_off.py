@@ -25,8 +25,8 @@ def nothing_passes(world: World, seconds: float) -> None:
 
 
 def answers_are_lost(world: World, seconds: float) -> None:
-    world.troubles.begin(LostAnswers(rate=1.0, applied_share=1.0))
-    world.clock.after(seconds, lambda: world.troubles.end(LostAnswers))
+    world.active_faults.begin(LostAnswers(rate=1.0, applied_share=1.0))
+    world.clock.after(seconds, lambda: world.active_faults.end(LostAnswers))
 
 
 def nothing_passes_to_the_deaf(world: World, seconds: float) -> None:

@@ -32,9 +32,9 @@ class Bench:
         bootstrap.fill(self.server.ctx, port=1, authority="")
         self.server.store.begin_history()
         self.bound: list[tuple[Bind, bool]] = []
-        troubles = Troubles(faults, random.Random(1))
+        active_faults = ActiveFaults(faults, random.Random(1))
         self.wire = Wire(
-            self.server.ctx, self.clock, troubles, lambda *told: self.bound.append(told)
+            self.server.ctx, self.clock, active_faults, lambda *told: self.bound.append(told)
         )
 
     def run(self, work: Awaitable[Any]) -> Any:

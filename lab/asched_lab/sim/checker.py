@@ -1,7 +1,7 @@
-"""Looks at an end state through API objects alone: is anything broken, and could more have been
-placed?
+"""Checks an end state through API objects alone: whether a rule is broken, and whether more pods
+could have been placed.
 
-It shares no code with the scheduler's rules on purpose (`rules.py`); it is slow and plain.
+It shares no code with the scheduler's rules on purpose (`rules.py`); it is slow and simple.
 """
 
 from collections import defaultdict
@@ -19,8 +19,8 @@ from asched_lab.sim.rules import (
     includes,
     ports_clash,
     requests_of,
-    speaks_of,
     spread_counts,
+    term_selects,
     terms_of,
 )
 
@@ -29,7 +29,7 @@ ANTI_AFFINITY = "podAntiAffinity"
 
 
 class EndState:
-    """Nodes with what is left on them. `namespaces` matter where terms select them by label."""
+    """Nodes with their free resources. `namespaces` are needed where terms select them by label."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class EndState:
         namespaces: Iterable[JsonObject] = (),
     ) -> None:
         self.nodes = {node["metadata"]["name"]: node for node in nodes}
-        self.namespaces = {one["metadata"]["name"]: one for one in namespaces}
+        self.namespaces = {namespace["metadata"]["name"]: namespace for namespace in namespaces}
         self.placed = [pod for pod in pods if pod["spec"].get("nodeName")]
         self.counted = counted(pods)
         self.waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
@@ -64,16 +64,16 @@ class EndState:
         self._by_node[pod["spec"]["nodeName"]].append(pod)
         free = self.free.get(pod["spec"]["nodeName"])
         if free is not None:
-            for name, asked in requests_of(pod).items():
-                free[name] = free.get(name, Fraction(0)) - asked
+            for name, requested in requests_of(pod).items():
+                free[name] = free.get(name, Fraction(0)) - requested
 
     def broken_rules(self) -> list[str]:
-        """One line for each node that is overcommitted and each pod where it must not be."""
+        """One line for each overcommitted node and each pod on a node that its rules exclude."""
         found = [
-            f"node {name} is overcommitted: {resource} by {-left}"
+            f"node {name} is overcommitted: {resource} by {-rest}"
             for name, free in self.free.items()
-            for resource, left in free.items()
-            if left < 0
+            for resource, rest in free.items()
+            if rest < 0
         ]
         for pod in self.placed:
             node = self.nodes.get(pod["spec"]["nodeName"])
@@ -85,21 +85,21 @@ class EndState:
         return found
 
     def could_be_placed(self) -> list[str]:
-        """Waiting pods for which some node has room and no objection."""
+        """Waiting pods that would fit on a node."""
         found = []
-        judged: dict[str, bool] = {}
+        known: dict[str, bool] = {}
         for pod in self.waiting:
             metadata = pod["metadata"]
             seen_of_it = (metadata.get("namespace"), metadata.get("labels"), pod["spec"])
             key = repr(seen_of_it)
-            if key not in judged:
-                judged[key] = any(self.fits(name, pod) for name in self.nodes)
-            if judged[key]:
+            if key not in known:
+                known[key] = any(self.fits(name, pod) for name in self.nodes)
+            if known[key]:
                 found.append(metadata["name"])
         return found
 
     def fits(self, node: str, pod: JsonObject) -> bool:
-        """Whether a node could take a pod as things are; volumes and devices are left out."""
+        """Whether a node could take a pod now; volumes and devices are left out."""
         return (
             self.has_place(node, pod)
             and not any(ports_clash(pod, other) for other in self._by_node[node])
@@ -108,83 +108,83 @@ class EndState:
         )
 
     def has_place(self, node: str, pod: JsonObject) -> bool:
-        """Whether a node lets the pod in and has room for it; spread and affinity are left out."""
+        """Whether a node admits the pod and has room for it; spread and affinity are left out."""
         return admits(self.nodes[node], pod) and self.has_room(node, pod)
 
     def has_room(self, node: str, pod: JsonObject) -> bool:
-        """Whether amounts alone let it in."""
+        """Whether the requests alone fit."""
         free = self.free[node]
         return all(
-            free.get(name, Fraction(0)) >= asked
-            for name, asked in requests_of(pod).items()
-            if asked > 0 or name == "pods"
+            free.get(name, Fraction(0)) >= requested
+            for name, requested in requests_of(pod).items()
+            if requested > 0 or name == "pods"
         )
 
     def _may_be_near(self, node: str, pod: JsonObject) -> bool:
-        here = self.nodes[node]
+        node_obj = self.nodes[node]
         for term in terms_of(pod, ANTI_AFFINITY):
-            mine = domain(here, term["topologyKey"])
-            if mine is not None and any(
-                self._domain_of(other, term) == mine
-                and speaks_of(term, pod, other, self.namespaces)
+            own_domain = domain(node_obj, term["topologyKey"])
+            if own_domain is not None and any(
+                self._domain_of(other, term) == own_domain
+                and term_selects(term, pod, other, self.namespaces)
                 for other in self.counted
             ):
                 return False
         for other in self.counted:
             for term in terms_of(other, ANTI_AFFINITY):
-                theirs = self._domain_of(other, term)
+                other_domain = self._domain_of(other, term)
                 if (
-                    theirs is not None
-                    and theirs == domain(here, term["topologyKey"])
-                    and speaks_of(term, other, pod, self.namespaces)
+                    other_domain is not None
+                    and other_domain == domain(node_obj, term["topologyKey"])
+                    and term_selects(term, other, pod, self.namespaces)
                 ):
                     return False
-        return self._is_drawn(here, pod)
+        return self._is_drawn(node_obj, pod)
 
-    def _is_drawn(self, here: JsonObject, pod: JsonObject) -> bool:
-        """Whether its required affinity is met: in each term's domain a pod that all terms speak
-        of, or nowhere such a pod and the pod is the first of its kind.
+    def _is_drawn(self, node_obj: JsonObject, pod: JsonObject) -> bool:
+        """Whether its required affinity is met: in each term's domain is a pod that all terms
+        select, or no such pod exists and the pod itself matches.
         """
         terms = terms_of(pod, AFFINITY)
-        if any(domain(here, term["topologyKey"]) is None for term in terms):
+        if any(domain(node_obj, term["topologyKey"]) is None for term in terms):
             return False
         friends = [
             other
             for other in self.counted
-            if all(speaks_of(term, pod, other, self.namespaces) for term in terms)
+            if all(term_selects(term, pod, other, self.namespaces) for term in terms)
         ]
         met = all(
-            any(self._domain_of(f, term) == domain(here, term["topologyKey"]) for f in friends)
+            any(self._domain_of(f, term) == domain(node_obj, term["topologyKey"]) for f in friends)
             for term in terms
         )
         if met:
             return True
         has_any = any(self._domain_of(f, term) is not None for f in friends for term in terms)
-        return not has_any and all(speaks_of(term, pod, pod, self.namespaces) for term in terms)
+        return not has_any and all(term_selects(term, pod, pod, self.namespaces) for term in terms)
 
     def _domain_of(self, pod: JsonObject, term: JsonObject) -> str | None:
         return domain(self.nodes.get(pod["spec"]["nodeName"]), term["topologyKey"])
 
     def _may_be_spread(self, node: str, pod: JsonObject) -> bool:
         constraints = hard_constraints(pod)
-        here = self.nodes[node]
+        node_obj = self.nodes[node]
         for constraint in constraints:
-            mine = domain(here, constraint["topologyKey"])
-            if mine is None:
+            own_domain = domain(node_obj, constraint["topologyKey"])
+            if own_domain is None:
                 return False
             counts = self._spread(constraint, constraints, pod)
             own = int(spread_counts(constraint, pod, pod))
             fewest = min(counts.values(), default=0)
             if len(counts) < (constraint.get("minDomains") or 1):
                 fewest = 0
-            if counts.get(mine, 0) + own - fewest > constraint["maxSkew"]:
+            if counts.get(own_domain, 0) + own - fewest > constraint["maxSkew"]:
                 return False
         return True
 
     def _spread(
         self, constraint: JsonObject, constraints: Sequence[JsonObject], pod: JsonObject
     ) -> dict[str, int]:
-        """Pods by domain, on nodes that have every key and that the constraint looks at."""
+        """Pods by domain, on nodes that have every key and that the constraint counts."""
         key = constraint["topologyKey"]
         counts: dict[str, int] = {}
         for name, node in self.nodes.items():
@@ -204,7 +204,7 @@ def apart(
     nodes: Mapping[str, JsonObject],
     namespaces: Mapping[str, JsonObject] | None = None,
 ) -> bool:
-    """Whether two placed pods break a rule of one of them: a shared host port, or required
+    """Whether two placed pods break a rule of each other: a shared host port, or required
     anti-affinity.
     """
     if pod is None:
@@ -221,14 +221,14 @@ def _repels(
     nodes: Mapping[str, JsonObject],
     namespaces: Mapping[str, JsonObject],
 ) -> bool:
-    """Whether a required anti-affinity term of the one speaks of the other in its domain."""
-    here, there = (nodes.get(p["spec"]["nodeName"]) for p in (pod, other))
+    """Whether a required anti-affinity term of one pod selects the other in its domain."""
+    own_node, other_node = (nodes.get(p["spec"]["nodeName"]) for p in (pod, other))
     for term in terms_of(pod, ANTI_AFFINITY):
-        mine = domain(here, term["topologyKey"])
+        own_domain = domain(own_node, term["topologyKey"])
         if (
-            mine is not None
-            and mine == domain(there, term["topologyKey"])
-            and speaks_of(term, pod, other, namespaces)
+            own_domain is not None
+            and own_domain == domain(other_node, term["topologyKey"])
+            and term_selects(term, pod, other, namespaces)
         ):
             return True
     return False
@@ -237,8 +237,8 @@ def _repels(
 def skews(nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> list[str]:
     """Hard spread constraints whose domains differ by more than they allow, counted at the end.
 
-    Only where no matching pod ever left and all of them carry the constraint is that for certain a
-    broken rule.
+    This is certainly a broken rule only if no matching pod ever left and all of them have the
+    constraint.
     """
     listed = list(nodes)
     by_node = defaultdict(list)
@@ -250,9 +250,9 @@ def skews(nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> list[str]:
         for node in listed:
             where = domain(node, constraint["topologyKey"])
             if where is not None and includes(constraint, node, pod):
-                here = by_node[node["metadata"]["name"]]
+                placed = by_node[node["metadata"]["name"]]
                 counts[where] = counts.get(where, 0) + sum(
-                    spread_counts(constraint, pod, other) for other in here
+                    spread_counts(constraint, pod, other) for other in placed
                 )
         fewest = min(counts.values(), default=0)
         if len(counts) < (constraint.get("minDomains") or 1):

@@ -1,8 +1,7 @@
-"""The demo: an embedded API server, a believable crowd of pods, and the real scheduler beside it.
+"""The demo: an embedded API server, a realistic set of pods, and the real scheduler.
 
-The scheduler runs as a process of its own and talks HTTP to the server, exactly as in a cluster.
-This side creates the objects, watches the store, shows how it goes, and judges the end state by
-itself.
+The scheduler runs as a process of its own and uses HTTP, exactly as in a cluster. This side creates
+the objects, watches the store, shows the progress, and checks the end state itself.
 
 Bounds  SETTLED_S without a binding ends the run; TIME_MAX_S ends it in any case.
 """
@@ -27,18 +26,18 @@ from asched_lab.sim import mix
 from asched_lab.sim.checker import EndState
 
 POLL_S: Final = 0.1
-#: Nothing was bound for so long and every other pod was told why: that was it.
+#: The demo ends when nothing was bound for so long and every other pod has a condition.
 SETTLED_S: Final = 1.5
 TIME_MAX_S: Final = 600.0
 STOP_S: Final = 12.0
 CREATED_PER_STEP: Final = 200
-#: What anybody on this machine may read of a scheduler that lives for a demo.
+#: Pages that unauthenticated clients on this machine may read during a demo.
 OPEN_PATHS: Final = "/healthz,/readyz,/livez,/metrics,/metrics/*,/debug/asched/*,/ui/*"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it is: counts of pods, seconds since the scheduler was started."""
+    """Counts of pods, and seconds since the scheduler was started."""
 
     pods: int
     bound: int
@@ -55,7 +54,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Summary:
-    """The end: what `--json` prints, and why the rest is not bound."""
+    """The end: what `--json` prints, and why the other pods are not bound."""
 
     nodes: int
     pods: int
@@ -71,7 +70,7 @@ class Summary:
 
     @property
     def is_good(self) -> bool:
-        """Every pod that can be placed is, and nothing is broken."""
+        """Every pod that can be placed is, and no rule is broken."""
         return (
             not self.broken and not self.forgotten and self.bound + self.unschedulable == self.pods
         )
@@ -82,7 +81,7 @@ class Summary:
 
 
 class SchedulerDiedError(Exception):
-    """The scheduler's process ended by itself; the message has its last words."""
+    """The scheduler's process ended; the message has its last log lines."""
 
 
 class Demo:
@@ -118,8 +117,8 @@ class Demo:
         self._bound_at: dict[str, float] = {}
 
     async def run(self, say: Callable[[str], None], show: Callable[[Progress], None]) -> Summary:
-        """Create, schedule, watch, judge. `say` hears what is begun before there is any progress,
-        `show` of the progress about ten times a second.
+        """Create, schedule, watch, check. `say` is called with each step of the set-up, `show` with
+        the progress about ten times a second.
 
         Raises SchedulerDiedError.
         """
@@ -140,7 +139,7 @@ class Demo:
         return self._summary()
 
     async def stop(self) -> None:
-        """End the scheduler in good order, then the server."""
+        """Stop the scheduler with SIGTERM, then the server."""
         process = self._process
         if process is not None and process.returncode is None:
             process.terminate()
@@ -170,21 +169,21 @@ class Demo:
         ]
         if not any(flag.startswith("--config") for flag in self._flags):
             command += ["--scheduler-name", names.OUR_SCHEDULER_NAME]
-        # A configuration file makes --kubeconfig count for nothing.
-        told = {"PYTHONUNBUFFERED": "1", "KUBECONFIG": str(self.kubeconfig)}
+        # With a configuration file --kubeconfig has no effect.
+        variables = {"PYTHONUNBUFFERED": "1", "KUBECONFIG": str(self.kubeconfig)}
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdout=log, stderr=log, env={**os.environ, **told}
+                *command, stdout=log, stderr=log, env={**os.environ, **variables}
             )
 
     async def _watch(self, started_s: float, show: Callable[[Progress], None]) -> None:
-        """Look at the store until everything is settled."""
+        """Check the store until everything is settled."""
         while True:
             await asyncio.sleep(POLL_S)
             now_s = time.monotonic() - started_s
             if self._process is not None and self._process.returncode is not None:
                 raise SchedulerDiedError("the scheduler ended: " + " | ".join(self._last_words()))
-            refused = self._look(now_s)
+            refused = self._read_store(now_s)
             show(self._progress(now_s, refused))
             done = len(self._bound_at) + refused >= self._pod_count
             if done and now_s - self._last_bound_s > SETTLED_S:
@@ -197,8 +196,8 @@ class Demo:
             return [f"see {self.log}"]
         return self.log.read_text(encoding="utf-8").strip().splitlines()[-3:]
 
-    def _look(self, now_s: float) -> int:
-        """Take note of new bindings; how many pods were told that they fit nowhere."""
+    def _read_store(self, now_s: float) -> int:
+        """Record new bindings; return the number of pods reported unschedulable."""
         refused = 0
         for pod in self.server.list("pods"):
             if pod["spec"].get("nodeName"):
@@ -254,7 +253,7 @@ def _free_port() -> int:
 
 
 def _refusal(pod: Mapping[str, Any]) -> str:
-    """Why a pod has no node, in words that equal pods share; empty if nobody said so yet."""
+    """Why a pod has no node, normalised for equal pods; empty if there is no condition yet."""
     for condition in pod["status"].get("conditions") or ():
         if condition["type"] == names.POD_SCHEDULED and condition["status"] == "False":
             return str(condition.get("message", "")).partition(ADVICE_BEGINS)[0]

@@ -1,8 +1,8 @@
 """Devices of a simulated cluster: drivers that publish them, and the controller of claims.
 
 Claims are made from templates, freed when the last pod that uses them is gone, and deleted with
-their owner. A device held by two claims breaks a rule, and so does a pod that is bound without its
-devices or away from them.
+their owner. A device in two allocations breaks a rule, and so does a pod that is bound without its
+devices or on another node.
 """
 
 import random
@@ -29,8 +29,8 @@ GPU, NIC = "gpu.example.com", "nic.example.com"
 CLASSES: Final = {"gpu": (GPU, 1), "big-gpu": (GPU, 2), "nic": (NIC, 1)}
 EXTENDED: Final = "example.com/gpu"
 SYNC_S_MAX: Final = 2.0
-#: What claims ask for: requests, each with alternatives of (class, count).
-WISHES: Final = (
+#: Contents of claims: requests, each with alternatives of (class, count).
+REQUESTS: Final = (
     ((("gpu", 1),),),
     ((("gpu", 2),),),
     ((("big-gpu", 1),),),
@@ -40,7 +40,7 @@ WISHES: Final = (
 
 
 class Devices:
-    """It follows the store by itself."""
+    """Follows the store."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -49,18 +49,18 @@ class Devices:
         store = world.server.store
         store.table(PODS.storage).listeners.append(self._see_pod)
         store.table(CLAIMS.storage).listeners.append(self._see_claim)
-        world.on_bound.append(self._look)
+        world.on_bound.append(self._check)
         world.ledger.elsewhere.add(EXTENDED)
-        for number, wishes in enumerate(WISHES):
-            template = {"metadata": {"name": f"wish-{number}", "namespace": "default"}}
+        for number, requests in enumerate(REQUESTS):
+            template = {"metadata": {"name": f"request-{number}", "namespace": "default"}}
             world.server.create(
-                "resourceclaimtemplates", {**template, "spec": {"spec": spec_of(wishes)}}
+                "resourceclaimtemplates", {**template, "spec": {"spec": spec_of(requests)}}
             )
 
     # --- classes and slices ----------------------------------------------------------------------
 
     def add_class(self, name: str) -> None:
-        """A device class, unless it is there."""
+        """A device class, unless it exists."""
         if self._world.server.get("deviceclasses", "", name) is not None:
             return
         driver, size = CLASSES[name]
@@ -71,7 +71,7 @@ class Devices:
         self._world.server.create("deviceclasses", {"metadata": {"name": name}, "spec": spec})
 
     def publish(self, node: str) -> None:
-        """Both drivers tell what they have on a node, each in one slice or two."""
+        """Both drivers publish the devices of a node, each in one slice or two."""
         for driver in (GPU, NIC):
             known = [s for s in self.slices() if _pool(s) == (driver, node)]
             generation = 1 + max((s["spec"]["pool"]["generation"] for s in known), default=0)
@@ -94,7 +94,7 @@ class Devices:
                 self._drop_later(old)
 
     def withdraw(self, node: str) -> None:
-        """Whatever the drivers told of a node goes."""
+        """Delete all slices of a node."""
         for old in self.slices():
             if old["spec"]["pool"]["name"] == node:
                 self._drop_later(old)
@@ -116,15 +116,15 @@ class Devices:
     # --- claims ----------------------------------------------------------------------------------
 
     def add_claim(self, name: str) -> str:
-        """A claim that several pods may share; returns its name."""
+        """Create a claim that several pods may share; return its name."""
         if self._world.server.get("resourceclaims", "default", name) is None:
-            spec = spec_of(self._rng.choice(WISHES))
+            spec = spec_of(self._rng.choice(REQUESTS))
             metadata = {"name": name, "namespace": "default"}
             self._world.server.create("resourceclaims", {"metadata": metadata, "spec": spec})
         return name
 
     def hold(self, name: str, device: Device) -> None:
-        """A claim of somebody else holds one device: its scheduler says so."""
+        """Allocate one device to a claim of another scheduler."""
         metadata = {"name": name, "namespace": "default"}
         spec = spec_of(((("gpu", 1),),))
         made = self._world.server.create("resourceclaims", {"metadata": metadata, "spec": spec})
@@ -153,25 +153,25 @@ class Devices:
             )
 
     def _make_claims(self, key: Key) -> None:
-        """The claims that a pod has by templates."""
+        """Make the claims of a pod's templates."""
         record = self._ctx.get(PODS, *key)
         if record is None or record.obj["metadata"].get("deletionTimestamp"):
             return
         pod = record.obj
-        told = list(pod["status"].get("resourceClaimStatuses") or ())
+        statuses = list(pod["status"].get("resourceClaimStatuses") or ())
         for reference in pod["spec"].get("resourceClaims") or ():
             template = reference.get("resourceClaimTemplateName")
-            if template is None or any(one["name"] == reference["name"] for one in told):
+            if template is None or any(status["name"] == reference["name"] for status in statuses):
                 continue
-            wishes = WISHES[int(template.partition("-")[2])]
+            requests = REQUESTS[int(template.partition("-")[2])]
             name = f"{key[1]}-{reference['name']}-{next(self._world.numbers)}"
             metadata = {"name": name, "namespace": key[0], "ownerReferences": [_owner(pod)]}
             self._world.server.create(
-                "resourceclaims", {"metadata": metadata, "spec": spec_of(wishes)}
+                "resourceclaims", {"metadata": metadata, "spec": spec_of(requests)}
             )
-            told.append({"name": reference["name"], "resourceClaimName": name})
-        if told != (pod["status"].get("resourceClaimStatuses") or []):
-            status = {**pod["status"], "resourceClaimStatuses": told}
+            statuses.append({"name": reference["name"], "resourceClaimName": name})
+        if statuses != (pod["status"].get("resourceClaimStatuses") or []):
+            status = {**pod["status"], "resourceClaimStatuses": statuses}
             self._ctx.put(PODS, {**pod, "status": status})
 
     def _see_claim(self, change: Change) -> None:
@@ -189,7 +189,9 @@ class Devices:
         self._world.clock.after(self._rng.uniform(0.0, SYNC_S_MAX), lambda: self._sync(key))
 
     def _sync(self, key: Key) -> None:
-        """Forget pods that are gone; free a claim nobody uses; let go of what is to be deleted."""
+        """Remove users that are gone; free an unused claim; remove the finalizer of a deleted
+        claim.
+        """
         record = self._ctx.get(CLAIMS, *key)
         if record is None:
             return
@@ -197,28 +199,28 @@ class Devices:
         status = claim.get("status") or {}
         alive = {p["metadata"]["uid"] for p in self._world.pods() if not is_through(p)}
         users = status.get("reservedFor") or []
-        left = [user for user in users if user["uid"] in alive]
-        if users and left != users:
-            status = {**status, "reservedFor": left}
-            if not left:
+        remaining = [user for user in users if user["uid"] in alive]
+        if users and remaining != users:
+            status = {**status, "reservedFor": remaining}
+            if not remaining:
                 status = {k: v for k, v in status.items() if k not in ("reservedFor", "allocation")}
             record = self._ctx.put(CLAIMS, {**claim, "status": status})
             claim = record.obj
         owners = claim["metadata"].get("ownerReferences") or []
-        if not left and any(owner["uid"] not in alive for owner in owners):
+        if not remaining and any(owner["uid"] not in alive for owner in owners):
             record, _ = deletion.delete(self._ctx, CLAIMS, record, {})
             claim = record.obj
-        if not left and claim["metadata"].get("deletionTimestamp"):
+        if not remaining and claim["metadata"].get("deletionTimestamp"):
             metadata = {k: v for k, v in claim["metadata"].items() if k != "finalizers"}
-            kept = {k: v for k, v in status.items() if k != "allocation"}
+            rest = {k: v for k, v in status.items() if k != "allocation"}
             current = self._ctx.get(CLAIMS, *key)
             if current is not None:
-                record = self._ctx.put(CLAIMS, {**claim, "metadata": metadata, "status": kept})
+                record = self._ctx.put(CLAIMS, {**claim, "metadata": metadata, "status": rest})
                 deletion.delete(self._ctx, CLAIMS, record, {})
 
-    # --- judgement -------------------------------------------------------------------------------
+    # --- checks ----------------------------------------------------------------------------------
 
-    def _look(self, bind: Bind) -> None:
+    def _check(self, bind: Bind) -> None:
         """Complain about a pod that was bound without its devices."""
         complain = self._world.ledger.complain
         pod = self._world.server.get("pods", bind.pod.namespace, bind.pod.name)
@@ -237,19 +239,19 @@ class Devices:
             if pools - {bind.node}:
                 complain(f"pod {bind.pod.key} on {bind.node} has devices in {pools}")
             if not any(
-                Counter(devices_by_driver(claim)) == Counter(wish) for wish in wanted(claim)
+                Counter(devices_by_driver(claim)) == Counter(drivers) for drivers in wanted(claim)
             ):
                 complain(f"claim {claim_name} got {devices_of(claim)}")
 
     def could_be_served(self) -> list[str]:
-        """Waiting pods for which some node has room and all their devices."""
+        """Waiting pods for which a node has room and all their devices."""
         found = []
         end = EndState(self._world.nodes(), [p for p in self._world.pods() if not is_through(p)])
         held = {device for claim in self.claims() for device in devices_of(claim)}
         for pod in self._world.waiting():
             claims = [self._world.server.get("resourceclaims", "default", n) for n in names_of(pod)]
-            told = len(claims) == len(pod["spec"].get("resourceClaims") or ())
-            if not told or not claims or pod["metadata"].get("deletionTimestamp"):
+            has_claims = len(claims) == len(pod["spec"].get("resourceClaims") or ())
+            if not has_claims or not claims or pod["metadata"].get("deletionTimestamp"):
                 continue
             if any(c is None or c["metadata"].get("deletionTimestamp") for c in claims):
                 continue
@@ -261,7 +263,7 @@ class Devices:
 
     def _serves(self, node: str, claims: list[Any], held: set[Device]) -> bool:
         free = [(d, size) for d, size in self._offered(node) if d not in held]
-        wishes: list[tuple[str, int]] = []
+        requests: list[tuple[str, int]] = []
         for claim in claims:
             if (claim.get("status") or {}).get("allocation") is not None:
                 if any(pool != node for _, pool, _ in devices_of(claim)):
@@ -269,10 +271,10 @@ class Devices:
                 continue
             for request in claim["spec"]["devices"]["requests"]:
                 if "exactly" not in request:
-                    return False  # alternatives: left to the other checks
+                    return False  # alternatives: left to other checks
                 exactly = request["exactly"]
-                wishes.append((exactly["deviceClassName"], exactly.get("count", 1)))
-        for name, count in sorted(wishes, key=lambda wish: -CLASSES[wish[0]][1]):
+                requests.append((exactly["deviceClassName"], exactly.get("count", 1)))
+        for name, count in sorted(requests, key=lambda request: -CLASSES[request[0]][1]):
             if self._world.server.get("deviceclasses", "", name) is None:
                 return False
             driver, least = CLASSES[name]
@@ -297,10 +299,10 @@ class Devices:
                     yield (driver, node, device["name"]), size
 
 
-def spec_of(wishes: Any) -> Json:
+def spec_of(alternatives_of: Any) -> Json:
     """A claim's spec from requests with their alternatives."""
     requests: list[Json] = []
-    for number, alternatives in enumerate(wishes):
+    for number, alternatives in enumerate(alternatives_of):
         forms = [{"deviceClassName": name, "count": count} for name, count in alternatives]
         if len(forms) == 1:
             requests.append({"name": f"r{number}", "exactly": forms[0]})
@@ -324,13 +326,13 @@ def wanted(claim: Json) -> list[list[str]]:
 
 
 def names_of(pod: Json) -> list[str]:
-    """The names of a pod's claims, as far as it has been told."""
-    told = {
+    """The names of a pod's claims that exist."""
+    statuses = {
         s["name"]: s.get("resourceClaimName")
         for s in pod["status"].get("resourceClaimStatuses") or ()
     }
     names = [
-        reference.get("resourceClaimName") or told.get(reference["name"])
+        reference.get("resourceClaimName") or statuses.get(reference["name"])
         for reference in pod["spec"].get("resourceClaims") or ()
     ]
     return [name for name in names if name]

@@ -1,10 +1,10 @@
-"""HTTP extenders of a simulated cluster: what each says, and how it fails to say it.
+"""HTTP extenders of a simulated cluster, with their rules and failures.
 
-A `Judge` is one extender's rule. While `SickExtenders` is in force its answers come late, not at
-all, as an error, as nonsense, or as a lie; afterwards it is honest and quick. Whatever it grants is
-written down: nobody may be bound to a node that no extender granted.
+A `Judge` is one extender's rule. While `SickExtenders` is in force its answers are late, missing,
+an error, malformed, or false; afterwards they are correct and fast. Whatever it grants is recorded:
+no pod may be bound to a node that an extender did not grant.
 
-Source  kube/extenders.py, which asks with sockets; its place is taken here
+Source  kube/extenders.py, which uses sockets; replaced here
 """
 
 import asyncio
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-#: What sick extenders answer with 200, whatever was asked.
+#: Replies of sick extenders with status 200, to any request.
 NONSENSE: Final[tuple[Any, ...]] = (
     None,
     [],
@@ -50,7 +50,7 @@ NONSENSE: Final[tuple[Any, ...]] = (
 
 
 class Judge:
-    """One extender's rule; questions and answers in Kubernetes objects."""
+    """One extender's rule, on Kubernetes objects."""
 
     def passes(self, pod: Json, node: Json) -> bool:  # noqa: ARG002
         """Whether the pod may go to the node."""
@@ -61,7 +61,7 @@ class Judge:
         return 0
 
     def spares(self, victim: Json) -> bool:  # noqa: ARG002
-        """Whether a node may not be emptied of this pod."""
+        """Whether this pod may not be evicted from a node."""
         return False
 
 
@@ -78,15 +78,15 @@ class Extenders:
         }
         self._configs: tuple[Extender, ...] = tuple(in_order_of_use(configuration.extenders))
         self._judges = [of[id(config)] for config in self._configs]
-        #: (extender, pod's uid) -> the nodes it let pass when it was last asked; None: it failed
+        #: (extender, pod's uid) -> the nodes of its last answer; None: it failed
         self.granted: dict[tuple[int, str], frozenset[str] | None] = {}
-        #: Uids of pods that an extender was asked to bind: what it says of that may be a lie.
+        #: Uids of pods that an extender was asked to bind: its answer may be false.
         self.asked_to_bind: set[str] = set()
-        #: Uids of pods that some extender gave up to a preemptor.
+        #: Uids of pods that an extender released to a preemptor.
         self.given_up: set[str] = set()
 
     async def ask(self, effect: AskExtender) -> Answer:
-        """One question; its answer, or that there is none. Whoever asks may die meanwhile."""
+        """Send one request; return its answer or failure. The sender may be killed meanwhile."""
         heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def hear(found: Answer) -> None:
@@ -114,7 +114,7 @@ class Extenders:
         late = Unknown(effect.id, f'Post "{url}": context deadline exceeded')
         clock.after(config.http_timeout_s, lambda: answer(late))
         way_s = self._rng.uniform(0.0, WAY_S_MAX)
-        sickness = world.troubles.strikes(SickExtenders)
+        sickness = world.active_faults.strikes(SickExtenders)
         kind = self._rng.choice(sickness.kinds) if sickness is not None else ""
         if kind == "down":
             down = Refused(effect.id, 0, f'Post "{url}": connection refused')
@@ -135,7 +135,7 @@ class Extenders:
             )
 
     def answered(self, effect: Effect) -> Answer:
-        """The honest answer to a cycle's question at once; nothing happens because of it."""
+        """The correct answer to a cycle's request at once, without consequences."""
         if isinstance(effect, Together):
             return Returned(0, [self._world.judged(part) for part in effect.parts])
         assert isinstance(effect, AskExtender)
@@ -143,7 +143,7 @@ class Extenders:
         return Replied(effect.id, self._said(effect, is_lie=False, is_late=False))
 
     def objects_to(self, bind: Bind) -> str:
-        """Why a pod may not be bound there as far as the extenders said; empty if it may."""
+        """Why the extenders' answers do not allow the binding; empty if they do."""
         pod = self._world.server.get("pods", bind.pod.namespace, bind.pod.name)
         for index, config in enumerate(self._configs):
             if not config.filter_verb or not is_interested(config, pod or {"spec": {}}):
@@ -155,10 +155,10 @@ class Extenders:
                 return f"{config.url_prefix} did not grant {bind.node}"
         return ""
 
-    # --- what they say ---------------------------------------------------------------------------
+    # --- answers ---------------------------------------------------------------------------------
 
     def _place(self, effect: AskExtender) -> int:
-        """In the order of use; their prefixes tell them apart."""
+        """The position in the order of use, by the URL prefix."""
         return self._configs.index(effect.extender)
 
     def _is_bind(self, effect: AskExtender) -> bool:
@@ -171,7 +171,7 @@ class Extenders:
         if effect.verb == config.preempt_verb:
             return self._preempt(effect, is_lie)
         pod = self._whole(effect.body["Pod"])
-        names = self._asked(effect)
+        names = self._node_names(effect)
         nodes = {name: self._world.server.get("nodes", "", name) for name in names}
         judge = self._judges[self._place(effect)]
         if effect.verb == config.prioritize_verb:
@@ -194,26 +194,26 @@ class Extenders:
     def _preempt(self, effect: AskExtender, is_lie: bool) -> Any:
         judge = self._judges[self._place(effect)]
         body = effect.body
-        asked = body["NodeNameToVictims"] or body["NodeNameToMetaVictims"] or {}
-        kept: dict[str, Json] = {}
-        for node, victims in asked.items():
+        victims_by_node = body["NodeNameToVictims"] or body["NodeNameToMetaVictims"] or {}
+        released: dict[str, Json] = {}
+        for node, victims in victims_by_node.items():
             uids = [v.uid if isinstance(v, Whole) else v["UID"] for v in victims["Pods"]]
             pods = [p for p in self._world.pods() if p["metadata"]["uid"] in uids]
             if not any(judge.spares(pod) for pod in pods):
-                kept[node] = {
+                released[node] = {
                     "Pods": [{"UID": uid} for uid in uids],
                     "NumPDBViolations": victims["NumPDBViolations"],
                 }
         if is_lie:
-            kept = self._rng.choice((self._false_victims(), {"no-such-node": {"Pods": []}}, {}))
-        return {"NodeNameToMetaVictims": kept}
+            released = self._rng.choice((self._false_victims(), {"no-such-node": {"Pods": []}}, {}))
+        return {"NodeNameToMetaVictims": released}
 
     def _false_victims(self) -> dict[str, Json]:
-        """Everybody, wherever they are."""
+        """All pods, with their nodes."""
         found: dict[str, Json] = {}
         for pod in self._world.placed():
-            here = found.setdefault(pod["spec"]["nodeName"], {"Pods": [], "NumPDBViolations": 0})
-            here["Pods"].append({"UID": pod["metadata"]["uid"]})
+            entry = found.setdefault(pod["spec"]["nodeName"], {"Pods": [], "NumPDBViolations": 0})
+            entry["Pods"].append({"UID": pod["metadata"]["uid"]})
         return found
 
     def _bind(self, effect: AskExtender, is_lie: bool, *, is_late: bool) -> Any:
@@ -237,10 +237,10 @@ class Extenders:
         self._world.bound(bind, late=is_late, by_dead=is_late)
         return ""
 
-    # --- what they are told ----------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
-    def _asked(self, effect: AskExtender) -> Sequence[str]:
-        """The names of the nodes in question."""
+    def _node_names(self, effect: AskExtender) -> Sequence[str]:
+        """The names of the nodes in the request."""
         body = effect.body
         if body["NodeNames"] is not None:
             return tuple(body["NodeNames"])
@@ -253,7 +253,7 @@ class Extenders:
         return pod if pod is not None and pod["metadata"]["uid"] == whole.uid else None
 
     def _note(self, effect: AskExtender, answer: Answer) -> None:
-        """Remember whom it let pass, as far as that can be read from its answer."""
+        """Record the nodes that an answer grants, as far as it is well-formed."""
         config = effect.extender
         if effect.verb == config.preempt_verb and isinstance(answer, Replied):
             self.given_up |= _uids_in(answer.value)
@@ -261,27 +261,27 @@ class Extenders:
             return
         passed: frozenset[str] | None = None
         value = answer.value if isinstance(answer, Replied) else None
-        if isinstance(value, Mapping) and "FailedAndUnresolvableNodes" in value:  # else nonsense
+        if isinstance(value, Mapping) and "FailedAndUnresolvableNodes" in value:  # else malformed
             named = value.get("NodeNames")
             if not config.node_cache_capable:
                 items = (value.get("Nodes") or {}).get("items") or ()
                 named = [node["metadata"]["name"] for node in items]
             if named is None or (
-                isinstance(named, list) and set(named) <= set(self._asked(effect))
+                isinstance(named, list) and set(named) <= set(self._node_names(effect))
             ):
                 passed = frozenset(named or ())
         self.granted[self._place(effect), effect.body["Pod"].uid] = passed
 
 
 def bind_of(effect: AskExtender) -> Bind:
-    """What a binding extender is asked to do, as the binding it stands for."""
+    """The binding that a binding extender is asked for."""
     body = effect.body
     pod = PodRef(namespace=body["PodNamespace"], name=body["PodName"], uid=body["PodUID"])
     return Bind(id=effect.id, pod=pod, node=body["Node"])
 
 
 def _uids_in(value: Any) -> set[str]:
-    """Whom a preemption answer names."""
+    """Uids in a preemption answer."""
     named = value.get("NodeNameToMetaVictims") if isinstance(value, dict) else None
     if not isinstance(named, dict):
         return set()
@@ -289,11 +289,11 @@ def _uids_in(value: Any) -> set[str]:
 
 
 def is_interested(config: Extender, pod: Json) -> bool:
-    """Whether the extender looks after a resource the pod asks for, or after all pods."""
+    """Whether the extender manages a resource the pod requests, or all pods."""
     managed = {resource.name for resource in config.managed_resources}
-    asked = {
+    requested = {
         name
         for container in pod["spec"].get("containers") or ()
         for name in container.get("resources", {}).get("requests", {})
     }
-    return not managed or bool(managed & asked)
+    return not managed or bool(managed & requested)

@@ -1,6 +1,6 @@
-"""What may go wrong in a simulation. A scenario lists its faults beside its workload.
+"""Faults of a simulation. A scenario lists its faults beside its workload.
 
-Rates are shares of requests or sights (0 to 1); times are upper bounds, drawn evenly below them.
+Rates are shares of requests or events (0 to 1); times are upper bounds, drawn evenly below them.
 All of them end when the liveness phase begins.
 """
 
@@ -25,7 +25,7 @@ class LostAnswers(Fault):
 
 @dataclass(frozen=True, slots=True)
 class LateWrites(Fault):
-    """The connection breaks, and the request is carried out later, when nobody waits any more."""
+    """The connection breaks, and the request is carried out later, after its timeout."""
 
     rate: float
     late_s_max: float = 20.0
@@ -33,14 +33,14 @@ class LateWrites(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Unreachable(Fault):
-    """Nothing leaves the process."""
+    """No request leaves the process."""
 
     rate: float
 
 
 @dataclass(frozen=True, slots=True)
 class ServerErrors(Fault):
-    """Answers 500; a share of these was carried out all the same. `spares` as of Overload."""
+    """Answers 500; a share of the requests was carried out. `spares` as of Overload."""
 
     rate: float
     applied_share: float = 0.3
@@ -49,7 +49,7 @@ class ServerErrors(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Overload(Fault):
-    """Answers 429 with Retry-After, but to requests whose path has `spares` in it, if it is set."""
+    """Answers 429 with Retry-After, except requests with `spares` in their path, if it is set."""
 
     rate: float
     retry_after_s: int = 1
@@ -58,7 +58,7 @@ class Overload(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Conflicts(Fault):
-    """Answers 409: somebody else was faster, nothing was changed. `spares` as of Overload."""
+    """Answers 409 as if another client had changed the object. `spares` as of Overload."""
 
     rate: float
     spares: str = ""
@@ -71,28 +71,28 @@ class SlowAnswers(Fault):
 
 @dataclass(frozen=True, slots=True)
 class StaleWatch(Fault):
-    """Each kind's stream is late by itself, so that kinds overtake one another."""
+    """Each kind's stream has its own delay, so that kinds overtake one another."""
 
     lag_s_max: float
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateSights(Fault):
-    """The newest sight of an object is delivered once more."""
+    """The newest event of an object is delivered once more."""
 
     rate: float
 
 
 @dataclass(frozen=True, slots=True)
 class SwallowedEvents(Fault):
-    """A stream leaves an event out and goes on, bookmarks included, as if it had told it."""
+    """A stream omits an event and goes on, bookmarks included, as if it had sent it."""
 
     rate: float
 
 
 @dataclass(frozen=True, slots=True)
 class SilentWatches(Fault):
-    """A stream begins, says nothing at all, and ends in its time."""
+    """A stream opens, sends nothing at all, and ends at its timeout."""
 
     rate: float
 
@@ -113,14 +113,14 @@ class ExpiredWatches(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Compactions(Fault):
-    """The server forgets all that has happened so far: who goes on from there is told 410."""
+    """The server compacts its history: a watch from an earlier version gets 410."""
 
     every_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderPause(Fault):
-    """The whole process stands still, as if its machine had been suspended."""
+    """The whole process stops for a while, as if its machine had been suspended."""
 
     every_s: float
     lasting_s_max: float = 15.0
@@ -128,14 +128,14 @@ class LeaderPause(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Restarts(Fault):
-    """The process dies with requests under way and starts anew from a list."""
+    """The process dies with open requests; a new one starts from a list."""
 
     every_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Partition(Fault):
-    """The network between the leading process and the server fails: nothing comes through."""
+    """The network between the leading process and the server fails in both directions."""
 
     every_s: float
     lasting_s_max: float = 15.0
@@ -143,7 +143,7 @@ class Partition(Fault):
 
 @dataclass(frozen=True, slots=True)
 class SickExtenders(Fault):
-    """An extender is in a bad way when it is asked: one of these ways."""
+    """An extender fails when it is called, in one of several ways."""
 
     rate: float
     kinds: tuple[str, ...] = ("down", "error", "nonsense", "slow", "lie")
@@ -152,8 +152,8 @@ class SickExtenders(Fault):
 F = TypeVar("F", bound=Fault)
 
 
-class Troubles:
-    """The faults in force, and the dice they are drawn with."""
+class ActiveFaults:
+    """The faults in force, and the generator they are drawn with."""
 
     def __init__(self, faults: Iterable[Fault], rng: random.Random) -> None:
         self.rng = rng
@@ -161,11 +161,11 @@ class Troubles:
         self._faults = {type(fault): fault for fault in faults}
 
     def begin(self, fault: Fault) -> None:
-        """From now on this is in force, in place of another of its kind."""
+        """Put a fault in force, in place of another of its kind."""
         self._faults[type(fault)] = fault
 
     def end(self, kind: type[Fault]) -> None:
-        """It is over."""
+        """End a kind of fault."""
         self._faults.pop(kind, None)
 
     def find(self, kind: type[F]) -> F | None:

@@ -1,7 +1,7 @@
-"""Everybody else in a simulated cluster: kubelets, and the collector of pods on lost nodes.
+"""Kubelets and the pod garbage collector of a simulated cluster.
 
-A bound pod runs after a while; one that terminates is gone after a while; one on a node that does
-not exist is deleted. All by the server's own handlers, at random moments of virtual time.
+A bound pod runs after a while; a terminating one is removed after a while; one on a node that does
+not exist is deleted. All with the server's own handlers, at random moments of virtual time.
 """
 
 import random
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 START_S_MAX: Final = 2.0
 GRACE_S_MAX: Final = 5.0
-#: What a kubelet writes of a pod that it does not admit.
+#: The status that a kubelet writes of a pod that it does not admit.
 REFUSED: Final = {
     "phase": "Failed",
     "reason": "OutOfcpu",
@@ -29,17 +29,17 @@ COLLECT_S_MAX: Final = 20.0
 
 
 class Inhabitants:
-    """They follow the store by themselves."""
+    """Follow the store."""
 
     def __init__(self, server: ApiServer, clock: VirtualClock, rng: random.Random) -> None:
         self._server = server
         self._ctx = server.ctx
         self._clock = clock
         self._rng = rng
-        #: Kubelets look whether a pod fits when it arrives, and how long they hold what ended.
+        #: Whether kubelets check that an arriving pod fits, and how long ended pods count for them.
         self.refuses = False
         self.holds_s = 0.0
-        self._held: dict[Key, tuple[float, Json]] = {}  # until when a pod that ended is held
+        self._held: dict[Key, tuple[float, Json]] = {}  # until when an ended pod counts
         server.store.table(PODS.storage).listeners.append(self._see_pod)
         server.store.table(NODES.storage).listeners.append(self._see_node)
 
@@ -48,7 +48,7 @@ class Inhabitants:
             self.look_at(change.new.obj)
 
     def look_at(self, pod: Json) -> None:
-        """A pod is as it is now: somebody may have to do something about it."""
+        """Plan the reactions to the current state of a pod."""
         key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
         if self.holds_s and pod["status"].get("phase") == "Succeeded" and key not in self._held:
             held = {**pod, "status": {"phase": "Running"}}
@@ -82,16 +82,16 @@ class Inhabitants:
             self._ctx.put(PODS, {**pod, "status": status})
 
     def _has_room(self, pod: Json) -> bool:
-        """Whether the node's kubelet admits it beside what it runs or still holds."""
+        """Whether the node's kubelet admits it beside the pods it runs or still counts."""
         node = self._ctx.get(NODES, "", pod["spec"]["nodeName"])
         if node is None:
             return True
         now_s, uid = self._clock.now_s(), pod["metadata"]["uid"]
         self._held = {key: held for key, held in self._held.items() if held[0] > now_s}
         pods = self._server.list("pods")
-        there = [one for one in pods if one["status"].get("phase") == "Running"]
+        running = [other for other in pods if other["status"].get("phase") == "Running"]
         ended = [held for _, held in self._held.values() if held["metadata"]["uid"] != uid]
-        end = EndState([node.obj], [*there, *ended])
+        end = EndState([node.obj], [*running, *ended])
         return end.has_room(node.obj["metadata"]["name"], pod)
 
     def _end(self, key: Key) -> None:
@@ -100,7 +100,7 @@ class Inhabitants:
             self.remove(record)
 
     def _collect(self, key: Key) -> None:
-        """Delete a pod whose node does not exist, once and for all."""
+        """Delete a pod whose node does not exist."""
         record = self._ctx.get(PODS, *key)
         if record is None:
             return
@@ -109,7 +109,7 @@ class Inhabitants:
             self.remove(record)
 
     def remove(self, record: Record) -> None:
-        """For good: whoever held it with a finalizer lets go."""
+        """Remove the pod and its finalizers."""
         pod = record.obj
         if pod["metadata"].get("finalizers"):
             metadata = {k: v for k, v in pod["metadata"].items() if k != "finalizers"}

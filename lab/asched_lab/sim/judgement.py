@@ -1,4 +1,4 @@
-"""What must hold of a world that has come to rest: one line for each thing that does not."""
+"""Checks of a world at rest: one line for each violation."""
 
 from collections.abc import Container, Iterator
 from typing import Any, Final
@@ -21,8 +21,8 @@ FINISHED: Final = ("Succeeded", "Failed")
 
 
 def audit(world: World) -> list[str]:
-    """Columns against a fresh count, and all that was seen against what the server holds; of
-    processes that stand by, too.
+    """Compare columns with a fresh count, and caches with the server's objects; in standby
+    processes too.
     """
     listed = {}
     for kind in world.acting.kinds:
@@ -39,10 +39,10 @@ def audit(world: World) -> list[str]:
 
 
 def unsettled(world: World) -> list[str]:
-    """What should be over: bindings, questions, requests, assumed places, promises."""
+    """Work that should be finished: bindings, requests, assumed pods, nominations."""
     found = []
     if world.acting not in world.processes or not world.acting.may_act:
-        found.append("nobody leads")
+        found.append("no process leads")
     for process in world.processes:
         found += _unsettled(process)
     return found
@@ -89,19 +89,19 @@ def _empty_promises(process: Process) -> list[str]:
 
 
 def _devices(process: Process) -> list[str]:
-    """Devices counted as taken against what the claims say."""
-    kept = process.parts.cluster.singleton(DeviceLedger)
-    kept.catch_up()
+    """Devices counted as taken that differ from the claims."""
+    ledger = process.parts.cluster.singleton(DeviceLedger)
+    ledger.catch_up()
     fresh = DeviceLedger(process.parts.cluster)
     fresh.catch_up()
-    found = [f"the allocation of claim {uid} is still in flight" for uid in kept.in_flight]
-    if kept.taken.devices != fresh.taken.devices:
-        found.append(f"devices taken: kept {kept.taken.devices}, counted {fresh.taken.devices}")
+    found = [f"the allocation of claim {uid} is still in flight" for uid in ledger.in_flight]
+    if ledger.taken.devices != fresh.taken.devices:
+        found.append(f"devices taken: kept {ledger.taken.devices}, counted {fresh.taken.devices}")
     return found
 
 
 def lost(world: World) -> list[str]:
-    """Waiting pods that the queue has forgotten, and queued pods that nobody waits for."""
+    """Waiting pods that are missing from the queue, and queued pods that do not wait."""
     waiting = {f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in world.waiting()}
     listing = world.machine.context.queue.places.listing()
     queued = {queued.key for lane in listing for queued in lane}
@@ -112,9 +112,8 @@ def lost(world: World) -> list[str]:
 
 def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
     """Unschedulable pods for which a fresh attempt finds a node, if the rest of their gang has one.
-
-    `but_for`: those that rest only because of these plugins, which may have changed their mind
-    without anybody hearing of it.
+    `but_for`: leaves out pods rejected by these plugins alone, which may change their result
+    without an event.
     """
     return [
         f"{queued.key} sleeps, rejected by {sorted(queued.rejectors)}, but fits {node}"
@@ -124,7 +123,7 @@ def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
 
 
 def fitting_at_rest(world: World) -> Iterator[tuple[QueuedPod, str]]:
-    """Who rests although a fresh attempt finds a node, and the node."""
+    """Resting pods for which a fresh attempt finds a node, with the node."""
     parts = world.parts
     runners = world.setup.runners(parts)
     for queued in list(world.machine.context.queue.places.unschedulable):
@@ -138,7 +137,7 @@ def fitting_at_rest(world: World) -> Iterator[tuple[QueuedPod, str]]:
 
 
 def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
-    """Whether so many pods of the gang find nodes, one after the other, that it may start."""
+    """Whether enough pods of the gang find nodes, one after the other, for it to start."""
     cluster, nominator = world.parts.cluster, world.parts.nominator
     key = group_key(queued.pod)
     gang = gang_of(cluster, key) if key else None
@@ -152,7 +151,7 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
         answer = world.judged(runner.schedule(info, 0))
         if not isinstance(answer, Rejection):
             found.append((info, nominator.node_of(pod.uid) or ""))
-            nominator.delete(pod.uid)  # as whoever is assumed
+            nominator.delete(pod.uid)  # as for an assumed pod
             cluster.assume(info, answer.node)
     for info, promised in found:
         cluster.forget(info)
@@ -161,7 +160,7 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
 
 
 def stale(world: World) -> list[str]:
-    """Pods of which cached results say something else than fresh ones."""
+    """Pods whose cached results differ from fresh ones."""
     found = []
     parts = world.parts
     fresh = world.setup.runners(parts)
@@ -179,7 +178,7 @@ def stale(world: World) -> list[str]:
 
 
 def _answer(world: World, runner: Any, queued: QueuedPod) -> Any:
-    """What an attempt would find now; None if there are no nodes at all."""
+    """The result of an attempt now; None if there are no nodes."""
     try:
         return world.judged(runner.schedule(world.parts.cluster.classes.info_of(queued.pod), 0))
     except NoNodesError:
@@ -192,13 +191,13 @@ def _words(answer: Any) -> str:
     return answer.message() if isinstance(answer, Rejection) else answer.node
 
 
-def untold(world: World) -> list[str]:
-    """Waiting pods whose PodScheduled condition does not say why. Those behind a plugin's gate
-    are told nothing.
+def unexplained(world: World) -> list[str]:
+    """Waiting pods whose PodScheduled condition gives no reason. Pods behind a plugin's gate have
+    no condition.
     """
     gated = {queued.key for queued in world.machine.context.queue.places.listing().gated}
     return [
-        f"{pod['metadata']['name']} was not told why it waits"
+        f"{pod['metadata']['name']} has no condition that says why it waits"
         for pod in world.waiting()
         if f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" not in gated
         and not any(

@@ -1,7 +1,7 @@
-"""Rules about the lease, judged by what the server holds: it changes hands only when its holder has
-given it back or could not have renewed it for as long as it lasts (which it counts from when it
-sent the last renewal), nobody gives it back while a binding of its own may still be carried out,
-each change is counted, and a process whose time is over does not stand as the leader for ever.
+"""Rules of the lease, checked against the server's object: it changes hands only after its holder
+has released it or could not renew it for its duration (counted from the last renewal request), it
+is not released while a binding of its holder may still be carried out, each change is counted, and
+a process whose lease has expired does not stay leader.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -18,11 +18,11 @@ LEASE: Final = BY_PATH["coordination.k8s.io", "v1", "leases"]
 
 
 class Leases:
-    """Complains to the ledger."""
+    """Checks the lease and complains to the ledger."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._written_s = 0.0  # when the server took the record as it stands
+        self._written_s = 0.0  # when the server stored the current record
         self._over_s: dict[Process, float] = {}  # since when a leader may not act
         world.server.store.table(LEASE.storage).listeners.append(self._hear)
 
@@ -34,7 +34,7 @@ class Leases:
         lasts_s = before.get("leaseDurationSeconds", 0)
         ends_s = self._written_s + lasts_s
         if was and not now and now_s < microseconds(before["renewTime"]) / 1e6 + lasts_s:
-            late = sum(one.wire.bindings for one in world.processes if one.name == was)
+            late = sum(process.wire.bindings for process in world.processes if process.name == was)
             if late:
                 world.ledger.complain(
                     f"{was} gives its lease back, {late} bindings are on their way"
@@ -46,8 +46,8 @@ class Leases:
                 world.ledger.complain(f"{now} took the lease of {was!r} as if it were its own")
         self._written_s = now_s
 
-    def look(self) -> None:
-        """At processes that lead, or think so."""
+    def check(self) -> None:
+        """Check the processes that lead."""
         now_s = self._world.clock.now_s()
         for process in self._world.processes:
             candidate = process.candidate

@@ -1,8 +1,8 @@
-"""The ledger: every binding of a simulation, judged by what the API holds and what could be known.
+"""The ledger: checks every binding of a simulation against the API objects and what was known.
 
-It shares no code with the scheduler's rules. What another scheduler did counts from the moment the
-machine had seen it; what we did counts at once. A broken rule is written down, not raised, so that
-the run goes on and the end tells all of them.
+It shares no code with the scheduler's rules. Bindings of another scheduler count from the moment
+the machine had seen them; its own count at once. A broken rule is recorded, not raised, so that the
+run goes on and the end reports all of them.
 """
 
 from collections import Counter, defaultdict
@@ -23,26 +23,26 @@ BROKEN_MAX: Final = 20
 
 @dataclass(slots=True)
 class Sent:
-    """A binding under way, the node as its decision knew it, and the strangers there."""
+    """An open binding, the node as its decision knew it, and pods of other schedulers there."""
 
     bind: Bind
     node: Json | None
-    known_strangers: frozenset[str]
+    known_others: frozenset[str]
 
 
 class Ledger:
-    """`broken` holds one line per broken rule."""
+    """`broken` has one line per broken rule."""
 
     def __init__(self) -> None:
         self.broken: list[str] = []
         self.bound_count = 0
-        #: uid -> node, of pods that we placed and whose binding arrived in time.
+        #: uid -> node, of pods whose binding by this scheduler arrived in time.
         self.ours: dict[str, str] = {}
         self._sent: dict[str, Sent] = {}  # uid -> the last binding sent
         self._last: dict[str, Sent] = {}  # node -> the last binding sent there
         #: Resources that are not counted on nodes.
         self.elsewhere: set[str] = set()
-        #: uid -> how often the server accepted a binding of the pod, whoever sent it.
+        #: uid -> how often the server accepted a binding of the pod, from any client.
         self.accepted: Counter[str] = Counter()
         self._open: dict[int, str] = {}  # effect id -> uid
 
@@ -51,8 +51,8 @@ class Ledger:
             self.broken.append(text)
 
     def sends(self, bind: Bind, *, node: Json | None, placed: Mapping[str, str]) -> None:
-        """The machine asks for a binding. `node`: as it knows it, None if it knows none;
-        `placed`: where it has seen pods, uid to node.
+        """The machine sends a binding. `node`: as it knows it, None if it knows none; `placed`: the
+        pods it has seen on nodes, uid to node.
         """
         if node is None:
             self.complain(f"pod {bind.pod.key} is to be bound to the unknown node {bind.node}")
@@ -60,45 +60,45 @@ class Ledger:
             self.complain(f"pod {bind.pod.key}: a second binding before the first one is settled")
         if bind.pod.uid in placed:
             self.complain(f"pod {bind.pod.key} is to be bound although it was seen on a node")
-        strangers = frozenset(
+        others = frozenset(
             uid for uid, node in placed.items() if node == bind.node and uid not in self.ours
         )
-        self._sent[bind.pod.uid] = self._last[bind.node] = Sent(bind, node, strangers)
+        self._sent[bind.pod.uid] = self._last[bind.node] = Sent(bind, node, others)
         self._open[bind.id] = bind.pod.uid
 
     def hears(self, answer: Answer) -> None:
         self._open.pop(answer.effect_id, None)
 
     def process_died(self) -> None:
-        """A new process numbers its effects anew; nothing of the old one is open any more."""
+        """A new process numbers its effects anew; none of the old one is open any more."""
         self._open.clear()
 
     def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, by_dead: bool) -> None:
-        """The server accepted a binding, maybe long after it was sent; `pods` and `nodes` are what
-        it holds now.
+        """The server accepted a binding, maybe long after it was sent; `pods` and `nodes` are its
+        current objects.
         """
         self.bound_count += 1
         self.accepted[bind.pod.uid] += 1
         if self.accepted[bind.pod.uid] > 1:
             self.complain(f"pod {bind.pod.key} was bound twice")
-        if by_dead:  # its successor knows nothing of it: it counts like a stranger's
+        if by_dead:  # its successor does not know of it: it counts as another scheduler's
             return
         self.ours[bind.pod.uid] = bind.node
-        known = self._sent[bind.pod.uid].known_strangers
+        known = self._sent[bind.pod.uid].known_others
         counted = [
             pod
             for pod in pods
             if pod["spec"].get("nodeName")
             and (pod["metadata"]["uid"] in self.ours or pod["metadata"]["uid"] in known)
         ]
-        there = {node["metadata"]["name"]: node for node in nodes}
+        by_name = {node["metadata"]["name"]: node for node in nodes}
         self._check_room(bind, counted)
-        if bind.node in there:
-            self._check_neighbours(bind, counted, there)
+        if bind.node in by_name:
+            self._check_neighbours(bind, counted, by_name)
 
     def _check_room(self, bind: Bind, counted: list[Json]) -> None:
-        """Against the node as it was known to this decision, or to a later one about the node.
-        What the pod does not ask for is not its fault.
+        """Check the node as it was known to this decision, or to a later one about the node.
+        Resources that the pod does not request are not checked.
         """
         mine = next((p for p in counted if p["metadata"]["uid"] == bind.pod.uid), None)
         own = requests_of(mine) if mine is not None else {}
@@ -107,14 +107,14 @@ class Ledger:
         used: dict[str, Fraction] = defaultdict(Fraction)
         for pod in counted:
             if pod["spec"]["nodeName"] == bind.node and not _is_through(pod):
-                for name, asked in requests_of(pod).items():
-                    used[name] += asked
-        for name, asked in used.items():
+                for name, requested in requests_of(pod).items():
+                    used[name] += requested
+        for name, requested in used.items():
             if name in self.elsewhere or not own.get(name):
                 continue
-            has = max((amount(str(offer.get(name, "0"))) for offer in offers), default=asked)
-            if asked > has:
-                text = f"{name}: {float(asked)} of {float(has)}"
+            has = max((amount(str(offer.get(name, "0"))) for offer in offers), default=requested)
+            if requested > has:
+                text = f"{name}: {float(requested)} of {float(has)}"
                 self.complain(f"pod {bind.pod.key} overcommits node {bind.node}, {text}")
 
     def _check_neighbours(self, bind: Bind, counted: list[Json], nodes: Mapping[str, Json]) -> None:

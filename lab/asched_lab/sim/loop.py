@@ -1,7 +1,7 @@
-"""An event loop in virtual time: it never waits for anything, and whoever owns the clock steps it.
+"""An event loop in virtual time: it never waits, and the owner of the clock steps it.
 
-Each simulated process has its own, so that one can stand still, or die, while others go on. Without
-sockets and threads, whatever runs on it runs again in the same order.
+Each simulated process has its own loop, so that one can stop or die while the rest go on. Without
+sockets and threads, everything on it runs again in the same order.
 """
 
 import asyncio
@@ -11,19 +11,19 @@ from typing import Any, Final
 
 from asched_lab.sim.clock import VirtualClock
 
-#: Timers that are due within this belong to one moment: floats know no less of today's seconds.
+#: Timers within this belong to one moment: the resolution of floats at today's seconds.
 MOMENT_S: Final = 1e-6
 
 
 class _NoSockets:
-    """What a loop without sockets asks for events."""
+    """The selector of a loop without sockets."""
 
     def select(self, _timeout_s: float | None) -> tuple[()]:
         return ()
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """`step` does what is due; the clock belongs to the world."""
+    """`step` runs what is due; the clock belongs to the world."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
@@ -38,18 +38,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._clock.now_s()
 
     def next_s(self) -> float | None:
-        """When something is due; None if never."""
+        """When the next call is due; None if never."""
         if self.is_busy:
             return self.time()
         return self._scheduled[0].when() if self._scheduled else None
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is due that waits for no time."""
+        """Whether a call is ready that waits for no time."""
         return bool(self._ready)
 
     def step(self) -> None:
-        """One round of what is due by now; what it makes due is left to the next."""
+        """One round of due calls; calls that these make due are left to the next round."""
         self.stop()
         self.run_forever()
 
@@ -57,4 +57,4 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There are none."""
 
     def _write_to_self(self) -> None:
-        """Nobody waits who would have to be woken."""
+        """No thread waits in the selector."""

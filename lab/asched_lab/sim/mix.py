@@ -1,4 +1,4 @@
-"""A believable cluster and a believable crowd of pods: several sizes, zones, taints, priorities,
+"""A realistic cluster and a realistic set of pods: several sizes, zones, taints, priorities,
 misfits.
 
 Deterministic for a seed. Objects are plain API mappings, as a user would apply them.
@@ -93,8 +93,8 @@ def _size(percent: int) -> tuple[int, int, str]:
 
 
 def pods(count: int, scheduler_name: str, seed: int = 0) -> Iterator[JsonObject]:
-    """Mostly small services, some batch, some picky, a few with GPUs, one in 100 that fits
-    nowhere.
+    """Mostly small services, some batch pods, some with constraints, a few with GPUs, one in 100
+    that fits nowhere.
     """
     rng = random.Random(seed)
     for index in range(count):

@@ -1,9 +1,9 @@
-"""Rules that hold at every moment of a life, looked at now and then, while things go wrong.
+"""Rules that hold at every moment of a run, checked at random times while faults are in force.
 
-They ask what the acting process makes of what it knows, so it does not matter how late its streams
-are: the queue has everybody who waits, each as last seen, and nobody rests who would find a node.
-The end alone would not tell: whatever comes later heals much of what was forgotten. And whoever is
-told where a pod is was told so rightly.
+They use what the acting process knows, so the delay of its streams does not matter: the queue has
+every waiting pod as last seen, and no pod rests that would find a node. The end of a run alone
+would not show this, since later events heal much of what was missed. Events that report a pod's
+node are checked too.
 """
 
 import random
@@ -20,52 +20,53 @@ from asched_lab.sim.judgement import fitting_at_rest
 from asched_lab.sim.process import Process
 from asched_lab.sim.world import World
 
-#: Between one look and the next, on average.
-LOOK_EVERY_S: Final = 20.0
-#: Who rests at both ends of this and was not tried in between was not woken: turns take no time.
+#: Mean time between two checks.
+CHECK_EVERY_S: Final = 20.0
+#: A pod that rests at both ends of this and was not tried in between was not woken: turns take no
+#: time.
 WOKEN_WITHIN_S: Final = 0.5
-#: Share of failed attempts after which it is looked at once: what happened meanwhile may be lost.
+#: Share of failed attempts that are checked at once: events meanwhile may be lost.
 AFTER_FAILURE: Final = 0.1
 
-#: What a pod on its way may bring along.
+#: Objects that a pod may bring with it.
 BROUGHT: Final = frozenset(
     kind.resource for kind in (PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
 )
 
-#: A pod at rest and which of its attempts it was: what is wrong with that.
+#: A pod at rest and the number of its attempt -> the finding.
 Resting = dict[tuple[str, int], str]
 
 
 class Moments:
-    """Complains to the ledger. `moody`: plugins that change their mind without a change in the
+    """Complains to the ledger. `moody`: plugins whose result changes without a change in the
     cluster.
     """
 
     def __init__(self, world: World, moody: Container[str]) -> None:
         self._world = world
         self._moody = moody
-        self._rng = random.Random(f"moments of {world.seed}")  # a life is the same without them
+        self._rng = random.Random(f"moments of {world.seed}")  # does not change the world's draws
         world.on_effect.append(self._hear)
         self._plan()
 
     def _plan(self) -> None:
-        self._world.clock.after(self._rng.uniform(0.0, 2 * LOOK_EVERY_S), self._look_and_plan)
+        self._world.clock.after(self._rng.uniform(0.0, 2 * CHECK_EVERY_S), self._check_and_plan)
 
-    def _look_and_plan(self) -> None:
-        if self._world.troubles.is_on:
-            self._look()
+    def _check_and_plan(self) -> None:
+        if self._world.active_faults.is_on:
+            self._check()
             self._plan()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         world, process = self._world, self._world.acting
-        if not world.troubles.is_on or not _is_awake(process):
+        if not world.active_faults.is_on or not _is_awake(process):
             return
         for line in unlike_seen(process):
             world.ledger.complain(line)
         if found := self._asleep():
-            world.clock.after(WOKEN_WITHIN_S, lambda: self._look_again(process, found))
+            world.clock.after(WOKEN_WITHIN_S, lambda: self._check_again(process, found))
 
-    def _look_again(self, process: Process, before: Resting) -> None:
+    def _check_again(self, process: Process, before: Resting) -> None:
         if process is not self._world.acting or not _is_awake(process):
             return
         for key, line in self._asleep().items():
@@ -73,8 +74,8 @@ class Moments:
                 self._world.ledger.complain(line)
 
     def _asleep(self) -> Resting:
-        """Who was rejected by filters alone, rests, is not due to be looked at, and would find a
-        node.
+        """Resting pods that were rejected by filters alone, are not due for a dry run, and would
+        find a node.
         """
         cluster = self._world.parts.cluster
         runners = self._world.machine.context.runners
@@ -84,7 +85,7 @@ class Moments:
             for filterer in runner.profile.filters
             if filterer.plugin.name not in self._moody
         }
-        # Who waits for somebody's company hears of it once the watch has told.
+        # A pod that waits for its group is woken after the watch has delivered.
         if coming := [info for info in cluster.placed.values() if info.assumed]:
             filters -= {name for runner in runners.values() for name in helped(runner.profile)}
         gangs = {group_key(info.pod) for info in coming} - {""}
@@ -104,20 +105,20 @@ class Moments:
         }
 
     def _awaits_room(self, uid: str, node: str) -> bool:
-        """Room is being made for it elsewhere, and for others on this node: what is left over here
-        it hears of when that is done.
+        """Room is being made for it elsewhere, and for more pods on this node: it is woken when
+        that is done.
         """
         nominator = self._world.parts.nominator
         has_other = nominator.node_of(uid) not in {None, "", node}
         return has_other and not nominator.on(node).keys() <= {uid}
 
     def _hear(self, process: Process, effect: Effect) -> None:
-        """An event that says where a pod was put, against where it is."""
+        """Compare an event that reports a pod's node with the API."""
         if not isinstance(effect, EmitEvent):
             return
         is_failure = effect.reason == names.EVENT_FAILED_SCHEDULING
         if is_failure and self._rng.random() < AFTER_FAILURE:
-            self._world.clock.after(0.0, self._look)
+            self._world.clock.after(0.0, self._check)
         if effect.reason != names.EVENT_SCHEDULED:
             return
         about, world = effect.regarding, self._world
@@ -132,21 +133,21 @@ class Moments:
 
 
 def helped(profile: Profile) -> set[str]:
-    """Plugins to which one more pod on a node may be good news: they hear of arrivals, or of things
-    that pods bring along. To all others it only takes room.
+    """Plugins that one more pod on a node may help: they register for arrivals, or for objects that
+    pods bring with them. For all other plugins it only takes room.
     """
     return {
         name
         for name, registrations in profile.registrations.items()
         if any(
-            one.trigger.resource in BROUGHT or one.trigger.matches(ASSIGNED_POD_ADD)
-            for one in registrations
+            hint.trigger.resource in BROUGHT or hint.trigger.matches(ASSIGNED_POD_ADD)
+            for hint in registrations
         )
     }
 
 
 def _is_awake(process: Process) -> bool:
-    """Whether it is alive, may act, and is not in the middle of a trial."""
+    """Whether it runs, may act, and is not in the middle of a trial."""
     return (
         process in process.world.processes
         and process.may_act
@@ -157,8 +158,8 @@ def _is_awake(process: Process) -> bool:
 
 
 def unlike_seen(process: Process) -> list[str]:
-    """Where the queue differs from what was seen: pods that wait and are not in it, and others that
-    are, or are in it as they were; and who is on the way out and still has a place on the way in.
+    """Differences between the queue and the watched pods: missing, surplus and outdated pods; and
+    terminating pods that still have an assumed place.
     """
     context, cluster = process.machine.context, process.parts.cluster
     places, in_flight = context.queue.places, context.queue.in_flight
@@ -168,9 +169,11 @@ def unlike_seen(process: Process) -> list[str]:
         if known is None or known.uid != queued.pod.uid or known.spec.node_name:
             found.append(f"{queued.key} is queued and does not wait")
             continue
-        kept, seen = (p.metadata.resource_version for p in (queued.pod, known))
-        if kept != seen:
-            found.append(f"{queued.key} is queued as of version {kept}, it was seen at {seen}")
+        queued_version, seen = (p.metadata.resource_version for p in (queued.pod, known))
+        if queued_version != seen:
+            found.append(
+                f"{queued.key} is queued as of version {queued_version}, it was seen at {seen}"
+            )
     for info in cluster.placed.values():
         now = cluster.pods_seen.get(info.pod.key) if info.assumed else None
         if now is not None and now.uid == info.pod.uid and now.is_terminating:
@@ -178,7 +181,7 @@ def unlike_seen(process: Process) -> list[str]:
     on_their_way = {waiting.info.pod.uid for waiting in context.waiting}
     for pod in cluster.pods_seen.values():
         if pod.spec.node_name or pod.is_terminating or not context.owns(pod):
-            continue  # nobody tries one that is on its way out
+            continue  # a terminating pod is not tried
         if pod.uid in in_flight:
             continue
         is_placed = cluster.is_assumed(pod.uid) or pod.uid in on_their_way

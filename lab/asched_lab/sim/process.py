@@ -1,10 +1,10 @@
-"""One process of the scheduler in a simulated world: production's own, on a loop in virtual time.
+"""One scheduler process in a simulated world: production's code, on a loop in virtual time.
 
     reflectors ─> inbox ─> turns ─> machine ─> dispatcher      (host/loops.py, kube)
          └──────────── wire (late, broken, lossy) ───────┘      instead of sockets and TLS
 
-With an election it leads on its own loop, where production has a thread for it. Whoever lost the
-lease is at its end: the world puts another one in its place.
+With an election it leads on its own loop, where production has a thread for it. A process that
+loses the lease ends: the world starts another one in its place.
 """
 
 import asyncio
@@ -52,34 +52,34 @@ if TYPE_CHECKING:
 
 Handle = Callable[[Iterable[Fact], float], list[Effect]]
 
-#: kube-scheduler's times (s), divided by three: more elections in a life.
+#: kube-scheduler's times (s), divided by three: more elections in a run.
 LEASE_S: Final = 5.0
 RENEW_S: Final = 10 / 3
 RETRY_S: Final = 2 / 3
-#: Lanes whose work is over once everything is settled; events may still come in series.
+#: Lanes that are empty once everything is settled; events may still be written in series.
 SETTLED: Final = (Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.LOCAL)
-#: Of one recording; a life leaves some tens of kilobytes.
+#: Size limit of one recording; a run needs some tens of kilobytes.
 RECORD_BYTES_MAX: Final = 1 << 28
-#: Rounds of a loop in which a process that is ended has ended.
+#: Rounds of a loop within which a stopped process has ended.
 END_ROUNDS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a process is started with."""
+    """Settings of a process."""
 
     configuration: SchedulerConfiguration
     catalogue: Catalogue
     seed: int
     bindings_max: int
     cycles_per_turn: int
-    #: The folder of recordings; None if nothing is recorded.
+    #: The folder of recordings; None: no recording.
     record: Path | None = None
-    #: Of the audit; 0 if there is none.
+    #: Period of the audit; 0: no audit.
     audit_period_s: float = 0.0
 
     def runners(self, parts: Parts) -> dict[str, Runner]:
-        """Runners without any memory, over what is known."""
+        """Runners without cached results, over the current state."""
         return build_runners(
             self.configuration,
             parts,
@@ -89,14 +89,14 @@ class Setup:
 
 
 class Uncollected(Collector):
-    """Other processes of the world have their containers in the same memory."""
+    """Garbage of all processes is in one memory, so production's collector does not apply."""
 
     def settle(self) -> None:
-        """Python's own rule goes on."""
+        """Keep Python's own thresholds."""
 
 
 class Witnessed(MeasuredDispatcher):
-    """Production's dispatcher; its process sees what goes in and what comes out."""
+    """Production's dispatcher; its process sees effects and answers."""
 
     def __init__(
         self,
@@ -131,14 +131,14 @@ class Alarmed(SilentObserver):
 
 
 class Process:
-    """It lists everything and begins; `cut` is its death."""
+    """It lists everything and starts; `cut` kills it."""
 
     def __init__(self, world: "World", setup: Setup, name: str, *, is_elected: bool) -> None:
         self.name = name
         self.world = world
         self.loop = VirtualLoop(world.clock)
         self._paused_until_s = 0.0
-        self._seeds = random.Random(world.troubles.rng.random())
+        self._seeds = random.Random(world.active_faults.rng.random())
         ticks = count()
         self.parts = Parts.fresh()
         self.machine: Machine = build_machine(
@@ -155,17 +155,17 @@ class Process:
         self.wire = Wire(
             world.server.ctx,
             world.clock,
-            world.troubles,
+            world.active_faults,
             lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
         )
-        #: keys of what the last turn was told of: what it asks may have been decided before that
-        self.told_now: set[str] = set()
-        self._places: set[tuple[str, str]] = set()  # uid and node of bindings that were decided
+        #: keys of objects in the last turn's facts: its effects may have been decided before that
+        self.keys_now: set[str] = set()
+        self._places: set[tuple[str, str]] = set()  # uid and node of decided bindings
         self.candidate: LeaderCandidate | None = None
         self.recorder = self._recorder(setup)
         self.scheduler = self.loop.run_until_complete(self._built(is_elected=is_elected))
         self.auditor = self.loop.run_until_complete(self._audited(setup.audit_period_s))
-        self._life = self.loop.create_task(self.scheduler.run())
+        self._task = self.loop.create_task(self.scheduler.run())
 
     async def _built(self, *, is_elected: bool) -> Scheduler:
         now_s, draw = self.world.clock.now_s, self._seeds.random
@@ -206,7 +206,7 @@ class Process:
         )
 
     async def _audited(self, period_s: float) -> Auditor:
-        """An auditor that has begun; without a period it audits on demand only."""
+        """A started auditor; without a period it audits on demand only."""
         auditor = Auditor(self.scheduler, period_s=period_s)
         if period_s:
             self.scheduler.tasks.spawn("audit", auditor.run())
@@ -221,22 +221,22 @@ class Process:
         return Recorder(self.machine, head, path, RECORD_BYTES_MAX)
 
     def cut(self, late_s_max: float = 0.0) -> None:
-        """The process dies: nothing more is heard, and requests under way arrive or do not."""
+        """Kill the process: it receives nothing more, and open requests arrive or not."""
         self.wire.cut(late_s_max)
         self.end()
 
     def end(self) -> None:
-        """Nothing of it goes on, nor does anything of it arrive."""
+        """Stop everything of it; none of its requests arrives."""
         self.wire.close()
-        self._life.cancel()
+        self._task.cancel()
         for _ in range(END_ROUNDS_MAX):
-            if self._life.done():
+            if self._task.done():
                 break
             self.loop.step()
         else:
             raise AssertionError(f"{self.name} does not end")
-        if not self._life.cancelled():
-            self._life.exception()
+        if not self._task.cancelled():
+            self._task.exception()
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
         while self.loop.is_busy:
@@ -251,67 +251,69 @@ class Process:
         return self is self.world.acting
 
     def cut_off(self, seconds: float) -> None:
-        """The network between the process and the server fails for so long."""
+        """The network between the process and the server fails for this time."""
         self.wire.cut_off(seconds)
 
     @property
     def may_act(self) -> bool:
-        """Whether nobody else can be leading."""
+        """Whether no other process can be leading."""
         return self.scheduler.may_act()
 
     def unfinished(self) -> int:
-        """Effects that wait or are under way, events left out."""
+        """Effects that wait or are open, without events."""
         lanes = self.scheduler.dispatcher
         return sum(lanes.queued_count(lane) + lanes.in_flight_count(lane) for lane in SETTLED)
 
     # --- turns -----------------------------------------------------------------------------------
 
     def pause(self, seconds: float) -> None:
-        """The process stands still."""
+        """The process stops for this time."""
         self._paused_until_s = max(self._paused_until_s, self.world.clock.now_s() + seconds)
 
     @property
     def is_paused(self) -> bool:
-        """Whether it stands still just now."""
+        """Whether it is stopped now."""
         return self._paused_until_s > self.world.clock.now_s()
 
     def deadline_s(self) -> float | None:
-        """When it has something to do; None if never."""
+        """When it has work; None if never."""
         deadline_s = self.loop.next_s()
         return None if deadline_s is None else max(deadline_s, self._paused_until_s)
 
     def step(self) -> None:
-        """Do what is due. Raises what ended the process, unless ends like this are foreseen."""
+        """Do what is due. Raises what ended the process, unless such an end is expected."""
         self.loop.step()
-        if not self._life.done():
+        if not self._task.done():
             return
         try:
-            self._life.result()
+            self._task.result()
         except LostLeadershipError:
             self.world.lost_lease(self)
         except StartOverError as error:
             self.world.starts_over(self, str(error))
 
     def _witnessed(self, handle: Handle) -> Handle:
-        """The machine's turns, looked at: what is older than what it was told would be believed."""
+        """Check the machine's turns: an object older than one it has seen would be believed."""
         versions: dict[str, str] = {}  # by uid
 
         def turn(facts: Iterable[Fact], now_s: float) -> list[Effect]:
             facts = list(facts)
-            self.told_now = {one.key for fact in facts for one in _metadata_in(fact)}
+            self.keys_now = {meta.key for fact in facts for meta in _metadata_in(fact)}
             for fact in facts:
                 if isinstance(fact, Seen):
                     meta: ObjectMeta = fact.obj.metadata  # type: ignore[attr-defined]
                     known = versions.get(meta.uid, "")
                     if runs_backwards(known, meta.resource_version):
                         version = f"version {meta.resource_version} after {known}"
-                        self.world.ledger.complain(f"{self.name} is told {meta.key}, {version}")
+                        self.world.ledger.complain(
+                            f"{self.name} receives old {meta.key}, {version}"
+                        )
                     versions[meta.uid] = meta.resource_version
             return handle(facts, now_s)
 
         return turn
 
-    # --- what the world sees of it ---------------------------------------------------------------
+    # --- what the world observes -----------------------------------------------------------------
 
     def performs(self, effect: Effect) -> None:
         """An effect leaves the machine."""
@@ -321,8 +323,8 @@ class Process:
             self.world.performs(self, effect)
 
     def _decides(self, bind: Bind) -> None:
-        """Without the lease a binding is held back, and that is all right for one that is sent once
-        more; a new one shows that the machine goes on.
+        """Without the lease a binding is held back, which is right for a repeated one; a new one
+        shows that the machine goes on.
         """
         place = bind.pod.uid, bind.node
         if self.may_act or place not in self._places:
@@ -330,12 +332,12 @@ class Process:
         self._places.add(place)
 
     def _leaves(self, request: WireRequest) -> None:
-        """A request of the lanes is on its way."""
+        """A request leaves a lane."""
         if not self.may_act:
             self.world.ledger.complain(f"{self.name} does not lead and sends {request.path}")
 
     def hears(self, answer: Answer) -> None:
-        """An answer comes."""
+        """An answer arrives."""
         if self.is_acting:
             self.world.ledger.hears(answer)
 

@@ -1,6 +1,6 @@
-"""A change of the configuration of a simulated process, by production's own reloader.
+"""Reload the configuration of a simulated process with production's reloader.
 
-Source  host/configuration/reload.py; stood in for are the pages, the count of reloads, and the
+Source  host/configuration/reload.py; replaced are the pages, the count of reloads, and the
         extenders (the judges of a world are fixed)
 """
 
@@ -19,7 +19,7 @@ from asched_lab.sim.world import World
 
 
 class _StandIn:
-    """Pages, extenders and metrics as far as a reload touches them."""
+    """Pages, extenders and metrics as far as a reload uses them."""
 
     def __init__(self, current: SchedulerConfiguration) -> None:
         self.current = current
@@ -29,7 +29,7 @@ class _StandIn:
         self.outcome = outcome
 
     def chain(self, extenders: Sequence[Extender]) -> None:
-        """The runners come with theirs."""
+        """Runners have their own extenders."""
 
     def prepare(self, extenders: Sequence[Extender]) -> tuple[Kind, ...]:  # noqa: ARG002
         return ()
@@ -39,7 +39,7 @@ class _StandIn:
 
 
 def reload(world: World, config: dict[str, Any]) -> str:
-    """Take a configuration over between two turns; returns what the metrics would say."""
+    """Replace the configuration between two turns; return the outcome for the metrics."""
     wanted = world.effective(config)
     stand_in: Any = _StandIn(world.setup.configuration)
     setup = replace(world.setup, configuration=wanted)

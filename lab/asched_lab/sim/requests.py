@@ -27,17 +27,17 @@ class _Binding(msgspec.Struct):
 
 
 def ask(ctx: Context, request: WireRequest) -> ServerReply | Watch:
-    """Have the server answer a request, at once."""
-    path, asked = _read(request.path)
+    """Let the server answer a request at once."""
+    path, query = _read(request.path)
     headers = {"content-type": request.content_type, "accept": request.accept}
-    call = Call(request.method, path, dict(asked), headers, request.body or b"", ADMIN)
+    call = Call(request.method, path, dict(query), headers, request.body or b"", ADMIN)
     try:
         return route(ctx, call)
     except ApiError as error:
         return refusal(error)
 
 
-@lru_cache(maxsize=4096)  # streams that find nothing new ask for the same again and again
+@lru_cache(maxsize=4096)  # idle streams repeat the same requests
 def _read(target: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The path and the query of a request."""
     path, _, query = target.partition("?")
@@ -45,7 +45,7 @@ def _read(target: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 
 def send(ctx: Context, request: WireRequest) -> Reply:
-    """The same for whatever is no watch."""
+    """The same for requests that are not watches."""
     reply = ask(ctx, request)
     assert isinstance(reply, ServerReply)
     head = b"".join(b"\r\n%s: %s" % (k.encode(), v.encode()) for k, v in reply.headers.items())
@@ -53,6 +53,6 @@ def send(ctx: Context, request: WireRequest) -> Reply:
 
 
 def bind_of(request: WireRequest) -> Bind:
-    """The binding that a request asks for."""
+    """The binding in a request."""
     body = msgspec.json.decode(request.body or b"", type=_Binding)
     return Bind(pod=body.metadata, node=body.target.name)

@@ -1,10 +1,10 @@
-"""Whether a pod may go to a node, by the words of their specs: every rule a default scheduler has
-but those about volumes and devices.
+"""Whether a pod may go to a node, by the API's rules: every rule of a default scheduler except
+those for volumes and devices.
 
-Slow and plain, on the objects as the API server holds them; it shares no code with the scheduler.
+Slow and simple, on the server's objects; it shares no code with the scheduler.
 
 Source  the Kubernetes API reference, v1.36; `tests/lab/sim/test_rules.py` compares every answer
-        with what kube-scheduler was recorded to say
+        with recordings of kube-scheduler
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ Amounts = dict[str, Fraction]
 
 HOSTNAME_FIELD: Final = "metadata.name"
 CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-#: Resources that the level of the pod speaks for.
+#: Resources that the pod level may set.
 POD_LEVEL: Final = ("cpu", "memory")
 HUGE_PAGES: Final = "hugepages-"
 _SUFFIX: Final = {
@@ -42,62 +42,62 @@ _SUFFIX: Final = {
 
 @lru_cache(maxsize=4096)
 def amount(text: str) -> Fraction:
-    """A quantity as people write it."""
+    """Parse a quantity."""
     for suffix in sorted(_SUFFIX, key=len, reverse=True):
         if text.endswith(suffix):
             return Fraction(text[: -len(suffix)]) * _SUFFIX[suffix]
     return Fraction(text)
 
 
-# --- amounts --------------------------------------------------------------------------------------
+# --- amounts -------------------------------------------------------------------------------------
 
 
 def requests_of(pod: JsonObject) -> Amounts:
-    """What a pod takes of a node, its own place among the pods included."""
+    """A pod's requests, including one pod."""
     spec = pod["spec"]
     total: Amounts = defaultdict(Fraction)
     for container in spec.get("containers") or ():
-        _add(total, _asked(container))
+        _add(total, _requests(container))
     running: Amounts = defaultdict(Fraction)
     peak: Amounts = defaultdict(Fraction)
     for container in spec.get("initContainers") or ():
-        asked = _asked(container)
-        if container.get("restartPolicy") == "Always":  # it stays beside those that follow
-            _add(running, asked)
-            asked = {}
-        for name in {*running, *asked}:
-            peak[name] = max(peak[name], running[name] + asked.get(name, Fraction(0)))
+        requested = _requests(container)
+        if container.get("restartPolicy") == "Always":  # a sidecar runs beside later containers
+            _add(running, requested)
+            requested = {}
+        for name in {*running, *requested}:
+            peak[name] = max(peak[name], running[name] + requested.get(name, Fraction(0)))
     _add(total, running)
     for name, most in peak.items():
         total[name] = max(total[name], most)
-    for name, asked_of_pod in _asked(spec).items():
+    for name, requested_of_pod in _requests(spec).items():
         if name in POD_LEVEL or name.startswith(HUGE_PAGES):
-            total[name] = asked_of_pod
+            total[name] = requested_of_pod
     _add(total, {n: amount(str(q)) for n, q in (spec.get("overhead") or {}).items()})
     total["pods"] = Fraction(1)
     return total
 
 
-def _asked(holder: JsonObject) -> Amounts:
+def _requests(holder: JsonObject) -> Amounts:
     found = (holder.get("resources") or {}).get("requests") or {}
     return {name: amount(str(text)) for name, text in found.items()}
 
 
 def _add(total: Amounts, more: Mapping[str, Fraction]) -> None:
-    for name, asked in more.items():
-        total[name] += asked
+    for name, requested in more.items():
+        total[name] += requested
 
 
-# --- a node alone ---------------------------------------------------------------------------------
+# --- rules of a node -----------------------------------------------------------------------------
 
 
 def admits(node: JsonObject, pod: JsonObject) -> bool:
-    """Whether selector, node affinity, taints and cordon let the pod in."""
+    """Whether selector, node affinity, taints and cordon admit the pod."""
     return selects(node, pod) and tolerated(node, pod)
 
 
 def selects(node: JsonObject, pod: JsonObject) -> bool:
-    """Whether the pod's node selector and required node affinity choose the node."""
+    """Whether the pod's node selector and required node affinity select the node."""
     spec = pod["spec"]
     labels = _labels(node)
     if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
@@ -113,12 +113,12 @@ def _term_chooses(term: JsonObject, node: JsonObject) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     named = {HOSTNAME_FIELD: node["metadata"]["name"]}
     return bool(expressions or fields) and (
-        all(_holds(one, _labels(node)) for one in expressions)
-        and all(_holds(one, named) for one in fields)
+        all(_is_met(requirement, _labels(node)) for requirement in expressions)
+        and all(_is_met(requirement, named) for requirement in fields)
     )
 
 
-def _holds(requirement: JsonObject, labels: Mapping[str, str]) -> bool:
+def _is_met(requirement: JsonObject, labels: Mapping[str, str]) -> bool:
     key, operator = requirement["key"], requirement["operator"]
     values: Sequence[str] = requirement.get("values") or ()
     if operator == "Exists":
@@ -138,13 +138,13 @@ def _holds(requirement: JsonObject, labels: Mapping[str, str]) -> bool:
 
 
 def tolerated(node: JsonObject, pod: JsonObject) -> bool:
-    """Whether the pod tolerates all that keeps pods off the node."""
+    """Whether the pod tolerates all taints that exclude it, and the cordon."""
     spec = node.get("spec") or {}
     taints = [taint for taint in spec.get("taints") or () if taint["effect"] != "PreferNoSchedule"]
     if spec.get("unschedulable"):
         taints.append(CORDON)
     tolerations = pod["spec"].get("tolerations") or ()
-    return all(any(_tolerates(one, taint) for one in tolerations) for taint in taints)
+    return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints)
 
 
 def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
@@ -159,11 +159,11 @@ def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
     )
 
 
-# --- other pods -----------------------------------------------------------------------------------
+# --- other pods ----------------------------------------------------------------------------------
 
 
 def selected(selector: JsonObject | None, pod: JsonObject) -> bool:
-    """Whether a label selector chooses the pod: none chooses nobody, an empty one everybody."""
+    """Whether a label selector selects the pod: a null selector selects none, an empty one all."""
     return selector is not None and chooses(selector, _labels(pod))
 
 
@@ -171,12 +171,12 @@ def chooses(selector: JsonObject, labels: Mapping[str, str]) -> bool:
     """Whether labels match all of a selector."""
     wanted = (selector.get("matchLabels") or {}).items()
     return all(labels.get(k) == v for k, v in wanted) and all(
-        _holds(one, labels) for one in selector.get("matchExpressions") or ()
+        _is_met(requirement, labels) for requirement in selector.get("matchExpressions") or ()
     )
 
 
 def ports_clash(pod: JsonObject, other: JsonObject) -> bool:
-    """Whether two pods want one host port of the same node."""
+    """Whether two pods use one host port of the same node."""
     return any(
         (a["protocol"], a["port"]) == (b["protocol"], b["port"])
         and (a["ip"] == b["ip"] or "0.0.0.0" in (a["ip"], b["ip"]))  # noqa: S104 - a value compared
@@ -207,10 +207,10 @@ def terms_of(pod: JsonObject, kind: str) -> Sequence[JsonObject]:
     return found
 
 
-def speaks_of(
+def term_selects(
     term: JsonObject, owner: JsonObject, other: JsonObject, namespaces: Mapping[str, JsonObject]
 ) -> bool:
-    """Whether a term of `owner` is about `other`. `namespaces` by name, for selectors of them."""
+    """Whether a term of `owner` selects `other`. `namespaces` by name, for namespace selectors."""
     names = set(term.get("namespaces") or ())
     wanted = term.get("namespaceSelector")
     if wanted is not None:
@@ -236,15 +236,15 @@ def domain(node: JsonObject | None, key: str) -> str | None:
 def hard_constraints(pod: JsonObject) -> list[JsonObject]:
     """Topology spread constraints that reject nodes."""
     return [
-        one
-        for one in pod["spec"].get("topologySpreadConstraints") or ()
-        if one["whenUnsatisfiable"] == "DoNotSchedule"
+        constraint
+        for constraint in pod["spec"].get("topologySpreadConstraints") or ()
+        if constraint["whenUnsatisfiable"] == "DoNotSchedule"
     ]
 
 
 def spread_counts(constraint: JsonObject, pod: JsonObject, other: JsonObject) -> bool:
-    """Whether a constraint of `pod` counts `other`. An empty selector counts nobody who is placed,
-    as upstream's.
+    """Whether a constraint of `pod` counts `other`. An empty selector counts no placed pod, as
+    upstream.
     """
     if other["spec"].get("nodeName") and not any((constraint.get("labelSelector") or {}).values()):
         return False
@@ -259,12 +259,12 @@ def spread_counts(constraint: JsonObject, pod: JsonObject, other: JsonObject) ->
 
 
 def includes(constraint: JsonObject, node: JsonObject, pod: JsonObject) -> bool:
-    """Whether a constraint of the pod looks at the node at all."""
+    """Whether a constraint of the pod includes the node."""
     if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not selects(node, pod):
         return False
     if constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore":
         return True
-    # A cordon is no taint of its own here.
+    # A cordon does not count as a taint.
     bare = {**node, "spec": {**(node.get("spec") or {}), "unschedulable": False}}
     return tolerated(bare, pod)
 
@@ -274,7 +274,7 @@ def _labels(obj: JsonObject) -> Mapping[str, str]:
 
 
 def counted(pods: Iterable[JsonObject]) -> list[JsonObject]:
-    """Pods that take room: placed, and not through."""
+    """Pods that use resources: placed, and not finished."""
     return [
         pod
         for pod in pods

@@ -1,11 +1,11 @@
-"""A scenario: a world set up, steps done to it, faults beside them, and what must hold in the end.
+"""A scenario: a world with a set-up, steps, faults, and checks of the end state.
 
     setup ─> steps under faults (safety) ─> faults off, time passes (liveness) ─> check
 
 Safety: no rule is broken at any moment (`ledger.py`, `moments.py`). Liveness: once faults are over,
-everything is settled, nothing is lost, whoever fits is placed, and the rest was told why. `play`
-raises `Broken`, whose first line names scenario and seed: with these two the run is repeated
-exactly, and with a `Cut` as much of it as is left (`shrink.py`).
+all work finishes, nothing is lost, every pod that fits is placed, and each other pod has a
+condition that says why. `play` raises `Broken`, whose first line names scenario and seed: with
+these the run is repeated exactly, and with a `Cut` the reduced run (`shrink.py`).
 """
 
 import traceback
@@ -17,29 +17,29 @@ from typing import Any, ClassVar, Final
 from asched_lab.sim.checker import EndState
 from asched_lab.sim.extenders import Judge
 from asched_lab.sim.faults import Fault
-from asched_lab.sim.judgement import audit, lost, sleepers, stale, unsettled, untold
+from asched_lab.sim.judgement import audit, lost, sleepers, stale, unexplained, unsettled
 from asched_lab.sim.moments import Moments
 from asched_lab.sim.steps import AddPods, Step, is_through
 from asched_lab.sim.world import World
 
 Json = dict[str, Any]
 
-#: Virtual seconds after the last fault in which everything must be settled: the longest lag of a
-#: stream, all retries of one write (a minute), and the longest backoff (10 s), with some to spare.
+#: Virtual seconds after the last fault in which all work must finish: the longest lag of a stream,
+#: all retries of one write (a minute), and the longest backoff (10 s), with a margin.
 SETTLE_S: Final = 120.0
-#: ... and in which every unschedulable pod is tried once more by the five-minute sweep, if there is
-#: one: nothing else happens then.
+#: ... and in which every unschedulable pod is tried once more by the five-minute sweep: needed if
+#: there are such pods.
 SWEEP_S: Final = 400.0
-#: Fields of a spec that say more about its place than the checker knows.
+#: Fields of a spec whose rules the checker does not know.
 HEEDED: Final = frozenset({"schedulingGates", "schedulingGroup", "volumes", "resourceClaims"})
-#: Lines of the record that a failure shows.
+#: Lines of the trace that a failure shows.
 SHOWN: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is left out of a life: faults by name, all steps but these (time passes all the same,
-    up to the last of them), all pods of a step but one.
+    """What is left out of a run: faults by name, all steps but these (time passes all the same, up
+    to the last of them), all pods of a step but one.
     """
 
     without: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Cut:
         return self.only is None or number <= max(self.only, default=-1)
 
     def of(self, step: Step, number: int) -> Step | None:
-        """What is left of a step."""
+        """The reduced step."""
         if self.only is not None and number not in self.only:
             return None
         return replace(step, count=1) if self.single and isinstance(step, AddPods) else step
@@ -60,8 +60,8 @@ class Cut:
 WHOLE: Final = Cut()
 
 
-class Broken(AssertionError):  # noqa: N818 - it names what happened to a rule
-    """A rule did not hold. The first line names the seed."""
+class Broken(AssertionError):  # noqa: N818 - a broken rule
+    """A rule was broken. The first line names the seed."""
 
     def __init__(self, scenario: str, world: World, findings: list[str], cut: Cut = WHOLE) -> None:
         lines = [f"scenario {scenario}, seed {world.seed}: {findings[0]}", *findings[1:]]
@@ -73,50 +73,50 @@ class Broken(AssertionError):  # noqa: N818 - it names what happened to a rule
 
 
 class Scenario:
-    """Base of all scenarios; the docstring of each tells its history."""
+    """Base of all scenarios; the docstring of each describes its events and rules."""
 
     faults: ClassVar[tuple[Fault, ...]] = ()
     config: ClassVar[Json] = {}
-    #: Classes of users' plugins that the configuration names.
+    #: Classes of user plugins that the configuration names.
     plugins: ClassVar[tuple[type[Any], ...]] = ()
-    #: One for each extender of the configuration.
+    #: One rule for each extender of the configuration.
     judges: ClassVar[tuple[Judge, ...]] = ()
-    #: Feature gates that are not as usual.
+    #: Feature gates that differ from the defaults.
     gates: ClassVar[Mapping[str, bool]] = {}
-    #: Processes, of which one leads.
+    #: Number of processes, of which one leads.
     replicas: ClassVar[int] = 1
-    #: How long processes take to compare all they know with the server once; 0: they do not.
+    #: Time in which processes compare all they know with the server once; 0: they do not.
     audit_period_s: ClassVar[float] = 0.0
-    #: Virtual seconds until everything must be settled.
+    #: Virtual seconds until all work must be finished.
     settle_s: ClassVar[float] = SETTLE_S
-    #: Whoever changes its mind without a change in the cluster: pods that rest because of these
+    #: Plugins whose result changes without a change in the cluster: pods that rest because of these
     #: alone are only tried again by the sweep.
     moody: ClassVar[frozenset[str]] = frozenset()
-    #: Plugins that keep room for others who wait: whom they reject the pods' specs alone do not
-    #: place.
+    #: Plugins that reserve room for waiting pods: a pod that they reject is not expected to be
+    #: placed by its spec alone.
     keepers: ClassVar[frozenset[str]] = frozenset()
-    #: Plugins that refuse what all filters let pass: whether they may, the scenario's `check` says.
+    #: Plugins that reject nodes which all filters admit: the scenario's `check` verifies them.
     beyond_filters: ClassVar[frozenset[str]] = frozenset()
 
     def setup(self, world: World) -> None:
-        """What is there before the scheduler begins to be tried."""
+        """Create the objects that exist before the first step."""
 
-    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - for those who have steps
-        """The steps. The world lives on between one and the next."""
+    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - for subclasses
+        """The steps. Time passes between one step and the next."""
         raise AssertionError(f"{type(self).__name__} has no steps")
 
-    def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - for those with rules of their own
-        """Whether the pod's spec alone says where it may go."""
+    def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether the pod's spec alone determines its nodes."""
         return True
 
     def check(self, world: World) -> None:
-        """What must hold in the end beyond what holds for all scenarios."""
+        """Check the end state beyond the rules of all scenarios."""
 
 
 def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None = None) -> World:
-    """Live through a scenario. Raises Broken, also for whatever else is raised on the way.
+    """Run a scenario. Raises Broken, also for any other exception.
 
-    `record` is a folder that gets a recording of each process.
+    `record` is a folder for a recording of each process.
     """
     with World(
         seed,
@@ -130,7 +130,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
         audit_period_s=kind.audit_period_s,
     ) as world:
         try:
-            findings = _live(kind, world, cut)
+            findings = _run(kind, world, cut)
         except AssertionError as error:
             raise Broken(kind.__name__, world, [str(error) or repr(error)], cut) from error
         except Exception as error:
@@ -140,8 +140,8 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
     return world
 
 
-def _live(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
-    """The rules that were broken, as soon as one was."""
+def _run(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
+    """The broken rules, as soon as there is one."""
     scenario = kind()
     Moments(world, kind.moody)
     scenario.setup(world)
@@ -149,13 +149,13 @@ def _live(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
         if not cut.lasts(number):
             break
         world.step_count = number + 1
-        left = cut.of(step, number)
-        if left is not None:
-            left.do(world)
+        reduced = cut.of(step, number)
+        if reduced is not None:
+            reduced.do(world)
         world.run_for(_pause_s(world, step))
         if world.ledger.broken:
             return world.ledger.broken
-    world.troubles.is_on = False
+    world.active_faults.is_on = False
     world.note("all faults end")
     world.run_for(kind.settle_s)
     findings = world.ledger.broken + _unfinished(scenario, world, kind.moody)
@@ -163,14 +163,14 @@ def _live(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
         return findings
     if world.waiting():
         world.run_for(SWEEP_S)
-    findings = world.ledger.broken + _unfinished(scenario, world) + untold(world)
+    findings = world.ledger.broken + _unfinished(scenario, world) + unexplained(world)
     if not findings:
         scenario.check(world)
     return findings
 
 
 def _where(error: Exception) -> str:
-    """What was raised, and by which line of ours."""
+    """The exception, and the line of this package that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({last.filename.rpartition('/')[2]}:{last.lineno})"
 
@@ -178,7 +178,7 @@ def _where(error: Exception) -> str:
 def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozenset()) -> list[str]:
     moody |= scenario.beyond_filters
     found = [*unsettled(world), *audit(world), *lost(world)]
-    if found:  # whoever does not know what there is cannot be asked for more
+    if found:  # a process with missing objects cannot place all pods
         return found
     excused = {
         queued.pod.metadata.name
@@ -197,14 +197,14 @@ def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozen
 
 
 def could_be_placed(scenario: Scenario, world: World) -> list[str]:
-    """Waiting pods for which the checker finds a node, where it knows all that matters to them."""
+    """Waiting pods for which the checker finds a node, if it knows all rules that apply to them."""
     pods = [pod for pod in world.pods() if not is_through(pod)]
     end = EndState(world.nodes(), pods, world.server.list("namespaces"))
     for pod in pods:
         promised = pod["status"].get("nominatedNodeName", "")
         is_ours = pod["spec"]["schedulerName"] in world.scheduler_names
         if promised in end.nodes and not is_ours and not pod["spec"].get("nodeName"):
-            end.place(pod, promised)  # room that another scheduler promised is left to it
+            end.place(pod, promised)  # room that another scheduler nominated
     known = {
         pod["metadata"]["name"]
         for pod in world.waiting()
@@ -216,7 +216,7 @@ def could_be_placed(scenario: Scenario, world: World) -> list[str]:
 
 
 def _pause_s(world: World, step: Step) -> float:
-    """Mostly short, so that things happen at once; sometimes long, so that things come to rest."""
+    """Mostly short, so that events coincide; sometimes long, so that the world comes to rest."""
     if step.wait_s is not None:
         return step.wait_s
     dice = world.rng.random()

@@ -1,10 +1,10 @@
-"""A life in which a rule was broken, made smaller: fewer faults, fewer pods, fewer steps.
+"""Reduces a run with a broken rule: fewer faults, fewer pods, fewer steps.
 
-Something is left out for good if a rule of the same kind is broken without it, too. Each try is a
-life of its own, since whoever throws fewer dice throws others; what is left is repeated by its seed
-and its `Cut`.
+A part stays left out if a rule of the same kind is broken without it, too. Each try is a run of its
+own, since fewer draws change all later draws; the reduced run is repeated by its seed and its
+`Cut`.
 
-Bounds  PLAYS_MAX lives for one failure.
+Bounds  PLAYS_MAX runs for one failure.
 """
 
 import re
@@ -17,17 +17,17 @@ from asched_lab.sim.scenario import Broken, Cut, Scenario, play
 #: About a minute.
 PLAYS_MAX: Final = 60
 
-#: Names of objects, and numbers: what differs from one life to the next.
+#: Names of objects, and numbers: they differ from run to run.
 _PARTICULARS: Final = re.compile(r"\S*\d\S*")
 
 
 def kind_of(finding: str) -> str:
-    """Which rule was broken, whoever broke it."""
+    """The kind of a broken rule, without names and numbers."""
     return _PARTICULARS.sub("#", finding)
 
 
 class Shrinking:
-    """`broken` is the smallest failure so far. `live` plays a life, and raises Broken."""
+    """`broken` is the smallest failure so far. `live` runs a scenario, and raises Broken."""
 
     def __init__(
         self,
@@ -40,14 +40,14 @@ class Shrinking:
         self.broken = broken
         self._kind = kind
         self._live = live
-        self._left = PLAYS_MAX if plays_max is None else plays_max
+        self._plays_left = PLAYS_MAX if plays_max is None else plays_max
         self._wanted = kind_of(broken.findings[0])
         self._cut = broken.cut
         if self._cut.only is None:
             self._cut = replace(self._cut, only=tuple(range(broken.world.step_count)))
 
     def run(self) -> Broken:
-        """Leave out what can be left out; the failure that remains."""
+        """Leave out all parts that can be left out; return the remaining failure."""
         for name in map(_name, self._kind.faults):
             if name not in self._cut.without:
                 self._try(replace(self._cut, without=(*self._cut.without, name)))
@@ -56,8 +56,8 @@ class Shrinking:
         size = len(self._steps) // 2
         while size:
             for at in range(len(self._steps) - size, -1, -size):
-                left = self._steps[:at] + self._steps[at + size :]
-                self._try(replace(self._cut, only=left))
+                only = self._steps[:at] + self._steps[at + size :]
+                self._try(replace(self._cut, only=only))
             size //= 2
         return self.broken
 
@@ -67,9 +67,9 @@ class Shrinking:
         return self._cut.only
 
     def _try(self, cut: Cut) -> None:
-        if self._left <= 0:
+        if self._plays_left <= 0:
             return
-        self._left -= 1
+        self._plays_left -= 1
         try:
             self._live(self._kind, self.broken.world.seed, cut)
         except Broken as found:

@@ -1,4 +1,4 @@
-"""What a scenario does to its world, step by step. A step happens at once; then the world waits.
+"""Steps of a scenario: changes to its world. A step happens at once; then time passes.
 
 Objects are plain API mappings; `wait_s` is the time until the next step.
 """
@@ -30,19 +30,19 @@ class Step:
 
     wait_s: float | None = None
 
-    def do(self, world: World) -> None:  # noqa: ARG002 - for those who do something
-        raise AssertionError(f"{type(self).__name__} says nothing of what it does")
+    def do(self, world: World) -> None:  # noqa: ARG002 - for subclasses
+        raise AssertionError(f"{type(self).__name__} does not define do()")
 
 
 @dataclass(frozen=True, slots=True)
 class Wait(Step):
     def do(self, world: World) -> None:
-        """Only time passes."""
+        """Do nothing; time passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddNodes(Step):
-    """Nodes of a few sizes in a few zones; `name` of a single one that comes back."""
+    """Nodes of a few sizes in a few zones; `name`: one node that is created again."""
 
     count: int = 1
     name: str = ""
@@ -72,7 +72,7 @@ class AddNodes(Step):
 
 @dataclass(frozen=True, slots=True)
 class AddPods(Step):
-    """Pods of ours. `make` changes each spec; `name` of a single one that comes again."""
+    """Pods of this scheduler. `make` changes each spec; `name`: one pod that is created again."""
 
     count: int = 1
     name: str = ""
@@ -95,7 +95,7 @@ class AddPods(Step):
 
 @dataclass(frozen=True, slots=True)
 class Drain(Step):
-    """Cordon a node, end its pods, and take it away when they are gone, or even before."""
+    """Cordon a node, delete its pods, and remove it when they are gone, or even before."""
 
     node: str
     is_patient: bool = True
@@ -110,7 +110,7 @@ class Drain(Step):
 
 @dataclass(frozen=True, slots=True)
 class RemoveNode(Step):
-    """A node is gone all of a sudden."""
+    """Delete a node without a drain."""
 
     node: str
 
@@ -130,7 +130,7 @@ class Cordon(Step):
 
 @dataclass(frozen=True, slots=True)
 class DeletePods(Step):
-    """Some pods go, waiting ones too; `share_waiting` says how many of those."""
+    """Delete some pods, also waiting ones; `share_waiting`: the share of these."""
 
     count: int = 1
     waiting_too: bool = True
@@ -142,7 +142,7 @@ class DeletePods(Step):
 
 @dataclass(frozen=True, slots=True)
 class FinishPods(Step):
-    """Some running pods come to their end by themselves."""
+    """Some running pods complete."""
 
     count: int = 1
 
@@ -154,7 +154,7 @@ class FinishPods(Step):
 
 @dataclass(frozen=True, slots=True)
 class Relabel(Step):
-    """Some pods get another app, placed ones too, as a user might do."""
+    """Change the app label of some pods, also placed ones, as a user might do."""
 
     count: int = 1
 
@@ -166,8 +166,8 @@ class Relabel(Step):
 
 @dataclass(frozen=True, slots=True)
 class Amend(Step):
-    """Some waiting pods, the youngest among them, are changed in a way that may let them in: they
-    ask for less, cordons are nothing to them any more, or they belong to another app.
+    """Change some waiting pods, the youngest among them, in a way that may make them fit: smaller
+    requests, a toleration of cordons, or another app.
     """
 
     count: int = 1
@@ -178,10 +178,10 @@ class Amend(Step):
             metadata, spec = pod["metadata"], pod["spec"]
             roll = world.rng.random()
             if roll < 0.5:
-                first, *others = spec["containers"]
+                first, *rest = spec["containers"]
                 requests = {**first["resources"]["requests"], "cpu": "50m"}
                 first = {**first, "resources": {**first["resources"], "requests": requests}}
-                spec = {**spec, "containers": [first, *others]}
+                spec = {**spec, "containers": [first, *rest]}
             elif roll < 0.7:
                 labels = {**(metadata.get("labels") or {}), "app": world.rng.choice(APPS)}
                 metadata = {**metadata, "labels": labels}
@@ -192,7 +192,7 @@ class Amend(Step):
 
 @dataclass(frozen=True, slots=True)
 class MoveNode(Step):
-    """A node gets another zone and another disk."""
+    """Change a node's zone and disk."""
 
     node: str
 
@@ -207,7 +207,7 @@ class MoveNode(Step):
 
 @dataclass(frozen=True, slots=True)
 class OpenGates(Step):
-    """Every gated pod may go."""
+    """Remove the scheduling gates of every pod."""
 
     def do(self, world: World) -> None:
         for pod in world.waiting():
@@ -218,8 +218,8 @@ class OpenGates(Step):
 
 @dataclass(frozen=True, slots=True)
 class Rival(Step):
-    """A second scheduler places pods: some of its own, some of ours. It reads the API and never
-    overcommits by what it reads.
+    """A second scheduler places pods: some of its own, some of this scheduler's. It reads the API
+    and never overcommits by what it reads.
     """
 
     count: int = 1
@@ -249,11 +249,11 @@ class Rival(Step):
             world.note(f"the rival binds {metadata['name']} to {node}")
 
 
-# --- what steps are made of ----------------------------------------------------------------------
+# --- parts of steps ------------------------------------------------------------------------------
 
 
 def pod_manifest(name: str, cpu: str) -> Json:
-    """A pod of ours that asks for some CPU."""
+    """A pod of this scheduler that requests some CPU."""
     container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
     labels = {"app": name.partition("-")[0]}
     return {
@@ -263,7 +263,7 @@ def pod_manifest(name: str, cpu: str) -> Json:
 
 
 def priority_class(world: World, value: int) -> str:
-    """The name of a class of this priority, made when it is first asked for."""
+    """The name of a class of this priority, created at the first use."""
     name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
     if world.server.get("priorityclasses", "", name) is None:
         world.server.create("priorityclasses", {"metadata": {"name": name}, "value": value})

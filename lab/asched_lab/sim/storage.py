@@ -1,9 +1,8 @@
-"""Volumes of a simulated cluster: the controller that binds claims, and the driver that makes them.
+"""Volumes of a simulated cluster: the binding controller, and the driver that provisions.
 
-A volume that names a claim is bound to it; a claim that names a node gets a volume made for that
-node, or, while faults are in force, loses its node again because the driver could not. Whoever
-changes the claim a volume belongs to breaks a rule, and a pod on a node that its volume does not
-reach is another one.
+A volume that names a claim is bound to it; a claim that names a node gets a volume provisioned for
+that node, or, while faults are in force, loses its node again because the driver failed. Changing
+the claim of a volume breaks a rule, and so does a pod on a node that its volume does not reach.
 """
 
 import random
@@ -21,16 +20,16 @@ Json = dict[str, Any]
 CLAIMS: Final = find("persistentvolumeclaims")
 VOLUMES: Final = find("persistentvolumes")
 SYNC_S_MAX: Final = 3.0
-#: Share of volumes that the driver cannot make while faults are in force.
+#: Share of volumes that the driver cannot provision while faults are in force.
 FAILING: Final = 0.3
 HOST: Final = "kubernetes.io/hostname"
 
 
 class Storage:
-    """It follows the store by itself."""
+    """Follows the store."""
 
     def __init__(self, world: World, making_s_max: float = 0.0) -> None:
-        """`making_s_max`: how long the driver takes for a volume at most."""
+        """`making_s_max`: the driver's longest time for a volume."""
         self._world = world
         self._making_s_max = making_s_max
         self._ctx = world.server.ctx
@@ -52,13 +51,13 @@ class Storage:
             )
 
     def add_local_volume(self, node: str) -> None:
-        """A disk in a node, for whichever claim comes; the controller says that it may be used."""
+        """A disk in a node, for any claim; the controller makes it available."""
         name = f"disk-{next(self._world.numbers)}"
         made = self._world.server.create("persistentvolumes", _volume(name, "local", node))
         self._ctx.put(VOLUMES, {**made, "status": {**made["status"], "phase": "Available"}})
 
     def add_claim(self, name: str) -> str:
-        """A claim of one of the two classes; returns its name."""
+        """Create a claim of one of the two classes; return its name."""
         self._world.server.create(
             "persistentvolumeclaims",
             {
@@ -85,7 +84,7 @@ class Storage:
             if claim is not None and not bound_to:
                 ledger.complain(f"pod {bind.pod.key} was bound before its claim {name}")
 
-    # --- what is seen ----------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     def _see_claim(self, change: Change) -> None:
         if change.type != DELETED:
@@ -103,7 +102,7 @@ class Storage:
     def _later(self, key: Key) -> None:
         self._world.clock.after(self._rng.uniform(0.0, SYNC_S_MAX), lambda: self._sync(key))
 
-    # --- what is done ----------------------------------------------------------------------------
+    # --- actions ---------------------------------------------------------------------------------
 
     def _sync(self, key: Key) -> None:
         record = self._ctx.get(CLAIMS, *key)
@@ -121,7 +120,7 @@ class Storage:
             self._world.clock.after(wait_s, lambda: self._make_if_wanted(key, node))
 
     def _make_if_wanted(self, key: Key, node: str) -> None:
-        """The driver has what it was asked for; a claim that was bound or given up is let be."""
+        """Provision the volume; a claim that was bound or deleted meanwhile is skipped."""
         record = self._ctx.get(CLAIMS, *key)
         if record is None or record.obj["spec"].get("volumeName"):
             return
@@ -149,9 +148,9 @@ class Storage:
     def _make(self, claim: Json, node: str) -> None:
         metadata = claim["metadata"]
         exists = self._world.server.get("nodes", "", node) is not None
-        if not exists or (self._world.troubles.is_on and self._rng.random() < FAILING):
-            kept = {k: v for k, v in metadata["annotations"].items() if k != SELECTED_NODE}
-            self._ctx.put(CLAIMS, {**claim, "metadata": {**metadata, "annotations": kept}})
+        if not exists or (self._world.active_faults.is_on and self._rng.random() < FAILING):
+            rest = {k: v for k, v in metadata["annotations"].items() if k != SELECTED_NODE}
+            self._ctx.put(CLAIMS, {**claim, "metadata": {**metadata, "annotations": rest}})
             return
         volume = _volume(f"pvc-{metadata['uid']}", "made", node)
         volume["spec"]["claimRef"] = {

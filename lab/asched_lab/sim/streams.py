@@ -1,8 +1,8 @@
-"""Watch streams on a wire: late, broken, expired, repeated; in order within a kind, always.
+"""Watch streams on a wire: late, broken, expired, repeated; always in order within a kind.
 
-A stream is the embedded server's own watch, its frames, bookmarks and end. It is late as a watch
-cache is that lags: what it tells is old, and its bookmarks claim no more than it told. Between
-kinds nothing is in order, since each stream has its own delay.
+A stream is the embedded server's own watch with its frames, bookmarks and end. It lags as a watch
+cache does: its events are old, and its bookmarks claim no more than it has sent. Events of
+different kinds are not ordered, since each stream has its own delay.
 """
 
 import asyncio
@@ -20,45 +20,45 @@ from asched_lab.apiserver.context import Context
 from asched_lab.apiserver.faults import GONE
 from asched_lab.apiserver.watching import BOOKMARK_BEFORE_END_S, INITIAL_END, Watch
 from asched_lab.sim.faults import (
+    ActiveFaults,
     BrokenWatches,
     DuplicateSights,
     ExpiredWatches,
     SilentWatches,
     StaleWatch,
     SwallowedEvents,
-    Troubles,
 )
 from asched_lab.sim.requests import ask, send
 
 if TYPE_CHECKING:
     from asched_lab.sim.wire import Wire
 
-#: A stream's delay becomes another one with so large a share of what it tells.
+#: Share of frames after which a stream's delay changes.
 LAG_CHANGES: Final = 0.05
-#: Share of breaks of streams that have nothing to tell at that moment.
+#: Share of breaks at a moment without an event.
 BREAKS_IDLE: Final = 0.5
-#: Share of forgotten versions that the status of an answer tells of.
+#: Share of compacted versions that are reported by the status of the answer.
 BY_STATUS: Final = 0.5
-#: What asks for initial events.
+#: The parameter that requests initial events.
 INITIAL: Final = ("sendInitialEvents", "resourceVersionMatch")
 
 
 def begun(
-    ctx: Context, request: WireRequest, troubles: Troubles
+    ctx: Context, request: WireRequest, active_faults: ActiveFaults
 ) -> tuple[list[bytes], Watch] | Reply | None:
-    """A watch that a request opens, and what it says before; a refusal; None if it opens none.
+    """The watch that a request opens, with its initial events; a refusal; None if it opens none.
 
-    A list that need not be the newest is not always, while there is trouble. A version that is
-    forgotten is told by an event, as API servers do, or by the status of the answer, as what stands
-    in front of them does.
+    While faults are in force, a list that need not be the newest is not always the newest. A
+    compacted version is reported by an event, as API servers do, or by the status of the answer, as
+    proxies do.
     """
     path, _, text = request.path.partition("?")
     query = dict(parse_qsl(text))
     if query.get("watch") != "true":
         return None
     version = query.get("resourceVersion", "")
-    if "sendInitialEvents" in query and version and troubles.is_on:
-        version = str(troubles.rng.randint(int(version), ctx.store.revision))
+    if "sendInitialEvents" in query and version and active_faults.is_on:
+        version = str(active_faults.rng.randint(int(version), ctx.store.revision))
         first = _listed_at(ctx, path, query, version)
         since = {key: value for key, value in query.items() if key not in INITIAL}
         since["resourceVersion"] = version
@@ -66,17 +66,17 @@ def begun(
         if first and isinstance(watch, Watch):
             return first, watch
     watch = ask(ctx, request)
-    if isinstance(watch, Watch) and watch.ended and troubles.rng.random() < BY_STATUS:
+    if isinstance(watch, Watch) and watch.ended and active_faults.rng.random() < BY_STATUS:
         return Reply(410, GONE.encode())
     return ([], watch) if isinstance(watch, Watch) else None
 
 
 def _listed_at(ctx: Context, path: str, query: dict[str, str], version: str) -> list[bytes]:
-    """Initial events of a moment that is past; nothing if the server has forgotten it."""
-    asked = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+    """Initial events of a past moment; none if the server has compacted it."""
+    parameters = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
     if "fieldSelector" in query:
-        asked["fieldSelector"] = query["fieldSelector"]
-    reply = send(ctx, WireRequest("GET", f"{path}?{urlencode(asked)}", None))
+        parameters["fieldSelector"] = query["fieldSelector"]
+    reply = send(ctx, WireRequest("GET", f"{path}?{urlencode(parameters)}", None))
     if reply.status != 200:
         return []
     objects = orjson.loads(reply.body)["items"]
@@ -90,7 +90,7 @@ def _version_of(frame: bytes) -> int:
 
 
 class Body:
-    """An answer that is no watch, read as if it came in pieces."""
+    """An answer that is not a watch, read in pieces."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
@@ -114,25 +114,25 @@ class Stream:
     ) -> None:
         self._wire = wire
         self._clock = wire.clock
-        self._troubles = wire.troubles
+        self._active_faults = wire.active_faults
         self._watch = watch
         self._on_close = on_close
-        #: When each piece is due, and it: not sent yet, and sent but not read.
+        #: (due time, piece): not sent yet, and sent but not read.
         self._coming: deque[tuple[float, bytes]] = deque()
         self._arrived: list[bytes] = []
         #: The last piece that was sent, and the version before the first.
-        self._told = b""
+        self._last_frame = b""
         self._began = watch.options.version or wire.ctx.store.revision
         self._last_due_s = self._clock.now_s()
         self._is_over = self._is_broken = self._is_closed = False
         self._is_mute = self._is_expired = self._breaks_then = False
-        self._is_silent = self._troubles.strikes(SilentWatches) is not None
+        self._is_silent = self._active_faults.strikes(SilentWatches) is not None
         self._awake: asyncio.Future[None] | None = None
         self._end_s = 0.0
         self._lag_s = 0.0
         for frame in (*first, *watch.take()):
             self._coming.append((self._clock.now_s(), frame))
-        self._lag_s = self._troubles.seconds(StaleWatch, "lag_s_max")
+        self._lag_s = self._active_faults.seconds(StaleWatch, "lag_s_max")
         watch.wake = self._take
         self._clock.after(0.0, self._deliver)
         if watch.lasting_s > BOOKMARK_BEFORE_END_S:
@@ -143,13 +143,13 @@ class Stream:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something is still on its way."""
+        """Whether an event is still on its way."""
         return bool(self._coming or self._arrived)
 
     # --- the reader's side -----------------------------------------------------------------------
 
     def opened(self, end_s: float) -> None:
-        """Somebody reads, until the loop's `end_s` at most."""
+        """A reader is attached, until the loop's `end_s` at most."""
         self._end_s = end_s
 
     def header(self, _name: str) -> str | None:
@@ -181,7 +181,7 @@ class Stream:
         return piece
 
     def close(self) -> None:
-        """Nobody reads any more."""
+        """The reader is gone."""
         if not self._is_closed:
             self._is_closed = True
             self._watch.wake = lambda: None
@@ -196,9 +196,9 @@ class Stream:
         if self._breaks_then:
             self.break_()
             return
-        if self._troubles.rng.random() < LAG_CHANGES:
-            self._lag_s = self._troubles.seconds(StaleWatch, "lag_s_max")
-        lag_s = self._lag_s if self._troubles.is_on else 0.0
+        if self._active_faults.rng.random() < LAG_CHANGES:
+            self._lag_s = self._active_faults.seconds(StaleWatch, "lag_s_max")
+        lag_s = self._lag_s if self._active_faults.is_on else 0.0
         due_s = self._last_due_s = max(self._last_due_s, self._clock.now_s() + lag_s)
         for frame in self._watch.take():
             self._coming.append((due_s, frame))
@@ -211,20 +211,20 @@ class Stream:
             frame = self._coming.popleft()[1]
             if self._is_silent and not self._is_expired:
                 continue
-            self._told = frame
-            if self._troubles.strikes(SwallowedEvents):
+            self._last_frame = frame
+            if self._active_faults.strikes(SwallowedEvents):
                 continue
             self._arrived.append(frame)
-            if self._troubles.strikes(DuplicateSights):
+            if self._active_faults.strikes(DuplicateSights):
                 self._arrived.append(frame)
         self._wake()
 
     def mute(self) -> None:
-        """It tells nothing any more, not even its end, and nobody is told of that."""
+        """Stop sending, even the end of the stream, without an error."""
         self._is_mute = True
 
     def hush(self) -> None:
-        """It tells nothing any more but its end."""
+        """Stop sending, except the end of the stream."""
         self._is_silent = True
 
     def _wake(self) -> None:
@@ -232,20 +232,20 @@ class Stream:
             self._awake.set_result(None)
 
     def _bookmark(self) -> None:
-        """Up to where this stream has told everything."""
+        """A bookmark at the version up to which this stream has sent everything."""
         is_over = self._is_closed or self._is_mute or self._is_expired
         if is_over or self._is_silent or not self._watch.options.bookmarks:
             return
         version = self._wire.ctx.store.revision
         if self._coming:
             version = _version_of(self._coming[0][1]) - 1
-        if version > (_version_of(self._told) if self._told else self._began):
+        if version > (_version_of(self._last_frame) if self._last_frame else self._began):
             event = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
             self._coming.appendleft((self._clock.now_s(), orjson.dumps(event) + b"\n"))
             self._deliver()
 
     def _end(self) -> None:
-        """Its time is up: what it has not told yet the next one will."""
+        """The timeout: the next stream sends the remaining events."""
         if self._is_closed or self._is_mute or not self._wire.when_through(self._end):
             return
         self._watch.wake = lambda: None
@@ -254,18 +254,18 @@ class Stream:
         self._is_over = True
         self._wake()
 
-    # --- trouble ---------------------------------------------------------------------------------
+    # --- faults ----------------------------------------------------------------------------------
 
     def _plan(self, kind: type[BrokenWatches | ExpiredWatches], strike: Callable[[], None]) -> None:
         """Strike at a random time, if the fault is still in force then."""
-        fault = self._troubles.find(kind)
+        fault = self._active_faults.find(kind)
         if fault is not None:
-            due_s = self._troubles.rng.uniform(0.0, 2 * fault.every_s)
-            self._clock.after(due_s, lambda: strike() if self._troubles.find(kind) else None)
+            due_s = self._active_faults.rng.uniform(0.0, 2 * fault.every_s)
+            self._clock.after(due_s, lambda: strike() if self._active_faults.find(kind) else None)
 
     def _break_now_or_then(self) -> None:
-        """Idle, or in the middle of what it would tell next: the next one has to tell that."""
-        if self._troubles.rng.random() < BREAKS_IDLE:
+        """Break while idle, or before the next frame: the next stream has to send that."""
+        if self._active_faults.rng.random() < BREAKS_IDLE:
             self.break_()
         else:
             self._breaks_then = True
@@ -276,7 +276,7 @@ class Stream:
             self._end()
 
     def expire(self) -> None:
-        """The server has forgotten the version that this stream stands at."""
+        """The server has compacted the version of this stream."""
         if not self._is_closed and not self._is_over:
             self._watch.wake = lambda: None
             self._is_expired = True

@@ -1,8 +1,8 @@
-"""Between a simulated process and the server's handlers: requests that arrive, get lost, come late.
+"""The network between a simulated process and the server's handlers: requests arrive late or never.
 
-Everything above it is production's own: lanes, retries, watches, the lease. In its place are the
-sockets, TLS and the HTTP parsers. The network lives in the world's time: it goes on while a process
-stands still.
+Everything above it is production's code: lanes, retries, watches, the lease. It replaces sockets,
+TLS and the HTTP parsers. The network runs in the world's time: it goes on while a process is
+stopped.
 """
 
 import asyncio
@@ -31,19 +31,19 @@ from asched_lab.apiserver.resources import PODS
 from asched_lab.apiserver.watching import Watch
 from asched_lab.sim.clock import VirtualClock
 from asched_lab.sim.faults import (
+    ActiveFaults,
     Conflicts,
     LateWrites,
     LostAnswers,
     Overload,
     ServerErrors,
     SlowAnswers,
-    Troubles,
     Unreachable,
 )
 from asched_lab.sim.requests import bind_of, send
 from asched_lab.sim.streams import Body, Stream, begun
 
-#: One way through the network of a healthy cluster, at most.
+#: Longest one-way time in the network of a healthy cluster.
 WAY_S_MAX: Final = 0.01
 
 #: (binding, whether it came late): a binding that the server has just accepted.
@@ -51,7 +51,7 @@ OnBound = Callable[[Bind, bool], None]
 
 
 class Travel:
-    """A request on its way, and the future that its process waits for."""
+    """An open request, and the future that its process waits for."""
 
     __slots__ = ("heard", "request")
 
@@ -61,28 +61,28 @@ class Travel:
 
 
 class Wire:
-    """The network of one process. After `cut` nothing of it is heard."""
+    """The network of one process. After `cut` it receives nothing."""
 
     def __init__(
-        self, ctx: Context, clock: VirtualClock, troubles: Troubles, on_bound: OnBound
+        self, ctx: Context, clock: VirtualClock, active_faults: ActiveFaults, on_bound: OnBound
     ) -> None:
         self.ctx = ctx
         self.clock = clock
-        self.troubles = troubles
+        self.active_faults = active_faults
         self._on_bound = on_bound
-        self._rng = random.Random(troubles.rng.random())
+        self._rng = random.Random(active_faults.rng.random())
         self._numbers = count()
         self._travelling: dict[int, Travel] = {}
-        self._late: list[WireRequest] = []  # that nobody waits for any more
-        #: Watches that are open, by number.
+        self._late: list[WireRequest] = []  # requests after their timeout
+        #: Open watches, by number.
         self.streams: dict[int, Stream] = {}
         self._is_cut = False
         self._cut_off_until_s = 0.0
 
     def cut(self, late_s_max: float = 0.0) -> None:
-        """The process dies: what was sent arrives or does not, and no answer is heard.
+        """The process dies: sent requests arrive or not, and no answer is received.
 
-        It arrives at once, or, if `late_s_max` is given, at any time within that.
+        They arrive at once, or, if `late_s_max` is given, at any time within that.
         """
         for travel in self._travelling.values():
             if travel.request.method == "GET" or self._rng.random() < 0.5:
@@ -95,28 +95,28 @@ class Wire:
         self.close()
 
     def close(self) -> None:
-        """Nothing is heard and nothing arrives any more."""
+        """Nothing is received and nothing arrives any more."""
         self._is_cut = True
         self._travelling.clear()
         for stream in tuple(self.streams.values()):
             stream.close()
 
     def cut_off(self, seconds: float) -> None:
-        """Nothing comes through for so long, in either direction."""
+        """No traffic passes for this time, in either direction."""
         self._cut_off_until_s = self.clock.now_s() + seconds
 
     def when_through(self, call: Callable[[], None]) -> bool:
-        """Whether anything comes through; if not, the call is made when it does."""
+        """Whether traffic passes; if not, the call is made when it does."""
         wait_s = self._cut_off_until_s - self.clock.now_s()
         if wait_s > 0.0:
             self.clock.after(wait_s, call)
         return wait_s <= 0.0
 
     async def carry(self, request: WireRequest, timeout_s: float) -> "Reply | Stream":
-        """One request and what is heard of it. Raises TransportError."""
+        """Send one request and return its answer. Raises TransportError."""
         heard: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         travel, number = Travel(request, heard), next(self._numbers)
-        if self.troubles.strikes(Unreachable):
+        if self.active_faults.strikes(Unreachable):
             self._after_a_way(lambda: self._hear(travel, ConnectFailed("connection refused")))
         else:
             self._travelling[number] = travel
@@ -131,9 +131,9 @@ class Wire:
         return outcome
 
     def _after_a_way(self, call: Callable[[], None]) -> None:
-        """After one way through the network, unless the process has died by then."""
+        """Call after one way through the network, unless the process has died by then."""
         way_s = self._rng.uniform(0.0, WAY_S_MAX)
-        way_s += self.troubles.seconds(SlowAnswers, "seconds_max")
+        way_s += self.active_faults.seconds(SlowAnswers, "seconds_max")
         self.clock.after(way_s, lambda: None if self._is_cut else call())
 
     def _arrive(self, number: int) -> None:
@@ -143,7 +143,7 @@ class Wire:
             return
         travel = self._travelling.pop(number)
         if travel.heard.done() and not self._is_cut:
-            return  # the connection was given up with all that was still on its way
+            return  # the connection was closed, and everything on it is lost
         outcome = self._fate(travel.request)
         self._after_a_way(lambda: self._hear(travel, outcome))
 
@@ -157,30 +157,33 @@ class Wire:
             travel.heard.set_result(outcome)
 
     def _fate(self, request: WireRequest) -> "Outcome":
-        troubles, is_write = self.troubles, request.method != "GET"
-        if (overload := _unspared(troubles.strikes(Overload), request)) is not None:
+        active_faults, is_write = self.active_faults, request.method != "GET"
+        if (overload := _unspared(active_faults.strikes(Overload), request)) is not None:
             return Reply(429, OVERLOADED.encode(), b"\r\nRetry-After: %d" % overload.retry_after_s)
-        if is_write and _unspared(troubles.strikes(Conflicts), request) is not None:
+        if is_write and _unspared(active_faults.strikes(Conflicts), request) is not None:
             return Reply(409, CONFLICT.encode())
-        if (errors := _unspared(troubles.strikes(ServerErrors), request)) is not None:
+        if (errors := _unspared(active_faults.strikes(ServerErrors), request)) is not None:
             if is_write and self._rng.random() < errors.applied_share:
                 self._carry_out(request, late=False)
             return Reply(500, b"etcdserver: request timed out")
-        if (lost := troubles.strikes(LostAnswers)) is not None:
+        if (lost := active_faults.strikes(LostAnswers)) is not None:
             if is_write and self._rng.random() < lost.applied_share:
                 self._carry_out(request, late=False)
             return ConnectionLost("the connection broke")
-        if is_write and troubles.strikes(LateWrites) is not None:
-            late_s = troubles.seconds(LateWrites, "late_s_max")
+        if is_write and active_faults.strikes(LateWrites) is not None:
+            late_s = active_faults.seconds(LateWrites, "late_s_max")
             self._carry_out_after(late_s, request)
             return ConnectionLost("the connection broke")
         return self._carry_out(request, late=False)
 
     @property
     def bindings(self) -> int:
-        """On their way, of pods without a node: each may still be carried out."""
-        sent = [one.request for one in self._travelling.values() if not one.heard.done()]
-        return sum(_is_binding(one) and not self._is_placed(one) for one in (*sent, *self._late))
+        """Open bindings of pods without a node: each may still be carried out."""
+        sent = [travel.request for travel in self._travelling.values() if not travel.heard.done()]
+        return sum(
+            _is_binding(request) and not self._is_placed(request)
+            for request in (*sent, *self._late)
+        )
 
     def _is_placed(self, binding: WireRequest) -> bool:
         *_, namespace, _, name, _ = binding.path.partition("?")[0].split("/")
@@ -197,7 +200,7 @@ class Wire:
 
     def _carry_out(self, request: WireRequest, *, late: bool) -> "Reply | Stream":
         if request.method == "GET":
-            found = begun(self.ctx, request, self.troubles)
+            found = begun(self.ctx, request, self.active_faults)
             if isinstance(found, Reply):
                 return found
             if found is not None:
@@ -222,7 +225,7 @@ def _is_binding(request: WireRequest) -> bool:
 
 
 class Connection(StreamingTransport):
-    """A transport over a wire. As in production the fence is looked at when a request leaves."""
+    """A transport over a wire. As in production the fence is checked when a request leaves."""
 
     def __init__(
         self,
@@ -278,7 +281,7 @@ def _unspared(fault: S | None, request: WireRequest) -> S | None:
 
 
 class WireSession(Session):
-    """A session all of whose connections are one wire's."""
+    """A session whose connections are all one wire's."""
 
     def __init__(
         self, wire: Wire, credentials: Credentials, on_leave: Callable[[WireRequest], None]
@@ -289,8 +292,8 @@ class WireSession(Session):
 
     @classmethod
     async def begun(cls, wire: Wire, on_leave: Callable[[WireRequest], None]) -> "WireSession":
-        """A session with credentials that are never asked for; `on_leave` sees what its lanes
-        send.
+        """A session with credentials that are never used; `on_leave` receives the requests of its
+        lanes.
         """
         credentials = Credentials(lambda: Login(server="http://simulated"))
         await credentials.renew()
@@ -306,6 +309,6 @@ class WireSession(Session):
         purpose: str = "",
         may_send: Callable[[], bool] = no_fence,
     ) -> StreamingTransport:
-        if purpose:  # the lease's own
+        if purpose:  # the pool of the lease
             return Connection(self._wire, self.credentials)
         return Connection(self._wire, self.credentials, may_send, self._on_leave)

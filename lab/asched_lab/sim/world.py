@@ -1,10 +1,10 @@
-"""A simulated world: processes of production's parts, the embedded server's handlers, virtual time.
+"""A simulated world: scheduler processes, the embedded server's handlers, virtual time.
 
     steps ─> server <──wire (late, broken, lossy)──> process: reflectors, loops, machine, dispatcher
 
-Nothing sleeps and nothing is random but the seed: the same seed lives the same life. The world also
-plays everybody else: kubelets that start and end pods, the collector of pods on lost nodes, and a
-second scheduler that takes what it likes.
+Nothing sleeps and all randomness comes from the seed: equal seeds give equal runs. The world also
+has kubelets that start and end pods, the garbage collector of pods on lost nodes, and a second
+scheduler that binds at random.
 """
 
 import random
@@ -27,7 +27,7 @@ from asched_lab.apiserver.server import ApiServer
 from asched_lab.apiserver.store import Change
 from asched_lab.sim.clock import VirtualClock
 from asched_lab.sim.extenders import Extenders, Judge
-from asched_lab.sim.faults import Compactions, Fault, LeaderPause, Partition, Restarts, Troubles
+from asched_lab.sim.faults import ActiveFaults, Compactions, Fault, LeaderPause, Partition, Restarts
 from asched_lab.sim.inhabitants import Inhabitants
 from asched_lab.sim.leases import Leases
 from asched_lab.sim.ledger import Ledger
@@ -37,25 +37,25 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 SCHEDULER: Final = "default-scheduler"
-#: Turns without a step of time before we say that the machine spins.
+#: Turns without a step of time after which the machine counts as spinning.
 SPIN_TURNS_MAX: Final = 10_000
-#: Lines of the run's record that are kept.
+#: Lines of the run's trace that are stored.
 TRACE_LINES: Final = 4000
-#: Odd values that a configuration may hold; the machine must be right with any of them.
+#: Unusual values that a configuration may have; the machine must be right with any of them.
 BINDINGS_MAX: Final = (1, 2, 16, 512, 512)
 CYCLES_PER_TURN: Final = (1, 4, 1000)
 BACKOFFS_S: Final = ((1, 10), (1, 10), (1, 1), (5, 30))
-#: A process that ended is started anew within this time.
+#: A process that ended is started again within this time.
 STARTS_S_MAX: Final = 3.0
-#: What a dead leader had sent arrives this late at most.
+#: Longest delay of requests that a dead leader had sent.
 LATE_S_MAX: Final = 3.0
 
 
 class World:
-    """One life. `run_for` lets time pass; everything else is done to the world by steps.
+    """One run. `run_for` lets time pass; steps make all other changes.
 
-    `replicas` beyond one elect a leader; the others stand by. `collects`: garbage is collected as
-    in production.
+    With more than one of `replicas` a leader is elected; the rest stand by. `collects`: garbage is
+    collected as in production.
     """
 
     collects: ClassVar[bool] = False
@@ -73,11 +73,11 @@ class World:
         gates: Mapping[str, bool] | None = None,
         audit_period_s: float = 0.0,
     ) -> None:
-        """`record`: a folder for recordings; `gates`: those not as usual."""
+        """`record`: a folder for recordings; `gates`: those that differ from the defaults."""
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
-        self.troubles = Troubles(faults, random.Random(self.rng.random()))
+        self.active_faults = ActiveFaults(faults, random.Random(self.rng.random()))
         options, clock = Options(alpha=POD_GROUPS | REQUESTS), self.clock.now_s
         self.server = ApiServer(options=options, clock=clock, seed=seed)
         bootstrap.fill(self.server.ctx, port=1, authority="")
@@ -86,15 +86,16 @@ class World:
         self._leases = Leases(self)
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
-        self.event_count = self.step_count = 0  # steps are those of the scenario that were taken
-        #: Of an incident: seconds from a trouble's end to the first right decision; and its counts.
+        self.event_count = self.step_count = 0  # steps: of the scenario, that were taken
+        #: Of an incident: seconds from the end of its fault to the first right decision; its
+        #: counts.
         self.recoveries_s: list[float] = []
         self.figures: Counter[str] = Counter()
-        #: who else looks at bindings that are sent, that the server accepts, and at other effects
+        #: observers of sent bindings, of accepted bindings, and of other effects
         self.on_sent: list[Callable[[Process, Bind], None]] = []
         self.on_bound: list[Callable[[Bind], None]] = []
         self.on_effect: list[Callable[[Process, Effect], None]] = []
-        #: (name, version) -> the node as it was then
+        #: (name, version) -> the node at that version
         self.node_versions: dict[tuple[str, str], Json] = {}
         self.server.store.table(NODES.storage).listeners.append(self._note_node)
         self.numbers = count(1)
@@ -113,11 +114,11 @@ class World:
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
         self.is_elected = replicas > 1
-        self._spins = self.leaders = 0  # leaders: how many changes of leadership there were
+        self._spins = self.leaders = 0  # leaders: number of changes of leadership
         self.processes: list[Process] = []
         for _ in range(replicas):
             self._begin_process()
-        #: whose decisions count: the leader, or who led last
+        #: the process whose decisions count: the leader, or the last one
         self.acting = self.processes[0]
         self._plan_all()
 
@@ -133,24 +134,24 @@ class World:
 
     @property
     def scheduler_names(self) -> frozenset[str]:
-        """Whose pods are ours to place."""
+        """Names of the schedulers that this process runs."""
         return frozenset(self.machine.context.runners)
 
     def effective(self, config: Json) -> Any:
-        """A configuration with this life's odd values."""
+        """A configuration with this run's unusual values."""
         return configuration({**self._drawn, **config}, self._gates)
 
     def _begin_process(self) -> Process:
-        """A scheduler that knows nothing yet: it lists everything and begins."""
+        """A new scheduler: it lists everything and starts."""
         name = f"scheduler-{next(self.numbers)}" if self.is_elected else "scheduler"
         process = Process(self, self.setup, name, is_elected=self.is_elected)
         self.processes.append(process)
         return process
 
     def restart(self) -> None:
-        """The acting process dies in the middle of everything, and another one begins."""
+        """Kill the acting process and start another one."""
         if self.acting not in self.processes:
-            return  # it is dead, and nobody leads yet
+            return  # it is dead, and no process leads yet
         self.note(f"{self.acting.name} dies")
         self._replace(self.acting, late_s_max=LATE_S_MAX if self.is_elected else 0.0)
 
@@ -160,7 +161,7 @@ class World:
         self._replace(process, late_s_max=LATE_S_MAX)
 
     def starts_over(self, process: Process, why: str) -> None:
-        """A process gives up all it knows, and begins anew."""
+        """A process drops all it knows, and starts again."""
         self.note(f"{process.name} starts over: {why}")
         self._replace(process, late_s_max=0.0)
 
@@ -177,16 +178,16 @@ class World:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The world is over; what there is can still be looked at."""
+        """The run is over; its state can still be read."""
         for process in self.processes:
             process.end()
 
     def _begin_another(self) -> None:
         self._begin_process()
 
-    def _look_who_leads(self) -> None:
-        """Exactly one may act at a time; what the one before did is a stranger's from now on."""
-        self._leases.look()
+    def _check_leaders(self) -> None:
+        """At most one process may act; bindings of its predecessor count as another scheduler's."""
+        self._leases.check()
         leading = [process for process in self.processes if process.may_act]
         if len(leading) > 1:
             names = ", ".join(process.name for process in leading)
@@ -199,12 +200,12 @@ class World:
             self.ledger.ours.clear()
 
     def _pause(self) -> None:
-        seconds = self.troubles.seconds(LeaderPause, "lasting_s_max")
+        seconds = self.active_faults.seconds(LeaderPause, "lasting_s_max")
         self.note(f"{self.acting.name} stands still for {seconds:.1f} s")
         self.acting.pause(seconds)
 
     def _cut_off(self) -> None:
-        seconds = self.troubles.seconds(Partition, "lasting_s_max")
+        seconds = self.active_faults.seconds(Partition, "lasting_s_max")
         self.note(f"{self.acting.name} is cut off for {seconds:.1f} s")
         self.acting.cut_off(seconds)
 
@@ -218,11 +219,11 @@ class World:
         if process is not self.acting:
             return
         self._enter(bind)
-        for look in self.on_sent:
-            look(process, bind)
+        for observe in self.on_sent:
+            observe(process, bind)
 
     def asks_extender_to_bind(self, bind: Bind) -> None:
-        """An extender is asked to bind, which is as much as a binding."""
+        """An extender is asked to bind, which counts as a binding."""
         self.note(f"ask an extender to bind {bind.pod.key} to {bind.node}")
         self._enter(bind)
 
@@ -234,29 +235,29 @@ class World:
             self.ledger.complain(f"pod {bind.pod.key}: {objection}")
 
     def performs(self, process: Process, effect: Effect) -> None:
-        """Something else leaves a process."""
+        """Another effect leaves a process."""
         if isinstance(effect, EmitEvent):
             self.event_count += 1
         if isinstance(effect, ReadPod):
             seen = process.parts.cluster.pods_seen.get(effect.pod.key)
-            was_known = effect.pod.key not in process.told_now
+            was_known = effect.pod.key not in process.keys_now
             is_seen = seen is not None and seen.uid == effect.pod.uid and seen.spec.node_name
             if was_known and is_seen:
                 self.ledger.complain(f"pod {effect.pod.key} is asked about, it was seen on a node")
-        for look in self.on_effect:
-            look(process, effect)
+        for observe in self.on_effect:
+            observe(process, effect)
 
     def bound(self, bind: Bind, *, late: bool, by_dead: bool) -> None:
-        """The server has just accepted a binding; `late`: nobody waits for the answer any more,
-        `by_dead`: nor knows of the request.
+        """The server has just accepted a binding; `late`: after its timeout, `by_dead`: its process
+        is gone.
         """
         self.note(f"{bind.pod.key} is on {bind.node}{' at last' * late}")
         self.ledger.bound(bind, self.pods(), self.nodes(), by_dead=by_dead)
-        for look in self.on_bound:
-            look(bind)
+        for observe in self.on_bound:
+            observe(bind)
 
     def judged(self, steps: Generator[Effect, Any, T]) -> T:
-        """Run a cycle to its end, extenders answering honestly and at once."""
+        """Run a cycle to its end, with correct and immediate answers of extenders."""
         answer: Any = None
         try:
             while True:
@@ -279,7 +280,7 @@ class World:
     # --- time ------------------------------------------------------------------------------------
 
     def run_for(self, seconds: float) -> None:
-        """Let everything happen that is due within this time."""
+        """Run everything that is due within this time."""
         end_s = self.clock.now_s() + seconds
         while True:
             next_s = self._next_s()
@@ -289,7 +290,7 @@ class World:
             self.clock.jump(next_s)
             self.clock.run_due()
             if self.is_elected:
-                self._look_who_leads()
+                self._check_leaders()
             for process in tuple(self.processes):
                 deadline_s = process.deadline_s()
                 if deadline_s is not None and deadline_s <= self.clock.now_s():
@@ -316,19 +317,19 @@ class World:
         kind: type[LeaderPause | Restarts | Partition | Compactions],
         strike: Callable[[], None],
     ) -> None:
-        """Strike again and again, at random times, while the fault is in force."""
-        fault = self.troubles.find(kind)
+        """Strike repeatedly, at random times, while the fault is in force."""
+        fault = self.active_faults.find(kind)
         if fault is None:
             return
 
         def due() -> None:
-            if self.troubles.is_on:
+            if self.active_faults.is_on:
                 strike()
                 self._plan(kind, strike)
 
         self.clock.after(self.rng.uniform(0.0, 2 * fault.every_s), due)
 
-    # --- what there is ---------------------------------------------------------------------------
+    # --- objects ---------------------------------------------------------------------------------
 
     def pods(self) -> list[Json]:
         return self.server.list("pods")
@@ -340,7 +341,7 @@ class World:
         return [node["metadata"]["name"] for node in self.nodes()]
 
     def waiting(self) -> list[Json]:
-        """Pods that are ours to place and have no node."""
+        """Pods of this scheduler without a node."""
         names = self.scheduler_names
         return [
             pod
@@ -349,7 +350,7 @@ class World:
         ]
 
     def placed(self) -> list[Json]:
-        """Pods on a node that are not on their way out."""
+        """Pods on a node that are not terminating."""
         return [
             pod
             for pod in self.pods()

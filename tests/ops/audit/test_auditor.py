@@ -58,10 +58,10 @@ async def _ask(auditor: Auditor) -> None:
 
 def unheard(world: World, change: Callable[[], object]) -> None:
     """A change of which no stream tells anybody, though each goes on with what comes next."""
-    world.troubles.begin(SwallowedEvents(rate=1.0))
+    world.active_faults.begin(SwallowedEvents(rate=1.0))
     change()
     world.run_for(1.0)
-    world.troubles.end(SwallowedEvents)
+    world.active_faults.end(SwallowedEvents)
     world.server.create("pods", pod_manifest("next", "100m"))
     AddNodes(name="node-9", cpu=(1,), pods=(10,)).do(world)
     world.run_for(30.0)

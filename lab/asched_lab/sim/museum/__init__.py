@@ -1,7 +1,6 @@
-"""The museum: incidents of schedulers that were published, each as a scenario.
+"""The museum: published incidents of schedulers, each as a scenario.
 
-`asched chaos --scenario Incident07`; what they are and how they ended here stands in
-docs/results/scenarios.md.
+`asched chaos --scenario Incident07`; docs/results/scenarios.md lists them with their results.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Incidents with the API server: it is away, silent, slow, busy, older than it was."""
+"""Incidents with the API server: down, silent, slow, busy, restored to an older state."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -25,13 +25,13 @@ from asched_lab.sim.museum.incident import (
 from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, Step, Wait
 from asched_lab.sim.world import World
 
-#: Until one of several processes leads.
+#: Time until one of several processes leads.
 LEADS_S = 10.0
 
 
 class Incident08(Incident):
-    """Of every few things that happen to pods one is told late, twice or in another order of kinds;
-    whatever was missed is found again, and nobody waits for ever.
+    """Some events of pods are late, repeated or in another order of kinds; every missed event is
+    found later, and no pod waits for ever.
     """
 
     what = "a pod whose appearance was missed was never queued, for hours"
@@ -58,10 +58,10 @@ class Incident08(Incident):
 
 
 class Incident09(Incident):
-    """Crowds of pods that fit nowhere, a server that answers slowly, and a lease that must be
-    renewed all the same: nobody else takes over. Leases here last a third of what they do by
-    default, and answers are late by as much less. The server's errors spare the lease: a conflict,
-    an error after the act and what follows from it may add up to all the time there is to renew.
+    """Many pods that fit nowhere, a slow server, and a lease that must be renewed all the same: no
+    other process takes over. Leases last a third of their default, and answers are faster by as
+    much. The server's errors spare the lease: a conflict and an error after the act may together
+    take all the time there is to renew.
     """
 
     what = "the scheduler's own writes used up its share of requests, and the lease was lost"
@@ -75,13 +75,13 @@ class Incident09(Incident):
         world.run_for(LEADS_S)
         self._led = world.leaders
 
-    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - as scenarios have it
+    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - the protocol of scenarios
         yield begin(SlowAnswers(seconds_max=0.5), wait_s=1.0)
         yield AddPods(count=200, cpu=("64",), wait_s=20.0)
         spared = "/leases"
         errors = Conflicts(rate=0.02, spares=spared), ServerErrors(rate=0.02, spares=spared)
         yield begin(*errors, wait_s=20.0)
-        yield Do(name="who leads", act=self._same_leader, wait_s=0.0)
+        yield Do(name="check the leader", act=self._same_leader, wait_s=0.0)
         yield end(SlowAnswers, Conflicts, ServerErrors)
         yield over(self, wait_s=0.0)
         yield AddPods(count=1, cpu=("100m",))
@@ -91,8 +91,8 @@ class Incident09(Incident):
 
 
 class Incident10(Incident):
-    """The server is away for two hours: nobody there, then time-outs, then 503, then lists that are
-    older than what was known.
+    """The server is down for two hours: refused connections, then time-outs, then 503, then lists
+    that are older than the last known state.
     """
 
     what = "the control plane came back after two hours, and the scheduler did not"
@@ -104,7 +104,7 @@ class Incident10(Incident):
         AddPods(count=10).do(world)
         world.run_for(10.0)
 
-    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - as scenarios have it
+    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - the protocol of scenarios
         yield Do(name="away", act=lambda world: world.acting.cut_off(3600.0), wait_s=3600.0)
         yield begin(Unreachable(rate=1.0), wait_s=1800.0)
         yield Do(name="streams break", act=break_watches, wait_s=0.0)
@@ -119,11 +119,11 @@ class Incident10(Incident):
 
 
 class Incident11(Incident):
-    """Streams are silent, for good or until their end and the next ones, too; the lease goes on.
-    It is noticed, and whatever happens is known: another one leads, or lists tell.
+    """Streams are silent, for good or until their end, while the lease is renewed. It is noticed,
+    and the events are received: another process leads, or everything is listed.
     """
 
-    what = "the leader renewed its lease for four hours and heard nothing of any pod"
+    what = "the leader renewed its lease for four hours and received no event of any pod"
     threads = "incidents.pgmac.net.au 2026-06-05"
     recovers_in_s = 45.0
     replicas = 2
@@ -140,12 +140,12 @@ class Incident11(Incident):
         else:
             yield Do(name="all streams fall silent until their end", act=_hush, wait_s=0.0)
             yield begin(SilentWatches(rate=1.0), wait_s=0.0)
-        yield over(self, wait_s=0.0)  # it has to be noticed, nobody ends it
+        yield over(self, wait_s=0.0)  # no step ends it: it has to be noticed
         yield AddPods(count=3, wait_s=60.0)
 
 
 def _mute(world: World) -> None:
-    """Those that are open now, for good; new ones speak."""
+    """Silence the open streams for good; new ones work."""
     for process in world.processes:
         for stream in process.wire.streams.values():
             stream.mute()
@@ -176,17 +176,17 @@ class Incident12(Incident):
             yield AddPods(count=30, cpu=("300m", "700m"), wait_s=world.rng.uniform(0.05, 0.6))
             yield Do(name="the leader dies", act=lambda world: world.restart(), wait_s=0.0)
             yield over(self, wait_s=0.0)
-            # where all is full, one that needs nothing shows that it decides
+            # where all is full, a pod without requests shows that it decides
             yield AddPods(count=1, cpu=("0",), wait_s=0.0)
             yield AddPods(count=10, cpu=("300m",), wait_s=20.0)
 
-    def judge(self, world: World) -> None:
+    def check_end(self, world: World) -> None:
         refused = [p["metadata"]["name"] for p in world.pods() if p["status"].get("reason")]
         assert not refused, f"the kubelet refused {refused}"
 
 
 class Incident13(Incident):
-    """Crowds that fit nowhere are told so; those that fit are bound all the same, and at once."""
+    """Pods that fit nowhere get conditions; pods that fit are bound all the same, and at once."""
 
     what = "status writes of pods that fit nowhere starved the bindings of those that did"
     threads = "kubernetes#135900, PR 141745, PR 142123, #126858"
@@ -208,13 +208,13 @@ class Incident13(Incident):
 
 
 def _asks(pod: Json) -> str:
-    asked: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-    return asked
+    requested: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    return requested
 
 
 class Incident17(Incident):
     """A backup is restored: bindings never happened, pods that were made since are gone, and the
-    version is lower than it was.
+    resourceVersion is lower.
     """
 
     what = "after a restore the scheduler went on with what had never happened"
@@ -235,7 +235,7 @@ class Incident17(Incident):
 
     def _restore(self, world: World) -> None:
         world.server.store.rewind(self._saved)
-        world.ledger.accepted.clear()  # who was bound after the backup may be bound again
+        world.ledger.accepted.clear()  # pods bound after the backup may be bound again
         break_watches(world)
         for pod in world.pods():
             world.inhabitants.look_at(pod)

@@ -1,4 +1,4 @@
-"""Incidents with what belongs together: gangs, volumes, devices."""
+"""Incidents with groups: gangs, volumes, devices."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -45,7 +45,7 @@ def add_gang(world: World, name: str, count: int, cpu: str) -> None:
 
 
 class Incident16(Incident):
-    """Gangs of which only one fits at a time, in each other's way, and single pods beside them."""
+    """Gangs of which only one fits at a time, and single pods beside them."""
 
     what = "gangs held room that none of them could use, and everything else waited behind them"
     threads = "scheduler-plugins#429, #358; Koordinator#872; Volcano#5805, #3869; HAMi#1832"
@@ -67,19 +67,19 @@ class Incident16(Incident):
             yield AddPods(count=1, cpu=("100m",), wait_s=world.rng.uniform(0.0, 3.0))
             if world.rng.random() < 0.4:
                 yield DeletePods(count=2, waiting_too=False)
-        yield Wait(wait_s=5.0)  # their sight is late by two seconds, and an answer may be lost
+        yield Wait(wait_s=5.0)  # events are late by two seconds, and an answer may be lost
         singles = [p for p in world.waiting() if "schedulingGroup" not in p["spec"]]
         assert len(singles) < 3, f"{len(singles)} single pods wait behind gangs"
         yield AddNodes(count=3, cpu=(16,), pods=(20,), wait_s=0.0)
         yield over(self, wait_s=40.0)
 
-    def judge(self, world: World) -> None:
+    def check_end(self, world: World) -> None:
         waiting = [p["metadata"]["name"] for p in world.waiting()]
         assert not waiting, f"there is room for all, and {waiting} wait"
 
 
 class Incident18(Incident):
-    """The process dies between a volume's being made and the binding of the pod it is for."""
+    """The process dies between the provisioning of a volume and the binding of its pod."""
 
     what = "a restart between provisioning and binding put two replicas' volumes on one node"
     threads = "kubernetes#126499, #108560, #128164"
@@ -99,11 +99,11 @@ class Incident18(Incident):
         for _ in range(3):
             yield AddPods(count=1, make=self._replica, wait_s=world.rng.uniform(0.0, 1.5))
             yield Do(name="the process dies", act=lambda world: world.restart(), wait_s=0.0)
-            if world.waiting():  # else it died too late to hurt
+            if world.waiting():  # else it died too late to matter
                 yield over(self, wait_s=0.0)
             yield Wait(wait_s=20.0)
 
-    def _replica(self, world: World, pod: Json) -> None:  # noqa: ARG002 - as steps call it
+    def _replica(self, world: World, pod: Json) -> None:  # noqa: ARG002 - the signature of `make`
         """No two of them on one node."""
         claim = self.storage.add_claim(pod["metadata"]["name"])
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
@@ -119,20 +119,20 @@ class Incident18(Incident):
 
 
 class WithDevices(Incident):
-    """Base of those about devices: in the end every claim that could be served is."""
+    """Base of incidents with devices: in the end every claim that could be served is."""
 
     devices: Devices
 
     def is_plain(self, pod: Json) -> bool:
         return not pod["spec"].get("resourceClaims")
 
-    def judge(self, world: World) -> None:  # noqa: ARG002 - its devices know the world
+    def check_end(self, world: World) -> None:  # noqa: ARG002 - `devices` has the world
         found = self.devices.could_be_served()
         assert not found, found[0]
 
 
 class Incident20(WithDevices):
-    """As many claims as devices, all at once, and the news of allocations late and out of order."""
+    """As many claims as devices, all at once, with late and unordered events of allocations."""
 
     what = "one device went to two claims, and a shared claim was tried millions of times"
     threads = "kubernetes PR 136269, #137617, #137897, #140053"
@@ -165,8 +165,8 @@ class Incident20(WithDevices):
 
 
 class IncidentN5(WithDevices):
-    """Another scheduler allocates devices to claims of its own; what it holds is not given out once
-    more as soon as it is seen, and is ours when it is free again.
+    """Another scheduler allocates devices to its own claims; these devices are not allocated again
+    once they are seen, and are available when they are free again.
     """
 
     what = "one device went to claims of two schedulers"
@@ -186,7 +186,7 @@ class IncidentN5(WithDevices):
             world.server.create("resourceslices", made)
         world.run_for(5.0)
 
-    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - as scenarios have it
+    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - the protocol of scenarios
         for number in range(4):
             yield Do(name="theirs", act=lambda w, n=number: self._take(w, n), wait_s=3.0)  # type: ignore[misc]
             yield AddPods(count=1, cpu=("100m",), make=self._with_device, wait_s=5.0)
@@ -196,12 +196,12 @@ class IncidentN5(WithDevices):
         yield AddPods(count=1, cpu=("100m",), make=self._with_device)
 
     def _take(self, world: World, number: int) -> None:
-        held = {device for claim in self.devices.claims() for device in devices_of(claim)}
+        allocated = {device for claim in self.devices.claims() for device in devices_of(claim)}
         free = [
             (GPU, node, f"d{n}")
             for node in world.node_names()
             for n in range(3)
-            if (GPU, node, f"d{n}") not in held
+            if (GPU, node, f"d{n}") not in allocated
         ]
         if free:
             self.devices.hold(f"theirs-{number}", world.rng.choice(free))
@@ -220,7 +220,7 @@ class IncidentN5(WithDevices):
 
 
 class IncidentN4(Incident):
-    """Ours and another scheduler's pods want the same volumes, and both choose nodes for them."""
+    """Pods of two schedulers use the same volumes, and both choose nodes for them."""
 
     what = "two schedulers chose nodes for one claim; the pod waited for a volume on the wrong one"
     threads = "follows from two writers of volume.kubernetes.io/selected-node"
@@ -246,7 +246,7 @@ class IncidentN4(Incident):
         yield over(self, wait_s=0.0)
         yield AddPods(count=1, cpu=("100m",))
 
-    def _with_claim(self, world: World, pod: Json) -> None:  # noqa: ARG002 - as steps call it
+    def _with_claim(self, world: World, pod: Json) -> None:  # noqa: ARG002 - the signature of `make`
         claim = self.storage.add_claim(pod["metadata"]["name"])
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
         pod["spec"]["volumes"] = [volume]

@@ -1,7 +1,7 @@
-"""Incidents beside another scheduler: it takes the room that was made, or promised, or is its own.
+"""Incidents beside another scheduler: it takes room that was freed or nominated, or is its own.
 
-They are recorded nowhere: they follow from a neighbour that binds, nominates and evicts by rules of
-its own.
+They are not recorded anywhere: they follow from another scheduler that binds, nominates and evicts
+by rules of its own.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from asched_lab.sim.steps import (
 from asched_lab.sim.world import World
 
 RIVAL: Final = "rival"
-FOLLOWS: Final = "follows from a neighbour that binds, nominates and evicts by rules of its own"
+FOLLOWS: Final = "follows from another scheduler that binds, nominates and evicts by its own rules"
 
 
 def make_theirs(world: World, name: str, cpu: str, priority: int, **metadata: Any) -> Json:
@@ -58,8 +58,8 @@ def is_on_node(pod: Json) -> bool:
 
 
 class IncidentN1(Incident):
-    """Room is made for a pod of ours again and again, and each time the other scheduler's pods of
-    the same priority are faster. Those that were pushed out come again.
+    """Room is freed for a pod of this scheduler repeatedly, and each time pods of the other
+    scheduler with the same priority are faster. Evicted pods are created again.
     """
 
     what = "two schedulers evicted for each other's benefit, in a circle, without end"
@@ -71,7 +71,7 @@ class IncidentN1(Incident):
         self.evicted: Counter[str] = Counter()
         self.steals = True
         world.on_effect.append(self._see_effect)
-        world.inhabitants.refuses = True  # we may both be too fast
+        world.inhabitants.refuses = True  # both schedulers may be too fast
         AddNodes(count=3, cpu=(4,), pods=(20,)).do(world)
         AddPods(count=6, name="", cpu=("2",)).do(world)
         world.run_for(10.0)
@@ -81,8 +81,8 @@ class IncidentN1(Incident):
         yield AddPods(name="high", cpu=("2",), priority=10, wait_s=world.rng.uniform(60, 200))
         yield Do(name="a third fight", act=self._is_quiet, wait_s=120.0)
         self.steals = False
-        if not is_on_node(*named(world, "high")):  # else it was faster for once
-            yield Do(name="it was told", act=self._is_told, wait_s=0.0)
+        if not is_on_node(*named(world, "high")):  # else it was faster once
+            yield Do(name="it has a condition", act=self._has_condition, wait_s=0.0)
             yield over(self, wait_s=0.0)
             yield AddNodes(count=1, cpu=(16,), pods=(60,))
 
@@ -94,7 +94,7 @@ class IncidentN1(Incident):
             self.evicted[effect.pod.name] += 1
 
     def _steal(self, world: World, change: Change) -> None:
-        """A pod that was evicted leaves room, and the other scheduler has a pod for it at once."""
+        """When a pod was evicted, the other scheduler has a pod for its room at once."""
         pod = change.new.obj
         node = pod["spec"].get("nodeName")
         if not self.steals or change.type != DELETED or pod["metadata"]["name"] not in self.evicted:
@@ -107,18 +107,20 @@ class IncidentN1(Incident):
     def _is_quiet(self, world: World) -> None:
         self._so_far = self.evicted.total()
         assert self._so_far <= 2, f"{self._so_far} pods were evicted for one preemptor"
-        assert named(world, "thief"), "nobody stole anything"
+        assert named(world, "thief"), "no room was taken"
 
-    def _is_told(self, world: World) -> None:
-        assert self.evicted.total() == self._so_far, "it began anew"
+    def _has_condition(self, world: World) -> None:
+        assert self.evicted.total() == self._so_far, "it evicted again"
         (high,) = named(world, "high")
-        told = [c["message"] for c in high["status"]["conditions"] if c["type"] == "PodScheduled"]
-        assert "took the room that was made for it twice" in told[0], told[0]
+        messages = [
+            c["message"] for c in high["status"]["conditions"] if c["type"] == "PodScheduled"
+        ]
+        assert "took the room that was made for it twice" in messages[0], messages[0]
 
 
 class IncidentN2(Incident):
-    """The other scheduler has evicted for a pod of its own and waits for the victims to go; what
-    they leave is not ours.
+    """The other scheduler has evicted for a pod of its own and waits for the victims to terminate;
+    their room must not be used.
     """
 
     what = "room that another scheduler had made for its pod was filled, and evicted once more"
@@ -139,7 +141,7 @@ class IncidentN2(Incident):
         self.promised = make_theirs(world, "promised", "4", 10)
         status = {**self.promised["status"], "nominatedNodeName": node}
         world.server.ctx.put(PODS, {**self.promised, "status": status})
-        yield Wait(wait_s=world.rng.uniform(1.0, 3.0))  # the promise is seen before its room is
+        yield Wait(wait_s=world.rng.uniform(1.0, 3.0))  # the nomination is seen before its room is
         victims = [p for p in named(world, "low") if p["spec"]["nodeName"] == node]
         for victim in victims:
             yield Do(name="a victim goes", act=lambda w, v=victim: _wipe(w, v))  # type: ignore[misc]
@@ -152,9 +154,9 @@ class IncidentN2(Incident):
         yield AddPods(count=1, cpu=("100m",))
 
     def _keep(self, world: World, node: str) -> None:
-        there = [p for p in world.placed() if p["spec"]["nodeName"] == node]
-        end = EndState(world.nodes(), [pod for pod in there if not is_through(pod)])
-        ours = [p["metadata"]["name"] for p in there]
+        placed = [p for p in world.placed() if p["spec"]["nodeName"] == node]
+        end = EndState(world.nodes(), [pod for pod in placed if not is_through(pod)])
+        ours = [p["metadata"]["name"] for p in placed]
         assert end.has_place(node, self.promised), f"its room on {node} is taken by {ours}"
         bind_theirs(world, self.promised, node)
 
@@ -165,7 +167,7 @@ def _wipe(world: World, pod: Json) -> None:
         deletion.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": 0})
 
 
-#: By what pods say that they belong to a gang of another scheduler.
+#: Labels and annotations of gangs of other schedulers.
 MARKS: Final[tuple[Json, ...]] = (
     {"annotations": {"scheduling.k8s.io/group-name": "train"}},
     {"annotations": {"pod-group-name": "train"}},
@@ -175,11 +177,11 @@ MARKS: Final[tuple[Json, ...]] = (
 
 
 class IncidentN3(Incident):
-    """Pods of somebody's gang and single pods that matter more stand in the way; where evictions
-    spare gangs, a single one goes.
+    """Pods of another gang and single pods of higher priority stand in the way; where evictions
+    spare gangs, a single pod is evicted.
     """
 
-    what = "one pod of a gang of eight was evicted, and the other seven ran in vain"
+    what = "one pod of a gang of eight was evicted, and the other seven ran without effect"
     threads = FOLLOWS
     recovers_in_s = 20.0
     config: ClassVar[Json] = {
@@ -210,11 +212,11 @@ class IncidentN3(Incident):
         world.run_for(10.0)
 
     def start(self, world: World) -> Iterator[Step]:
-        yield over(self, wait_s=0.0)  # nobody ends it
+        yield over(self, wait_s=0.0)  # there is no fault to end
         yield AddPods(count=1, cpu=("2",), priority=10, wait_s=world.rng.uniform(0.0, 20.0))
         yield AddPods(count=1, cpu=("2",), priority=10, wait_s=20.0)
 
-    def judge(self, world: World) -> None:
-        left = len(named(world, "gang"))
-        assert left == 8, f"{8 - left} of a gang of eight were evicted, with a choice"
+    def check_end(self, world: World) -> None:
+        rest = len(named(world, "gang"))
+        assert rest == 8, f"{8 - rest} of a gang of eight were evicted, with a choice"
         assert not world.waiting(), "there was room to make"

@@ -1,10 +1,10 @@
-"""An incident: something that went wrong in a cluster of others, as a scenario of ours.
+"""An incident: a failure that was reported from a cluster, as a scenario.
 
-    setup ─> steps, a trouble among them ─> `over` ─> the first right decision ─> what must hold
+    setup ─> steps, with a fault ─> `over` ─> the first right decision ─> checks
 
-Each class tells what happened, names the threads, and says within how many virtual seconds after
-the trouble's end the first right decision has to be made. What holds for all scenarios holds here
-too; no node is overcommitted in the end by what the API shows, whoever bound.
+Each class has a summary of the incident, its threads, and the virtual seconds after the end of
+the fault within which the first right decision has to be made. The rules of all scenarios apply
+too; at the end no node is overcommitted by what the API shows, by bindings of any scheduler.
 """
 
 import math
@@ -23,15 +23,15 @@ Json = dict[str, Any]
 
 
 class Incident(Scenario):
-    """Base of all incidents. Subclasses have `build` in place of `setup`, and `judge` in place of
-    `check`.
+    """Base of all incidents. Subclasses define `build` in place of `setup`, and `check_end` in
+    place of `check`.
     """
 
-    #: What happened to others, in a sentence.
+    #: The reported failure, in a sentence.
     what: ClassVar[str] = ""
-    #: Where it is told: threads as repository#number.
+    #: Its threads, as repository#number.
     threads: ClassVar[str] = ""
-    #: Seconds from the trouble's end to the first right decision, at most.
+    #: Seconds from the end of the fault to the first right decision, at most.
     recovers_in_s: ClassVar[float] = math.inf
 
     def setup(self, world: World) -> None:
@@ -40,23 +40,23 @@ class Incident(Scenario):
         self.build(world)
 
     def build(self, world: World) -> None:
-        """What is there before anything goes wrong."""
+        """Create the objects that exist before the fault."""
 
-    def judge(self, world: World) -> None:
-        """What must hold in the end of this incident alone."""
+    def check_end(self, world: World) -> None:
+        """Check the end state of this incident."""
 
-    def counts(self, bind: Bind) -> bool:  # noqa: ARG002 - for those who look closer
-        """Whether a binding shows that all is well again."""
+    def counts(self, bind: Bind) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a binding is a right decision."""
         return True
 
-    def is_judged(self, node: Json) -> bool:  # noqa: ARG002 - for those who look closer
-        """Whether somebody could have known that the node is as small as it is."""
+    def is_checked(self, node: Json) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a scheduler could have known the size of the node."""
         return True
 
     def over(self, world: World) -> None:
-        """The trouble is over at this moment."""
+        """The fault ends at this moment."""
         self._over_s = world.clock.now_s()
-        world.note("the trouble is over")
+        world.note("the fault is over")
 
     def _bound(self, world: World, bind: Bind) -> None:
         if self._over_s is not None and self.counts(bind):
@@ -64,19 +64,19 @@ class Incident(Scenario):
             self._over_s = None
 
     def check(self, world: World) -> None:
-        assert self._over_s is None, "no right decision was made after the trouble"
+        assert self._over_s is None, "no right decision was made after the fault"
         for seconds in world.recoveries_s:
             assert seconds <= self.recovers_in_s, f"it took {seconds:.1f} s to recover"
         pods = [pod for pod in world.pods() if not is_through(pod)]
-        nodes = [node for node in world.nodes() if self.is_judged(node)]
+        nodes = [node for node in world.nodes() if self.is_checked(node)]
         broken = [line for line in EndState(nodes, pods).broken_rules() if "over" in line]
         assert not broken, broken[0]
-        self.judge(world)
+        self.check_end(world)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Do(Step):
-    """Something happens; `name` says what."""
+    """Run a function as a step; `name` describes it."""
 
     name: str
     act: Callable[[World], object] = field(compare=False)
@@ -87,33 +87,33 @@ class Do(Step):
 
 
 def over(incident: Incident, wait_s: float | None = None) -> Do:
-    """The trouble is over."""
+    """The fault ends."""
     return Do(name="over", act=incident.over, wait_s=wait_s)
 
 
 def begin(*faults: Fault, wait_s: float) -> Do:
-    """These are in force from now on, for `wait_s` and longer."""
+    """Put these faults in force for `wait_s` and longer."""
 
     def act(world: World) -> None:
         for fault in faults:
-            world.troubles.begin(fault)
+            world.active_faults.begin(fault)
 
     names = ", ".join(type(fault).__name__ for fault in faults)
     return Do(name=f"from now on: {names}", act=act, wait_s=wait_s)
 
 
 def end(*kinds: type[Fault], wait_s: float = 0.0) -> Do:
-    """These are over."""
+    """End these faults."""
 
     def act(world: World) -> None:
         for kind in kinds:
-            world.troubles.end(kind)
+            world.active_faults.end(kind)
 
     return Do(name="no more: " + ", ".join(kind.__name__ for kind in kinds), act=act, wait_s=wait_s)
 
 
 def expire_watches(world: World) -> None:
-    """Every stream ends with 410: all is listed anew."""
+    """End every stream with 410, so that everything is listed again."""
     for process in world.processes:
         for stream in tuple(process.wire.streams.values()):
             stream.expire()

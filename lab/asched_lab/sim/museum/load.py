@@ -1,5 +1,5 @@
-"""Incidents of load and of installations: logs without end, a flood of others, an autoscaler, and
-the scheduler's own pod.
+"""Incidents of load and of installations: growing logs, a flood of requests, an autoscaler, and the
+scheduler's own pod.
 """
 
 import asyncio
@@ -19,24 +19,24 @@ from asched_lab.sim.process import Process
 from asched_lab.sim.steps import AddNodes, AddPods, Relabel, Step, Wait, is_through
 from asched_lab.sim.world import World
 
-#: How long the slow one keeps its pod (s), as long as Permit lets it.
+#: Time that the slow plugin keeps its pod (s), as long as Permit allows.
 SLOW_S: Final = 300.0
-#: Requests, and tasks that wait for them, of a process that is not at rest.
+#: Open requests, and tasks that wait for them, of a busy process.
 TASKS_MAX: Final = 400
 
 
 class Slow:
-    """Permit: a pod with the label `slow` stands there for minutes."""
+    """Permit: a pod with the label `slow` waits for minutes."""
 
     permit_timeout_s = 2 * SLOW_S
 
-    async def permit(self, pod: Any, node: Any) -> None:  # noqa: ARG002 - as plugins have it
+    async def permit(self, pod: Any, node: Any) -> None:  # noqa: ARG002 - the plugin protocol
         if "slow" in pod.labels:
             await sleep(SLOW_S)
 
 
 class Incident04(Incident):
-    """One attempt lasts for minutes while everything moves; what is kept for it does not grow."""
+    """One attempt lasts for minutes while the cluster changes; the log of changes stays small."""
 
     what = "the log of changes for attempts under way grew to 63,000 entries for three pods"
     threads = "kubernetes#120622, #122725; website PR 48541"
@@ -55,29 +55,29 @@ class Incident04(Incident):
         yield AddPods(count=world.rng.randint(1, 3), cpu=("100m",), make=_slow, wait_s=2.0)
         for _ in range(60):
             yield Relabel(count=10, wait_s=world.rng.uniform(0.0, 4.0))
-            yield Do(name="a look", act=self._look, wait_s=0.0)
+            yield Do(name="check", act=self._check_size, wait_s=0.0)
         yield Wait(wait_s=SLOW_S + 10.0)
-        yield Do(name="nothing is left", act=self._is_empty, wait_s=0.0)
+        yield Do(name="no entry is left", act=self._is_empty, wait_s=0.0)
         yield over(self, wait_s=0.0)
         yield AddPods(count=1, cpu=("100m",))
 
-    def _look(self, world: World) -> None:
+    def _check_size(self, world: World) -> None:
         in_flight = world.machine.context.queue.in_flight
-        kept = sum(1 for _ in in_flight.entries())
-        assert kept <= CHANGES_MAX + len(in_flight), f"{kept} entries for {len(in_flight)} pods"
+        size = sum(1 for _ in in_flight.entries())
+        assert size <= CHANGES_MAX + len(in_flight), f"{size} entries for {len(in_flight)} pods"
 
     def _is_empty(self, world: World) -> None:
-        kept = sum(1 for _ in world.machine.context.queue.in_flight.entries())
-        assert not kept, f"{kept} entries are left, and nobody is in flight"
+        size = sum(1 for _ in world.machine.context.queue.in_flight.entries())
+        assert not size, f"{size} entries are left, and no pod is in flight"
 
 
-def _slow(world: World, pod: Json) -> None:  # noqa: ARG001 - as steps call it
+def _slow(world: World, pod: Json) -> None:  # noqa: ARG001 - the signature of `make`
     pod["metadata"]["labels"]["slow"] = "yes"
 
 
 class Incident14(Incident):
-    """Hundreds of pods wait for an hour while the server answers late, or not: neither tasks nor
-    queues of writes grow with time.
+    """Hundreds of pods wait for an hour while the server answers late, or not at all: neither tasks
+    nor queues of writes grow with time.
     """
 
     what = "pods that waited filled the memory with events and the threads that wrote them"
@@ -93,12 +93,12 @@ class Incident14(Incident):
         yield AddPods(count=self.count, cpu=("64",), wait_s=5.0)
         yield begin(ServerErrors(rate=0.5, applied_share=0.0), SlowAnswers(3.0), wait_s=60.0)
         for _ in range(6):
-            yield Do(name="a look", act=self._look, wait_s=world.rng.uniform(30.0, 90.0))
+            yield Do(name="check", act=self._check_size, wait_s=world.rng.uniform(30.0, 90.0))
         yield end(ServerErrors, SlowAnswers, wait_s=5.0)
         yield over(self, wait_s=0.0)
         yield AddPods(count=1, cpu=("100m",))
 
-    def _look(self, world: World) -> None:
+    def _check_size(self, world: World) -> None:
         lanes = world.acting.scheduler.dispatcher
         waiting = lanes.queued_count(Lane.EVENT) + lanes.queued_count(Lane.STATUS)
         assert waiting <= 2 * self.count, f"{waiting} writes wait for {self.count} pods"
@@ -107,9 +107,9 @@ class Incident14(Incident):
 
 
 class Incident20a(Incident):
-    """The scheduler stands still; pods of others are made, bound and ended as if nothing was."""
+    """The scheduler stops; pods of other schedulers are created, bound and ended as usual."""
 
-    what = "a second scheduler ran out of memory, and its webhook kept everybody from making pods"
+    what = "a second scheduler ran out of memory, and its webhook kept clients from creating pods"
     threads = "KAI-Scheduler#227, #104"
     recovers_in_s = 15.0
 
@@ -120,7 +120,7 @@ class Incident20a(Incident):
 
     def start(self, world: World) -> Iterator[Step]:
         away_s = world.rng.uniform(20.0, 120.0)
-        yield Do(name="it stands still", act=lambda w: w.acting.pause(away_s), wait_s=1.0)
+        yield Do(name="it is stopped", act=lambda w: w.acting.pause(away_s), wait_s=1.0)
         for number in range(world.rng.randint(3, 10)):
             pod = make_theirs(world, f"theirs-{number}", "500m", 0)
             bind_theirs(world, pod, world.rng.choice(world.node_names()))
@@ -134,7 +134,7 @@ class Incident20a(Incident):
 
     def _they_run(self, world: World) -> None:
         late = [p["metadata"]["name"] for p in named(world, "theirs") if not _runs(p)]
-        assert not late, f"{late} do not run because we stand still"
+        assert not late, f"{late} do not run while this scheduler is stopped"
 
 
 def _runs(pod: Json) -> bool:
@@ -143,13 +143,13 @@ def _runs(pod: Json) -> bool:
 
 
 class IncidentN6(Incident):
-    """An autoscaler buys a node for whoever is called unschedulable and fits nowhere; the other
-    scheduler is often faster on it.
+    """An autoscaler adds a node for each pod that is unschedulable and fits nowhere; the other
+    scheduler is often faster to use it.
     """
 
     what = "an autoscaler bought nodes twice for the same pods, or never"
     threads = "autoscaler#5106; " + FOLLOWS
-    recovers_in_s = 30.0  # it looks every ten seconds
+    recovers_in_s = 30.0  # the autoscaler runs every ten seconds
 
     def build(self, world: World) -> None:
         self.bought = 0
@@ -168,7 +168,7 @@ class IncidentN6(Incident):
         yield Do(name="nothing more is bought", act=self._no_more, wait_s=0.0)
 
     def _scale(self, world: World) -> None:
-        """Every ten seconds: a node for each pod that is said to fit nowhere, and does not."""
+        """Every ten seconds: add a node for each unschedulable pod that fits nowhere."""
         world.clock.after(10.0, lambda: self._scale(world))
         end_state = EndState(world.nodes(), [p for p in world.pods() if not is_through(p)])
         for pod in world.waiting():
@@ -185,18 +185,18 @@ class IncidentN6(Incident):
                     world.clock.after(wait_s, partial(self._steal, world, thief, node))
 
     def _steal(self, world: World, thief: Json, node: str) -> None:
-        """If there is room: it looks before it binds. A binding of ours that is on its way by then
-        cannot know, nor can it be seen.
+        """Bind if there is room when it reads. A binding of this scheduler that is on its way by
+        then cannot know of it, nor is it visible.
         """
         end_state = EndState(world.nodes(), [p for p in world.pods() if not is_through(p)])
         if end_state.fits(node, thief):
             placed = world.parts.cluster.placed
-            there = [uid for uid, info in placed.items() if info.node_name == node]
-            if any(world.parts.cluster.is_assumed(uid) for uid in there):
+            on_node = [uid for uid, info in placed.items() if info.node_name == node]
+            if any(world.parts.cluster.is_assumed(uid) for uid in on_node):
                 self.raced.add(node)
             bind_theirs(world, thief, node)
 
-    def is_judged(self, node: Json) -> bool:
+    def is_checked(self, node: Json) -> bool:
         return node["metadata"]["name"] not in self.raced
 
     def _all_placed(self, world: World) -> None:
@@ -204,8 +204,8 @@ class IncidentN6(Incident):
         assert not waiting, f"{waiting} wait, and no node is bought for them"
         self._so_far = self.bought
 
-    def _no_more(self, world: World) -> None:  # noqa: ARG002 - as steps call it
-        assert self.bought == self._so_far, "nodes are bought for nobody"
+    def _no_more(self, world: World) -> None:  # noqa: ARG002 - the signature of `act`
+        assert self.bought == self._so_far, "nodes are bought without need"
         most = self.made + self.stolen
         assert self.bought <= most, f"{self.bought} nodes for {self.made} pods"
 
@@ -219,7 +219,7 @@ def _is_unschedulable(pod: Json) -> bool:
 
 class IncidentN7(Incident):
     """Pods of the highest priority that users have need exactly the nodes of the scheduler's own
-    pod, and of the cluster's.
+    pod, and of the cluster's system pods.
     """
 
     what = "the scheduler evicted itself, or what the cluster needs to resolve names"
@@ -245,7 +245,7 @@ class IncidentN7(Incident):
         yield AddPods(count=1, cpu=("100m",), priority=1_000_000_000)
 
     def _place_own(self, world: World, name: str, node: str) -> None:
-        """As the manifests have it: `deploy/base/deployment.yaml`."""
+        """As in the manifests: `deploy/base/deployment.yaml`."""
         container = {"name": name, "image": "i", "resources": {"requests": {"cpu": "1"}}}
         spec = {
             "containers": [container],
@@ -259,15 +259,16 @@ class IncidentN7(Incident):
         if isinstance(effect, DeletePod):
             self.evicted.append(effect.pod.name)
 
-    def judge(self, world: World) -> None:
+    def check_end(self, world: World) -> None:
         ours = {"asched", "coredns"}
         assert not ours & set(self.evicted), f"{self.evicted} were evicted"
         assert ours <= {p["metadata"]["name"] for p in world.placed()}
 
 
 class IncidentN8(Incident):
-    """Others flood the server's level for workloads: all is turned away for a while, but for what
-    has a level of its own; nobody else takes the lease, and bindings go on at once.
+    """Other controllers flood the server's priority level for workloads: every request is rejected
+    for a while, except those with a level of their own; no other process takes the lease, and
+    bindings go on.
     """
 
     what = "a flood of other controllers delayed the renewals of the lease, until it was lost"
@@ -284,9 +285,9 @@ class IncidentN8(Incident):
         flood = Overload(rate=world.rng.uniform(0.5, 0.9), spares="/leases")
         yield begin(flood, wait_s=1.0)
         yield AddPods(count=20, wait_s=world.rng.uniform(10.0, 25.0))
-        yield Do(name="who leads", act=self._same_leader, wait_s=0.0)
+        yield Do(name="check the leader", act=self._same_leader, wait_s=0.0)
         yield end(Overload)
-        yield over(self, wait_s=0.0)  # whoever heard nothing for 40 s may step down: Incident11
+        yield over(self, wait_s=0.0)  # a leader without events for 40 s may step down: Incident11
         yield AddPods(count=1, wait_s=20.0)
 
     def _same_leader(self, world: World) -> None:

@@ -1,4 +1,4 @@
-"""Incidents with pods: odd ones, lost ones, remembered ones, and room that was none."""
+"""Incidents with pods: malformed, lost and outdated ones, and room that did not exist."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
@@ -21,12 +21,12 @@ from asched_lab.sim.steps import (
 )
 from asched_lab.sim.world import World
 
-#: How a pod's label says that a plugin breaks on it.
+#: The label of a pod on which a plugin raises.
 SORES: Final = ("error", "recursion", "division", "memory", "nonsense")
 
 
 class Sore:
-    """A filter that breaks on some pods."""
+    """A filter that raises on some pods."""
 
     def filter(self, pod: Any, node: Any) -> Any:  # noqa: ARG002
         sore = pod.labels.get("sore", "")
@@ -42,13 +42,13 @@ class Sore:
 
 
 class Incident01(Incident):
-    """A kubelet holds a pod that has ended for a while longer, and refuses those that come to take
-    its room; their controller makes a new one each time.
+    """A kubelet still counts a pod that has ended for a while, and refuses pods that use its room;
+    their controller creates a new one each time.
     """
 
     what = "kubelets counted pods that had ended, and controllers made refused pods without end"
     threads = "kubernetes#104560, #106884, #115325, #106419"
-    recovers_in_s = 40.0  # a refusal just before keeps the owner away for so long at most
+    recovers_in_s = 40.0  # the longest time for which a refusal excludes the owner's pods
 
     def build(self, world: World) -> None:
         world.inhabitants.refuses = True
@@ -65,7 +65,7 @@ class Incident01(Incident):
         yield Do(name="first ends", act=_ends, wait_s=0.01)
         yield Do(name="its successor comes", act=self._make, wait_s=0.0)
         yield Wait(wait_s=world.inhabitants.holds_s)
-        if world.waiting():  # else the successor is on its way, and will be admitted
+        if world.waiting():  # else the successor is bound, and will be admitted
             yield over(self, wait_s=60.0)
 
     def _make(self, world: World) -> None:
@@ -76,13 +76,13 @@ class Incident01(Incident):
         world.server.create("pods", pod)
 
     def _control(self, world: World, pod: Json) -> None:
-        """Whoever failed is replaced, once."""
+        """Replace a failed pod, once."""
         name = pod["metadata"]["name"]
         is_last = name == f"pod-{len(self.made_s) - 1}"
         if is_last and pod["status"].get("phase") == "Failed":
             world.clock.after(0.1, lambda: self._make(world))
 
-    def judge(self, world: World) -> None:
+    def check_end(self, world: World) -> None:
         assert any(_runs(pod) for pod in world.pods()), "no pod of the owner runs"
         for at, begun_s in enumerate(self.made_s):
             within = sum(begun_s <= other_s < begun_s + 60 for other_s in self.made_s[at:])
@@ -100,8 +100,8 @@ def _runs(pod: Json) -> bool:
 
 
 class Incident02(Incident):
-    """A pod on which a plugin breaks is tried first, again and again; the others are bound all the
-    same, and it is told.
+    """A pod on which a plugin raises is tried first, again and again; the other pods are bound all
+    the same, and the pod has a condition.
     """
 
     what = "one pod crashed the scheduler again and again, and nothing else was scheduled"
@@ -118,19 +118,19 @@ class Incident02(Incident):
 
     def start(self, world: World) -> Iterator[Step]:
         yield AddPods(count=world.rng.randint(1, 5), make=_sore, wait_s=0.0)
-        yield over(self, wait_s=0.0)  # it is there all the time, and must not matter
+        yield over(self, wait_s=0.0)  # it exists all the time, and must not matter
         for _ in range(6):
             yield AddPods(count=10, cpu=("100m",))
             if world.rng.random() < 0.3:
                 yield Do(name="the process dies", act=lambda world: world.restart())
         yield Wait(wait_s=60.0)
-        yield Do(name="the odd ones go", act=self._told_and_gone, wait_s=30.0)
+        yield Do(name="the odd ones go", act=self._end_odd, wait_s=30.0)
 
-    def _told_and_gone(self, world: World) -> None:
+    def _end_odd(self, world: World) -> None:
         for pod in world.waiting():
             assert "sore" in pod["metadata"]["labels"], f"{pod['metadata']['name']} waits, too"
-            told = [c.get("reason") for c in pod["status"].get("conditions") or ()]
-            assert "SchedulerError" in told, f"{pod['metadata']['name']} was told {told}"
+            reasons = [c.get("reason") for c in pod["status"].get("conditions") or ()]
+            assert "SchedulerError" in reasons, f"{pod['metadata']['name']} has {reasons}"
         end_pods(world, world.waiting())
 
 
@@ -139,8 +139,8 @@ def _sore(world: World, pod: Json) -> None:
 
 
 class Incident03(Incident):
-    """Another scheduler binds to the same nodes, and we hear of it late; where both were too fast
-    the kubelet refuses a pod, and everybody learns of it.
+    """Another scheduler binds to the same nodes, and its bindings are seen late; where both were
+    too fast, the kubelet refuses a pod, and both see it.
     """
 
     what = "two schedulers filled one node, and the kubelet refused the later pods for good"
@@ -165,8 +165,8 @@ class Incident03(Incident):
 
 
 class Incident05(Incident):
-    """Fifty pods run; the watch breaks, forty go, twenty come again under their names, and what is
-    told is the new list alone.
+    """Fifty pods run; the watch breaks, forty are deleted, twenty are created again under their
+    names, and only the new list shows it.
     """
 
     what = "missed deletions left the cache full of pods that were long gone"
@@ -187,18 +187,18 @@ class Incident05(Incident):
             yield AddPods(name=pod["metadata"]["name"], cpu=("1",), wait_s=0.0)
         for _ in range(15):
             yield AddPods(cpu=("1",), wait_s=0.0)
-        yield Do(name="the server forgets how it came to this", act=_forget, wait_s=30.0)
+        yield Do(name="the server compacts its history", act=_forget, wait_s=30.0)
         yield over(self, wait_s=0.0)
         yield AddPods(count=1, cpu=("1",))
 
 
 def _forget(world: World) -> None:
-    """Whoever goes on from an earlier version is told 410."""
+    """Watches from an earlier version get 410."""
     world.server.store.begin_history()
 
 
 def _wipe(world: World, pods: list[Json]) -> None:
-    """They are gone at once."""
+    """Delete pods at once."""
     for pod in pods:
         metadata = pod["metadata"]
         record = world.server.ctx.get(PODS, metadata["namespace"], metadata["name"])
@@ -207,8 +207,8 @@ def _wipe(world: World, pods: list[Json]) -> None:
 
 
 class Incident06(Incident):
-    """Room was promised to pods that go, on nodes that go, or is taken by others: no promise stays
-    that means nothing, and nobody waits behind one.
+    """Nominated pods or their nodes are deleted, or the room is taken by other pods: no stale
+    nomination stays, and no pod waits behind one.
     """
 
     what = "a stale nomination blocked a node, or starved the pod it was made for"
@@ -224,17 +224,17 @@ class Incident06(Incident):
     def start(self, world: World) -> Iterator[Step]:
         yield AddPods(name="high", cpu=("3",), priority=10, wait_s=world.rng.uniform(0.0, 3.0))
         script = world.rng.randrange(5)
-        if script == 0:  # the node of the promise goes
+        if script == 0:  # the nominated node is deleted
             node = world.rng.choice(world.node_names())
             yield Do(name=f"{node} goes", act=lambda world: remove(world, "nodes", node))
-        elif script == 1:  # somebody more important takes the room without pushing anybody out
+        elif script == 1:  # a more important pod takes the room without an eviction
             yield AddPods(count=2, cpu=("1500m",), priority=100)
-        elif script == 2:  # the pod goes while its attempt is under way
+        elif script == 2:  # the pod is deleted while its attempt is under way
             yield Do(name="high goes", act=lambda world: _end(world, "high"), wait_s=0.0)
-        elif script == 3:  # the node is closed
+        elif script == 3:  # the node is cordoned
             node = world.rng.choice(world.node_names())
             yield Do(name=f"{node} closes", act=lambda w: cordon(w, node, unschedulable=True))
-        else:  # the pod comes again under its name
+        else:  # the pod is created again under its name
             yield Do(name="high goes", act=lambda world: _end(world, "high"), wait_s=0.0)
             yield AddPods(name="high", cpu=("3",), priority=10)
         yield Wait(wait_s=40.0)
@@ -248,7 +248,9 @@ def _end(world: World, name: str) -> None:
 
 
 class Incident07(Incident):
-    """What would help a pod happens just while it is tried: before, during, after the verdict."""
+    """An event that would help a pod arrives during its attempt: before, during, after the
+    decision.
+    """
 
     what = "an event during an attempt was lost, and the pod slept for five minutes"
     threads = "kubernetes#73216, #72122, #72925; PR 120413, PR 120334"
@@ -278,7 +280,7 @@ def _make_room(world: World) -> None:
 
 
 class Incident15(Incident):
-    """A pod is deleted and made anew under its name while its failure is being dealt with."""
+    """A pod is deleted and created again under its name while its failure is handled."""
 
     what = "a pod was popped again before its first attempt was done, and was never seen again"
     threads = "kubernetes#138316, PR 138324; #139186, PR 139450"
@@ -306,8 +308,8 @@ def _wipe_waiting(world: World) -> None:
 
 
 class Incident19(Incident):
-    """A node goes and another comes under its name, smaller or labelled otherwise, while pods of
-    the old one are still there.
+    """A node is deleted and another is created under its name, smaller or with other labels, while
+    pods of the old one still exist.
     """
 
     what = "a node made anew under its name was taken for the old one"
@@ -318,13 +320,13 @@ class Incident19(Incident):
     def build(self, world: World) -> None:
         for number in range(3):
             AddNodes(name=f"node-{number}", cpu=(4,), pods=(20,)).do(world)
-        self._chosen: set[str] = set()  # uids of nodes that were there when a pod was bound to them
+        self._chosen: set[str] = set()  # uids of nodes at the time a pod was bound to them
         world.on_bound.append(lambda bind: self._choose(world, bind.node))
         AddPods(count=8).do(world)
         world.run_for(10.0)
 
-    def is_judged(self, node: Json) -> bool:
-        """Pods of the one before may be too many for it; nobody moves them."""
+    def is_checked(self, node: Json) -> bool:
+        """Pods of the old node may exceed the new one; they are not moved."""
         return node["metadata"]["uid"] in self._chosen
 
     def _choose(self, world: World, name: str) -> None:

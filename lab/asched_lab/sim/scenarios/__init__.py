@@ -1,4 +1,4 @@
-"""Scenarios, one file each, found by their name; the museum's are among them."""
+"""Scenarios, one file each, found by their name; incidents of the museum are among them."""
 
 from typing import Final
 

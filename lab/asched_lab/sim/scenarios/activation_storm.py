@@ -17,16 +17,16 @@ GANGS: Final = 30
 SIZE: Final = 4
 NODES: Final = 2
 ROUNDS: Final = 12
-#: Attempts in vain that each process may make: for each pod, and for each pod of a gang for which a
-#: place came free.
+#: Failed attempts that each process may make: for each pod, and for each pod of a gang for which
+#: room was freed.
 A_POD: Final = 2
 A_FREED_PLACE: Final = 4
 
 
 class ActivationStorm(Scenario):
     """Thirty equal gangs wait for two nodes, each of which has room for one. Gangs end one by one,
-    answers get lost, watches are late, and the scheduler dies in the middle of it. Whatever comes
-    free, so many are tried as it has room for, and not all that wait.
+    answers get lost, watches are late, and the scheduler dies. For each freed room only as many
+    gangs are tried as fit, not all that wait.
     """
 
     faults = (
@@ -52,7 +52,7 @@ class ActivationStorm(Scenario):
         for _ in range(ROUNDS):
             yield Wait(wait_s=world.rng.uniform(2.0, 15.0))
             self._end_one(world)
-        self._look_at_attempts()
+        self._check_attempts()
 
     def _add_gang(self, world: World, name: str) -> None:
         world.server.create("podgroups", pod_group(name, SIZE))
@@ -62,7 +62,7 @@ class ActivationStorm(Scenario):
             world.server.create("pods", pod)
 
     def _end_one(self, world: World) -> None:
-        """All pods of a gang that runs are gone."""
+        """Delete all pods of a running gang."""
         running = sorted({gang_of(pod) for pod in world.placed()})
         if not running:
             return
@@ -73,17 +73,17 @@ class ActivationStorm(Scenario):
                 self._freed += 1
 
     def _note(self, process: Process, effect: Effect) -> None:
-        """Each attempt in vain is told by an event of its pod."""
+        """Count failed attempts by the events of pods."""
         if isinstance(effect, EmitEvent) and effect.reason == names.EVENT_FAILED_SCHEDULING:
             self._vain[process] += effect.regarding.kind == "Pod"
 
-    def _look_at_attempts(self) -> None:
+    def _check_attempts(self) -> None:
         most = A_POD * GANGS * SIZE + A_FREED_PLACE * self._freed
         for count in self._vain.values():
-            assert count <= most, f"{count} attempts in vain of one process, {most} are many"
+            assert count <= most, f"{count} failed attempts of one process, {most} are many"
 
     def check(self, world: World) -> None:
-        """Gangs run where there is room for any, and each is whole."""
+        """Gangs run if there is room for any, and each is whole."""
         bound = Counter(gang_of(pod) for pod in world.placed())
         waits = {gang_of(pod) for pod in world.waiting()}
         assert len(bound) == NODES or not waits, f"{len(bound)} gangs run, {len(waits)} wait"

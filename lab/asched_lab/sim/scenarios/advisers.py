@@ -1,4 +1,4 @@
-"""HTTP extenders that are slow, down, confused, or lie."""
+"""HTTP extenders that are slow, down, malformed, or false."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -20,13 +20,13 @@ PRECIOUS = "precious"
 
 
 class Firm(Judge):
-    """Looks after all pods: the picky ones need an ssd; precious pods are spared."""
+    """Manages all pods: picky pods need an ssd; precious pods are not evicted."""
 
     def passes(self, pod: Json, node: Json) -> bool:
         labels = pod["metadata"]["labels"]
         return PICKY not in labels or bool(node["metadata"]["labels"].get("disk") == "ssd")
 
-    def score(self, pod: Json, node: Json) -> int:  # noqa: ARG002 - nodes are not alike to it
+    def score(self, pod: Json, node: Json) -> int:  # noqa: ARG002 - the same for all nodes
         return len(node["metadata"]["name"]) % 11
 
     def spares(self, victim: Json) -> bool:
@@ -34,9 +34,9 @@ class Firm(Judge):
 
 
 class Soft(Judge):
-    """Keeps pods away from zone c; nobody minds if it is silent."""
+    """Excludes zone c; it is ignorable."""
 
-    def passes(self, pod: Json, node: Json) -> bool:  # noqa: ARG002 - pods are alike to it
+    def passes(self, pod: Json, node: Json) -> bool:  # noqa: ARG002 - the same for all pods
         labels = node["metadata"]["labels"]
         return bool(labels.get("topology.kubernetes.io/zone") != "c")
 
@@ -47,10 +47,10 @@ def _extender(prefix: str, **more: object) -> Json:
 
 
 class Advisers(Scenario):
-    """Nobody is bound where an extender did not agree, and nobody is lost while extenders fail.
+    """No pod is bound where an extender did not agree, and no pod is lost while extenders fail.
 
-    One is firm and has a say in preemption, one may be ignored, one binds the pods that ask for a
-    licence.
+    One extender is required and takes part in preemption, one is ignorable, one binds the pods that
+    request a licence.
     """
 
     faults = (
@@ -92,7 +92,7 @@ class Advisers(Scenario):
                 node = world.rng.choice(world.node_names())
                 yield Cordon(node=node, unschedulable=roll < 0.45)
 
-    def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - extenders speak of all of them
+    def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - extenders filter all of them
         return False
 
 
@@ -109,7 +109,7 @@ def _labelled(world: World, pod: Json) -> None:
 
 
 def _must_be_named(process: Process, effect: Effect) -> None:
-    """Nobody is evicted whom the firm extender did not name, nor anybody of the highest rank."""
+    """Only pods that the required extender named are evicted, and none of the highest priority."""
     if not isinstance(effect, DeletePod):
         return
     world = process.world
@@ -120,4 +120,4 @@ def _must_be_named(process: Process, effect: Effect) -> None:
     if effect.pod.uid not in world.extenders.given_up:
         world.ledger.complain(f"{effect.pod.key} is evicted, and the extender did not name it")
     if victim["spec"].get("priority", 0) >= max(PRIORITIES):
-        world.ledger.complain(f"{effect.pod.key} is evicted, and nobody outranks it")
+        world.ledger.complain(f"{effect.pod.key} is evicted, and no pod outranks it")

@@ -28,17 +28,17 @@ from asched_lab.sim.world import World
 ROUNDS = 30
 PRIORITIES = (0, 0, 10, 100)
 BUDGETS = find("poddisruptionbudgets")
-#: Budgets are all in the first one.
+#: All budgets are in the first namespace.
 NAMESPACES = ("default", "default", "kube-public")
-#: How often the controller of budgets looks.
-LOOK_S = 1.0
-#: A process has heard of a budget by then: its stream may just be opened again, in spite of errors.
+#: Period of the controller of budgets.
+SYNC_S = 1.0
+#: A process has received a budget by then, even if its stream breaks meanwhile.
 NEWS_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeBudget(Step):
-    """An app gets a budget, loses it, or needs more or fewer of its pods than before."""
+    """An app gets a budget, loses it, or the budget changes."""
 
     def do(self, world: World) -> None:
         app = world.rng.choice(APPS)
@@ -53,23 +53,23 @@ class ChangeBudget(Step):
 
 
 class Budgets(Scenario):
-    """A budget is broken only where no node could have been freed without; nobody is evicted who
-    is not outranked.
+    """A budget is violated only where no node could have been freed without it; no pod is evicted
+    that is not outranked.
 
-    News are on time here: who does not know the budgets cannot be blamed.
+    Events are on time: a scheduler that does not know a budget cannot respect it.
     """
 
     faults = (LostAnswers(rate=0.1), ServerErrors(rate=0.1), SlowAnswers(seconds_max=0.5))
 
     def setup(self, world: World) -> None:
-        #: (pod's uid, node) -> when an attempt at it ended last with that node promised to it
+        #: (pod's uid, node) -> when an attempt ended last with that node nominated
         self.decided: dict[tuple[str, str], float] = {}
-        #: victim's uid -> who was promised its node when it was decided that it has to go
+        #: victim's uid -> the pod nominated to its node when the eviction was decided
         self.gone_for: dict[str, set[str]] = {}
-        self.changed_s = 0.0  # when a budget did last
+        self.changed_s = 0.0  # when a budget changed last
         changes = world.server.store.table(BUDGETS.storage).listeners
         changes.append(lambda _: setattr(self, "changed_s", world.clock.now_s()))
-        world.on_effect.append(self._look)
+        world.on_effect.append(self._check_victim)
         AddNodes(count=world.rng.randint(2, 5), cpu=(1, 2)).do(world)
         for app in APPS:
             if world.rng.random() < 0.7:
@@ -93,14 +93,14 @@ class Budgets(Scenario):
             elif roll < 0.7:
                 yield ChangeBudget()
 
-    def _look(self, process: Process, effect: Effect) -> None:
-        """Judge a victim at the moment at which it was decided that it has to go. An attempt that
-        fails says so at once; its last victim may be written about much later.
+    def _check_victim(self, process: Process, effect: Effect) -> None:
+        """Check a victim at the moment its eviction was decided. A failed attempt is reported at
+        once; its last victim may be written much later.
         """
         if isinstance(effect, EmitEvent):
             uid = effect.regarding.uid
-            told = process.parts.nominator.node_of(uid)
-            self.decided[uid, told or ""] = process.world.clock.now_s()
+            nominated = process.parts.nominator.node_of(uid)
+            self.decided[uid, nominated or ""] = process.world.clock.now_s()
         if not isinstance(effect, DeletePod | MarkVictim):
             return
         world = process.world
@@ -108,19 +108,19 @@ class Budgets(Scenario):
         if victim is None or victim["metadata"]["uid"] != effect.pod.uid:
             return
         if victim["metadata"].get("deletionTimestamp"):
-            return  # it goes already, for somebody who may be placed elsewhere by now
+            return  # it terminates already, for a pod that may be placed elsewhere by now
         node = victim["spec"].get("nodeName", "")
         nominated_amounts = list(process.parts.nominator.on(node).values())
         if not nominated_amounts:
-            return  # whoever it was for is placed or gone by now
+            return  # the preemptor is placed or deleted by now
         most = max(nominated_amounts, key=lambda pod: pod.priority)
         uids = {pod.uid for pod in nominated_amounts}
         if not uids.isdisjoint(self.gone_for.get(effect.pod.uid, ())):
-            return  # tried again, and somebody else may be promised the node by now
+            return  # tried again, and another pod may be nominated to the node by now
         self.gone_for[effect.pod.uid] = uids
         now_s = world.clock.now_s()
         if [uid for uid in uids if self.decided.get((uid, node)) == now_s] != [most.uid]:
-            return  # decided before, in another world, or for another one in this very moment
+            return  # decided before, in another state, or for another pod at this very moment
         if victim["spec"].get("priority", 0) >= most.priority:
             world.ledger.complain(f"{effect.pod.key} is evicted for a pod of {most.priority}")
         is_old_news = now_s - self.changed_s >= NEWS_S or knows_budgets(process)
@@ -132,15 +132,15 @@ class Budgets(Scenario):
 
 
 def knows_budgets(process: Process) -> bool:
-    """Whether a process was told of all budgets as they are."""
-    told = process.parts.cluster.all(POD_DISRUPTION_BUDGET)
-    known = {key: one.metadata.resource_version for key, one in told.items()}
-    there = process.world.server.list("poddisruptionbudgets")
-    return known == {_name(one): one["metadata"]["resourceVersion"] for one in there}
+    """Whether a process has the current version of all budgets."""
+    cached = process.parts.cluster.all(POD_DISRUPTION_BUDGET)
+    known = {key: budget.metadata.resource_version for key, budget in cached.items()}
+    stored = process.world.server.list("poddisruptionbudgets")
+    return known == {_name(budget): budget["metadata"]["resourceVersion"] for budget in stored}
 
 
 def budgets_of(world: World, pod: Json) -> list[Json]:
-    """Those that speak of a pod."""
+    """Budgets that select a pod."""
     namespace = pod["metadata"]["namespace"]
     return [
         budget
@@ -151,44 +151,46 @@ def budgets_of(world: World, pod: Json) -> list[Json]:
 
 
 def is_protected(world: World, pod: Json) -> bool:
-    """Whether a budget speaks of the pod and allows no disruption."""
-    return any(not one["status"].get("disruptionsAllowed") for one in budgets_of(world, pod))
+    """Whether a budget selects the pod and allows no disruption."""
+    return any(not budget["status"].get("disruptionsAllowed") for budget in budgets_of(world, pod))
 
 
 def node_without_victims(process: Process, key: str) -> str:
-    """A node on which room could be made without breaking a budget; empty if there is none. Either
-    no budget speaks of who would have to go, or each allows all of whom it speaks there to go.
+    """A node that could be freed without violating a budget; empty if there is none. Either no
+    budget selects the victims, or each allows all its pods there to be disrupted.
 
-    Left out are nodes on which room is promised to others, since to whom it belongs is not our
-    business; and those from which a pod went, or that are new, and the process has not heard of it.
+    Left out are nodes with nominated pods of other owners; and nodes from which a pod was deleted,
+    or which are new, before the process has seen it.
     """
     world, cluster = process.world, process.parts.cluster
     pod = world.server.get("pods", *key.split("/"))
     if pod is None:
         return ""
     mine = pod["spec"].get("priority", 0)
-    lower, kept, asked = list[tuple[Json, str]](), list[Json](), Counter[tuple[str, str]]()
+    lower, remaining, needed = list[tuple[Json, str]](), list[Json](), Counter[tuple[str, str]]()
     for other in world.pods():
         info = cluster.placed.get(other["metadata"]["uid"])
         if info is None or is_through(other):
             continue
-        is_bound = bool(other["spec"].get("nodeName")) and not info.assumed  # it was told, too
+        is_bound = (
+            bool(other["spec"].get("nodeName")) and not info.assumed
+        )  # and the process saw it
         ends = other["metadata"].get("deletionTimestamp")
-        there = {**other, "spec": {**other["spec"], "nodeName": info.node_name}}
+        seen = {**other, "spec": {**other["spec"], "nodeName": info.node_name}}
         if is_bound and not ends and other["spec"].get("priority", 0) < mine:
-            lower.append((there, info.node_name))
-            asked.update((info.node_name, _name(one)) for one in budgets_of(world, other))
+            lower.append((seen, info.node_name))
+            needed.update((info.node_name, _name(budget)) for budget in budgets_of(world, other))
         else:
-            kept.append(there)
+            remaining.append(seen)
     allowed = {
         _name(budget): budget["status"].get("disruptionsAllowed", 0)
         for budget in world.server.list("poddisruptionbudgets")
     }
-    strict = {node for (node, name), count in asked.items() if count > allowed[name]}
-    kept += [other for other, node in lower if node in strict and budgets_of(world, other)]
-    end = EndState(world.nodes(), kept)
-    there_are = {other["metadata"]["uid"] for other in world.pods()}
-    left_out = {info.node_name for uid, info in cluster.placed.items() if uid not in there_are}
+    strict = {node for (node, name), count in needed.items() if count > allowed[name]}
+    remaining += [other for other, node in lower if node in strict and budgets_of(world, other)]
+    end = EndState(world.nodes(), remaining)
+    existing = {other["metadata"]["uid"] for other in world.pods()}
+    left_out = {info.node_name for uid, info in cluster.placed.items() if uid not in existing}
     left_out |= process.parts.nominator.nodes().keys()
     left_out |= {other["status"].get("nominatedNodeName", "") for other in world.pods()}  # till now
     known = (n for n in cluster.nodes.row_of if n in end.nodes and n not in left_out)
@@ -200,7 +202,7 @@ def _name(budget: Json) -> str:
 
 
 def keep_budgets(world: World) -> None:
-    """The controller of budgets: what may be disrupted is what is more than needed."""
+    """The controller of budgets: it allows as many disruptions as there are surplus pods."""
     for budget in world.server.list("poddisruptionbudgets"):
         healthy = [
             pod
@@ -214,11 +216,11 @@ def keep_budgets(world: World) -> None:
         status = {**(budget.get("status") or {}), "disruptionsAllowed": allowed}
         if status != budget.get("status"):
             world.server.ctx.put(BUDGETS, {**budget, "status": status})
-    world.clock.after(LOOK_S, lambda: keep_budgets(world))
+    world.clock.after(SYNC_S, lambda: keep_budgets(world))
 
 
 def a_budget(app: str, world: World) -> Json:
-    """Of its pods a few may go at a time, one for the most part; or a number is to stay."""
+    """A budget: usually one or a few pods may be disrupted, or a number has to stay."""
     rng = world.rng
     limit = {"maxUnavailable": rng.choice((0, 1, 1, 2))}
     if rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""The API server refuses, fails, forgets and hangs up."""
+"""The API server refuses, fails, loses its history and disconnects."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ PODS = 60
 
 
 class BurningServer(Scenario):
-    """Most requests go wrong in one way or another; every pod is bound once all the same."""
+    """Most requests fail in one way or another; every pod is bound once all the same."""
 
     faults = (
         Overload(rate=0.1),
@@ -49,8 +49,8 @@ class BurningServer(Scenario):
 
 
 class Inferno(Scenario):
-    """The same and worse, requests that come late and a scheduler that dies included, while nobody
-    else touches anything: in the end every single pod is bound, and was bound once.
+    """The same with more faults, late requests and a dying scheduler, without any other change: in
+    the end every single pod is bound, and was bound once.
     """
 
     faults = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from asched_lab.sim.devices import CLASSES, EXTENDED, WISHES, Devices
+from asched_lab.sim.devices import CLASSES, EXTENDED, REQUESTS, Devices
 from asched_lab.sim.faults import Conflicts, LostAnswers, ServerErrors, SlowAnswers, StaleWatch
 from asched_lab.sim.scenario import Scenario
 from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, FinishPods, Json, Step, remove
@@ -12,10 +12,10 @@ ROUNDS = 30
 
 
 class BusyDevices(Scenario):
-    """No device goes to two claims, nobody is bound without its own, and what is free is used.
+    """No device is in two claims, no pod is bound without its devices, and free devices are used.
 
-    Claims are shared, made from templates or for extended resources; slices and classes come and
-    go; writes of claims conflict, fail and get lost.
+    Claims are shared, made from templates or for extended resources; slices and classes are created
+    and deleted; writes of claims conflict, fail and get lost.
     """
 
     faults = (
@@ -74,14 +74,14 @@ class BusyDevices(Scenario):
                 name = self.devices.add_claim(f"shared-{rng.randrange(4)}")
                 references.append({"name": f"d{number}", "resourceClaimName": name})
             else:
-                wish = f"wish-{rng.randrange(len(WISHES))}"
-                references.append({"name": f"d{number}", "resourceClaimTemplateName": wish})
+                name = f"request-{rng.randrange(len(REQUESTS))}"
+                references.append({"name": f"d{number}", "resourceClaimTemplateName": name})
         if references:
             spec["resourceClaims"] = references
 
     def is_plain(self, pod: Json) -> bool:
         return not pod["spec"].get("resourceClaims")
 
-    def check(self, world: World) -> None:  # noqa: ARG002 - its devices know the world
+    def check(self, world: World) -> None:  # noqa: ARG002 - `devices` has the world
         found = self.devices.could_be_served()
         assert not found, found[0]

@@ -1,4 +1,4 @@
-"""Everything comes and goes."""
+"""All kinds of objects are created and deleted."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -36,7 +36,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Churn(Scenario):
-    """Pods and nodes come, change and go, and no stream can be trusted to be on time."""
+    """Pods and nodes are created, changed and deleted, and every stream may be late."""
 
     faults: ClassVar[tuple[Fault, ...]] = (
         StaleWatch(lag_s_max=10),
@@ -78,7 +78,7 @@ class Churn(Scenario):
 
 
 def _any_kind(world: World, pod: Json) -> None:
-    """Gates, finalizers, selectors, company, spread: whatever there may be, and all of it."""
+    """Gates, finalizers, selectors, affinity, spread: any combination."""
     rng, spec = world.rng, pod["spec"]
     pod["metadata"]["labels"] = {"app": rng.choice(APPS)}
     if rng.random() < 0.15:

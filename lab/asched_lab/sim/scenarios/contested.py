@@ -18,19 +18,19 @@ from asched_lab.sim.world import World
 
 NODES: Final = 10
 CPU: Final = 16
-#: What pods ask for (milli-CPU), ours and theirs, and what of the cluster is asked for.
-ASKED: Final = (250, 500, 1000, 2000)
+#: Requests of pods of both schedulers (milli-CPU), and the requested share of the cluster.
+REQUESTS: Final = (250, 500, 1000, 2000)
 FULL: Final = NODES * CPU * 950
 ROUNDS: Final = 120
-#: How old what the other one knows may be (s).
+#: Age of the other scheduler's data (s).
 LATE_S_MAX: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turnover(Step):
-    """As many pods of each side leave as come; ours have a controller, which replaces a refused one
-    and takes it away. `under_way`: what the other one has chosen and not bound yet, by uid; it
-    knows its own choices at once.
+    """As many pods of each side are deleted as created; a controller replaces refused pods of this
+    scheduler and deletes them. `under_way`: what the other scheduler has chosen and not bound yet,
+    by uid; it knows its own choices at once.
     """
 
     under_way: dict[str, tuple[Json, str]] = field(compare=False)
@@ -51,7 +51,7 @@ class Turnover(Step):
             world.clock.after(late_s, lambda: self._bind(world, made, node))
 
     def _bind(self, world: World, pod: Json, node: str) -> None:
-        """By what it knew; what has happened since is the kubelet's to find out."""
+        """Bind with old data; the kubelet detects conflicts."""
         metadata = pod["metadata"]
         del self.under_way[metadata["uid"]]
         ref = PodRef(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
@@ -67,22 +67,22 @@ def make_ours(world: World) -> None:
     world.server.create("pods", pod)
 
 
-def _pod(world: World, whose: str) -> Json:
-    return pod_manifest(f"{whose}-{next(world.numbers)}", f"{world.rng.choice(ASKED)}m")
+def _pod(world: World, owner: str) -> Json:
+    return pod_manifest(f"{owner}-{next(world.numbers)}", f"{world.rng.choice(REQUESTS)}m")
 
 
 def _asks(pod: Json) -> int:
-    asked: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-    return int(amount(asked) * 1000)
+    cpu: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    return int(amount(cpu) * 1000)
 
 
 def _make_way(world: World) -> None:
-    """Somebody leaves until all that is there, and waits, is no more than is to be."""
+    """Delete pods until running and waiting pods request no more than the target."""
     running = world.shuffled([pod for pod in world.placed() if not is_through(pod)])
-    asked = sum(map(_asks, running)) + sum(_asks(p) for p in world.pods() if _waits(p))
-    while asked > FULL and running:
+    requested = sum(map(_asks, running)) + sum(_asks(p) for p in world.pods() if _waits(p))
+    while requested > FULL and running:
         pod = running.pop()
-        asked -= _asks(pod)
+        requested -= _asks(pod)
         _wipe(world, pod)
 
 
@@ -97,8 +97,8 @@ def _wipe(world: World, pod: Json) -> None:
 
 
 class Contested(Scenario):
-    """Whoever is too fast is refused by the kubelet; in the end no pod of ours is left refused, and
-    no node has more than it can hold.
+    """A pod that exceeds its node is refused by the kubelet; in the end no pod of this scheduler is
+    left refused, and no node is overcommitted.
     """
 
     faults = (StaleWatch(lag_s_max=1.0),)
@@ -119,8 +119,10 @@ class Contested(Scenario):
             yield Turnover(under_way=under_way, wait_s=world.rng.uniform(0.0, 0.4))
 
     def check(self, world: World) -> None:
-        left = [p["metadata"]["name"] for p in world.pods() if p["status"].get("phase") == "Failed"]
-        assert not left, f"{left} were refused, and nobody replaced them"
+        refused = [
+            p["metadata"]["name"] for p in world.pods() if p["status"].get("phase") == "Failed"
+        ]
+        assert not refused, f"{refused} were refused, and no controller replaced them"
         pods = [pod for pod in world.pods() if not is_through(pod)]
         broken = [line for line in EndState(world.nodes(), pods).broken_rules() if "over" in line]
         assert not broken, broken[0]

@@ -1,11 +1,11 @@
-"""Groups of scheduling.x-k8s.io, for the scenarios that play them."""
+"""Groups of scheduling.x-k8s.io, for the scenarios that use them."""
 
 from typing import Final
 
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
 from asched_lab.sim.steps import Json, pod_manifest
 
-#: Of every pod: rooms of one size leave nothing in pieces that are of no use.
+#: CPU of every pod: equal sizes leave no unusable fragments.
 CPU: Final = "500m"
 GROUPS: Final = "podgroups.scheduling.x-k8s.io"
 CONFIG: Final[Json] = {

@@ -1,4 +1,4 @@
-"""Members of gangs that run end, fail, or are deleted: their PodGroup says so."""
+"""Members of running gangs end, fail, or are deleted: their PodGroup counts them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ FINAL: Final = ("Failed", "Finished")
 
 
 class DyingMembers(Scenario):
-    """Gangs start, and then lose pods: these fail, succeed, or are deleted, and some are made anew.
-    Answers get lost, watches are late, and the scheduler dies in the middle of it. In the end each
-    PodGroup counts its pods as they are, and none that has fewer than its minimum is said to run.
+    """Gangs start, and then lose pods: these fail, succeed, or are deleted, and some are created
+    again. Answers get lost, watches are late, and the scheduler dies. In the end the status of each
+    PodGroup counts its pods, and no group with fewer than its minimum is Running.
     """
 
     faults = (
@@ -73,20 +73,22 @@ class DyingMembers(Scenario):
         return not gang_of(pod)
 
     def check(self, world: World) -> None:
-        """By the pods that the server holds, not by what anybody was told of them."""
+        """Compare with the server's pods, not with the events of any process."""
         for name, (minimum, _) in self._gangs.items():
             group = world.server.get(GROUPS, "default", name)
             assert group is not None
             status = group.get("status") or {}
             phases = [p["status"].get("phase") for p in world.pods() if gang_of(p) == name]
-            there = Counter(phases)
+            by_phase = Counter(phases)
             said = status.get("phase", "")
             if said in FINAL:
                 continue
-            told = {key: status.get(key, 0) for key in ("running", "succeeded", "failed")}
-            counts = {key: there[key.capitalize()] for key in told}
+            status_counts = {key: status.get(key, 0) for key in ("running", "succeeded", "failed")}
+            counts = {key: by_phase[key.capitalize()] for key in status_counts}
             if len(phases) >= minimum and said != "Pending":
-                assert told == counts, f"{name} is told to have {told}, it has {counts}"
-            enough = there["Running"] + there["Succeeded"] >= minimum
+                assert status_counts == counts, (
+                    f"{name} has {status_counts} in its status, and {counts} pods"
+                )
+            enough = by_phase["Running"] + by_phase["Succeeded"] >= minimum
             wanted = "Pending" if len(phases) < minimum else "Running" if enough else "Scheduling"
             assert said == wanted, f"{name} is {said}, with {counts} of {minimum} it is {wanted}"

@@ -1,4 +1,4 @@
-"""The scheduler dies again and again."""
+"""The scheduler dies repeatedly."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ ROUNDS = 25
 
 
 class DyingScheduler(Scenario):
-    """The process dies in the middle of bindings; the next one begins from a list and goes on."""
+    """The process dies with open bindings; the next one starts from a list and continues."""
 
     faults = (
         Restarts(every_s=8),

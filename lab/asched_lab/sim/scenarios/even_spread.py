@@ -10,21 +10,21 @@ from asched_lab.sim.world import World
 
 ROUNDS = 15
 KEYS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
-#: App -> its one constraint, so that every pod it speaks of carries it.
+#: App -> its one constraint, so that every pod it selects has it.
 RULES = {"web": (1, KEYS[0]), "db": (1, KEYS[1]), "job": (2, KEYS[1])}
 
 
 class EvenSpread(Scenario):
-    """Hard spread constraints hold at the end of a life in which no pod and no node ever left.
+    """Hard spread constraints are met at the end of a run in which no pod and no node was deleted.
 
-    No binding fails here: a place that is given back leaves its domain behind the others.
+    No binding fails here: a place that is given back lowers its domain's count.
     """
 
     faults = (StaleWatch(lag_s_max=10), SlowAnswers(seconds_max=1), LeaderPause(every_s=60))
 
     def setup(self, world: World) -> None:
         AddNodes(count=world.rng.randint(2, 8), cpu=(8,)).do(world)
-        world.run_for(30.0)  # a zone nobody knows of yet cannot be kept level
+        world.run_for(30.0)  # pods cannot be spread over a zone before it is known
 
     def start(self, world: World) -> Iterator[Step]:
         for _ in range(ROUNDS):

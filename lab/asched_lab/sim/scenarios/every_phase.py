@@ -1,4 +1,4 @@
-"""Pods that are deleted wherever they stand."""
+"""Pods that are deleted in every phase."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from asched_lab.apiserver import deletion
 from asched_lab.apiserver.resources import PODS
 from asched_lab.sim.faults import LostAnswers, ServerErrors, SlowAnswers, StaleWatch
 from asched_lab.sim.scenario import Scenario
-from asched_lab.sim.scenarios.permit_waits import Doorman, OpenDoors, Porter, user_plugin
+from asched_lab.sim.scenarios.permit_waits import AllowAll, Doorman, Porter, user_plugin
 from asched_lab.sim.steps import AddNodes, AddPods, Json, OpenGates, Step
 from asched_lab.sim.world import World
 
@@ -31,8 +31,8 @@ PHASES = (
 
 @dataclass(frozen=True, slots=True)
 class DeleteIn(Step):
-    """A pod goes that stands at this point just now, at once or with grace; now and then another
-    one takes its name.
+    """Delete a pod in this phase, at once or with grace; sometimes another pod is created under its
+    name.
     """
 
     phase: str
@@ -51,11 +51,11 @@ class DeleteIn(Step):
         grace_s = world.rng.choice((0, 30))
         deletion.delete(world.server.ctx, PODS, record, {"gracePeriodSeconds": grace_s})
         if world.rng.random() < 0.4:
-            AddPods(name=name, make=_any_door).do(world)
+            AddPods(name=name, make=_any_outcome).do(world)
 
 
 def keys_in(world: World, phase: str) -> list[str]:
-    """Keys of pods at a point of their way, as the scheduler knows it."""
+    """Keys of pods in a phase, as the scheduler knows it."""
     context = world.machine.context
     if phase == "placed":
         return [f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in world.placed()]
@@ -67,8 +67,8 @@ def keys_in(world: World, phase: str) -> list[str]:
 
 
 class EveryPhase(Scenario):
-    """Whatever a pod holds when it is deleted is given back, and nobody takes its successor under
-    the same name for it.
+    """Everything that a deleted pod held is given back, and its successor under the same name is
+    not confused with it.
     """
 
     faults = (
@@ -93,13 +93,13 @@ class EveryPhase(Scenario):
             roll = world.rng.random()
             if roll < 0.5:
                 name = f"db-{world.rng.randrange(NAMES)}"
-                yield AddPods(name=name, priority=world.rng.choice((0, 0, 10)), make=_any_door)
+                yield AddPods(name=name, priority=world.rng.choice((0, 0, 10)), make=_any_outcome)
             elif roll < 0.95:
                 yield DeleteIn(phase=world.rng.choice(PHASES), hits=self.hits)
             else:
                 yield OpenGates()
         yield OpenGates()
-        yield OpenDoors()
+        yield AllowAll()
 
     def check(self, world: World) -> None:
         assert len(self.hits) > 1, f"only {dict(self.hits)} were hit"
@@ -108,9 +108,12 @@ class EveryPhase(Scenario):
         assert not porter.held, f"still held for {sorted(porter.held)}"
 
 
-def _any_door(world: World, pod: Json) -> None:
-    doors, hands = ("open", "slow", "slow", "shut", "late"), ("quick", "slow", "slow", "drop")
-    pod["metadata"]["labels"] |= {"door": world.rng.choice(doors), "hands": world.rng.choice(hands)}
+def _any_outcome(world: World, pod: Json) -> None:
+    outcomes, hands = ("open", "slow", "slow", "shut", "late"), ("quick", "slow", "slow", "drop")
+    pod["metadata"]["labels"] |= {
+        "permit": world.rng.choice(outcomes),
+        "hands": world.rng.choice(hands),
+    }
     if world.rng.random() < 0.2:
         pod["metadata"]["finalizers"] = ["example.com/hold"]
     if world.rng.random() < 0.15:

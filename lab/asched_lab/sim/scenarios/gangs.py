@@ -28,9 +28,9 @@ PRIORITY: Final = 50
 
 
 class Gangs(Scenario):
-    """Gangs and single pods compete for a few nodes, under lost answers, stale watches and a
-    scheduler that dies in the middle of it. Their pods and PodGroups come in any order. In half of
-    the worlds gangs are more important than single pods, and push them out.
+    """Gangs and single pods compete for a few nodes, with lost answers, stale watches and a dying
+    scheduler. Their pods and PodGroups are created in any order. In half of the worlds gangs have a
+    higher priority than single pods, and preempt them.
     """
 
     faults = (
@@ -58,7 +58,7 @@ class Gangs(Scenario):
         self._are_important = world.rng.random() < 0.5
         AddNodes(count=world.rng.randint(2, 4), cpu=(2, 4), pods=(10,)).do(world)
         world.on_sent.append(lambda _, bind: self._open.update({bind.pod.uid: bind.pod.name}))
-        world.on_bound.append(lambda bind: self._look_at(world, bind))
+        world.on_bound.append(lambda bind: self._check_binding(world, bind))
         world.run_for(2.0)
 
     def start(self, world: World) -> Iterator[Step]:
@@ -98,8 +98,8 @@ class Gangs(Scenario):
             pod["spec"]["priorityClassName"] = priority_class(world, PRIORITY)
         return pod
 
-    def _look_at(self, world: World, bind: Bind) -> None:
-        """Whoever is bound of a gang, the machine knows of places for minCount of it."""
+    def _check_binding(self, world: World, bind: Bind) -> None:
+        """When a pod of a gang is bound, the machine has places for minCount of its pods."""
         self._open.pop(bind.pod.uid, None)
         pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
         name = gang_of(pod) if pod is not None else ""
@@ -111,8 +111,9 @@ class Gangs(Scenario):
             world.ledger.broken.append(f"{bind.pod.name} is bound while its gang has no quorum")
 
     def check(self, world: World) -> None:
-        """No gang is half bound, unless a request to bind one of its pods got lost; one that waits
-        does not fit as a whole, not even with the room of pods it may push out; each was told.
+        """No gang is half bound, unless a request to bind one of its pods got lost; a waiting gang
+        does not fit as a whole, not even with the room of pods it may preempt; each group has its
+        condition.
         """
         pods = [pod for pod in world.pods() if not is_through(pod)]
         end = EndState(world.nodes(), [p for p in pods if gang_of(p) or not self._are_important])
@@ -127,15 +128,15 @@ class Gangs(Scenario):
                 fits = sum(room_for(end, node, waiting[0]) for node in end.nodes)
                 needed = max(min_count - bound, 1)
                 assert fits < needed, f"{needed} of {name} would fit and wait"
-            self._look_at_condition(world, name, bound=bound, is_hurt=is_hurt)
+            self._check_condition(world, name, bound=bound, is_hurt=is_hurt)
 
-    def _look_at_condition(self, world: World, name: str, *, bound: int, is_hurt: bool) -> None:
+    def _check_condition(self, world: World, name: str, *, bound: int, is_hurt: bool) -> None:
         group = world.server.get("podgroups", "default", name)
         assert group is not None
         (condition,) = group["status"]["conditions"]
         assert condition["type"] == "PodGroupScheduled"
-        is_told = (condition["status"] == "True") is (bound > 0)
-        assert is_told or is_hurt, f"{name}: {condition}"
+        is_right = (condition["status"] == "True") is (bound > 0)
+        assert is_right or is_hurt, f"{name}: {condition}"
 
 
 def room_for(end: EndState, node: str, pod: Json) -> int:
@@ -143,7 +144,7 @@ def room_for(end: EndState, node: str, pod: Json) -> int:
     if not end.has_place(node, pod):
         return 0
     free = end.free[node]
-    return int(min(free[name] // asked for name, asked in requests_of(pod).items()))
+    return int(min(free[name] // requested for name, requested in requests_of(pod).items()))
 
 
 def gang_of(pod: Json) -> str:
@@ -153,7 +154,7 @@ def gang_of(pod: Json) -> str:
 
 
 def pod_group(name: str, min_count: int) -> Json:
-    """A PodGroup as 1.36 has it."""
+    """A PodGroup of Kubernetes 1.36."""
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",

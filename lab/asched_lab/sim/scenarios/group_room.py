@@ -1,4 +1,4 @@
-"""Gangs that push each other out as a whole."""
+"""Gangs that preempt each other as a whole."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -12,8 +12,8 @@ PRIORITIES: Final = (10, 50, 90)
 
 
 class GroupRoom(Gangs):
-    """The same with WorkloadAwarePreemption, and gangs of several priorities: half of them go
-    whole, or not at all. Nobody makes pods anew that went.
+    """Gangs with WorkloadAwarePreemption and several priorities: half of them are preempted as a
+    whole, or not at all. Preempted pods are not created again.
     """
 
     config: ClassVar[Json] = {}
@@ -43,8 +43,8 @@ class GroupRoom(Gangs):
         return pod
 
     def check(self, world: World) -> None:
-        """Of a gang that goes whole no pod was evicted without the others. One that waits does not
-        fit as a whole, not even with the room of everybody who is less important.
+        """If a pod of a gang that is preempted as a whole was evicted, all its pods were. A waiting
+        gang does not fit as a whole, not even with the room of all less important pods.
         """
         pods = [pod for pod in world.pods() if not is_through(pod)]
         for name, (min_count, size) in self._gangs.items():

@@ -1,4 +1,4 @@
-"""Places that are held for requests, while everybody wants them."""
+"""Reserved places of ProvisioningRequests in a contested cluster."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -35,21 +35,21 @@ from asched_lab.sim.world import World
 CLASS: Final = "check-and-hold.asched.dev"
 CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
 ROUNDS: Final = 25
-LOOK_S: Final = 0.25
-#: A hold may outlive its time by as much.
+CHECK_S: Final = 0.25
+#: A hold may outlast its deadline by this time.
 LATE_S: Final = 1.0
 #: All requests are of one namespace, on a small cluster.
 ARGS: Final = {"holdSeconds": 40, "maxNamespacePercentage": 100, "priority": 1000}
-#: Of pods that may take held places.
+#: Priority of pods that may take held places.
 ABOVE: Final = 2000
 
 
 class HeldPlaces(Scenario):
-    """Requests come and go, with pods that consume them and pods that do not, some of them very
-    important, on a small cluster that loses nodes; the scheduler dies in the middle of it, answers
-    get lost and watches are late. By what the API tells alone: places that were promised and pods
-    that were bound never exceed a node, but for pods above the priority of held places, and break
-    no rule; no hold outlives its time; pods that consume a request go to its places.
+    """Requests come and go, with pods that consume them and pods that do not, some of them with a
+    high priority, on a small cluster that loses nodes; the scheduler dies, answers get lost and
+    watches are late. By the API objects alone: promised places and bound pods never exceed a node,
+    except for pods above the priority of held places, and break no rule; no hold outlasts its
+    deadline; pods that consume a request go to its places.
     """
 
     faults = (
@@ -72,7 +72,7 @@ class HeldPlaces(Scenario):
     def __init__(self) -> None:
         self._loses_nodes = False
         self.held = 0
-        self._sent: set[tuple[str, str]] = set()  # uid and node of what was decided
+        self._sent: set[tuple[str, str]] = set()  # uid and node of decided bindings
 
     def setup(self, world: World) -> None:
         self._loses_nodes = world.rng.random() < 0.4
@@ -82,7 +82,7 @@ class HeldPlaces(Scenario):
         for storage in (PODS.storage, find("provisioningrequests").storage):
             world.server.store.table(storage).listeners.append(lambda c: self._moved(world, c))
         world.on_sent.append(self._must_be_promised)
-        self._look(world)
+        self._check_deadlines(world)
         world.run_for(2.0)
 
     def start(self, world: World) -> Iterator[Step]:
@@ -109,7 +109,7 @@ class HeldPlaces(Scenario):
         return CONSUMES not in pod["metadata"].get("annotations", {})
 
     def check(self, world: World) -> None:
-        """Every request has an end by now, and nothing is held."""
+        """Every request is finished by now, and no place is held."""
         undecided = [r.metadata.name for r in requests(world) if r.stage is not RequestStage.ENDED]
         assert not undecided, f"{undecided} have no end"
         assert not world.parts.cluster.singleton(Bookings).all()
@@ -125,16 +125,16 @@ class HeldPlaces(Scenario):
             self.held += request.stage is RequestStage.HELD
         end = state_of(world)
         for node, free in end.free.items():
-            for resource, left in free.items():
-                if left < 0:
-                    text = f"{resource} of {node} is promised or bound {-left} too often"
+            for resource, rest in free.items():
+                if rest < 0:
+                    text = f"{resource} of {node} is promised or bound {-rest} too often"
                     world.ledger.complain(text)
 
     def _must_be_promised(self, process: Process, bind: Bind) -> None:
-        """A pod of a request that has a free place goes to one."""
+        """A pod of a request with a free place goes to such a place."""
         world, place = process.world, (bind.pod.uid, bind.node)
         if place in self._sent:
-            return  # once more, since nobody knows what became of it
+            return  # repeated, since its first result is unknown
         self._sent.add(place)
         pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
         name = pod["metadata"].get("annotations", {}).get(CONSUMES) if pod is not None else None
@@ -147,21 +147,21 @@ class HeldPlaces(Scenario):
         if is_free and all(slot.node != bind.node for slot in slots):
             world.ledger.complain(f"{bind.pod.name} is not bound to a place of {name}")
 
-    def _look(self, world: World) -> None:
-        """Nothing is held for longer than it was promised."""
+    def _check_deadlines(self, world: World) -> None:
+        """No hold lasts longer than promised."""
         now_s, acting = world.clock.now_s(), world.acting
         deadline_s = acting.deadline_s()
-        if deadline_s is None or deadline_s <= now_s + LOOK_S:  # it does not stand still
+        if deadline_s is None or deadline_s <= now_s + CHECK_S:  # the process is not stopped
             cluster = acting.parts.cluster
             for booking in cluster.singleton(Bookings).all():
                 if booking.until_s + LATE_S < cluster.wall_clock_s:
                     text = f"{booking.key} was to be held until {booking.until_s}"
                     world.ledger.complain(text)
-        world.clock.after(LOOK_S, lambda: self._look(world))
+        world.clock.after(CHECK_S, lambda: self._check_deadlines(world))
 
 
 class AddRequest(Step):
-    """A request, and soon after it the pods that consume it, or most of them."""
+    """Create a request, and soon after it most or all pods that consume it."""
 
     name: str = ""
 
@@ -189,7 +189,7 @@ class AddRequest(Step):
 
 
 class RemoveRequest(Step):
-    """A request goes in the middle of it."""
+    """Delete a request that may be in use."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "wait_s", None)
@@ -223,8 +223,8 @@ def requests(world: World) -> list[ProvisioningRequest]:
 
 
 def state_of(world: World) -> EndState:
-    """Pods on their nodes, and the places promised to pods that have none of them yet. Without pods
-    that may take held places: the API tells of that only once it is written.
+    """Pods on their nodes, and the promised places without pods. Pods that may take held places are
+    left out: the API shows their right to do so only after the write.
     """
     pods = [
         pod
@@ -249,20 +249,20 @@ def state_of(world: World) -> EndState:
         taken = Counter((cpu_of(pod), pod["spec"]["nodeName"]) for pod in of_it)
         for place in places:
             cpu = request.spec.pod_sets[place.pod_set].pod_template_ref.name.removeprefix("of-")
-            here = min(taken[cpu, place.node], place.times)
-            taken[cpu, place.node] -= here
-            for _ in range(place.times - here if place.node in end.nodes else 0):
+            used = min(taken[cpu, place.node], place.times)
+            taken[cpu, place.node] -= used
+            for _ in range(place.times - used if place.node in end.nodes else 0):
                 end.place(consumer(f"{name}-to-come", cpu, name), place.node)
     return end
 
 
 def cpu_of_slot(slot: Slot) -> str:
     (container,) = slot.what.pod.spec.containers or ()
-    asked = container.resources.requests if container.resources is not None else None
-    return str((asked or {})["cpu"])
+    requests = container.resources.requests if container.resources is not None else None
+    return str((requests or {})["cpu"])
 
 
 def cpu_of(pod: Json) -> str:
-    """As its manifest has it."""
+    """The CPU request in its manifest."""
     cpu: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
     return cpu

@@ -1,4 +1,4 @@
-"""Requests that are carried out when nobody waits for them any more."""
+"""Requests that are carried out after their timeout."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,8 @@ ROUNDS = 25
 
 
 class LateBindings(Scenario):
-    """A binding that nobody answered may still happen: there is room for it then, and the pod is
-    where the API says, once.
+    """A binding without an answer may still be carried out: there is room for it then, and the pod
+    is on the API's node, once.
     """
 
     faults = (LateWrites(rate=0.3), StaleWatch(lag_s_max=5), Conflicts(rate=0.1))

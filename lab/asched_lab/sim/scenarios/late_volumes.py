@@ -1,4 +1,4 @@
-"""Pods that wait for volumes which are bound, or made, once a node is chosen."""
+"""Pods that wait for volumes which are bound or provisioned once a node is chosen."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ ROUNDS = 20
 
 
 class LateVolumes(Scenario):
-    """Volumes go to one claim, pods to where their volumes are, though drivers and news fail."""
+    """Each volume has one claim, pods are where their volumes are, though drivers fail."""
 
     faults = (StaleWatch(lag_s_max=5), LostAnswers(rate=0.1), ServerErrors(rate=0.05))
 

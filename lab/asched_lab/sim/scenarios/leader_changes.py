@@ -16,14 +16,14 @@ from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, Step
 from asched_lab.sim.world import World
 
 ROUNDS = 30
-#: Long enough for all to be listed and for one to lead.
+#: Time until all is listed and one process leads.
 BEFORE_S = 10.0
 
 
 class LeaderChanges(Scenario):
-    """Leaders die, stand still and are cut off in mid-flight: who takes over finishes their work.
+    """Leaders die, stop and are disconnected with open work: their successor finishes it.
 
-    Nobody binds without the lease, no two lead at a time, and what a dead leader had sent may
+    No process binds without the lease, no two lead at a time, and requests of a dead leader may
     still arrive.
     """
 
@@ -51,4 +51,4 @@ class LeaderChanges(Scenario):
                 yield DeletePods(count=world.rng.randint(1, 3))
 
     def check(self, world: World) -> None:
-        assert world.leaders > 1, "nobody ever took over, so nothing was tried"
+        assert world.leaders > 1, "leadership never changed, so nothing was tried"

@@ -1,4 +1,4 @@
-"""Jobs whose other pods are made once the first one runs, with a minimum of all of them."""
+"""Jobs whose other pods are created once the first one runs, with a minimum of all of them."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Final
@@ -16,18 +16,18 @@ from asched_lab.sim.world import World
 
 JOBS: Final = 8
 FOLLOWERS_MAX: Final = 4
-#: So long may a job wait for pods that nobody makes without a word, and a look between two steps.
-TOLD_S: Final = 60.0
+#: A job may wait so long for missing pods without an event; and the time between two steps.
+REPORTED_S: Final = 60.0
 STEP_S: Final = 5.0
-#: Of streams and answers until a process knows what there is.
+#: Delay of streams and answers until a process knows all objects.
 LATE_S: Final = 15.0
 
 
 class LeaderFirst(Scenario):
-    """A leader comes alone; its followers are made once it runs, and its PodGroup wants all of
-    them at once, so that nothing would ever happen. Each is told within a minute what it waits
-    for. Some users read that and lower the minimum: their jobs run. Answers get lost, watches are
-    late, and the scheduler dies in the middle of it.
+    """A leader is created alone; its followers are created once it runs, and its PodGroup requires
+    all of them at once, so that the job never starts. Each gets an event within a minute that says
+    what it waits for. Some users then lower the minimum: their jobs run. Answers get lost, watches
+    are late, and the scheduler dies.
     """
 
     faults = (
@@ -41,7 +41,7 @@ class LeaderFirst(Scenario):
     def __init__(self) -> None:
         self._followers: dict[str, int] = {}
         self._lowered: set[str] = set()
-        self._told: set[str] = set()  # by the process that acts now
+        self._reported: set[str] = set()  # by the acting process
         self._since_s: dict[str, float] = {}
         self._acting: Process | None = None
 
@@ -56,10 +56,10 @@ class LeaderFirst(Scenario):
             self._submit(world, f"job{number}")
             for _ in range(world.rng.randint(1, 12)):
                 yield Wait(wait_s=STEP_S)
-                self._look(world)
-        for _ in range(int(2 * TOLD_S / STEP_S)):
+                self._check_events(world)
+        for _ in range(int(2 * REPORTED_S / STEP_S)):
             yield Wait(wait_s=STEP_S)
-            self._look(world)
+            self._check_events(world)
 
     def _submit(self, world: World, name: str) -> None:
         followers = self._followers[name] = world.rng.randint(1, FOLLOWERS_MAX)
@@ -69,24 +69,24 @@ class LeaderFirst(Scenario):
             world.server.create(plural, manifest)
         self._since_s[name] = world.clock.now_s()
 
-    def _look(self, world: World) -> None:
-        """What operator and users do, and whether they were told in time."""
+    def _check_events(self, world: World) -> None:
+        """Act as operator and users, and check the time of events."""
         now_s = world.clock.now_s()
         if self._acting is not world.acting:
             self._acting = world.acting
-            self._told.clear()
+            self._reported.clear()
             self._since_s = dict.fromkeys(self._since_s, now_s)
         led = self._make_followers(world)
         for name, followers in self._followers.items():
             if name in led or name in self._lowered:
                 continue
-            if name not in self._told and now_s - self._since_s[name] > TOLD_S + LATE_S:
-                world.ledger.complain(f"{name} waits for {followers} pods and was told nothing")
-            if name in self._told and world.rng.random() < 0.05:
+            if name not in self._reported and now_s - self._since_s[name] > REPORTED_S + LATE_S:
+                world.ledger.complain(f"{name} waits for {followers} pods and got no event")
+            if name in self._reported and world.rng.random() < 0.05:
                 self._lower(world, name)
 
     def _make_followers(self, world: World) -> set[str]:
-        """The jobs whose leader has a node: those have their followers now."""
+        """Create followers of jobs whose leader has a node, and return the jobs that have them."""
         led = {gang_of(pod) for pod in world.placed()}
         pods = {pod["metadata"]["name"] for pod in world.pods()}
         for name in sorted(led):
@@ -101,22 +101,22 @@ class LeaderFirst(Scenario):
         assert group is not None
         spec = {**group["spec"], "minMember": 1}
         world.server.ctx.put(find(GROUPS), {**group, "spec": spec})
-        world.note(f"{name} is content with its leader")
+        world.note(f"{name} needs only its leader")
 
     def _note(self, process: Process, effect: Effect) -> None:
         if isinstance(effect, EmitEvent) and effect.reason == names.EVENT_FAILED_SCHEDULING:
             name = effect.regarding.name.removesuffix("-leader")
             missing = f"1 of minMember {1 + self._followers.get(name, 0)} pods exist"
             if process is self._acting and missing in effect.note:
-                self._told.add(name)
+                self._reported.add(name)
 
     def is_plain(self, pod: Json) -> bool:
         return not gang_of(pod)
 
     def check(self, world: World) -> None:
-        """Jobs that are content with their leader run, the others have not begun."""
+        """Jobs that need only their leader run, the other jobs have not started."""
         self._make_followers(world)
-        world.run_for(TOLD_S)
+        world.run_for(REPORTED_S)
         bound = [gang_of(pod) for pod in world.placed()]
         for name, followers in self._followers.items():
             wanted = 1 + followers if name in self._lowered else 0

@@ -1,4 +1,4 @@
-"""Watches keep things to themselves, and say that they have told everything."""
+"""Watches that omit events, and send bookmarks as if they had sent everything."""
 
 from collections.abc import Iterator
 
@@ -8,13 +8,13 @@ from asched_lab.sim.steps import AddPods, DeletePods, OpenGates, Step
 from asched_lab.sim.world import World
 
 STEPS = 40
-#: Share of the steps before which a pod comes under a name that may have been another's.
+#: Share of the steps before which a pod is created, maybe under the name of a deleted one.
 AGAIN = 0.4
 
 
 class LostEvents(Churn):
-    """As Churn, but one event in twenty never comes, and its stream goes on; some pods come again
-    under the names of others. Whatever was missed is found by the audit, of those who stand by,
+    """As Churn, but one event in twenty is omitted, and its stream goes on; some pods are created
+    again under the names of deleted ones. The audit finds every missed event, in standby processes
     too.
     """
 

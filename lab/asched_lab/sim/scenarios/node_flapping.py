@@ -1,4 +1,4 @@
-"""Nodes that come and go, fall ill and recover, shrink and grow."""
+"""Nodes that are created, deleted, tainted and resized."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 @dataclass(frozen=True, slots=True)
 class Flap(Step):
-    """Something happens to a node; now and then its pods are evicted for it."""
+    """Change a node; sometimes its pods are evicted."""
 
     node: str
 
@@ -33,7 +33,7 @@ class Flap(Step):
         if roll < 0.15:
             world.note(f"node {self.node} is gone")
             remove(world, "nodes", self.node)
-            if world.rng.random() < 0.5:  # and is back at once
+            if world.rng.random() < 0.5:  # it is created again at once
                 AddNodes(name=self.node).do(world)
         elif roll < 0.45:
             world.server.ctx.put(NODES, well(known))
@@ -64,7 +64,7 @@ def well(node: Json) -> Json:
 
 
 class NodeFlapping(Scenario):
-    """Nobody is sent to a node that was known to be ill; when nodes are well, everybody is."""
+    """No pod is bound to a node known to be tainted; when nodes recover, all are placed."""
 
     faults = (StaleWatch(lag_s_max=5), SlowAnswers(seconds_max=1.0), LostAnswers(rate=0.1))
 

@@ -1,4 +1,4 @@
-"""Names that return with something new behind them."""
+"""Objects that are created again under the name of a deleted one."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ NODES = 4
 
 
 class OldNames(Scenario):
-    """Pods and nodes are made anew under their old names while bindings are under way."""
+    """Pods and nodes are created again under their old names while bindings are under way."""
 
     faults = (
         StaleWatch(lag_s_max=5),
@@ -40,5 +40,5 @@ class OldNames(Scenario):
 
 
 def a_node(number: int) -> AddNodes:
-    """Always as big as before: a smaller one would be overcommitted by old news."""
+    """Always as big as before: with old data a smaller one would be overcommitted."""
     return AddNodes(name=f"node-{number}", cpu=(2,), pods=(5,))

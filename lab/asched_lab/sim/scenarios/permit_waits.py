@@ -1,4 +1,4 @@
-"""Plugins of users that let pods wait, turn them away, break, and hold on to things."""
+"""User plugins that let pods wait, reject them, raise, and hold reservations."""
 
 from asyncio import sleep
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from asched_lab.sim.steps import AddNodes, AddPods, Cordon, DeletePods, Json, St
 from asched_lab.sim.world import World
 
 ROUNDS = 30
-#: What the label `door` of a pod says: how it fares at Permit.
-DOORS = ("open", "open", "slow", "slow", "late", "shut", "raises", "odd", "refuses")
-#: ... and the label `hands`: how it fares at PreBind.
+#: Values of the label `permit` of a pod: its outcome at Permit.
+OUTCOMES = ("open", "open", "slow", "slow", "late", "shut", "raises", "odd", "refuses")
+#: Values of the label `hands`: its outcome at PreBind.
 HANDS = ("quick", "quick", "quick", "slow", "drop", "raise")
 
 
 class Doorman:
-    """Permit: lets pods wait, and decides about them by their label."""
+    """Permit: lets pods wait, and decides by their label."""
 
     permit_timeout_s = 8.0
 
@@ -29,26 +29,26 @@ class Doorman:
 
     async def permit(self, pod: Any, node: Any) -> Any:
         self.allowed.pop(pod.uid, None)
-        door = pod.labels.get("door", "open")
-        if door == "slow":
+        outcome = pod.labels.get("permit", "open")
+        if outcome == "slow":
             await sleep(len(pod.name) % 7 + 0.5)
-        elif door == "late":
+        elif outcome == "late":
             await sleep(30.0)
-        elif door == "shut":
+        elif outcome == "shut":
             await sleep(0.3)
-            return "the door is shut"
-        elif door == "raises":
-            raise RuntimeError("the doorman is ill")
-        elif door == "odd":
+            return "closed"
+        elif outcome == "raises":
+            raise RuntimeError("planted failure at Permit")
+        elif outcome == "odd":
             return 42
-        elif door == "refuses":
+        elif outcome == "refuses":
             return "not today"
         self.allowed[pod.uid] = node.name
         return None
 
 
 class Porter:
-    """Reserve, PreBind and PostBind: holds something for each pod on its way."""
+    """Reserve, PreBind and PostBind: holds a reservation for each pod on its way."""
 
     def __init__(self) -> None:
         self.held: dict[str, str] = {}  # pod's uid -> the node it is held on
@@ -82,9 +82,9 @@ class Porter:
 
 
 class PermitWaits(Scenario):
-    """Nobody passes whom the doorman did not allow, and whatever was held is given back.
+    """No pod passes Permit that the plugin did not allow, and every reservation is given back.
 
-    In the end all doors open, and whoever fits is placed.
+    In the end all pods are allowed, and every pod that fits is placed.
     """
 
     faults = (StaleWatch(lag_s_max=3), SlowAnswers(seconds_max=0.5), LostAnswers(rate=0.1))
@@ -111,7 +111,7 @@ class PermitWaits(Scenario):
             elif roll < 0.45:
                 node = world.rng.choice(world.node_names())
                 yield Cordon(node=node, unschedulable=roll < 0.4)
-        yield OpenDoors()
+        yield AllowAll()
 
     def check(self, world: World) -> None:
         porter = user_plugin(world.acting, "Porter")
@@ -119,24 +119,24 @@ class PermitWaits(Scenario):
         assert not porter.held, f"still held for {sorted(porter.held)}"
 
 
-class OpenDoors(Step):
-    """Every pod is let through from now on."""
+class AllowAll(Step):
+    """Allow every pod from now on."""
 
     def do(self, world: World) -> None:
         for pod in world.waiting():
-            labels = {**pod["metadata"]["labels"], "door": "open", "hands": "quick"}
+            labels = {**pod["metadata"]["labels"], "permit": "open", "hands": "quick"}
             world.server.ctx.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels}})
 
 
 def user_plugin(process: Process, name: str) -> Any:
-    """The user's own instance behind a plugin of the first profile."""
+    """The user's instance of a plugin of the first profile."""
     runner = next(iter(process.machine.context.runners.values()))
     adapted: Any = runner.profile.plugins[name]
     return adapted.user
 
 
 def _labelled(world: World, pod: Json) -> None:
-    labels = {"door": world.rng.choice(DOORS), "hands": world.rng.choice(HANDS)}
+    labels = {"permit": world.rng.choice(OUTCOMES), "hands": world.rng.choice(HANDS)}
     pod["metadata"]["labels"].update(labels)
 
 

@@ -1,4 +1,4 @@
-"""Important pods come to a full cluster."""
+"""Important pods are created in a full cluster."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ PRIORITIES = (0, 10, 100)
 
 
 class Preemptors(Scenario):
-    """Important pods push others out; victims take their time, and so does the news of it."""
+    """Important pods preempt other pods; victims take time to end, and their events are late."""
 
     faults = (LostAnswers(rate=0.1), StaleWatch(lag_s_max=5), BrokenWatches(every_s=40))
 
@@ -33,7 +33,7 @@ class Preemptors(Scenario):
         world.run_for(5.0)
 
     def _protect(self, world: World) -> None:
-        """A budget over all pods; preemption may break it, but only where it must."""
+        """A budget over all pods; preemption may violate it only where it must."""
         allowed = world.rng.randint(0, 2)
         world.server.create(
             "poddisruptionbudgets",
@@ -60,16 +60,16 @@ class Preemptors(Scenario):
                 yield RemoveNode(node=world.rng.choice(nodes))
 
     def check(self, world: World) -> None:
-        """No pod waits where pods of lower priority could make way for it."""
+        """No pod waits where it could preempt pods of lower priority."""
         pods = [pod for pod in world.pods() if not is_through(pod)]
         for waiting in world.waiting():
             mine = waiting["spec"].get("priority", 0)
-            kept = [
+            remaining = [
                 p
                 for p in pods
                 if p["spec"].get("nodeName") and p["spec"].get("priority", 0) >= mine
             ]
-            end = EndState(world.nodes(), kept)
+            end = EndState(world.nodes(), remaining)
             room = [name for name in end.nodes if end.has_place(name, waiting)]
             name = waiting["metadata"]["name"]
             assert not room, f"pod {name} of priority {mine} could push others out of {room}"

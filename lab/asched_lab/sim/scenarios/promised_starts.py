@@ -1,4 +1,4 @@
-"""Starts that are promised to those who wait, in a cluster on which nobody can rely."""
+"""Promised starts of waiting pods, in an unreliable cluster."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Final
@@ -26,10 +26,10 @@ LASTS_S: Final = (20, 60, 120)
 
 
 class PromisedStarts(Scenario):
-    """Pods that say how long they run, some that only expect it and some that say nothing, and
-    large ones for which there is no room, on a small cluster that loses nodes; the scheduler dies
-    in the middle of it, answers get lost and watches are late. A promise that was moved back has a
-    cause, and once all who said so have ended nobody waits for want of what is promised to others.
+    """Pods with a deadline, pods with an expected duration and pods without either, and large pods
+    for which there is no room, on a small cluster that loses nodes; the scheduler dies, answers get
+    lost and watches are late. A promise that was moved back has a cause, and once all pods with an
+    end have ended no pod waits for room that is promised to other pods.
     """
 
     faults = (
@@ -87,28 +87,30 @@ class PromisedStarts(Scenario):
                 yield RemoveNode(node=world.rng.choice(world.node_names()))
             else:
                 yield AddNodes(cpu=(2, 4))
-            self._look(world)
+            self._check_promises(world)
 
     def check(self, world: World) -> None:
-        self._look(world)
+        self._check_promises(world)
         outcomes = world.parts.cluster.singleton(StartTimes.of).outcomes
         assert set(outcomes) <= set(CHANGES)
         world.note(f"{self.promised} starts were promised")
 
-    def _look(self, world: World) -> None:
-        """Who was promised something later than before was told why."""
+    def _check_promises(self, world: World) -> None:
+        """A promise that is later than before has a cause."""
         starts = {}
-        for one in world.parts.cluster.singleton(Reservations).all():
-            key = f"{world.leaders}/{id(world.acting)}/{one.owner}"
+        for promise in world.parts.cluster.singleton(Reservations).all():
+            key = f"{world.leaders}/{id(world.acting)}/{promise.owner}"
             before_s = self._starts.get(key)
             self.promised += before_s is None
-            if before_s is not None and one.start_s > before_s and not one.cause:
-                world.ledger.complain(f"the start of {one.owner} was moved back without a cause")
-            starts[key] = one.start_s
+            if before_s is not None and promise.start_s > before_s and not promise.cause:
+                world.ledger.complain(
+                    f"the start of {promise.owner} was moved back without a cause"
+                )
+            starts[key] = promise.start_s
         self._starts = starts
 
     def _limit(self, world: World, change: Change) -> None:
-        """As kubelets do: who has had his time is ended, some sooner and some later."""
+        """As kubelets do: end pods at their deadline, some sooner and some later."""
         pod = change.new.obj
         lasts_s = pod["spec"].get("activeDeadlineSeconds")
         begun = pod["status"].get("phase") == "Running"

@@ -1,4 +1,4 @@
-"""Quotas of namespaces, kept while answers get lost."""
+"""Quotas of namespaces, while answers get lost."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from asched_lab.sim.steps import (
 )
 from asched_lab.sim.world import World
 
-#: Namespace to (guaranteed, the most there may be), milli-CPU.
+#: Namespace to (guaranteed, maximum), milli-CPU.
 QUOTAS: Final = {"red": (1000, 2500), "green": (2000, 3000), "blue": (500, 500)}
 MILLI: Final = {"100m": 100, "300m": 300, "700m": 700}
 ROUNDS: Final = 30
@@ -26,9 +26,9 @@ ROUNDS: Final = 30
 
 class Quotas(Scenario):
     """Pods of three namespaces with quotas, and of one without, some of them important, on a
-    cluster that has more room than is guaranteed; the scheduler dies in the middle of it, answers
-    get lost and watches are late. By what the API tells alone: no binding brings a namespace above
-    its most, nor all of them together above what is guaranteed to them in sum.
+    cluster that has more room than is guaranteed; the scheduler dies, answers get lost and watches
+    are late. By the API objects alone: no binding exceeds the maximum of its namespace, nor the sum
+    of what is guaranteed to all of them.
     """
 
     faults = (

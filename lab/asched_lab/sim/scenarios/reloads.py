@@ -1,4 +1,4 @@
-"""Other profiles in mid-flight."""
+"""Reloads of the configuration with pods in every phase."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from asched_lab.sim.scenarios.side_by_side import (
     PACKER_PROFILE,
     PICKY,
     PICKY_PROFILE,
-    for_somebody,
+    for_any_scheduler,
 )
 from asched_lab.sim.steps import AddNodes, AddPods, DeletePods, Json, Step
 from asched_lab.sim.world import SCHEDULER, World
 
 ROUNDS = 40
 PLAIN: Json = {"schedulerName": SCHEDULER}
-#: Every filter but the one for amounts is off: more nodes than before let a pod in.
+#: Every filter except that of resources is off: more nodes than before admit a pod.
 CARELESS: Json = {
     **PLAIN,
     "plugins": {
@@ -29,7 +29,7 @@ CARELESS: Json = {
         }
     },
 }
-#: The names of both for pods that everybody may go with.
+#: Scheduler names that are in both configurations.
 ALIKE = [{"schedulerName": name} for name in (PACKER, PICKY)]
 CONFIGS: tuple[Json, ...] = (
     {"profiles": [PLAIN]},
@@ -45,7 +45,7 @@ ALL: Json = {"profiles": [PLAIN, PACKER_PROFILE, PICKY_PROFILE]}
 
 @dataclass(frozen=True, slots=True)
 class Reload(Step):
-    """Another configuration takes over between two turns."""
+    """Replace the configuration between two turns."""
 
     config: int | None = None
 
@@ -56,7 +56,9 @@ class Reload(Step):
 
 
 class Reloads(Scenario):
-    """Profiles come, go and change while pods are in every phase; nobody is lost, nobody sleeps."""
+    """Profiles are added, removed and changed while pods are in every phase; no pod is lost or
+    sleeps.
+    """
 
     faults = (StaleWatch(lag_s_max=3), SlowAnswers(seconds_max=1.0), LostAnswers(rate=0.1))
     config: ClassVar[Json] = ALL
@@ -74,7 +76,9 @@ class Reloads(Scenario):
                 yield Reload()
             elif roll < 0.8:
                 priority = world.rng.choice((0, 0, 10))
-                yield AddPods(count=world.rng.randint(1, 4), priority=priority, make=for_somebody)
+                yield AddPods(
+                    count=world.rng.randint(1, 4), priority=priority, make=for_any_scheduler
+                )
             elif roll < 0.9:
                 yield DeletePods(count=2)
             else:

@@ -1,4 +1,4 @@
-"""Gangs whose minimum changes while they wait, as that of a cluster that is resized."""
+"""Gangs whose minimum changes while they wait."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Final
@@ -14,15 +14,15 @@ from asched_lab.sim.world import World
 
 ROUNDS: Final = 12
 SIZE_MAX: Final = 7
-#: So long after a change the scheduler knows of it: late and broken streams, and answers that get
-#: lost when they are opened again.
+#: Time after a change until the scheduler knows of it: late and broken streams, and answers that
+#: get lost when they are opened again.
 KNOWN_S: Final = 30.0
 
 
 class ResizedGangs(Gangs):
-    """PodGroups come with a minimum that is not what the job needs, and are amended: it goes down,
-    or up, with pods that come or alone. Nobody starts below the minimum as it is now, and a gang
-    for which the new one is enough does not wait for the old one.
+    """PodGroups are created with a wrong minimum, and changed: it is lowered or raised, with or
+    without more pods. No gang starts below the current minimum, and a gang for which the new one is
+    enough does not wait for the old one.
     """
 
     config: ClassVar[Json] = CONFIG
@@ -30,13 +30,13 @@ class ResizedGangs(Gangs):
     def __init__(self) -> None:
         super().__init__()
         self._cpu: dict[str, str] = {}
-        self._least: dict[str, int] = {}  # of all minima that a group had
+        self._least: dict[str, int] = {}  # the lowest minimum that a group had
         self._resized_s: dict[str, float] = {}
 
     def setup(self, world: World) -> None:
         super().setup(world)
         self._are_important = False
-        world.on_sent.append(lambda _, bind: self._look_at_start(world, bind))
+        world.on_sent.append(lambda _, bind: self._check_start(world, bind))
 
     def start(self, world: World) -> Iterator[Step]:
         for number in range(ROUNDS):
@@ -72,15 +72,15 @@ class ResizedGangs(Gangs):
         world.server.ctx.put(find(GROUPS), {**group, "spec": spec})
         world.note(f"{name} needs {minimum} of {size} now")
 
-    def _look_at(self, world: World, bind: Bind) -> None:  # noqa: ARG002
+    def _check_binding(self, world: World, bind: Bind) -> None:  # noqa: ARG002
         self._open.pop(bind.pod.uid, None)
 
-    def _look_at_start(self, world: World, bind: Bind) -> None:
-        """The first binding of a gang: so many have places as it needs now."""
+    def _check_start(self, world: World, bind: Bind) -> None:
+        """At the first binding of a gang as many pods as it needs now have places."""
         pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
         name = gang_of(pod) if pod is not None else ""
         is_known = world.clock.now_s() - self._resized_s.get(name, -KNOWN_S) >= KNOWN_S
-        if not name or any(gang_of(one) == name for one in world.placed()):
+        if not name or any(gang_of(pod) == name for pod in world.placed()):
             return
         placed = world.parts.cluster.pod_groups.get(coscheduled_key(f"default/{name}")).placed
         minimum = self._gangs[name][0] if is_known else self._least[name]
@@ -91,7 +91,7 @@ class ResizedGangs(Gangs):
         return not gang_of(pod)
 
     def check(self, world: World) -> None:
-        """Of each gang nobody is bound, or as many as it needed once; who waits does not fit."""
+        """Each gang has no bound pod, or as many as it once needed; a waiting gang does not fit."""
         pods = [pod for pod in world.pods() if not is_through(pod)]
         end = EndState(world.nodes(), pods)
         for name, (minimum, size) in self._gangs.items():

@@ -11,7 +11,7 @@ ROUNDS = 30
 
 
 class Rivalry(Scenario):
-    """A second scheduler takes places under our hands, and pods of ours with them."""
+    """A second scheduler takes free places, and pods of this scheduler with them."""
 
     faults = (StaleWatch(lag_s_max=5), SlowAnswers(seconds_max=0.5))
 

@@ -1,4 +1,4 @@
-"""Nodes leave one by one while pods keep coming."""
+"""Nodes are drained one by one while pods are created."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from asched_lab.sim.world import World
 
 
 class RollingDrain(Scenario):
-    """Nodes leave one by one while pods keep coming; in the end no pod is on a node that left."""
+    """Nodes are drained one by one while pods are created; at the end removed nodes are empty."""
 
     faults = (LostAnswers(rate=0.05), StaleWatch(lag_s_max=30), LeaderPause(every_s=90))
 

@@ -1,4 +1,4 @@
-"""Several profiles in one process, and another scheduler beside it."""
+"""Several profiles in one process, with another scheduler in the cluster."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,7 +11,7 @@ from asched_lab.sim.steps import AddNodes, AddPods, Cordon, DeletePods, Json, Ri
 from asched_lab.sim.world import SCHEDULER, World
 
 ROUNDS = 30
-PACKER, PICKY, SOMEBODY = "packer", "picky", "somebody-else"
+PACKER, PICKY, OTHER = "packer", "picky", "other-scheduler"
 _SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 
 PICKY_PROFILE: Json = {
@@ -44,9 +44,9 @@ PACKER_PROFILE: Json = {
 
 
 class SideBySide(Scenario):
-    """Every pod is placed by the rules of its own profile, and pods of others are left alone.
+    """Every pod is placed by its own profile, and pods of other schedulers are left alone.
 
-    Profiles share nodes, promises and preemption; a rival takes room and pods from all of them.
+    Profiles share nodes, nominations and preemption; a rival takes room and pods from all of them.
     """
 
     faults = (StaleWatch(lag_s_max=5), SlowAnswers(seconds_max=0.5), LostAnswers(rate=0.1))
@@ -61,7 +61,7 @@ class SideBySide(Scenario):
     def start(self, world: World) -> Iterator[Step]:
         for _ in range(ROUNDS):
             priority = world.rng.choice((0, 0, 0, 10, 100))
-            yield AddPods(count=world.rng.randint(1, 4), priority=priority, make=for_somebody)
+            yield AddPods(count=world.rng.randint(1, 4), priority=priority, make=for_any_scheduler)
             yield Rival(count=world.rng.randint(0, 2))
             roll = world.rng.random()
             if roll < 0.3:
@@ -76,20 +76,22 @@ class SideBySide(Scenario):
 
     def check(self, world: World) -> None:
         for pod in world.pods():
-            if pod["spec"]["schedulerName"] == SOMEBODY:
+            if pod["spec"]["schedulerName"] == OTHER:
                 name = pod["metadata"]["name"]
                 assert not pod["spec"].get("nodeName"), f"{name} was not ours to place"
-                assert not pod["status"].get("conditions"), f"{name} was told something by us"
+                assert not pod["status"].get("conditions"), (
+                    f"{name} has a condition of this scheduler"
+                )
 
 
-def for_somebody(world: World, pod: Json) -> None:
-    """A pod of one of the profiles, or of nobody here."""
-    names = (SCHEDULER, PACKER, PICKY, SOMEBODY)
+def for_any_scheduler(world: World, pod: Json) -> None:
+    """A pod of one of the profiles, or of another scheduler."""
+    names = (SCHEDULER, PACKER, PICKY, OTHER)
     pod["spec"]["schedulerName"] = world.rng.choices(names, weights=(3, 3, 3, 1))[0]
 
 
 def must_be_ours(process: Process, bind: Bind) -> None:
-    """Complain about pods of others, and about a picky pod on a plain disk."""
+    """Complain about pods of other schedulers, and about a picky pod on a plain disk."""
     world = process.world
     pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
     node = world.seen_node(bind.node)

@@ -1,4 +1,4 @@
-"""Volumes that take longer than anybody waits, or are never made."""
+"""Volumes that take longer than the binding timeout, or are never provisioned."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -15,8 +15,8 @@ MAKING_S_MAX = 30.0
 
 
 class SlowVolumes(Scenario):
-    """A driver takes twice the binding timeout, fails, and nodes go meanwhile: volumes still go to
-    one claim, pods to where their volumes are, and each pod is tried until it has them.
+    """A driver takes twice the binding timeout, fails, and nodes are deleted meanwhile: each volume
+    has one claim, pods are where their volumes are, and each pod is tried until it has them.
     """
 
     faults = (

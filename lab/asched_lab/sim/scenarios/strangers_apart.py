@@ -1,4 +1,4 @@
-"""Pods that may not be near one another."""
+"""Pods with rules against being near each other."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ KEYS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 
 
 class StrangersApart(Scenario):
-    """Host ports and required anti-affinity hold at every moment, however late the news are."""
+    """Host ports and required anti-affinity are respected at every moment, with late events."""
 
     faults = (StaleWatch(lag_s_max=10), LostAnswers(rate=0.1), LeaderPause(every_s=60))
 

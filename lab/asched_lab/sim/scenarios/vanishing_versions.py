@@ -1,4 +1,4 @@
-"""The version of the API in which PodGroups are served goes away while gangs wait."""
+"""The API version of PodGroups is removed while gangs wait."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,10 +13,10 @@ ROUNDS: Final = 8
 
 
 class VanishingVersions(Gangs):
-    """Gangs come while the API server serves PodGroups in one version or the other. In between it
-    serves them in none for a while, as in the middle of an upgrade: pods of gangs that are known
-    come all the same, room comes, and the scheduler dies. No pod of a gang is scheduled as a single
-    one because nobody serves its group any more, and once a version is there again all goes on.
+    """Gangs are created while the API server serves PodGroups in one version or the other. In
+    between it serves them in none for a while, as in the middle of an upgrade: pods of known gangs
+    are created all the same, room is freed, and the scheduler dies. No pod of a gang is scheduled
+    as a single pod because its group is not served, and with a version all goes on.
     """
 
     def setup(self, world: World) -> None:
@@ -46,12 +46,15 @@ class VanishingVersions(Gangs):
             world.note(f"{version} is served")
             yield Wait(wait_s=world.rng.uniform(0.0, 30.0))
 
-    def _look_at_condition(self, world: World, name: str, *, bound: int, is_hurt: bool) -> None:
-        """In the words of any version that was served then; while none is, nothing can be written,
-        and what was to be said of a start is not said later.
+    def _check_condition(self, world: World, name: str, *, bound: int, is_hurt: bool) -> None:
+        """Accept the conditions of any version that was served; while none is, nothing can be
+        written, and the condition of a start is not written later.
         """
         group = world.server.get("podgroups", "default", name)
         assert group is not None
-        told = {one["type"]: one["status"] for one in group["status"].get("conditions") or ()}
-        assert told.keys() <= {"PodGroupScheduled", "PodGroupInitiallyScheduled"}, told
-        assert bound or is_hurt or "True" not in told.values(), f"{name} waits: {told}"
+        conditions = {
+            condition["type"]: condition["status"]
+            for condition in group["status"].get("conditions") or ()
+        }
+        assert conditions.keys() <= {"PodGroupScheduled", "PodGroupInitiallyScheduled"}, conditions
+        assert bound or is_hurt or "True" not in conditions.values(), f"{name} waits: {conditions}"
