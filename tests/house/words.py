@@ -14,7 +14,16 @@ BANNED = {
 }
 
 #: Quotations: messages of Kubernetes and names of other projects. (path, text of the line)
-QUOTED: set[tuple[str, str]] = set()
+QUOTED: set[tuple[str, str]] = {
+    (  # a scenario keeps its name: recordings and results have it
+        "lab/asched_lab/sim/scenarios/__init__.py",
+        "from asched_lab.sim.scenarios.strangers_apart import StrangersApart",
+    ),
+    (  # an attribute of asched/ops/recording
+        "lab/asched_lab/replay/reading.py",
+        'self.cut_off = reader.trouble or "it was not closed"',
+    ),
+}
 
 #: Packages that are still to be rewritten. Entries go, none comes.
 PENDING: tuple[str, ...] = (
@@ -30,7 +39,5 @@ PENDING: tuple[str, ...] = (
     "asched/host/",
     "asched/ops/",
     "asched/serve/",
-    "deploy/",
     "docs/",
-    "lab/",
 )

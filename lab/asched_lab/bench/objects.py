@@ -110,7 +110,7 @@ class Objects:
         taken, self._gone_pods = self._gone_pods, []
         return taken
 
-    # --- writes of workloads -
+    # --- writes of workloads ---------------------------------------------------------------------
 
     def create(
         self, manifest: JsonObject, namespace: str, naming: Names
@@ -171,7 +171,7 @@ class Objects:
                 facts += self._drop("resourceclaims", namespace, claim)
         return facts
 
-    # --- effects of the scheduler -
+    # --- effects of the scheduler ----------------------------------------------------------------
 
     def perform(self, effect: Effect) -> list[Fact]:
         """Perform an effect; return its answer, if it has one, and the facts of the watches."""

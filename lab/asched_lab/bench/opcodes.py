@@ -113,7 +113,7 @@ class Field(NamedTuple):
 
 
 _COUNT: Final = Field(_integer, by_param=True, required=True)
-_COUNT: Final = Field(_integer, 1, by_param=True)
+_COUNT_OR_ONE: Final = Field(_integer, 1, by_param=True)
 _YES_NO: Final = Field(_boolean, False)
 _OPTIONAL: Final = Field(_text, "")
 _NEEDED: Final = Field(_text, required=True)
@@ -164,11 +164,11 @@ OPCODES: Final[Mapping[str, Mapping[str, Field]]] = {
         "labelSelector": Field(_labels),
     },
     "stopCollectingMetrics": {},
-    "createAny": {"namespace": _OPTIONAL, "templatePath": _NEEDED, "count": _COUNT},
+    "createAny": {"namespace": _OPTIONAL, "templatePath": _NEEDED, "count": _COUNT_OR_ONE},
     "updateAny": {
         "namespace": _OPTIONAL,
         "templatePath": _NEEDED,
-        "count": _COUNT,
+        "count": _COUNT_OR_ONE,
         "updatePerSecond": Field(_integer, 0),
         "subresources": Field(_texts, ()),
     },

@@ -122,10 +122,10 @@ def _kept(args: argparse.Namespace) -> int:
     failed = False
     try:
         if args.keep:
-            for life in lives.live_on(args.keep, kinds, args.lives, args.seed):
-                if life.broken:
+            for run in lives.continue_runs(args.keep, kinds, args.lives, args.seed):
+                if run.broken:
                     failed = True
-                    print(f"scenario {life.scenario}, seed {life.seed}: {life.broken}", flush=True)
+                    print(f"scenario {run.scenario}, seed {run.seed}: {run.broken}", flush=True)
         if args.table:
             print("\n".join(lives.table(lives.read(args.table), kinds)))
     except (OSError, ValueError) as error:

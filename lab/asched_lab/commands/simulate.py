@@ -123,7 +123,7 @@ def printed(args: argparse.Namespace, result: Result, other: Result | None) -> s
     if other is not None:
         body["against"] = other.document()
         body["differences"] = [
-            {"pod": pod.pod, "here": pod.here, "against": pod.there}
+            {"pod": pod.pod, "here": pod.first, "against": pod.second}
             for pod in differences(result, other)
         ]
     return written(body, args.output)

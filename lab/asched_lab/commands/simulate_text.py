@@ -142,7 +142,7 @@ def _differences(result: Result, other: Result, against: str, *, is_wide: bool) 
         return
     yield "1 pod differs" if len(found) == 1 else f"{len(found)} pods differ"
     for pod in _first(found, is_wide=is_wide):
-        yield f"  {pod.pod}: {_or_nothing(pod.here)}, there {_or_nothing(pod.there)}"
+        yield f"  {pod.pod}: {_or_nothing(pod.first)}, there {_or_nothing(pod.second)}"
 
 
 def _or_nothing(place: str) -> str:

@@ -78,7 +78,7 @@ class Comparison:
         self._rebuilt = rebuilt
         self._reasons = reasons
         self._began_s: float | None = None
-        #: request numbers up to this entry are the same on both sides
+        #: request numbers up to this one are the same on both sides
         self._common_id = 0
         self._ids: dict[int, int] = {}
         self._held: dict[int, Answer] = {}
@@ -90,7 +90,7 @@ class Comparison:
         self._notes_then: dict[str, str] = {}
         self._notes_now: dict[str, str] = {}
         self._placed_otherwise: set[str] = set()
-        self._opposite: dict[str, Difference] = {}
+        self._messages: dict[str, Difference] = {}
 
     def turn(self, turn: RecordedTurn) -> None:
         """Raises UnusableRecordingError."""
@@ -222,7 +222,7 @@ class Comparison:
                 reason = Why(False, f"now: {why}") if why else None
                 self._differs(THEN if is_bind else OTHER, entry, None, reason)
 
-    # --- messages and differences -
+    # --- messages and differences ----------------------------------------------------------------
 
     def _remember(self, notes: dict[str, str], request: RequestedEffect) -> None:
         if request.name == "EmitEvent" and request.what.get("type") == "Warning":

@@ -155,7 +155,7 @@ class Pseudonyms:
     # --- collecting ------------------------------------------------------------------------------
 
     def note(self, value: Any, resource: str = "") -> None:
-        """Collect the names of an object of this kind, or of a part of item."""
+        """Collect the names of an object of this kind, or of a part of one."""
         self._walk(value, self._note_name)
         self._note_rules(value)
         if resource in DRIVERS_OF:
@@ -198,7 +198,7 @@ class Pseudonyms:
                 parts = metadata.get("name", ""), "-", volume.get("name", "")
                 self._composed["".join(parts)] = parts
 
-    # --- replacing -
+    # --- replacing -------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Number the collected names in their sort order.
@@ -228,7 +228,7 @@ class Pseudonyms:
                 self.learn(old, new)
 
     def walked(self, value: Any, resource: str = "") -> Any:
-        """An object of this kind, or a part of item, under pseudonyms."""
+        """An object of this kind, or a part of one, under pseudonyms."""
         walked = self._walk(value, self.of)
         if resource == kinds.CSI_DRIVER.resource:
             walked["metadata"]["name"] = value["metadata"]["name"]

@@ -28,7 +28,7 @@ SLICES: Final = find("resourceslices")
 #: Marks the mirror of a static pod.
 MIRROR: Final = "kubernetes.io/config.mirror"
 #: Taints that report a node condition, which a new node does not have.
-TROUBLES: Final = "node.kubernetes.io/"
+CONDITION_TAINTS: Final = "node.kubernetes.io/"
 NODES_MAX: Final = 100_000
 
 
@@ -124,7 +124,9 @@ def _another(like: Json, name: str) -> Json:
     labels = node["metadata"].get("labels") or {}
     if LABEL_HOSTNAME in labels:
         node["metadata"]["labels"] = {**labels, LABEL_HOSTNAME: name}
-    taints = [t for t in like["spec"].get("taints") or () if not t["key"].startswith(TROUBLES)]
+    taints = [
+        t for t in like["spec"].get("taints") or () if not t["key"].startswith(CONDITION_TAINTS)
+    ]
     spec = {n: v for n, v in like["spec"].items() if n not in ("taints", "unschedulable")}
     node["spec"] = {**spec, "taints": taints} if taints else spec
     node["status"] = {n: v for n, v in like["status"].items() if n != "images"}

@@ -162,25 +162,25 @@ class Difference:
     """One pod for which two schedulers decide differently: node, or why it waits, in each."""
 
     pod: str
-    here: str
-    there: str
+    first: str
+    second: str
 
 
-def differences(one: Result, other: Result) -> list[Difference]:
+def differences(first: Result, second: Result) -> list[Difference]:
     """Pods of either result whose place differs. Pods of one workload are interchangeable: only the
     number of them on each node counts.
     """
     found: list[Difference] = []
-    mine, theirs = _by_workload(one), _by_workload(other)
-    for name in sorted(mine.keys() | theirs.keys()):
-        here, there = mine.get(name, {}), theirs.get(name, {})
-        left = Counter(here.values()) - Counter(there.values())
-        right = list((Counter(there.values()) - Counter(here.values())).elements())
-        for pod in sorted(here.keys() | there.keys()):
-            place = here.get(pod, "")
-            if left[place] > 0:
-                left[place] -= 1
-                found.append(Difference(pod, place, right.pop(0) if right else ""))
+    first_groups, second_groups = _by_workload(first), _by_workload(second)
+    for name in sorted(first_groups.keys() | second_groups.keys()):
+        places, other_places = first_groups.get(name, {}), second_groups.get(name, {})
+        surplus = Counter(places.values()) - Counter(other_places.values())
+        missing = list((Counter(other_places.values()) - Counter(places.values())).elements())
+        for pod in sorted(places.keys() | other_places.keys()):
+            place = places.get(pod, "")
+            if surplus[place] > 0:
+                surplus[place] -= 1
+                found.append(Difference(pod, place, missing.pop(0) if missing else ""))
     return found
 
 

@@ -162,7 +162,7 @@ class Store:
             letters.append(LETTERS[letter])
         return "".join(reversed(letters))
 
-    # --- requests of the scheduler -
+    # --- requests of the scheduler ---------------------------------------------------------------
 
     def perform(self, effect: Effect) -> Answer:
         """The server's answer to an effect that is a request."""

@@ -41,8 +41,8 @@ def test_a_plan_is_written_for_its_owner_alone_and_can_be_checked(
     [
         ((), 2, "give either -f FILE, or --check PLAN, or --apply PLAN"),
         (("-f", "x", "--check", "y"), 2, "give either -f FILE"),
-        (("--apply", "x"), 2, "--apply means the live cluster, not a --snapshot"),
-        (("--check", "x", "--replicas", "3"), 2, "--replicas means nothing with x"),
+        (("--apply", "x"), 2, "--apply needs the live cluster, not a --snapshot"),
+        (("--check", "x", "--replicas", "3"), 2, "--replicas has no effect with x"),
         (("--check", "/nonexistent"), 1, "/nonexistent is refused\nasched plan: open /nonexistent"),
         (("-f", "{pod}", "--replicas", "9"), 1, "there is no plan\n"),
         (("-f", "{pod}", "--out", "/nonexistent/x"), 1, "cannot write /nonexistent/x"),

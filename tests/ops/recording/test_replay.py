@@ -198,5 +198,5 @@ def test_a_format_of_another_time_is_refused_with_the_version_that_reads_it(tmp_
     body = gzip.decompress(path.read_bytes()).replace(b'"format":1', b'"format":99')
     path.write_bytes(gzip.compress(body))
 
-    with pytest.raises(UnusableRecordingError, match="format 99, and asched here reads 1"):
+    with pytest.raises(UnusableRecordingError, match="format 99, and this asched reads 1"):
         Recording(path)
