@@ -13,7 +13,7 @@ from asched.kube.writes import WireRequest
 from asched_lab.apiserver import bootstrap
 from asched_lab.apiserver.server import ApiServer
 from asched_lab.sim.clock import VirtualClock
-from asched_lab.sim.faults import Fault, LostAnswers, StaleWatch, Troubles
+from asched_lab.sim.faults import ActiveFaults, Fault, LostAnswers, StaleWatch
 from asched_lab.sim.loop import VirtualLoop
 from asched_lab.sim.streams import Stream
 from asched_lab.sim.wire import Wire
