@@ -21,7 +21,7 @@ import numpy as np
 
 from asched.core.config.merge import UnusableProfileError
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.decided import scores_told
+from asched.core.cycle.decided import scores_as_json
 from asched.core.framework.profile import CannotBuildError
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
@@ -164,5 +164,5 @@ def _judged(runner: Runner, pod: Pod, node: str, chosen: Mapping[str, Any]) -> R
         is_as_kept = is_as_kept and int(ranking[own]) == chosen["score"]
         if fits[row]:
             rating["score"] = int(ranking[row])
-            rating["scores"] = scores_told(*state.ranking.points_of(row))
+            rating["scores"] = scores_as_json(*state.ranking.points_of(row))
     return {**rating, "exact": is_as_kept, **({} if is_as_kept else {"why": OTHERWISE})}

@@ -17,7 +17,7 @@ import msgspec
 
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.queue_steps import Freed
+from asched.core.cycle.queue_steps import FreedPlaces
 from asched.core.framework.status import MISTAKES
 from asched.core.model.pod import Pod
 from asched.core.state.changes import RESERVATION_MOVED, Change
@@ -68,7 +68,7 @@ class StartTimes(msgspec.Struct):
     #: and that pods which were only tried have left their nodes. At once would be in the midst of
     #: an attempt at the very pods, which would be tried again for it.
     has_moved: bool = False
-    freed: Freed = msgspec.field(default_factory=Freed)
+    freed: FreedPlaces = msgspec.field(default_factory=FreedPlaces)
     #: whose start is being looked for, and whether its pods lie on nodes on trial just now: then
     #: nothing is to be concluded
     searching: str = ""

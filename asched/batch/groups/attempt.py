@@ -14,8 +14,8 @@ import msgspec
 from asched.core.cycle.company import HypotheticalGang
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
-from asched.core.cycle.history import Kept
-from asched.core.cycle.queue_steps import Freed
+from asched.core.cycle.history import StoredLine
+from asched.core.cycle.queue_steps import FreedPlaces
 from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.points import PostFilterResult
 from asched.core.framework.runner import Decision, Runner
@@ -52,7 +52,7 @@ class GroupAttempt(msgspec.Struct):
     #: whether others had their turn meanwhile, to whom its places were taken
     was_seen: bool = False
     #: of the latter those that were given back
-    freed: Freed = msgspec.field(default_factory=Freed)
+    freed: FreedPlaces = msgspec.field(default_factory=FreedPlaces)
     #: whether some that wait have still to be taken from the queue
     is_gathering: bool = False
     #: the newest trial; what it began is taken back if an exception ends the attempt
@@ -157,7 +157,7 @@ class Tried(msgspec.Struct):
     duration_s: float = 0.0
     decision: Decision | None = None
     #: what is kept of the decision, as it was then
-    line: Kept | None = None
+    line: StoredLine | None = None
     failure: Failure | None = None
     permit: Status | None = None
     #: while the place is counted and promised

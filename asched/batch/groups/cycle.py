@@ -41,7 +41,7 @@ from asched.core.cycle.scheduling import (
     Background,
     GivingBack,
     failure_of,
-    is_pointless,
+    is_obsolete,
     skip,
     words_of_extensions,
 )
@@ -49,7 +49,7 @@ from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Nomination, PostFilterResult
 from asched.core.framework.status import MISTAKES
 from asched.core.framework.waiting import Stage
-from asched.core.queue.queued import NOBODY
+from asched.core.queue.queued import NO_NAMES
 from asched.core.state.facts import Answer
 
 Next = list[Binding | Background | GivingBack]
@@ -99,7 +99,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         failure = error(group.disagreement)
         yield from _fail_all(context, group.attempts, failure)
         return []
-    pointless = [attempt for attempt in group.attempts if is_pointless(context, attempt)]
+    pointless = [attempt for attempt in group.attempts if is_obsolete(context, attempt)]
     for attempt in pointless:
         yield from skip(context, attempt)
         group.attempts.remove(attempt)
@@ -118,7 +118,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         refuse_if_short(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
     follows: Next = []
-    blamed, pause_s, told = NOBODY, 0.0, ""
+    blamed, pause_s, told = NO_NAMES, 0.0, ""
     is_scheduled = outcome.result is Result.SCHEDULED
     if not is_scheduled:
         follows += yield from _let_go(context, group, outcome)
@@ -190,7 +190,7 @@ def _put_back(
     """Pods that the group does without wait for a turn by their own priority."""
     for attempt in attempts:
         yield from pause_if_due(context, TELL_STEPS, is_alone=True)
-        if is_pointless(context, attempt) or attempt.profile not in context.runners:
+        if is_obsolete(context, attempt) or attempt.profile not in context.runners:
             yield from skip(context, attempt)
             continue
         now = context.cluster.pods_seen[attempt.pod.key]
@@ -237,7 +237,7 @@ def _blamed(
     minimum may change, so did whoever asks for that.
     """
     if outcome.result is not Result.UNSCHEDULABLE:
-        return NOBODY
+        return NO_NAMES
     failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
     blamed = frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
     if not group.is_coscheduled and is_of_1_36(context.cluster):

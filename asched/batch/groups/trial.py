@@ -36,7 +36,7 @@ from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import Failure
-from asched.core.cycle.queue_steps import telling
+from asched.core.cycle.queue_steps import notify_of_freed
 from asched.core.cycle.scheduling import (
     failure_of,
     find_node,
@@ -320,7 +320,7 @@ def tell_freed(context: SchedulerContext, group: GroupAttempt) -> Generator[Effe
     the midst of their attempt it would count as something that they missed, and they would be tried
     again for it, and again.
     """
-    yield from telling(context, group.freed)
+    yield from notify_of_freed(context, group.freed)
 
 
 def undo(

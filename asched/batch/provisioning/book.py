@@ -28,7 +28,7 @@ from typing import Final
 import msgspec
 
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.queue_steps import Freed, telling
+from asched.core.cycle.queue_steps import FreedPlaces, notify_of_freed
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.status import MISTAKES
 from asched.core.model.requests import PODS
@@ -432,7 +432,7 @@ def giving_back(context: SchedulerContext) -> Generator[Effect, Answer, None]:
     for all slots of equal pods. Other pods are decided for in between.
     """
     cluster, budget = context.cluster, context.cluster.budget
-    bookings, freed = cluster.singleton(Bookings), Freed()
+    bookings, freed = cluster.singleton(Bookings), FreedPlaces()
     bookings.is_giving_back = True
     try:
         while bookings.over:
@@ -442,7 +442,7 @@ def giving_back(context: SchedulerContext) -> Generator[Effect, Answer, None]:
                 yield Pause()
             if cluster.holds.drop(owner):
                 freed.add(slot.what.cls.number, slot.what.pod, slot.node)
-        yield from telling(context, freed)
+        yield from notify_of_freed(context, freed)
     except MISTAKES as raised:  # what is left is given back in another go
         context.contain(raised, "requests")
     finally:

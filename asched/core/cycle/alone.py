@@ -1,10 +1,11 @@
-"""Those who paused in the midst of something that nobody else may see: they go on before anything
-is taken in or decided, a slice a turn, as the queue's own long work does (`state/sliced.py`).
+"""Tasks that paused while their records are incomplete. They go on before facts are taken in or
+decisions are made, one slice a turn, as the queue's own long work does (`state/sliced.py`).
 
-    Pause(is_alone=True) ─> the turn ends ─> the next one begins with it ─> and so on, until it
-                                                                            asks for more, or ends
+    Pause(is_alone=True) ─> the turn ends ─> the next turn begins with it ─> and so on, until the
+                                                                             task ends or asks
+                                                                             for something else
 
-So what is cut ends as if it had not been, and the machine's driver looks at its sockets in between.
+So no other task sees an incomplete state, and the driver can serve its sockets in between.
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.facts import Answer, Done
 
 
-class Alone:
+class ExclusiveTasks:
     """`answer` answers a pause."""
 
     def __init__(self, context: SchedulerContext, answer: Callable[[Answer], None]) -> None:
@@ -26,7 +27,7 @@ class Alone:
         self._is_going_on = False
 
     def pause(self, effect_id: int) -> None:
-        """It goes on in the next turn, first."""
+        """Let the paused task go on at the beginning of the next turn."""
         self._sliced.budget.note(SLICE_STEPS)
         self._asked.append(effect_id)
         if not self._is_going_on:

@@ -1,4 +1,4 @@
-"""What arrived and is not taken in yet: the rest of a long list, and whatever came after it.
+"""Facts that arrived and are not applied yet: the rest of a long list, and all facts after it.
 
 Bounds  LISTED_PER_TURN objects of lists a turn.
 """
@@ -11,8 +11,8 @@ from typing import Final
 from asched.core.state.cluster import Cluster, ObservedChange
 from asched.core.state.facts import Fact, Listed
 
-#: A pod costs 33 µs: together 8 ms, where 100,000 of them in one step keep the driver from its
-#: sockets for 3.3 s.
+#: A pod costs 33 µs, so a turn spends 8 ms at most. A list of 100,000 pods in one step would keep
+#: the driver from its sockets for 3.3 s.
 LISTED_PER_TURN: Final = 256
 
 
@@ -29,15 +29,16 @@ class Backlog:
 
     @property
     def is_amid_list(self) -> bool:
-        """Whether half a list is known."""
+        """Whether a list is applied in part."""
         return self._listing is not None
 
     def extend(self, facts: Iterable[Fact]) -> None:
         self._facts.extend(facts)
 
     def turn(self) -> Iterator[tuple[Fact, list[ObservedChange] | None]]:
-        """A turn's share: each fact that is not a list to be applied, with None; of lists what
-        applying a part of them changed. Whoever stops after one of them misses none.
+        """Yield a turn's share: (fact, None) of a fact that is not a list; (list, changes) of a
+        part of a list, which is applied here. A caller may stop after any of them: the next call
+        goes on there.
         """
         waiting, share = self._facts, LISTED_PER_TURN
         while waiting:
@@ -52,6 +53,6 @@ class Backlog:
             if share:
                 self._listing = None
                 waiting.popleft()
-            yield fact, [sight for sight in steps if sight is not None]
+            yield fact, [change for change in steps if change is not None]
             if not share:
                 return

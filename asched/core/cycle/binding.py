@@ -1,11 +1,11 @@
-"""The binding cycle: from a reserved node to a bound pod, or back with everything undone.
+"""The binding cycle: from a reserved node to a bound pod, or back to the queue.
 
     PreBindPreFlight ─> nomination written ─> WaitOnPermit ─> PreBind … ─> Bind ─> PostBind
-          └── any failure: Unreserve in reverse order, forget, wake who may profit, requeue
+          └── any failure: Unreserve in reverse order, forget, wake pods that may fit now, requeue
 
-It is a generator: it yields effects and is sent their answers, so many of them go on at the same
-time while nothing in here waits. The queue keeps changes for the pod until Permit is through; after
-that a failure can no longer be a plain rejection.
+It is a generator: it yields effects and is sent their answers, so that many bindings are under way
+at a time and none blocks. The queue records changes for the pod until Permit ends; after that a
+failure cannot be a plain rejection any more.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (bindingCycle)
 """
@@ -43,7 +43,7 @@ Steps = Generator[Effect, Answer, Any]
 
 
 class Binding(msgspec.Struct):
-    """One pod on its way to its node."""
+    """The binding of one pod to one node."""
 
     context: SchedulerContext
     attempt: Attempt
@@ -53,10 +53,10 @@ class Binding(msgspec.Struct):
     is_elsewhere: bool = False
 
     def run(self) -> Steps:
-        """The whole cycle. Ends with the pod bound, or returned to the queue."""
+        """Run the whole cycle. It ends with the pod bound, or returned to the queue."""
         try:
             status = yield from self._until_bound()
-        except MISTAKES as raised:  # it costs the pod an attempt, no more
+        except MISTAKES as raised:  # costs the pod this attempt, not the process
             status = failure(self.context.contain(raised, "bind", self.attempt.pod.key))
         self.context.waiting.drop(self.attempt.info.pod.metadata.uid)
         if status.is_success:
@@ -73,10 +73,10 @@ class Binding(msgspec.Struct):
         try:
             yield from self._failed(status)
         except MISTAKES as raised:
-            told = self.context.contain(raised, "failure", self.attempt.pod.key)
-            yield from end_failed(self.context, self.attempt, error(told))
+            message = self.context.contain(raised, "failure", self.attempt.pod.key)
+            yield from end_failed(self.context, self.attempt, error(message))
 
-    # --- the way there ---------------------------------------------------------------------------
+    # --- until the pod is bound -------------------------------------------------------------------
 
     def _until_bound(self) -> Generator[Effect, Answer, Status]:
         context, attempt, waiting = self.context, self.attempt, self.waiting
@@ -117,15 +117,15 @@ class Binding(msgspec.Struct):
         return SUCCESS
 
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
-        """The PreBind plugins that have work to do."""
+        """Return the PreBind plugins that have work to do."""
         context = self.context
         if not self.attempt.pre_binds:
             context.point_passed(self.attempt, "PreBindPreFlight", Code.SKIP.text)
             return [], SUCCESS
         started_s = context.counter_s()
         working, status = self._ask_pre_flight()
-        said = status.code if working or not status.is_success else Code.SKIP
-        context.point_ran(self.attempt, "PreBindPreFlight", said.text, started_s)
+        code = status.code if working or not status.is_success else Code.SKIP
+        context.point_ran(self.attempt, "PreBindPreFlight", code.text, started_s)
         return working, status
 
     def _ask_pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
@@ -147,8 +147,8 @@ class Binding(msgspec.Struct):
         return working, SUCCESS
 
     def _write_nomination(self) -> Iterator[Effect]:
-        """Tell others where the pod is going before that takes long. A failure is nobody's
-        problem.
+        """Write the pod's nomination before steps that may take long, so that other schedulers and
+        autoscalers know its node. A failed write has no consequences.
         """
         pod = self.context.cluster.pods_seen.get(self.attempt.pod.key, self.attempt.pod)
         if pod.status.nominated_node_name != self.node:
@@ -184,7 +184,9 @@ class Binding(msgspec.Struct):
         return status
 
     def _ask_permits(self) -> Generator[Effect, Answer, None]:
-        """Plugins that decide late about a pod they let wait; the first refusal ends it."""
+        """Run Permit plugins that decide later about a pod that waits; the first rejection ends the
+        wait.
+        """
         waiting, info = self.waiting, self.attempt.info
         for plugin in self.attempt.runner.profile.permits:
             steps = None
@@ -197,7 +199,7 @@ class Binding(msgspec.Struct):
                 return
             if status.is_success:
                 waiting.allow(plugin.name)
-            elif status.code is Code.WAIT:  # its time is up
+            elif status.code is Code.WAIT:  # its timeout has passed
                 waiting.expire()
             else:
                 is_error = not status.is_rejection
@@ -208,9 +210,9 @@ class Binding(msgspec.Struct):
                 )
 
     def _until_decided(self, steps: Late) -> Late:
-        """Run a plugin's steps. Once the pod is turned away, or gone, nobody waits for what they
-        wait for: they end there, and Unreserve undoes what they began. A wait for what became of
-        their own writes is sat out.
+        """Run a plugin's steps. Once the pod is rejected or deleted, the steps are closed at their
+        next wait, and Unreserve undoes what they began. Only a wait for the outcome of their own
+        writes goes on.
         """
         waiting, answer = self.waiting, None
         while True:
@@ -230,11 +232,11 @@ class Binding(msgspec.Struct):
                 return waiting.decision
 
     def _bind(self) -> Generator[Effect, Answer, Status]:
-        """Ask the bind plugins in order until one does not skip."""
+        """Run the bind plugins in order until one does not skip."""
         cluster = self.context.cluster
-        gone = self.context.why_pointless(self.attempt, self.node)
-        if gone:
-            return failure(gone)
+        reason = self.context.why_not_placed(self.attempt, self.node)
+        if reason:
+            return failure(reason)
         cluster.refusals.chosen(self.node, cluster.wall_clock_s)
         for plugin in self.attempt.runner.binders(self.attempt.info):
             started_s = self.context.counter_s()
@@ -255,9 +257,13 @@ class Binding(msgspec.Struct):
                 answer: Answer
                 if isinstance(effect, Bind):
                     answer = yield effect
-                    if not isinstance(answer, Bound):  # mostly it is
+                    if not isinstance(answer, Bound):  # rare
                         answer = yield from follow(
-                            effect, self.context.cluster, self._tell_lost, answer, self._still_fits
+                            effect,
+                            self.context.cluster,
+                            self._record_unknown,
+                            answer,
+                            self._still_fits,
                         )
                     self.is_elsewhere = isinstance(answer, Refused) and names_node(answer)
                 else:
@@ -265,10 +271,10 @@ class Binding(msgspec.Struct):
                 if isinstance(effect, CallPlugin) and isinstance(answer, TimedOut):
                     text = f"the binding of plugin {plugin} did not end in time"
                     bind = Bind(pod=self.attempt.ref, node=self.node)
-                    found = yield from settle_lost(
-                        bind, self.context.cluster, self._tell_lost, text
+                    outcome = yield from settle_lost(
+                        bind, self.context.cluster, self._record_unknown, text
                     )
-                    if isinstance(found, Bound):
+                    if isinstance(outcome, Bound):
                         steps.close()
                         return SUCCESS
                 effect = steps.send(answer)
@@ -276,11 +282,11 @@ class Binding(msgspec.Struct):
             status: Status = done.value
             return status
 
-    def _tell_lost(self, message: str) -> None:
+    def _record_unknown(self, message: str) -> None:
         self.context.tell(self.attempt, DecisionStep.UNKNOWN, message)
 
     def _still_fits(self) -> bool:
-        """Whether the binding may be sent once more. For a pod that went, anything settles it."""
+        """Whether the binding may be sent once more. True for a deleted pod: any answer ends it."""
         if not self.context.cluster.is_assumed(self.attempt.pod.uid):
             return True
         return second_look.still_takes(self.attempt.runner, self.attempt.info)
@@ -288,7 +294,7 @@ class Binding(msgspec.Struct):
     # --- the end ---------------------------------------------------------------------------------
 
     def _bound(self) -> EmitEvent:
-        """Report the end, and tell the pod."""
+        """Report the binding, and return the pod's event."""
         context, attempt = self.context, self.attempt
         queued = attempt.queued
         context.tell_bound(attempt, self.node)
@@ -303,8 +309,8 @@ class Binding(msgspec.Struct):
             profile, queued.attempts, context.now_s - first_s, was_flushed=queued.was_flushed
         )
         context.observer.pod_bound(queued.key, self.node, attempt.evaluated, attempt.feasible)
-        where = f"Successfully assigned {queued.key} to {self.node}"
-        return attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
+        message = f"Successfully assigned {queued.key} to {self.node}"
+        return attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", message)
 
     def _post_bind(self) -> Steps:
         context, attempt = self.context, self.attempt
@@ -314,7 +320,7 @@ class Binding(msgspec.Struct):
                 steps = plugin.post_bind(attempt.info, self.node)
                 if steps is not None:
                     yield from late.driven(steps, plugin.name, "postBind")
-            except MISTAKES as error:  # the pod is bound, whatever comes after
+            except MISTAKES as error:  # the pod stays bound
                 context.contain(error, "postBind")
         context.point_ran(attempt, "PostBind", SUCCEEDED, started_s)
 
@@ -322,11 +328,11 @@ class Binding(msgspec.Struct):
         context, attempt = self.context, self.attempt
         context.observer.binding_failed(attempt.pod.key, self.node, status.message)
         context.tell(attempt, DecisionStep.FAILED, status.message)
-        held = attempt.info.pod.on(self.node)
+        on_node = attempt.info.pod.on(self.node)
         given_back = yield from give_back(context, attempt, self.node)
-        # Of a pod that went meanwhile the place was free at once, and what PreBind held is now.
+        # The place of a pod deleted meanwhile was freed at once; PreBind's reservations are now.
         given_back |= bool(attempt.pre_binds)
-        freed = Change(ASSIGNED_POD_DELETE, held, None)
+        freed = Change(ASSIGNED_POD_DELETE, on_node, None)
         if status.is_rejection and status.plugin:
             message = fit_error(1, "", {status.message: 1}, "")
             failure = Failure(
@@ -342,15 +348,17 @@ class Binding(msgspec.Struct):
             return
         if given_back:
             context.queue.move(freed, context.now_s)
-        told = unschedulable if status.is_rejection else error
+        make_failure = unschedulable if status.is_rejection else error
         failed = replace(
-            told(status.message), was_nominated=self.was_nominated, is_elsewhere=self.is_elsewhere
+            make_failure(status.message),
+            was_nominated=self.was_nominated,
+            is_elsewhere=self.is_elsewhere,
         )
         yield from fail(context, attempt, failed)
 
 
 def _interruptible(effect: WaitFor | CallPlugin, waiting: WaitingPod) -> WaitFor | CallPlugin:
-    """The same question, pointless as soon as somebody decides about the pod."""
+    """Return a wait that also ends as soon as the pod is allowed or rejected."""
     ready = effect.ready
     on = (*effect.on, waiting.topic) if effect.on or isinstance(effect, CallPlugin) else ()
     return replace(effect, ready=lambda: waiting.decision is not None or ready(), on=on)
@@ -359,7 +367,7 @@ def _interruptible(effect: WaitFor | CallPlugin, waiting: WaitingPod) -> WaitFor
 def give_back(
     context: SchedulerContext, attempt: Attempt, node: str
 ) -> Generator[Effect, Answer, bool]:
-    """Undo what was reserved: Unreserve of every plugin in reverse order, then the place itself."""
+    """Undo a reservation: Unreserve of every plugin in reverse order, then forget the pod."""
     for plugin in reversed(attempt.runner.profile.reserves):
         try:
             steps = plugin.unreserve(attempt.info, node)
@@ -367,7 +375,7 @@ def give_back(
                 status = yield from late.driven(steps, plugin.name, "reserve")
                 if not status.is_success:
                     context.tell(attempt, DecisionStep.FAILED, status.message)
-        except MISTAKES as error:  # the others must give back theirs, too
+        except MISTAKES as error:  # the other plugins must still unreserve
             context.contain(error, "reserve")
     return context.cluster.forget(attempt.info)
 
@@ -398,9 +406,8 @@ def end_failed(
 
 
 def _named(status: Status, point: str, plugin: str) -> Status:
-    """A late point's rejection loses its plugin: by then the queue keeps no changes for the pod.
-
-    Extenders speak for themselves.
+    """Name the point and the plugin in an error. A rejection after Permit loses its plugin, because
+    the queue no longer records changes for the pod. Messages of extenders stay as they are.
     """
     if status.is_rejection or plugin == names.EXTENDER:
         return Status(status.code, status.reasons)

@@ -1,7 +1,7 @@
-"""Pods that are only supposed, all of which have to find places: those of a ProvisioningRequest.
+"""Hypothetical pods of a ProvisioningRequest, all of which have to find places.
 
-They go through the trial and the search of a gang (`group_trial.py`, `group_search.py`), and nobody
-binds them. None has its place before all have.
+They go through the trial and the search of a gang (`batch/groups/trial.py`, `search.py`), and are
+never bound.
 """
 
 from typing import Final
@@ -9,11 +9,11 @@ from typing import Final
 from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.state.cluster import Cluster
 
-WAITS: Final = Status(Code.WAIT, ("waiting for the rest of the pods that are supposed",))
+WAITS: Final = Status(Code.WAIT, ("waiting for the rest of the hypothetical pods",))
 
 
 class HypotheticalGang:
-    """`needed` pods."""
+    """The hypothetical pods of one request; `needed` of them must be placed."""
 
     def __init__(self, cluster: Cluster, needed: int) -> None:
         self._cluster = cluster
@@ -21,7 +21,7 @@ class HypotheticalGang:
         self._placed: set[str] = set()
 
     def permit(self, uid: str) -> Status:
-        """What a pod is told once it has its place: SUCCESS if it is the last one."""
+        """Record that a pod has its place; SUCCESS if it is the last of `needed`."""
         self._placed.add(uid)
         if len(self._placed) >= self.needed:
             self._placed = {uid for uid in self._placed if self._cluster.is_assumed(uid)}

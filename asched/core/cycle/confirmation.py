@@ -1,4 +1,4 @@
-"""One binding request to its end: yes, no, and what to do while nobody knows.
+"""Follow one binding request to its end, also when its answer is lost.
 
     SENT ──Bound──> ACCEPTED ──the watch shows it──> CONFIRMED
       ├──Refused──> RELEASED
@@ -14,20 +14,19 @@
       ├───────────────────────── read: placed here──> ACCEPTED
       └───────────────────────── Unknown──> HELD, after a pause
 
-An error of the server's own (5xx) that says for certain that nothing was carried out, as of a
-webhook that is down, is a refusal like any other. The pod is read back once all the same, before
-its place is given back.
+A server error (5xx) which says for certain that nothing was carried out, as of a webhook that is
+down, is a refusal. The pod is still read once before its place is given back.
 
-An answer that got lost is no failure: the request may have been carried out, or may still be. So
-the pod is read back, and one that has no node yet is bound once more, to the same node: whichever
-of the two requests arrives first, the other one changes nothing. That is a decision made anew: the
-node may have become ill since, or a stranger may have taken the room. If it does not take the pod
-any more, or sending settled nothing, the place is held until no request that was sent can be
-carried out any more; given back earlier, it would be filled twice once one of them is.
+A lost answer is no failure: the request may have been carried out, or may still be. So the pod is
+read, and a pod without a node is bound once more to the same node: whichever of the two requests
+arrives first, the second changes nothing. Before that the node is checked again: it may have become
+unhealthy, or another scheduler may have taken the room. If the pod does not fit there any more, or
+requests stay without answers, the place is held until no sent request can be carried out any more.
+Given back earlier, the place could be filled twice.
 
 Bounds  SENDS_MAX requests; the pause between reads doubles from READ_AGAIN_S to READ_AGAIN_S_MAX,
-        and there is no last read, because a place given back on a guess could be filled twice;
-        a place is held for `effects.LANDS_WITHIN_S` after the last request without an answer.
+        without a last read, because a place given back on a guess could be filled twice; a place
+        is held for `effects.LANDS_WITHIN_S` after the last request without an answer.
 """
 
 from collections.abc import Callable, Generator
@@ -54,7 +53,7 @@ from asched.core.state.facts import (
 #: answers again does so within seconds.
 READ_AGAIN_S: Final = 0.2
 READ_AGAIN_S_MAX: Final = 5.0
-#: How often one binding is sent. A guess: a server that loses three answers is better left alone.
+#: How often one binding is sent. A guess: further requests would add load to a failing server.
 SENDS_MAX: Final = 3
 
 CONFLICT: Final = 409
@@ -71,17 +70,17 @@ class BindingPhase(Enum):
     RELEASED = "released"
 
 
-#: (where a binding stands, what arrived) -> where it stands now. A missing pair is our bug.
+#: (phase, type of the answer) -> next phase. A missing pair is a bug.
 STEPS: Final[dict[tuple[BindingPhase, type[Fact]], BindingPhase]] = {
     (BindingPhase.SENT, Bound): BindingPhase.ACCEPTED,
     (BindingPhase.SENT, Refused): BindingPhase.RELEASED,
     (BindingPhase.SENT, Unknown): BindingPhase.LOST,
-    (BindingPhase.LOST, ReadPlaced): BindingPhase.ACCEPTED,  # if it is our node; `_elsewhere` looks
+    (BindingPhase.LOST, ReadPlaced): BindingPhase.ACCEPTED,  # on this node; see `_elsewhere`
     (BindingPhase.LOST, ReadPending): BindingPhase.RESENT,
     (BindingPhase.LOST, ReadGone): BindingPhase.RELEASED,
     (BindingPhase.LOST, Unknown): BindingPhase.LOST,
     (BindingPhase.RESENT, Bound): BindingPhase.ACCEPTED,
-    (BindingPhase.RESENT, Refused): BindingPhase.HELD,  # unless it speaks for the first one, too
+    (BindingPhase.RESENT, Refused): BindingPhase.HELD,  # unless it holds for the first request, too
     (BindingPhase.RESENT, Unknown): BindingPhase.LOST,
     (BindingPhase.HELD, ReadPlaced): BindingPhase.ACCEPTED,
     (BindingPhase.HELD, ReadPending): BindingPhase.RELEASED,
@@ -95,31 +94,31 @@ Settling = Generator[Effect, Answer, Bound | Refused]
 def settle(
     bind: Bind,
     cluster: Cluster,
-    tell_lost: Callable[[str], None],
+    on_unknown: Callable[[str], None],
     still_fits: Callable[[], bool],
 ) -> Settling:
-    """Send a binding and find out what became of it. Never ends in Unknown. `still_fits`: whether
-    the node takes the pod as things stand, asked whenever it is to be sent once more.
+    """Send a binding and follow it to Bound or Refused. `still_fits`: whether the pod fits on the
+    node now; called before the binding is sent once more.
     """
     answer = yield bind
-    return (yield from follow(bind, cluster, tell_lost, answer, still_fits))
+    return (yield from follow(bind, cluster, on_unknown, answer, still_fits))
 
 
 def settle_lost(
-    bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None], message: str
+    bind: Bind, cluster: Cluster, on_unknown: Callable[[str], None], message: str
 ) -> Settling:
-    """Find out what became of a binding that somebody else has sent, who is not heard of."""
-    return (yield from follow(bind, cluster, tell_lost, Unknown(0, message), lambda: False))
+    """Find the outcome of a binding that a plugin sent without reporting a result."""
+    return (yield from follow(bind, cluster, on_unknown, Unknown(0, message), lambda: False))
 
 
 def follow(
     bind: Bind,
     cluster: Cluster,
-    tell_lost: Callable[[str], None],
+    on_unknown: Callable[[str], None],
     answer: Answer,
     still_fits: Callable[[], bool],
 ) -> Settling:
-    """The same of one that was sent and answered."""
+    """As `settle`, for a binding that was sent and answered."""
     if isinstance(answer, Refused) and answer.code >= SERVER_ERROR:
         read = yield ReadPod(pod=bind.pod)
         return _elsewhere(bind, read) or (
@@ -131,22 +130,22 @@ def follow(
     while True:
         was, now = now, STEPS[now, type(answer)]
         if was is BindingPhase.RESENT and isinstance(answer, Refused):
-            said = _refusal(bind, answer, cluster)
-            if isinstance(said, Bound) or _is_final(said):
-                return said
+            meaning = _refusal(bind, answer, cluster)
+            if isinstance(meaning, Bound) or _is_final(meaning):
+                return meaning
         if now is BindingPhase.ACCEPTED:
             return _elsewhere(bind, answer) or Bound(answer.effect_id)
         if now is BindingPhase.RELEASED:
             return _refusal(bind, answer, cluster)
         if isinstance(answer, Unknown):
-            tell_lost(answer.message)
+            on_unknown(answer.message)
         if now is was or (now is BindingPhase.RESENT and 1 < sends < SENDS_MAX):
-            yield _patience(bind, cluster, pause_s)
+            yield _pause(bind, cluster, pause_s)
             pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
         if now is BindingPhase.RESENT and (sends == SENDS_MAX or not still_fits()):
             now = BindingPhase.HELD
         if now is BindingPhase.HELD and was is not BindingPhase.HELD:
-            yield _patience(bind, cluster, LANDS_WITHIN_S)
+            yield _pause(bind, cluster, LANDS_WITHIN_S)
         placed = _placed_by_watch(bind, cluster)
         if placed is not None:
             return placed
@@ -157,7 +156,7 @@ def follow(
             answer = yield ReadPod(pod=bind.pod)
 
 
-def _patience(bind: Bind, cluster: Cluster, timeout_s: float) -> WaitFor:
+def _pause(bind: Bind, cluster: Cluster, timeout_s: float) -> WaitFor:
     """A pause that ends early once the watch shows the pod's node."""
     return WaitFor(
         ready=lambda: _placed_by_watch(bind, cluster) is not None,
@@ -167,7 +166,7 @@ def _patience(bind: Bind, cluster: Cluster, timeout_s: float) -> WaitFor:
 
 
 def _placed_by_watch(bind: Bind, cluster: Cluster) -> Bound | Refused | None:
-    """The watch may overtake the answer: where it shows the pod now, if anywhere."""
+    """The outcome that the watch shows, which may arrive before the answer; None if none yet."""
     pod = cluster.pods_seen.get(bind.pod.key)
     if pod is None or pod.uid != bind.pod.uid or not pod.spec.node_name:
         return None
@@ -188,7 +187,7 @@ def _won_by(bind: Bind, node: str) -> Refused:
 
 
 def _is_final(refused: Refused) -> bool:
-    """Whether a refusal holds for every request to bind this pod, also for one on its way."""
+    """Whether a refusal holds for every request to bind this pod, also for requests under way."""
     return refused.code == NOT_FOUND or names_node(refused)
 
 
@@ -198,7 +197,7 @@ def names_node(refused: Refused) -> bool:
 
 
 def _refusal(bind: Bind, answer: Answer, cluster: Cluster) -> Bound | Refused:
-    """What a refusal means. `already assigned` to our own node is a success whose answer got
+    """Interpret a refusal. `already assigned` to the same node is a success whose answer was
     lost.
     """
     if isinstance(answer, ReadPending):

@@ -1,4 +1,4 @@
-"""The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
+"""The scheduler context: state shared by scheduling cycles, binding cycles and failures."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from asched.core.cycle.company import HypotheticalGang
-from asched.core.cycle.decided import FirstLooks, RejectionRecorder
-from asched.core.cycle.history import DecisionStep, Histories, Kept, NodeChoice
+from asched.core.cycle.decided import FirstRecords, RejectionRecorder
+from asched.core.cycle.history import DecisionStep, Histories, NodeChoice, StoredLine
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
@@ -32,31 +32,31 @@ from asched.core.state.pods import PodInfo
 if TYPE_CHECKING:
     from asched.core.cycle.extension import Extensions
 
-#: Of the words of an exception in a message: they may quote an object of any size.
+#: Length of an exception's text in a message: it may quote an object of any size.
 RAISED_CHARS_MAX: Final = 1_000
 SUCCEEDED: Final = Code.SUCCESS.text
 A = TypeVar("A")
-#: Those of the framework that ask one plugin each.
-ASKS_PLUGINS: Final = (CachedResult, Prepared, WeightedPoints)
+#: Framework classes that call one plugin each.
+CALLS_PLUGIN: Final = (CachedResult, Prepared, WeightedPoints)
 
 
 def kinds_read(gangs: Gangs, runners: Mapping[str, Runner]) -> tuple[Kind, ...]:
-    """The kinds of objects that are read with these profiles, each once."""
-    theirs = [kind for one in runners.values() for kind in one.profile.kinds]
-    return tuple(dict.fromkeys((*KINDS, *gangs.kinds, *theirs)))
+    """The kinds of objects that these profiles read, each once."""
+    of_plugins = [kind for runner in runners.values() for kind in runner.profile.kinds]
+    return tuple(dict.fromkeys((*KINDS, *gangs.kinds, *of_plugins)))
 
 
 class Beside(Protocol):
-    """Somebody who looks on while another scheduler decides; `insight/shadow` implements it."""
+    """Compares our decisions with those of another scheduler; `insight/shadow` implements it."""
 
     def about_to_see(self, fact: Fact) -> None:
-        """A fact of a watch, the columns being as they were before it."""
+        """Called before a fact of a watch is applied."""
 
     def listed(self, sights: Iterable[ObservedChange]) -> None:
-        """What a part of a list changed."""
+        """Called with the changes that a part of a list made."""
 
     def told(self) -> Mapping[str, Any]:
-        """What was found so far, as JSON."""
+        """The findings so far, as JSON."""
 
 
 class SchedulerContext(msgspec.Struct):
@@ -73,56 +73,56 @@ class SchedulerContext(msgspec.Struct):
     waiting: WaitingPods = msgspec.field(default_factory=WaitingPods)
     histories: Histories = msgspec.field(default_factory=Histories)
     patterns: RejectionRecorder = msgspec.field(default_factory=RejectionRecorder)
-    first_looks: FirstLooks = msgspec.field(default_factory=FirstLooks)
-    #: Uids of pods that are known, and enter the queue when others had their share (`intake.py`).
+    first_looks: FirstRecords = msgspec.field(default_factory=FirstRecords)
+    #: Uids of vast pods that enter the queue after other pods have had their turn (`intake.py`).
     late: set[str] = msgspec.field(default_factory=set)
-    #: Whether a pod's status tells where it is going while that takes long.
+    #: Whether a nomination is written while a binding takes long.
     announces_places: bool = True
-    #: Whether the event of a pod that fits nowhere ends with how to ask why.
+    #: Whether the event of an unschedulable pod ends with the command that explains it.
     advises: bool = False
-    #: Steps of the budget that the search for a gang's places may cost an attempt: three seconds of
-    #: work. 0: its pods are tried one after the other, as kube-scheduler does, and that is all.
+    #: Budget steps that the search for a gang's places may cost an attempt (three seconds of work).
+    #: 0: no search; its pods are tried one after the other, as kube-scheduler does.
     gang_search_steps: int = 300_000
-    #: Told of each node as it is chosen, the columns being as the decision saw them.
+    #: Called with each chosen node, before the columns change.
     on_decision: "Callable[[Attempt, Decision], None] | None" = None
     beside: Beside | None = None
     #: Features that schedule several pods as a unit, or over time; made with the machine.
     extensions: "Extensions" = msgspec.field(default=None)  # type: ignore[assignment]
-    #: (point, profile, status) -> how often, since the observer was told last
+    #: (point, profile, status) -> how often, since the last report to the observer
     _passed: defaultdict[tuple[str, str, str], int] = msgspec.field(
         default_factory=lambda: defaultdict(int)
     )
 
     @property
     def gangs(self) -> Gangs:
-        """Whose pods are tried as one, and how."""
+        """Which pods are tried as a group, and how."""
         return self.queue.gangs
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds of objects to follow: everybody's, those of groups, those of plugins."""
+        """The kinds of objects to watch: of the core, of groups, of plugins."""
         return kinds_read(self.gangs, self.runners)
 
     def owns(self, pod: Pod) -> bool:
-        """Whether a pod is ours to place just now. Nobody else decides that."""
+        """Whether a current profile has the pod's scheduler name."""
         return pod.spec.scheduler_name in self.runners
 
     @property
     def awaits_pods(self) -> bool:
-        """Whether some profile holds pods back, as those of a gang, until others have come."""
+        """Whether a profile gates pods, as those of a gang, until further pods have arrived."""
         return any(
             plugin.awaits_pods
             for runner in self.runners.values()
             for plugin in runner.profile.pre_enqueue
         )
 
-    def why_pointless(self, attempt: "Attempt", node: str = "") -> str:
-        """Why the pod of an attempt is not to be placed (on `node`) any more, by what was seen of
-        it last; empty if it is. Attempts may wait long for an extender, bindings for volumes.
+    def why_not_placed(self, attempt: "Attempt", node: str = "") -> str:
+        """Why the pod of an attempt is not to be placed (on `node`) any more, by its newest
+        version; empty if it is. Attempts may wait long for an extender, bindings for volumes.
         """
         pod, now = attempt.info.pod, self.cluster.pods_seen.get(attempt.queued.key)
         if now is pod and pod.metadata.deletion_timestamp is None:
-            return ""  # for the most part, and asked more than once for each pod
+            return ""  # the usual case
         if now is None or now.uid != pod.uid:
             return f'pods "{pod.metadata.name}" not found'
         if now.spec.node_name not in ("", node):
@@ -139,7 +139,7 @@ class SchedulerContext(msgspec.Struct):
         attempt.line = self.histories.tell(key, self.now_s, attempt.id, step, details, size_bytes)
 
     def tell_bound(self, attempt: "Attempt", node: str) -> None:
-        """The last line of an attempt that succeeded."""
+        """Record the binding in the history of the attempt's pod."""
         line = attempt.line
         if isinstance(line, NodeChoice) and line.key:
             line.bound_s = self.now_s
@@ -147,8 +147,8 @@ class SchedulerContext(msgspec.Struct):
             self.tell(attempt, DecisionStep.BOUND, node)
 
     def contain(self, error: BaseException, part: str, about: str = "") -> str:
-        """Report an exception, whatever raised it, in a part of the scheduler (an extension point,
-        mostly); returns the message for the pod.
+        """Report an exception in a part of the scheduler (mostly an extension point); returns the
+        message for the pod.
         """
         if isinstance(error, PluginError):
             self.observer.plugin_raised(error.plugin, error.point, error.error)
@@ -164,7 +164,7 @@ class SchedulerContext(msgspec.Struct):
         return f'plugin "{plugin}" raised {raised}'
 
     def args_by_profile(self, kind: type[A]) -> dict[str, A]:
-        """The args of this kind that a plugin of each profile has, by the profile's name."""
+        """The plugin args of this type by profile name, for profiles with such a plugin."""
         return {
             name: args
             for name, runner in self.runners.items()
@@ -178,11 +178,11 @@ class SchedulerContext(msgspec.Struct):
         self.observer.point_ran(point, profile, status, self.counter_s() - started_s)
 
     def point_passed(self, attempt: "Attempt", point: str, status: str = SUCCEEDED) -> None:
-        """Count one at which nobody had anything to do: that takes no time, nor is it measured."""
+        """Count an extension point at which no plugin had work; its duration is not measured."""
         self._passed[point, attempt.runner.profile.scheduler_name, status] += 1
 
     def tell_passed(self) -> None:
-        """Report those of a turn."""
+        """Report the points that `point_passed` counted."""
         for (point, profile, status), times in self._passed.items():
             self.observer.points_passed(point, profile, status, times)
         self._passed.clear()
@@ -197,19 +197,19 @@ class SchedulerContext(msgspec.Struct):
 
 
 class Attempt(msgspec.Struct):
-    """One try at one pod. The id seeds its tie-breaks; times are in seconds."""
+    """One attempt at one pod. The id seeds its tie-breaks; times are in seconds."""
 
     id: int
     queued: QueuedPod
     info: PodInfo
     runner: Runner
     started_s: float  # of the duration counter
-    evaluated: int = 0  # nodes looked at
-    feasible: int = 0  # nodes it fits on
-    slices: int = 0  # of the budget that it has used up
-    pre_binds: tuple[PreBindPlugin, ...] = ()  # those that may have work to do
-    company: HypotheticalGang | None = None  # of pods that are only supposed; None for real ones
-    line: Kept | None = None  # its newest one in the history
+    evaluated: int = 0  # nodes that were filtered
+    feasible: int = 0  # nodes that the pod fits on
+    slices: int = 0  # slices of the budget that are used up
+    pre_binds: tuple[PreBindPlugin, ...] = ()  # plugins that may have work to do
+    company: HypotheticalGang | None = None  # the gang of a hypothetical pod; None for a real pod
+    line: StoredLine | None = None  # its newest line in the history
 
     @property
     def pod(self) -> Pod:
@@ -221,7 +221,7 @@ class Attempt(msgspec.Struct):
 
     @property
     def consults(self) -> bool:
-        """Whether extenders have a say in the pod's place."""
+        """Whether extenders are called for the pod."""
         return self.runner.consults(self.info)
 
     @property
@@ -247,14 +247,14 @@ class Attempt(msgspec.Struct):
 
 
 class Blame(NamedTuple):
-    """What raised an exception: a plugin's name and the extension point, both may be empty."""
+    """The plugin and extension point that raised an exception; both may be empty."""
 
     plugin: str
     point: str
 
 
 def blame(error: BaseException) -> Blame:
-    """The plugin in whose code an exception was raised, or over whose answer we stumbled."""
+    """Find the plugin that raised an exception, or whose return value caused it."""
     found = Blame("", "")
     trace = error.__traceback__
     while trace is not None:
@@ -264,10 +264,10 @@ def blame(error: BaseException) -> Blame:
             if actor.name != found.plugin or not found.point:
                 found = Blame(actor.name, POINT_OF_METHOD.get(frame.f_code.co_name, ""))
         else:
-            asked = frame.f_locals.get("plugin")
-            if not isinstance(asked, Plugin) and isinstance(actor, ASKS_PLUGINS):
-                asked = actor.plugin
-            if isinstance(asked, Plugin) and asked.name != found.plugin:
-                found = Blame(asked.name, "")
+            plugin = frame.f_locals.get("plugin")
+            if not isinstance(plugin, Plugin) and isinstance(actor, CALLS_PLUGIN):
+                plugin = actor.plugin
+            if isinstance(plugin, Plugin) and plugin.name != found.plugin:
+                found = Blame(plugin.name, "")
         trace = trace.tb_next
     return found

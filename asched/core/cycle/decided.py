@@ -1,16 +1,15 @@
-"""What is kept of a decision: compactly as it falls, in words when somebody reads.
+"""Records of decisions: compact when written, converted to JSON when read.
 
-    a node     the points that each plugin gave it, raw and weighted, at each decision; now and
-               then, of each class of pods, those of the best nodes as well
-    no node    which nodes by which verdict, one byte a node, packed; equal ones are kept once
+    a node     the points that each plugin gave it, raw and weighted, at each decision; from time to
+               time also the best nodes of the class of pods
+    no node    the verdict of each node, one byte a node, packed; equal patterns are stored once
 
-Between two looks at the best nodes of a class, mostly, only those changed that pods were given.
-What is kept beside a chosen node are plain tuples, which the garbage collector learns to leave
-alone; `read` names their parts.
+Between two records of the best nodes of a class mostly the nodes that received pods have changed.
+The details are plain tuples, which the garbage collector stops tracking; `read` names their parts.
 
-Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class, and first looks at classes
+Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class; the first records of classes are
         BEST_APART_S apart, since each pod may be the first of its class; PATTERNS_MAX patterns are
-        looked through for an equal one, VERDICTS_MAX verdicts are told apart.
+        compared with a new one, VERDICTS_MAX verdicts are distinguished.
 """
 
 import zlib
@@ -32,14 +31,14 @@ if TYPE_CHECKING:
     from asched.core.cycle.context import Attempt, SchedulerContext
 
 BEST_MAX: Final = 5
-#: Looking for the best of 5,000 costs some 70 µs, two thirds of a decision.
+#: Finding the best of 5,000 nodes costs some 70 µs, two thirds of a decision.
 BEST_EVERY: Final = 256
 BEST_APART_S: Final = 0.01
 PATTERNS_MAX: Final = 64
 VERDICTS_MAX: Final = 255
-#: Nodes that are named of those with one verdict, when somebody reads.
+#: Nodes that a report names for each verdict.
 NAMED_MAX: Final = 20
-#: Of an object with its head, as CPython makes them.
+#: Size of a CPython object with its header.
 _OBJECT_BYTES: Final = 100
 _NUMBER_BYTES: Final = 24
 _CHOSEN_BYTES: Final = 3 * _OBJECT_BYTES
@@ -57,8 +56,8 @@ class Best(NamedTuple):
 
 
 class RecordedChoice(NodeChoice, gc=False):
-    """`numbers`: what the node had of its own, `paired` with `shares`; empty if there was no
-    choice.
+    """`numbers`: the node's own points, to be `paired` with `shares`; empty if only one node was
+    feasible.
     """
 
     score: int | None
@@ -69,7 +68,7 @@ class RecordedChoice(NodeChoice, gc=False):
     numbers: tuple[int, ...]
     #: the parts of a `Best`
     best: tuple[int, tuple[Share, ...], tuple[tuple[str, int, tuple[int, ...]], ...]] | None
-    #: of the cluster's journal: what had happened when the node was chosen
+    #: end of the cluster's journal when the node was chosen
     position: int
 
     @property
@@ -78,8 +77,8 @@ class RecordedChoice(NodeChoice, gc=False):
         return paired(self.shares, self.numbers)
 
     def told(self) -> dict[str, Any]:
-        """In words."""
-        told: dict[str, Any] = {
+        """As JSON."""
+        report: dict[str, Any] = {
             "node": self.node,
             "score": self.score,
             "feasible": self.feasible,
@@ -88,29 +87,31 @@ class RecordedChoice(NodeChoice, gc=False):
             "position": self.position,
         }
         if self.shares:
-            told["scores"] = scores_told(_plugins(self.shares), self.points)
+            report["scores"] = scores_as_json(_plugins(self.shares), self.points)
         if self.best is not None:
             best = Best(*self.best)
             plugins = _plugins(best.shares)
-            told["bestAsOf"] = best.attempt
-            told["best"] = [
+            report["bestAsOf"] = best.attempt
+            report["best"] = [
                 {
                     "node": node,
                     "score": score,
-                    "scores": scores_told(plugins, paired(best.shares, numbers)),
+                    "scores": scores_as_json(plugins, paired(best.shares, numbers)),
                 }
                 for node, score, numbers in best.nodes
             ]
-        return told
+        return report
 
 
 def _plugins(shares: Sequence[Share]) -> list[tuple[str, int]]:
-    """(name, weight) of each."""
+    """(name, weight) of each plugin."""
     return [share[:2] for share in shares]
 
 
-def scores_told(plugins: Sequence[tuple[str, int]], points: Sequence[int]) -> list[dict[str, Any]]:
-    """Points as `Ranking.points_of` has them, in words."""
+def scores_as_json(
+    plugins: Sequence[tuple[str, int]], points: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Points of `Ranking.points_of` as JSON."""
     return [
         {
             "plugin": name,
@@ -123,8 +124,8 @@ def scores_told(plugins: Sequence[tuple[str, int]], points: Sequence[int]) -> li
     ]
 
 
-class FirstLooks:
-    """Tells whether a class may be looked at for the first time."""
+class FirstRecords:
+    """Limits how often the best nodes of a new class are recorded."""
 
     __slots__ = ("_last_s",)
 
@@ -132,7 +133,7 @@ class FirstLooks:
         self._last_s = -BEST_APART_S
 
     def may_look(self, now_s: float) -> bool:
-        """If so, the next one has to wait."""
+        """Whether a new class may be recorded now; True at most once in BEST_APART_S."""
         if now_s - self._last_s < BEST_APART_S:
             return False
         self._last_s = now_s
@@ -140,9 +141,9 @@ class FirstLooks:
 
 
 def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) -> RecordedChoice:
-    """What a history keeps of a node that was chosen, before the pod counts there.
+    """Record a chosen node, before the pod is counted there.
 
-    Later ones share the best nodes. It is called for each pod, so it calls little.
+    Later records of the class share the best nodes. Called for each pod, so it calls little.
     """
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
     if context.on_decision is not None:
@@ -162,8 +163,8 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
             numbers = read_numbers(decision.row)
         size += _NUMBER_BYTES * len(numbers)
         best = ranking.best
-        ranking.told = told = ranking.told + 1
-        if told >= BEST_EVERY or (best is None and context.first_looks.may_look(now_s)):
+        ranking.told = records = ranking.told + 1
+        if records >= BEST_EVERY or (best is None and context.first_looks.may_look(now_s)):
             best = ranking.best = _best(ranking, attempt.id, context.cluster.nodes)
             ranking.told = 0
             if best is not None:
@@ -187,7 +188,7 @@ def chosen(context: "SchedulerContext", attempt: "Attempt", decision: Decision) 
 
 
 def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:
-    """The parts of a `Best`; None where the ranking was over part of the nodes, and not kept."""
+    """The parts of a `Best`; None if the ranking covers only part of the nodes."""
     if not ranking.is_whole:
         return None
     best = []
@@ -200,16 +201,16 @@ def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] |
 
 
 class Nominated(NamedTuple):
-    """The node that others leave for a pod, and (key, priority) of each, the most important first:
-    of all nodes the one where, in this order, the fewest are protected by a budget, the most
-    important is the least so, priorities sum up to the least, and the fewest go.
+    """A nominated node, and (key, priority) of each victim, the most important first. The order of
+    preference among nodes: the fewest victims that a PodDisruptionBudget protects, the lowest
+    highest priority of a victim, the lowest sum of priorities, the fewest victims.
     """
 
     node: str
     victims: tuple[tuple[str, int], ...]
 
     def told(self) -> dict[str, Any]:
-        """In words."""
+        """As JSON."""
         victims = [{"pod": key, "priority": priority} for key, priority in self.victims]
         return {"node": self.node, "victims": victims}
 
@@ -218,7 +219,7 @@ class Nominated(NamedTuple):
 
 
 class NodePattern:
-    """Which nodes were given which verdict: one byte a row, 0 for none, packed."""
+    """The verdict of each node: one byte a row, 0 for none, packed."""
 
     __slots__ = ("names", "packed")
 
@@ -227,7 +228,7 @@ class NodePattern:
         self.names = names
 
     def nodes(self) -> list[list[str]]:
-        """The names of NAMED_MAX nodes by verdict, the first verdict first."""
+        """The names of NAMED_MAX nodes for each verdict, in the order of verdicts."""
         rows = np.frombuffer(zlib.decompress(self.packed), dtype=np.uint8)
         count = int(rows.max(initial=0))
         return [
@@ -244,7 +245,7 @@ class RecordedRejection(NamedTuple):
     pattern: NodePattern
 
     def told(self) -> dict[str, Any]:
-        """In words, with NAMED_MAX nodes of each verdict."""
+        """As JSON, with NAMED_MAX nodes for each verdict."""
         nodes = self.pattern.nodes()
         return {
             "wokenBy": self.woken_by,
@@ -262,7 +263,7 @@ class RecordedRejection(NamedTuple):
 
 
 class RejectionRecorder:
-    """Makes what is kept of rejections."""
+    """Makes records of rejections."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, NodePattern] = OrderedDict()
@@ -272,7 +273,7 @@ class RejectionRecorder:
     def refused(
         self, rejection: Rejection, woken_by: str, nodes: NodeTable
     ) -> tuple[tuple[Any, ...], int]:
-        """(the parts of a `RecordedRejection`, how many bytes this one adds)."""
+        """(the parts of a `RecordedRejection`, how many bytes this record adds)."""
         summary = rejection.summary()
         size = 3 * _OBJECT_BYTES + footprint(summary)
         rows = np.zeros(len(rejection.live), dtype=np.uint8)
@@ -287,7 +288,7 @@ class RejectionRecorder:
         if rejection.absent_count and rejection.looked_at is not None:
             verdicts = min(verdicts + 1, VERDICTS_MAX)
             rows[np.flatnonzero(rejection.live & ~rejection.looked_at)] = verdicts
-        if self._names_of != nodes.labels_moved:  # grows with every node that comes or goes
+        if self._names_of != nodes.labels_moved:  # grows when a node is added or removed
             self._names_of = nodes.labels_moved
             names = tuple([node.name if node is not None else "" for node in nodes.node_at])
             if names != self._names:

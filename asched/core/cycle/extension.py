@@ -1,19 +1,20 @@
-"""Where features that schedule several pods as a unit, or over time, meet the scheduling cycle.
+"""The interface between the scheduling cycle and features that schedule pods as units or over time.
 
-    a pod is popped      unit, schedule      make a unit of it and of other pods, and try that
-    a node is searched   place               search somewhere else than `Runner.schedule` does
-    none is found        rejected            what to add to the condition
-    one is reserved      placed
+    a pod is popped      unit, schedule      make a unit of it and of other pods, and try the unit
+    a node is searched   place               search other places than `Runner.schedule` does
+    no node is found     rejected            what to add to the condition
+    a node is reserved   placed
     a turn begins        begin_turn          events, and work that runs beside attempts
-    an attempt begins    refresh             bring own records up to date
+    an attempt begins    refresh             bring the extension's records up to date
     the loop may sleep   next_deadline_s
     a dry run at pop     lacks_places, yields_to, yields_places
 
-The machine, the cycle and dry runs know features by this class only; `asched/batch` has them all. A
-profile that uses none costs a pod one test for emptiness at each of these places.
+The machine, the cycle and dry runs use features through this class only; `asched/batch` implements
+them. For a profile without extensions each of these calls is one test for emptiness.
 
-An exception in `begin_turn` or `next_deadline_s` is reported, and the extension is left out for a
-pause that doubles each time. One elsewhere costs the unit its attempt, as one of a plugin does.
+An exception in `begin_turn` or `next_deadline_s` is reported, and the extension is skipped for a
+pause that doubles each time. An exception in another method costs the unit its attempt, like an
+exception in a plugin.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
@@ -39,14 +40,14 @@ Finding = Generator[Effect, Answer, Decision | Rejection]
 
 
 class Work(NamedTuple):
-    """Steps to be run beside attempts. `decides`: they place pods, as an attempt does."""
+    """Steps to be run concurrently with attempts. `decides`: they place pods, like an attempt."""
 
     steps: Steps
     decides: bool
 
 
 class SchedulingUnit(Protocol):
-    """Pods that are tried together. `pod`, `id` and `started_s` are those of the popped one."""
+    """Pods that are tried together. `pod`, `id` and `started_s` are those of the popped pod."""
 
     key: str
     id: int
@@ -55,11 +56,11 @@ class SchedulingUnit(Protocol):
 
     @property
     def consults(self) -> bool:
-        """Whether extenders are asked."""
+        """Whether extenders are called."""
 
     @property
     def takes_long(self) -> bool:
-        """Whether other pods have their turn before it is begun."""
+        """Whether other pods are tried before the unit is."""
 
     @property
     def is_gathering(self) -> bool:
@@ -67,9 +68,9 @@ class SchedulingUnit(Protocol):
 
 
 class Extension(Protocol):
-    """Base of all extensions. What one does not override is not called."""
+    """Base of all extensions. Methods that a subclass does not override are not called."""
 
-    #: what reports and metrics call it
+    #: the name in reports and metrics
     name: ClassVar[str]
     context: SchedulerContext
 
@@ -77,52 +78,52 @@ class Extension(Protocol):
         self.context = context
 
     def is_used(self) -> bool:
-        """Whether a profile uses it. Asked at the start and after a reload; once used, it stays."""
+        """Whether a profile uses the extension. Called at the start and after a reload; an
+        extension that was used once stays in use.
+        """
 
     def unit(self, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]) -> SchedulingUnit:
-        """The unit of a popped pod that is not tried by itself. `begin` makes the attempts at its
+        """Make the unit of a popped pod that belongs to a group. `begin` makes the attempts at the
         other pods.
         """
 
     def schedule(self, unit: SchedulingUnit) -> Steps:
-        """Try a unit of its own; returns what follows, as bindings."""
+        """Try a unit that `unit` made; returns what follows, such as bindings."""
 
     def lacks_places(self, runner: Runner, queued: QueuedPod, version: Hashable) -> bool:
-        """Whether an attempt at the unit of a waiting pod is sure to fail. `version` moves with
-        whatever filters read. Raises PointError, OutOfTurn.
+        """Whether an attempt at the unit of a waiting pod is certain to fail. `version` changes
+        with all that filters read. Raises PointError, OutOfTurn.
         """
 
     def place(self, attempt: Attempt, within: Mask | None) -> Finding:
-        """Find a node as `Runner.schedule` does, and raise as it does. `within` bool[N]: only on
-        these rows.
-        """
+        """Find a node. Raises as `Runner.schedule` does. `within` bool[N]: only these rows."""
 
     def yields_to(self, priority: int) -> bool:
-        """Whether places are kept that pods of this priority may get."""
+        """Whether places are reserved that pods of this priority may get."""
 
     def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
-        """Whether, by amounts, a rejected pod fits where places are kept that it may get."""
+        """Whether a rejected pod fits, by amounts, on a reserved place that it may get."""
 
     def rejected(self, attempts: Sequence[Attempt]) -> Generator[Effect, Answer, str]:
-        """A unit found no place, and no nomination: what to add to its pods' condition."""
+        """What to add to the condition of pods whose unit found neither place nor nomination."""
 
     def placed(self, pod: Pod) -> None:
-        """A unit has its place; `pod` is any of its pods."""
+        """Called when a unit is reserved; `pod` is any of its pods."""
 
     def refresh(self, *, may_decide: bool) -> None:
-        """Called before each attempt, and in turns in which nothing may be decided."""
+        """Called before each attempt, and in turns without attempts."""
 
     def begin_turn(self) -> Iterable[Effect | Work]:
-        """What is to be sent or run; called once in a turn in which attempts may be made."""
+        """Effects to send and work to run; called once in a turn with attempts."""
 
     def next_deadline_s(self) -> float | None:
-        """When `begin_turn` has something to do by itself, in seconds of turns."""
+        """The time of the next turn that `begin_turn` needs, in seconds; None if it needs none."""
         return None
 
 
 class Extensions:
-    """Those that profiles use, by what they override. Raises ValueError if two of them make units,
-    or place.
+    """The extensions that profiles use, by the methods they override. Raises ValueError if two of
+    them override `unit` or `place`.
     """
 
     def __init__(self, context: SchedulerContext, kinds: Iterable[type[Extension]]) -> None:
@@ -132,30 +133,31 @@ class Extensions:
         self.follow_profiles()
 
     def follow_profiles(self) -> None:
-        """Take in those that profiles use now."""
-        used = [one for one in self._all if one in self._used or one.is_used()]
+        """Add the extensions that the current profiles use."""
+        used = [known for known in self._all if known in self._used or known.is_used()]
         self._used = used
         self.units = _only("unit", used)
         placer = _only("place", used)
         self.place = None if placer is None else placer.place
-        self.rejected = tuple([one.rejected for one in _with("rejected", used)])
-        self.placed = tuple([one.placed for one in _with("placed", used)])
-        self.refresh = tuple([one.refresh for one in _with("refresh", used)])
+        self.rejected = tuple([overrider.rejected for overrider in _with("rejected", used)])
+        self.placed = tuple([overrider.placed for overrider in _with("placed", used)])
+        self.refresh = tuple([overrider.refresh for overrider in _with("refresh", used)])
         self.yielding = tuple(_with("yields_to", used))
-        known = {turn.extension: turn for turn in self.turns}
+        turns = {turn.extension: turn for turn in self.turns}
+        with_turns = _with("begin_turn", used)
         self.turns = tuple(
-            [known.get(one) or ExtensionTurn(one) for one in _with("begin_turn", used)]
+            [turns.get(extension) or ExtensionTurn(extension) for extension in with_turns]
         )
 
     def yields_to(self, priority: int) -> bool:
-        return any(one.yields_to(priority) for one in self.yielding)
+        return any(extension.yields_to(priority) for extension in self.yielding)
 
     def yields_places(self, pod: PodInfo, rejection: Rejection) -> bool:
-        return any(one.yields_places(pod, rejection) for one in self.yielding)
+        return any(extension.yields_places(pod, rejection) for extension in self.yielding)
 
 
 class ExtensionTurn:
-    """What an extension does once a turn, contained."""
+    """Runs an extension's work of a turn; an exception pauses the extension."""
 
     __slots__ = ("_pause_s", "_paused_until_s", "extension")
 
@@ -174,7 +176,7 @@ class ExtensionTurn:
             self._pause_s = 0.0
 
     def next_s(self) -> float | None:
-        """In seconds of turns; None if not before something else happens."""
+        """The time of the next turn that the extension needs, in seconds; None if it needs none."""
         if self._pause_s:
             return self._paused_until_s
         try:
@@ -192,12 +194,12 @@ class ExtensionTurn:
 
 def _with(method: str, extensions: Iterable[Extension]) -> list[Extension]:
     base = getattr(Extension, method)
-    return [one for one in extensions if getattr(type(one), method) is not base]
+    return [known for known in extensions if getattr(type(known), method) is not base]
 
 
 def _only(method: str, extensions: Iterable[Extension]) -> Extension | None:
     found = _with(method, extensions)
     if len(found) > 1:
-        names = ", ".join(one.name for one in found)
+        names = ", ".join(extension.name for extension in found)
         raise ValueError(f"at most one extension may override {method}: {names}")
     return found[0] if found else None

@@ -1,9 +1,8 @@
-"""What follows a failed attempt: the pod goes back to the queue, its condition and an event say
-why.
+"""End a failed attempt: return the pod to the queue, and write its condition and an event.
 
-Nothing is written that the pod already says: an equal condition makes no request, a changed message
-only the message. A pod that is gone, placed by somebody else, or created anew meanwhile is left
-alone; unlike upstream, nobody writes PodScheduled=False over somebody else's True (DECISIONS.md).
+An equal condition makes no request, a changed message only changes the message. A pod that was
+deleted, created anew, or placed by another scheduler meanwhile is not written. Unlike upstream, a
+PodScheduled=True of another scheduler is never overwritten with False (DECISIONS.md).
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (handleSchedulingFailure)
 """
@@ -23,11 +22,11 @@ from asched.core.framework.points import Nomination
 from asched.core.model.condition import difference
 from asched.core.model.pod import Pod, PodCondition
 
-#: An event's note holds no more (bytes); longer ones end in an ellipsis.
+#: The API's limit of an event's note in bytes; longer notes end in an ellipsis.
 NOTE_BYTES_MAX: Final = 1024
 _ELLIPSIS: Final = " ..."
-#: What the event and the condition of a pod that fits nowhere end with where the flag
-#: --explain-hint asks for it; without it the words are kube-scheduler's, which programs compare.
+#: The end of an unschedulable pod's event and condition with the flag --explain-hint. Without the
+#: flag the message is kube-scheduler's, which programs compare.
 ADVICE_BEGINS: Final = " Ask why: "
 ADVICE: Final = ADVICE_BEGINS + "kubectl asched explain -n {0.metadata.namespace} {0.metadata.name}"
 
@@ -36,14 +35,14 @@ KEPT: Final = Nomination(None)
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why an attempt came to nothing, in the words in which it is told.
+    """Why an attempt failed, with the message for the pod.
 
-    Without rejectors the queue takes it for an error, whatever the reason. `rejection` is what
-    stands behind it, for the history. `is_patient`: the pod waits out its backoff.
-    `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
-    `pause_s`: so long at least. `comes_back`: it is tried again after its backoff, whatever
-    happens. `is_elsewhere`: the API says that the pod has a node, and the watch has yet to tell; it
-    is not ours to write that it has none.
+    Without rejectors the queue treats it as an error, whatever the reason. `rejection`: details for
+    the history. `is_patient`: the pod waits out its backoff. `was_nominated`: this attempt wrote a
+    nomination, which the newest known version of the pod may not show yet. `pause_s`: the shortest
+    pause before the next attempt. `comes_back`: the pod is tried again after its backoff without an
+    event. `is_elsewhere`: the API reports that the pod has a node, which the watch has not shown
+    yet, so no condition is written.
     """
 
     message: str
@@ -64,7 +63,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def unschedulable(message: str, nomination: Nomination = CLEARED) -> Failure:
-    """No plugin is to blame for it."""
+    """A failure that no plugin caused."""
     return Failure(message, names.REASON_UNSCHEDULABLE, nomination=nomination)
 
 
@@ -73,7 +72,7 @@ def error(message: str) -> Failure:
 
 
 def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
-    """Requeue the pod and tell why."""
+    """Requeue the pod; yield its event and the change of its status."""
     message, reason, nomination = failure.message, failure.reason, failure.nomination
     result = "error" if failure.is_error else "unschedulable"
     context.observer.attempt_ended(result, attempt.profile, context.counter_s() - attempt.started_s)
@@ -102,28 +101,28 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
             is_patient=failure.is_patient,
             is_promised=bool(nomination.node) or failure.comes_back,
         )
-        promised = context.nominator.node_of(now.uid)
+        nominated = context.nominator.node_of(now.uid)
         context.nominator.add(now, nomination.node)
-        if promised is not None and promised != context.nominator.node_of(now.uid):
-            room_is_free(context, now, promised, except_uid=now.uid)
-    else:  # it went with a reload: nobody would ever take the pod from the queue
+        if nominated is not None and nominated != context.nominator.node_of(now.uid):
+            room_is_free(context, now, nominated, except_uid=now.uid)
+    else:  # a reload removed the profile: the pod would stay in the queue for ever
         context.queue.done(now.uid)
         nomination = CLEARED
     if failure.is_elsewhere:
         return
     advice = "" if failure.is_error or not context.advises else ADVICE.format(attempt.pod)
-    said = note(message, advice)
-    yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", said)
+    text = note(message, advice)
+    yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", text)
     was_nominated = failure.was_nominated
     wall_s = context.cluster.wall_clock_s
-    told = message + advice
-    patch = status_patch(now, reason, told, nomination, wall_s, was_nominated=was_nominated)
+    text = message + advice
+    patch = status_patch(now, reason, text, nomination, wall_s, was_nominated=was_nominated)
     if patch is not None:
         yield patch
 
 
 def note(message: str, advice: str = "") -> str:
-    """The message as an event may carry it, and all of the advice."""
+    """The message, shortened to an event's limit, and the whole advice."""
     raw, bytes_max = message.encode(), NOTE_BYTES_MAX - len(advice.encode())
     if len(raw) <= bytes_max:
         return message + advice
@@ -139,7 +138,7 @@ def status_patch(
     *,
     was_nominated: bool = False,
 ) -> PatchPodStatus | None:
-    """What of the pod's status must change, or None if it says all of this already."""
+    """The change of the pod's status, or None if nothing changes."""
     wanted = PodCondition(
         type=names.POD_SCHEDULED,
         status="False",

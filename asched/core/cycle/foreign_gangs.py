@@ -1,12 +1,12 @@
-"""Gangs that somebody asked for in words that mean nothing here: said once, in one clear event.
+"""Report gangs that asched does not follow, once each, in one event.
 
-A pod may name a group of Volcano, KAI, YuniKorn or Koordinator, or one of ours whose rule its
-profile does not have. It is then placed by itself, as if it had named none; whoever made it would
-find that out when half of a job runs and the other half waits. So the first pod of each such group
-says what is wrong and what to do.
+A pod may name a group of Volcano, KAI, YuniKorn or Koordinator, or a group that asched supports but
+whose plugin the pod's profile lacks. Such a pod is placed by itself, and its owner would notice
+only when half of a job runs and the other half waits. So the first pod of each such group gets an
+event that says what is wrong and what to do.
 
-Bounds  TOLD_MAX groups are remembered, by names of NAME_MAX letters; a forgotten one is reported
-        again.
+Bounds  REPORTED_MAX groups are remembered, by names of NAME_MAX letters; a forgotten group is
+        reported again.
 """
 
 from collections import OrderedDict
@@ -20,69 +20,66 @@ from asched.core.queue.gangs import Gangs
 from asched.core.state.cluster import Cluster
 from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
 
-TOLD_MAX: Final = 4_096
+REPORTED_MAX: Final = 4_096
 #: No object has a longer name; the text of an annotation may be as long as the pod.
 NAME_MAX: Final = 253
 REASON: Final = "GangNotFollowed"
 
 
-class Foreign(NamedTuple):
-    """Whose group, its name, and what would help."""
+class UnfollowedGang(NamedTuple):
+    """A gang that is not followed: the API group or project, its name, and the remedy."""
 
     whose: str
     name: str
     cure: str
 
 
-OTHERS: Final = (
+CURE_OF_FOREIGN: Final = (
     "asched follows PodGroups of scheduling.k8s.io and scheduling.x-k8s.io: let the operator make"
     " one of those, or give the pod to its own scheduler"
 )
 
 
-def foreign_gang(pod: Pod, gangs: Gangs) -> Foreign | None:
-    """The gang that the pod names in vain, if it does."""
+def foreign_gang(pod: Pod, gangs: Gangs) -> UnfollowedGang | None:
+    """The gang that the pod names and that is not followed; None if there is none."""
     key = group_key(pod)
     if key and not gangs.has(pod):
         name = key.removeprefix(COSCHEDULED)
         if is_coscheduled(key):
             cure = f'enable the plugin Coscheduling in profile "{pod.spec.scheduler_name}"'
-            return Foreign("scheduling.x-k8s.io", name, cure)
+            return UnfollowedGang("scheduling.x-k8s.io", name, cure)
         cure = "start asched with --feature-gates=GenericWorkload=true,GangScheduling=true"
-        return Foreign("scheduling.k8s.io", name, cure)
+        return UnfollowedGang("scheduling.k8s.io", name, cure)
     if key:
         return None
-    for marks, given in ((ANNOTATIONS, pod.metadata.annotations), (LABELS, pod.metadata.labels)):
-        if given:
+    for marks, values in ((ANNOTATIONS, pod.metadata.annotations), (LABELS, pod.metadata.labels)):
+        if values:
             for mark, whose in marks.items():
-                if mark in given:
-                    return Foreign(
-                        whose, f"{pod.metadata.namespace}/{given[mark][:NAME_MAX]}", OTHERS
-                    )
+                if mark in values:
+                    name = f"{pod.metadata.namespace}/{values[mark][:NAME_MAX]}"
+                    return UnfollowedGang(whose, name, CURE_OF_FOREIGN)
     return None
 
 
 class ReportedGangs:
-    """The groups that were told of: for `Cluster.singleton`."""
+    """The groups that were reported; an instance is made by `Cluster.singleton`."""
 
     def __init__(self, _cluster: Cluster) -> None:
         self._groups: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def is_new(self, foreign: Foreign) -> bool:
+    def is_new(self, foreign: UnfollowedGang) -> bool:
         key = foreign.whose, foreign.name
         if key in self._groups:
             self._groups.move_to_end(key)
             return False
         self._groups[key] = None
-        if len(self._groups) > TOLD_MAX:
+        if len(self._groups) > REPORTED_MAX:
             self._groups.popitem(last=False)
         return True
 
 
-def told_once(context: SchedulerContext, attempt: Attempt) -> EmitEvent | None:
-    """The event about the group that the attempt's pod names in vain; None if there is nothing new
-    to be said.
-    """
+def report_gang(context: SchedulerContext, attempt: Attempt) -> EmitEvent | None:
+    """The event about a gang that is not followed; None if there is none, or it was reported."""
     pod = attempt.info.pod
     if pod.spec.scheduling_group is not None:
         if context.gangs.tries_groups:

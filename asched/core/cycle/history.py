@@ -1,12 +1,11 @@
-"""The history: what happened to each pod, step by step, in bounded memory. `explain` and the logs
-read it.
+"""The history: the steps of each pod's attempts, in bounded memory. `explain` and the logs read it.
 
-A line is a time, a `DecisionStep` and its details as they were at hand; texts are made on reading.
-Lines stand in a ring that the garbage collector does not traverse. Each points at the previous line
-of the same pod. A successful binding, which follows most choices of a node, is noted in the line of
-the choice and read as a line of its own.
+A line is a time, a `DecisionStep` and its details; texts are made on reading. Lines are stored in a
+ring that the garbage collector does not traverse, each linked to the previous line of the same pod.
+A successful binding, which follows most choices of a node, is stored in the line of the choice and
+read as a line of its own.
 
-Bounds  LINES_MAX lines and BYTES_MAX bytes of what they keep (the oldest go), TOLD_MAX lines of
+Bounds  LINES_MAX lines and BYTES_MAX bytes of content (the oldest lines go), READ_MAX lines of
         one pod; a search for the newest of a kind goes back NEWEST_WITHIN lines; LINKED_MAX
         lines are linked at a time.
 """
@@ -19,16 +18,16 @@ import msgspec
 
 from asched.core.model.footprint import footprint
 
-#: The last 100,000 attempts with room to spare: most leave one line. 40 bytes each, beside the
-#: pod's name and the details.
+#: More than the last 100,000 attempts: most leave one line. 40 bytes each, beside the pod's name
+#: and the details.
 LINES_MAX: Final = 1 << 18
-#: Of details: a guess at what an operator would give for looking back, and 100,000 attempts of
-#: pods that ten plugins score.
+#: A guess at the memory an operator accepts for the history; enough for 100,000 attempts of pods
+#: that ten plugins score.
 BYTES_MAX: Final = 96 << 20
-#: Of a line and of a pod's name, beside what stands in them.
+#: Size of a line and of a pod's name, without their contents.
 LINE_BYTES, KEY_BYTES = 100, 60
-#: A pod that is tried for days would make reading it slow.
-TOLD_MAX: Final = 1_000
+#: More lines, as of a pod that is tried for days, would make reading slow.
+READ_MAX: Final = 1_000
 #: An attempt leaves four lines at most.
 NEWEST_WITHIN: Final = 8
 #: Some 0.3 ms.
@@ -36,7 +35,7 @@ LINKED_MAX: Final = 1_024
 
 
 class DecisionStep(Enum):
-    """What a line tells."""
+    """The kind of a line."""
 
     NODE = "node chosen"
     REJECTED = "no node"
@@ -48,9 +47,9 @@ class DecisionStep(Enum):
     FAILED = "binding failed"
 
 
-class Kept(msgspec.Struct, gc=False):
-    """A line as it is kept. `size_bytes` of all that it keeps. `key` is that of its pod, and empty
-    once the line made way.
+class StoredLine(msgspec.Struct, gc=False):
+    """A stored line. `size_bytes` includes its contents. `key` is that of its pod, and empty once
+    the line was dropped.
     """
 
     key: str
@@ -59,21 +58,21 @@ class Kept(msgspec.Struct, gc=False):
     size_bytes: int
 
 
-class StepRecord(Kept, gc=False):
+class StepRecord(StoredLine, gc=False):
     step: DecisionStep
     details: Any = None
 
 
-class NodeChoice(Kept, gc=False):
-    """Of a node, and when the pod was bound there, if that came next. A line of its details is the
-    choice itself.
+class NodeChoice(StoredLine, gc=False):
+    """A chosen node, and when the pod was bound there, if that came next. The line is its own
+    `details` when it is read.
     """
 
     node: str
     bound_s: float | None
 
 
-_GONE: Final = Kept("", 0.0, 0, 0)
+_GONE: Final = StoredLine("", 0.0, 0, 0)
 
 
 class Line(NamedTuple):
@@ -90,11 +89,11 @@ class Histories:
         """0: LINES_MAX and BYTES_MAX."""
         self._lines_max = lines_max or LINES_MAX
         self._bytes_max = bytes_max or BYTES_MAX
-        #: the line that comes next, the oldest that is kept, and the first that is not linked;
-        #: slots are these modulo the bound
+        #: numbers of the next line, of the oldest stored line, and of the first line that is not
+        #: linked; a slot is the number modulo the bound
         self._end = self._start = self._unlinked = 0
         self._bytes = 0
-        self._lines: list[Kept] = []
+        self._lines: list[StoredLine] = []
         self._last: dict[str, int] = {}
         self._before: list[int] = []
 
@@ -107,13 +106,13 @@ class Histories:
         details: Any = None,
         size_bytes: int = 0,
     ) -> StepRecord:
-        """The line. `size_bytes` as in `Kept`; 0: all that the details refer to."""
+        """Add a line. `size_bytes` as in `StoredLine`; 0: computed from the details."""
         size_bytes = size_bytes or LINE_BYTES + footprint(details)
         line = StepRecord(key, at_s, attempt, size_bytes, step, details)
         self.add(line)
         return line
 
-    def add(self, line: Kept) -> None:
+    def add(self, line: StoredLine) -> None:
         line.size_bytes += KEY_BYTES + len(line.key)
         number = self._end
         if number < self._lines_max:
@@ -128,8 +127,8 @@ class Histories:
             self._drop_oldest()
 
     def link(self) -> bool:
-        """LINKED_MAX more lines, each to the one before it; whether there are more. Whoever reads
-        does all that are left, which may be as many as are kept.
+        """Link LINKED_MAX more lines to their predecessors; whether there are more. A reader links
+        all remaining lines first.
         """
         lines, before, last, bound = self._lines, self._before, self._last, self._lines_max
         before += [-1] * (len(lines) - len(before))
@@ -158,18 +157,18 @@ class Histories:
         self._start += 1
 
     def of(self, key: str) -> tuple[Line, ...]:
-        """The lines of a pod, oldest first, TOLD_MAX at most; empty if nothing is remembered."""
+        """The lines of a pod, oldest first, READ_MAX at most; empty if nothing is remembered."""
         self._link()
         found: list[Line] = []
         number = self._last.get(key, -1)
-        while number >= self._start and len(found) < TOLD_MAX:
+        while number >= self._start and len(found) < READ_MAX:
             found += _lines(self._lines[number % self._lines_max])
             number = self._before[number % self._lines_max]
-        return tuple(reversed(found[:TOLD_MAX]))
+        return tuple(reversed(found[:READ_MAX]))
 
     def newest(self, key: str, steps: Collection[DecisionStep]) -> Line | None:
-        """The newest line of a pod that tells of one of these, of its last NEWEST_WITHIN; None if
-        there is none.
+        """The newest line of one of these kinds among a pod's last NEWEST_WITHIN; None if there is
+        none.
         """
         self._link()
         number = self._last.get(key, -1)
@@ -184,15 +183,15 @@ class Histories:
         return None
 
     def latest(self, count: int) -> Iterator[tuple[str, Line]]:
-        """(pod, line) of the last so many, newest first."""
+        """Yield (pod, line) of the last `count` stored lines, newest first."""
         for number in range(self._end - 1, max(self._start, self._end - count) - 1, -1):
             kept = self._lines[number % self._lines_max]
             for line in _lines(kept):
                 yield kept.key, line
 
 
-def _lines(kept: Kept) -> tuple[Line, ...]:
-    """What this one tells, the newest first."""
+def _lines(kept: StoredLine) -> tuple[Line, ...]:
+    """The lines that a stored line is read as, the newest first."""
     if isinstance(kept, StepRecord):
         return (Line(kept.at_s, kept.attempt, kept.step, kept.details),)
     assert isinstance(kept, NodeChoice)

@@ -1,15 +1,15 @@
-"""A look at a waiting pod: what would an attempt at it come to by now?
+"""Dry runs: find out whether an attempt at a waiting pod would fail now.
 
-It is the filter half of an attempt, on results that are kept, and the question to the PostFilter
-plugins whether they might make room. Nothing is scored, measured, told or written, and an attempt
-that follows finds the results as the look left them.
+A dry run is the filter half of an attempt on cached results, and asks the PostFilter plugins
+whether they might make room. It scores, measures, reports and writes nothing, and an attempt that
+follows finds the cached results.
 
-Where a pod left a node, most who wait need no look: pods matter by their amounts alone to whoever
-rejected them, so that no other node changed for them, and even without all less important pods
-there is no room for them on that one.
+When a pod has left a node, most waiting pods need no dry run: the plugins that rejected them read
+other pods by their amounts only, so no other node has changed for them, and this node has no room
+for them even without all pods of lower priority.
 
-Bounds  what was found is kept while nothing changes that a filter reads; what a class wishes of a
-        node, with one of its pods, while nothing changes but pods and nodes.
+Bounds  results are cached while nothing changes that a filter reads; the requirements of a class on
+        a node are stored with one of its pods while only pods and nodes change.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -31,20 +31,20 @@ from asched.core.queue.round import may_always_fit
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
 
-#: What a class wishes of a node is made, with the answers of its filters.
-WISH_STEPS: Final = 12
+#: Budget steps to compute the requirements of a class, with the answers of its filters.
+NEEDS_STEPS: Final = 12
 
 
 class DryRuns:
-    """For `SchedulingQueue`. `of` the context, once there is one."""
+    """The dry runs of a `SchedulingQueue`. `of` sets the context, which is made later."""
 
     def __init__(self) -> None:
         self._context: SchedulerContext | None = None
         self._found: dict[Hashable, frozenset[str] | None] = {}
         self._version: Hashable = None
-        self._wishes_of: Hashable = None
-        #: another one as soon as older wishes hold no more
-        self._wishes_epoch = 0
+        self._needs_of: Hashable = None
+        #: changes as soon as stored requirements are outdated
+        self._needs_epoch = 0
         self._of_row: dict[str, frozenset[str]] = {}
         self._runners: Mapping[str, Runner] | None = None
         self._evicting: dict[Hashable, bool] = {}
@@ -54,8 +54,8 @@ class DryRuns:
         self._context = context
 
     def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
-        """None if the pod fits somewhere, if room might be made for it, or if only an attempt can
-        tell.
+        """Try the filters. None if the pod fits, if room might be made for it, or if only an
+        attempt can find out.
         """
         context = self._context
         if context is None or queued.pending_on or not context.cluster.nodes.count:
@@ -74,16 +74,14 @@ class DryRuns:
                 if units is None or not units.lacks_places(runner, queued, version):
                     return None
                 return DryRunVerdict(queued.rejected_by, is_of_class=True)
-            return self._look(context, runner, context.cluster.classes.info_of(queued.pod))
-        except MISTAKES:  # whatever it is, the attempt reports it where it belongs
+            return self._dry_run(context, runner, context.cluster.classes.info_of(queued.pod))
+        except MISTAKES:  # the attempt will raise and report it
             return None
         finally:
             runner.meter = meter
 
     def may_help(self, queued: QueuedPod, left: str) -> bool:
-        """Of a pod that rests, and that hears of a pod that left this node: whether it, or an equal
-        one, may be worth an attempt since.
-        """
+        """Whether a waiting pod, or an equal pod, may fit since a pod left the node `left`."""
         context = self._context
         if context is None or queued.gang or queued.pending_on:
             return True
@@ -95,23 +93,25 @@ class DryRuns:
         if row is None or pod.status.nominated_node_name or context.nominator.node_of(pod.uid):
             return True
         try:
-            wish = self._wish_of(context, runner, queued, queued.rejected_by | queued.also_blamed)
-            if not wish.is_of_row or _has_room(context, wish.takes, pod.priority, row):
+            needs = self._needs_of_class(
+                context, runner, queued, queued.rejected_by | queued.also_blamed
+            )
+            if not needs.is_of_row or _has_room(context, needs.takes, pod.priority, row):
                 return True
-            if not wish.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
+            if not needs.may_evict_elsewhere or not cluster.priorities.are_below(pod.priority):
                 return False
-            return self._may_evict(context, runner, pod, wish)
-        except MISTAKES:  # whatever it is, the attempt reports it where it belongs
+            return self._may_evict(context, runner, pod, needs)
+        except MISTAKES:  # the attempt will raise and report it
             return True
 
     def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
-        """Of pods that rest while room is being made for them elsewhere: whether one may fit on the
-        node that a pod left. Holds for one change.
+        """Return a test whether a pod for which victims are being evicted elsewhere may fit on the
+        node that a pod left. Valid for one change.
         """
         context = self._context
-        return may_always_fit if context is None else _RoomLeft(context, left, self._wish_of)
+        return may_always_fit if context is None else _RoomLeft(context, left, self._needs_of_class)
 
-    def _wish_of(
+    def _needs_of_class(
         self,
         context: SchedulerContext,
         runner: Runner,
@@ -120,40 +120,40 @@ class DryRuns:
     ) -> "_ClassNeeds":
         cluster, runners = context.cluster, context.runners
         moved = cluster.epoch, cluster.topology.terms_generation, cluster.nodes.resources.end
-        if moved != self._wishes_of or runners is not self._runners:
-            self._wishes_of, self._runners = moved, runners
-            self._wishes_epoch += 1
+        if moved != self._needs_of or runners is not self._runners:
+            self._needs_of, self._runners = moved, runners
+            self._needs_epoch += 1
             self._evicting_of = None
             self._of_row = {name: _of_row(runner) for name, runner in runners.items()}
         name = runner.profile.scheduler_name
-        if not rejectors <= self._of_row[name]:  # as of those who wait for volumes, or for pods
-            return NO_WISH
-        version = self._wishes_epoch, queued.class_key, rejectors
-        if queued.wish is not None and queued.class_key is not None and queued.wish[0] == version:
-            wish: _ClassNeeds = queued.wish[1]
-            return wish
-        context.queue.sliced.budget.note(WISH_STEPS)
-        wish = _wish(context, runner, queued, rejectors)
-        queued.wish = version, wish
-        return wish
+        if not rejectors <= self._of_row[name]:  # for example plugins that wait for volumes or pods
+            return NO_NEEDS
+        version = self._needs_epoch, queued.class_key, rejectors
+        if queued.needs is not None and queued.class_key is not None and queued.needs[0] == version:
+            needs: _ClassNeeds = queued.needs[1]
+            return needs
+        context.queue.sliced.budget.note(NEEDS_STEPS)
+        needs = _class_needs(context, runner, queued, rejectors)
+        queued.needs = version, needs
+        return needs
 
     def _may_evict(
-        self, context: SchedulerContext, runner: Runner, pod: Pod, wish: "_ClassNeeds"
+        self, context: SchedulerContext, runner: Runner, pod: Pod, needs: "_ClassNeeds"
     ) -> bool:
         version = _version(context)
         if version != self._evicting_of:
             self._evicting_of = version
             self._evicting.clear()
-        key = runner.profile.scheduler_name, wish.takes, pod.priority, pod.spec.preemption_policy
+        key = runner.profile.scheduler_name, needs.takes, pod.priority, pod.spec.preemption_policy
         if key not in self._evicting:
             info = context.cluster.classes.info_of(pod)
             state = runner.cache.state_of(info)
             trial = runner.trial(state, context.waiting, context.seed, context.now_s)
-            asked = _post_filters(runner, state)
-            self._evicting[key] = any(plugin.may_evict(info, trial) for plugin in asked)
+            post_filters = _post_filters(runner, state)
+            self._evicting[key] = any(plugin.may_evict(info, trial) for plugin in post_filters)
         return self._evicting[key]
 
-    def _look(
+    def _dry_run(
         self, context: SchedulerContext, runner: Runner, pod: PodInfo
     ) -> DryRunVerdict | None:
         active_plugins = runner.cache.state_of(pod).active_plugins
@@ -172,8 +172,8 @@ class DryRuns:
         return DryRunVerdict(rejectors, is_of_class)
 
     def _known(self, runner: Runner, pod: PodInfo, judged: Hashable) -> frozenset[str] | None:
-        """Those who are judged alike, each by a class of its own maybe, are looked at once: a
-        thousand claims that wait for a place for one.
+        """Run the filters once for all pods with the same verdict keys, which may be of different
+        classes, as pods with a claim each.
         """
         key = runner.profile.scheduler_name, judged, pod.pod.priority
         if key not in self._found:
@@ -182,7 +182,7 @@ class DryRuns:
 
 
 def _version(context: SchedulerContext) -> Hashable:
-    """Moves with whatever filters read."""
+    """A version that changes with all that filters read."""
     cluster, nodes = context.cluster, context.cluster.nodes
     moved = context.nominator.generation
     return cluster.epoch, cluster.counts, nodes.log.end, nodes.generation, moved
@@ -193,7 +193,7 @@ def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
     if rejection is None or rejection.pending_plugins:
         return None
     if not FOR_A_MOMENT.isdisjoint(rejection.overrides.values()):
-        return None  # what is kept does not move with time
+        return None  # cached results do not expire with time
     return rejection.unschedulable_plugins
 
 
@@ -205,13 +205,13 @@ def _rejection(runner: Runner, pod: PodInfo) -> Rejection | None:
 
 
 def _may_make_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
-    """Of a pod that fits nowhere."""
+    """Whether a PostFilter plugin may make room for a pod that fits on no node."""
     state = runner.cache.state_of(pod)
-    asked = _post_filters(runner, state)
-    if not asked:
+    post_filters = _post_filters(runner, state)
+    if not post_filters:
         return False
     trial = runner.trial(state, context.waiting, context.seed, context.now_s)
-    return any(p.may_make_room(pod, partial(_why, runner, pod), trial) for p in asked)
+    return any(p.may_make_room(pod, partial(_why, runner, pod), trial) for p in post_filters)
 
 
 def _may_have_held_room(context: SchedulerContext, runner: Runner, pod: PodInfo) -> bool:
@@ -228,22 +228,24 @@ def _why(runner: Runner, pod: PodInfo) -> Rejection:
 
 
 class _RoomLeft:
-    """What is left of a node beside what is promised there to others, as far as amounts tell."""
+    """Tests whether amounts fit on a node beside the pods there and the nominated pods."""
 
-    __slots__ = ("_context", "_free", "_left", "_row", "_wish_of")
+    __slots__ = ("_context", "_free", "_left", "_needs_of_class", "_row")
 
     def __init__(
         self,
         context: SchedulerContext,
         left: str,
-        wish_of: Callable[[SchedulerContext, Runner, QueuedPod, frozenset[str]], "_ClassNeeds"],
+        needs_of_class: Callable[
+            [SchedulerContext, Runner, QueuedPod, frozenset[str]], "_ClassNeeds"
+        ],
     ) -> None:
         nodes = context.cluster.nodes
         row = nodes.row_of.get(left)
         self._context = context
         self._left = left
-        self._wish_of = wish_of
-        # No 64 bits say what is left there, or held room may be left as well.
+        self._needs_of_class = needs_of_class
+        # Amounts there exceed 64 bits, or held places may be free as well.
         is_unknown = row in nodes.pod_amounts.rows_beyond or row in context.cluster.holds.rows
         self._row = None if is_unknown else row
         self._free: dict[tuple[int, int], int] = {}  # by priority and place
@@ -256,12 +258,12 @@ class _RoomLeft:
         if runner is None or context.nominator.node_of(pod.metadata.uid) == self._left:
             return True
         try:
-            # The gate holds it until the last victim has gone, whatever there is room for.
+            # A gated pod waits until its last victim is gone, even if it fits now.
             rejectors = queued.rejected_by - {queued.gated_by} | queued.also_blamed
-            wish = self._wish_of(context, runner, queued, rejectors)
-            if not wish.is_of_row or not wish.is_told:
+            needs = self._needs_of_class(context, runner, queued, rejectors)
+            if not needs.is_of_row or not needs.amounts_rejected:
                 return True
-            for at, amount in wish.takes:
+            for at, amount in needs.takes:
                 free = self._free.get((pod.priority, at))
                 if free is None:
                     layer = runner.nominated_pods.nominated_amounts.layer(pod.priority)
@@ -270,37 +272,37 @@ class _RoomLeft:
                     self._free[pod.priority, at] = free
                 if free < amount:
                     return False
-        except MISTAKES:  # whatever it is, the look or the attempt reports it where it belongs
+        except MISTAKES:  # the dry run or the attempt will raise and report it
             pass
         return True
 
 
 class _ClassNeeds(NamedTuple):
-    """What a class wishes of a node that somebody left.
+    """What a class requires of a node that a pod left.
 
-    `takes`: (place on axis R or POD_PLACE, amount) that it needs there at least. `is_of_row`: on no
-    other node anything can have changed, unless pods are evicted there: those who rejected it look
-    at pods by their amounts at most, and all nodes are closed by them. `may_evict_elsewhere`: other
-    filters look at pods as well; without the pods that it may evict, they may say something new.
-    `is_told`: those who say what it takes are among its rejectors.
+    `takes`: (index on axis R or POD_PLACE, amount) that it needs there at least. `is_of_row`: no
+    other node can have changed for it, unless pods are evicted there: its rejectors reject all
+    nodes and read other pods by their amounts at most. `may_evict_elsewhere`: other filters read
+    pods as well, and may accept a node without the pods that it may evict.
+    `amounts_rejected`: the plugins that define `takes` are among its rejectors.
     """
 
     takes: tuple[tuple[int, int], ...]
     is_of_row: bool
     may_evict_elsewhere: bool
-    is_told: bool
+    amounts_rejected: bool
 
 
-NO_WISH: Final = _ClassNeeds((), is_of_row=False, may_evict_elsewhere=True, is_told=False)
+NO_NEEDS: Final = _ClassNeeds((), is_of_row=False, may_evict_elsewhere=True, amounts_rejected=False)
 
 
 def _of_row(runner: Runner) -> frozenset[str]:
-    """The filters to which no pod matters but those of the row, by their amounts."""
+    """The filters that read no pods, or only the amounts of pods on the row."""
     plugins = [filterer.plugin for filterer in runner.profile.filters]
     return frozenset(p.name for p in plugins if p.reads_only_amounts or ignores_pods(p))
 
 
-def _wish(
+def _class_needs(
     context: SchedulerContext, runner: Runner, queued: QueuedPod, rejectors: frozenset[str]
 ) -> _ClassNeeds:
     pod = context.cluster.classes.info_of(queued.pod)
@@ -316,7 +318,7 @@ def _wish(
         and not pod.pod.spec.resource_claims
         and all(plugin.spares_equals for plugin in post_filters),
         may_evict_elsewhere=bool(others and post_filters),
-        is_told=asking <= rejectors,
+        amounts_rejected=asking <= rejectors,
     )
 
 
@@ -328,11 +330,11 @@ def _post_filters(runner: Runner, state: ClassState) -> list[PostFilterPlugin]:
 def _has_room(
     context: SchedulerContext, takes: tuple[tuple[int, int], ...], priority: int, row: int
 ) -> bool:
-    """Whether these amounts have room on a row without the less important pods there, promised
-    room not counted: surely not where this says no.
+    """Whether these amounts may fit on a row without its pods of lower priority. Nominated pods are
+    not counted, so only False is certain.
     """
     cluster, nodes = context.cluster, context.cluster.nodes
-    if row in nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
+    if row in nodes.pod_amounts.rows_beyond:  # amounts exceed 64 bits
         return True
     if row in cluster.holds.rows and context.extensions.yields_to(priority):
         return True
@@ -356,7 +358,7 @@ def _has_room(
 
 
 def _free(nodes: NodeTable, at: int, row: int) -> int:
-    """What is left of an amount on a row."""
+    """The free amount of a resource, or of pods, on a row."""
     read = nodes.columns.read
     if at == POD_PLACE:
         free: int = read("allowed_pods").item(row) - read("pod_count").item(row)

@@ -1,24 +1,24 @@
 """The machine: facts come in, effects go out, and between them nothing waits.
 
-    handle(facts, now_s):   go on with what thousands have to hear, until it is done (`sliced.py`)
-                            take in what was seen and answered, long lists over several turns
-                            wake what waits, run the queue's timers
+    handle(facts, now_s):   finish sliced work of the turn before (`sliced.py`)
+                            apply changes and answers, long lists over several turns
+                            end waits, run the queue's timers
                             run scheduling cycles, one after the other, for a bounded time
-                            return the effects that came of all this
+                            return the effects of all this
 
-It owns no clock and no connection. `host/loops.py` drives it in production, simulation
-and replay drive it in theirs. Equal facts at equal times, to turns that end after as many cycles
-(`turn_limit.py`), give equal effects.
+It owns no clock and no connection. `host/loops.py` drives it in production, simulation and replay
+have their own drivers. Equal facts at equal times give equal effects, if turns end after equal
+numbers of cycles (`turn_limit.py`).
 
-One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
-meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
-that used up its slice of the budget pauses, and one that takes long before it begins: one of
-those goes on in each turn in which nobody else wants anything, else when others had their share
-of the time since (`turn_limit.py`), so that they are nearly as fast as ever.
+One cycle runs at a time. While an extender is working on a pod, pods without extenders are tried,
+and the extender's result is checked again. An attempt that used up its slice of the budget pauses;
+an attempt that takes long pauses before it begins. One paused attempt goes on in each turn without
+other work, or else once other pods have had their share of the time since (`turn_limit.py`), so
+that other pods are hardly slower.
 
-Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.py`); BINDINGS_MAX
-        requests of bindings without an answer, beyond which no pod is popped (pods that wait at
-        Permit or for their volumes ask for nothing, and hold nobody up); those of `parked.py`.
+Bounds  TURN_S of cycles a turn, and none while a list is applied in part (`backlog.py`);
+        BINDINGS_MAX requests of bindings without an answer, beyond which no pod is popped (pods
+        that wait at Permit or for their volumes do not count); those of `parked.py`.
 """
 
 from collections import deque
@@ -29,16 +29,16 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from asched.core.cycle.alone import Alone
+from asched.core.cycle.alone import ExclusiveTasks
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.extension import Extension, Extensions, SchedulingUnit, Work
-from asched.core.cycle.foreign_gangs import told_once
+from asched.core.cycle.foreign_gangs import report_gang
 from asched.core.cycle.intake import Intake, Steps
-from asched.core.cycle.parked import Parked
+from asched.core.cycle.parked import ParkedAttempts
 from asched.core.cycle.scheduling import Background, GivingBack, schedule_one
 from asched.core.cycle.turn_limit import OTHERS_SHARE, OTHERS_SHARE_OF_MANY, TimeLimit, TurnLimit
-from asched.core.cycle.waits import QUESTIONS, Waits
+from asched.core.cycle.waits import QUESTIONS, OpenWaits
 from asched.core.framework.effects import (
     CallPlugin,
     CancelCall,
@@ -52,16 +52,15 @@ from asched.core.framework.status import MISTAKES, Code
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Answer, Done, Fact, Returned
 
-#: Requests of bindings at most: eight times what the client keeps on the wire, so that its lanes
-#: never run dry, and few enough that a pod of high priority that arrives now is not behind
-#: thousands.
+#: Requests of bindings at most: eight times what the client sends at a time, so that its lanes are
+#: never empty, and few enough that a pod of high priority does not wait behind thousands.
 BINDINGS_MAX: Final = 512
 
 
 class _Task(msgspec.Struct, eq=False):
-    """A generator with an open question, and who gets its result. `turn` as in `Effect`; 0 before
-    the first question. `binds`: it is (part of) a binding. `others_share`: what others have after a
-    slice of it (`turn_limit.py`).
+    """A generator with an open effect, and the receiver of its result. `turn` as in `Effect`; 0
+    before the first effect. `binds`: it is (part of) a binding. `others_share`: the share of other
+    pods after a slice of it (`turn_limit.py`).
     """
 
     steps: Steps
@@ -72,7 +71,7 @@ class _Task(msgspec.Struct, eq=False):
 
 
 class Machine:
-    """`is_active` is False while another replica leads: facts are taken in, nothing is decided."""
+    """`is_active` is False while another replica leads: facts are applied, nothing is decided."""
 
     def __init__(
         self,
@@ -89,29 +88,29 @@ class Machine:
         self.bindings_max = bindings_max
         self._out: list[Effect] = []
         self._open: dict[int, _Task] = {}
-        self._waits = Waits()
+        self._waits = OpenWaits()
         self._on_wire: set[int] = set()  # requests of bindings without an answer yet
         self._effect_ids = 0
         self._attempts = 0
         self._open_cycles = 0
-        self._paused: deque[int] = deque()  # cycles that used up their slice, by what they asked
-        self._alone = Alone(context, self._take_answer)
-        self._is_quiet = True  # nothing came in this turn, and nobody was tried so far
-        self._followers: deque[Any] = deque()  # what cycles of units led to and was not begun yet
-        self._parked = Parked()  # attempts that have to wait for others
+        self._paused: deque[int] = deque()  # cycles that used up their slice, by effect id
+        self._alone = ExclusiveTasks(context, self._take_answer)
+        self._is_quiet = True  # no fact and no attempt in this turn so far
+        self._followers: deque[Any] = deque()  # results of units that are not begun yet
+        self._parked = ParkedAttempts()  # attempts that have to wait for open cycles
         self._has_more = False
         waits, answer = self._waits, self._take_answer
         self._intake = Intake(context, waits.saw, answer, self._ask, self._put_off)
-        self.intake_s = 0.0  # how long the last turn's facts took, cycles left out
+        self.intake_s = 0.0  # duration of the last turn's intake, without cycles
 
-    # --- the line --------------------------------------------------------------------------------
+    # --- turns -----------------------------------------------------------------------------------
 
     def handle(self, facts: Iterable[Fact], now_s: float) -> list[Effect]:
-        """Take in facts, do what follows, and return what is asked of the outside."""
+        """Apply facts, run a turn, and return its effects."""
         context = self.context
         context.now_s = now_s
         context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
-        context.cluster.budget.open()  # for extra events at those whom facts may help
+        context.cluster.budget.open()  # for extra events of pods that facts may help
         self._out = []
         started_s = context.counter_s()
         self._is_quiet = not self._intake.turn(facts)
@@ -127,25 +126,25 @@ class Machine:
         return self._out
 
     def _decide(self, now_s: float) -> None:
-        """What time brings, and cycles, once all have heard of what was taken in."""
+        """Run timers and cycles, once all pods are notified of the facts."""
         context = self.context
         context.queue.tick(now_s)
-        self._look_at_waits()
+        self._end_waits()
         may_decide = self._may_decide
         for refresh in self._extensions.refresh:
             refresh(may_decide=may_decide)
         self._follow_on()
         if may_decide:
             self._begin_turns()
-            if not context.queue.sliced:  # else not all that is held is counted yet
+            if not context.queue.sliced:  # else held places are not all counted yet
                 self._run_cycles()
             self._has_more |= bool(self._paused)
-            if context.queue.sliced:  # somebody paused alone
+            if context.queue.sliced:  # a task paused alone
                 return
-            self._look_at_waits()  # a pod may have let others go
-            # Whoever ended after the last pop lets those go who waited for that.
-            may_ask = len(self._on_wire) < self.bindings_max
-            self._has_more |= may_ask and self._parked.is_due(is_deciding=self.is_deciding)
+            self._end_waits()  # a cycle may have allowed waiting pods
+            # A cycle that ended after the last pop may free parked attempts.
+            may_bind = len(self._on_wire) < self.bindings_max
+            self._has_more |= may_bind and self._parked.is_due(is_deciding=self.is_deciding)
         self._has_more |= self._waits.has_due or bool(self._followers)
 
     def next_deadline_s(self) -> float | None:
@@ -169,20 +168,20 @@ class Machine:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no binding and no other question is open. Attempts that paused ask nobody."""
+        """Whether no binding and no other effect is open, paused attempts apart."""
         is_open = len(self._open) > len(self._paused)
         return not (is_open or self._followers or self.bindings)
 
     @property
     def is_taking_in(self) -> bool:
-        """Whether something that was handed in is not wholly known yet, or not heard of by all:
-        what is handed in next has to wait.
+        """Whether earlier facts are not applied, or pods not notified, yet, so that new facts have
+        to wait.
         """
         return bool(self._intake)
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a cycle is under way: it waits for an extender. One that paused begins anew."""
+        """Whether a cycle waits for an extender. Paused cycles do not count; they begin again."""
         return self._open_cycles > len(self._paused)
 
     # --- tasks -----------------------------------------------------------------------------------
@@ -204,8 +203,8 @@ class Machine:
             self._waits.drop(effect_id)
             self._advance(task, answer)
 
-    def _look_at_waits(self) -> None:
-        """Answer the questions that are settled by what has moved since the last look."""
+    def _end_waits(self) -> None:
+        """End the waits whose conditions have become true since the last call."""
         context, waits = self.context, self._waits
         waits.catch_up(context.cluster.object_log, context.waiting.moved)
         for effect, answer in waits.look(context.now_s):
@@ -215,7 +214,7 @@ class Machine:
         waits.catch_up(context.cluster.object_log, context.waiting.moved)
 
     def _advance(self, task: _Task, answer: Answer | None) -> None:
-        """Run a generator to its next question or to its end."""
+        """Run a generator to its next effect that wants an answer, or to its end."""
         steps = task.steps
         self.context.cluster.budget.open()
         try:
@@ -226,13 +225,13 @@ class Machine:
         except StopIteration as end:
             task.ended(end.value)
             return
-        except MISTAKES as raised:  # attempts contain their own: nothing else has to be undone
+        except MISTAKES as raised:  # attempts handle their own: nothing is to be undone
             self.context.contain(raised, "task")
             task.ended(None)
             return
         self._effect_ids += 1
         task.turn = task.turn or self._effect_ids
-        force_setattr(effect, "id", self._effect_ids)  # frozen for everybody else
+        force_setattr(effect, "id", self._effect_ids)  # frozen for all other code
         force_setattr(effect, "turn", task.turn)
         self._open[effect.id] = task
         if effect.lane is Lane.LOCAL:
@@ -296,7 +295,9 @@ class Machine:
             self.limit.begin_slice()
             self._take_answer(Done(effect_id))
             self.limit.end_slice(others_share)
-            self._has_more |= len(context.queue.places.active) > 0  # it may have come late
+            self._has_more |= (
+                len(context.queue.places.active) > 0
+            )  # a vast pod may have been queued
 
     def _begin_turns(self) -> None:
         for turn in self._extensions.turns:
@@ -310,16 +311,16 @@ class Machine:
                 self._advance(task, None)
 
     def _next_attempt(self) -> Attempt | SchedulingUnit | None:
-        """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
+        """The next attempt or unit; without extenders while a cycle waits for an extender."""
         context = self.context
         deciding = self.is_deciding
         while self._parked and (parked := self._parked.pop(is_deciding=deciding)) is not None:
             if isinstance(parked, Attempt):
-                now = context.runners.get(parked.pod.spec.scheduler_name)
-                if now is None:  # its profile went with the last reload
+                runner = context.runners.get(parked.pod.spec.scheduler_name)
+                if runner is None:  # the last reload removed its profile
                     context.queue.done(parked.pod.uid)
                     continue
-                parked.runner = now
+                parked.runner = runner
             parked.started_s = context.counter_s()
             return parked
         while not (self._parked.is_full or context.queue.sliced.pieces):
@@ -338,7 +339,7 @@ class Machine:
         return None
 
     def _begin(self, queued: QueuedPod) -> Attempt | None:
-        """An attempt at a popped pod; None if its profile went with the last reload."""
+        """Make the attempt at a popped pod; None if the last reload removed its profile."""
         context = self.context
         runner = context.runners.get(queued.pod.spec.scheduler_name)
         if runner is None:
@@ -348,8 +349,8 @@ class Machine:
         try:
             info = context.cluster.classes.info_of(queued.pod, queued.class_key)
             attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
-            if queued.attempts == 1 and (told := told_once(context, attempt)) is not None:
-                self._out.append(told)
+            if queued.attempts == 1 and (event := report_gang(context, attempt)) is not None:
+                self._out.append(event)
         except MISTAKES as raised:
             context.contain(raised, "begin", queued.key)
             now = context.cluster.pods_seen.get(queued.key, queued.pod)
@@ -367,7 +368,7 @@ class Machine:
         self._follow(result)
 
     def _follow_on(self) -> None:
-        """Begin what the cycles of groups led to: bindings of a large one take several turns."""
+        """Begin the bindings of units; those of a large group take several turns."""
         while self._followers:
             self._follow(self._followers.popleft())
             if self.limit.is_over():
@@ -384,8 +385,8 @@ class Machine:
         self.bindings -= 1
 
     def _background_ended(self, result: Any) -> None:
-        """The changes it causes wake its pod. If it came too late to cause any (SKIP), the pod is
-        tried again at once; if it failed, after its backoff.
+        """Retry the pod at once if the work had nothing left to change (SKIP), or after its backoff
+        if the work failed. Otherwise the changes it caused wake the pod.
         """
         if result is None:  # an exception ended it
             return
@@ -397,6 +398,6 @@ class Machine:
 
 
 def _later(steps: Steps) -> Steps:
-    """The same as one of those who paused."""
+    """The same steps after a pause."""
     yield Pause()
     return (yield from steps)

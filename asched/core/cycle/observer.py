@@ -1,7 +1,7 @@
-"""What the machine reports while it works: counts and durations, never decisions.
+"""The interface for reports of the machine: counts and durations.
 
-`edge/telemetry` implements it with metrics and logs, benchmarks with plain lists. Durations come
-from a counter that is handed in, in seconds.
+`serve/telemetry` implements it with metrics and logs, benchmarks with plain lists. Durations are
+measured with the context's counter, in seconds.
 """
 
 from typing import Protocol
@@ -13,50 +13,54 @@ from asched.core.queue.observer import QueueObserver, SilentQueue
 
 class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
-        """`result` is scheduled, unschedulable or error; from the pop to the end of the attempt."""
+        """An attempt ended. `result` is scheduled, unschedulable or error; `duration_s` since the
+        pop.
+        """
 
     def algorithm_ran(self, duration_s: float) -> None:
-        """Filters and scores of one attempt, without binding."""
+        """The filters and scores of one attempt ran."""
 
     def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
-        """`result` is scheduled, unschedulable, waiting_on_preemption or error."""
+        """An attempt at a pod group ended. `result` is scheduled, unschedulable,
+        waiting_on_preemption or error.
+        """
 
     def group_algorithm_ran(self, duration_s: float) -> None:
-        """The trial of a whole pod group."""
+        """The trial of a whole pod group ran."""
 
     def pod_scheduled(
         self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool
     ) -> None:
-        """A pod is bound. `was_flushed`: only a timer had woken it, so a hint was missing."""
+        """A pod is bound. `was_flushed`: only a timer woke it, so a queueing hint was missing."""
 
     def pod_bound(self, pod_key: str, node: str, evaluated: int, feasible: int) -> None:
-        """Where it is bound, and how many nodes were looked at and fitted."""
+        """A pod is bound to a node, after `evaluated` nodes were filtered and `feasible` fitted."""
 
     def preemption_tried(self) -> None:
-        """Preemption looks for room for a pod."""
+        """Preemption searches victims for a pod."""
 
     def preempting(self, victims: int) -> None:
-        """Preemption found room: so many pods have to go."""
+        """Preemption found this many victims."""
 
     def preempted(self, result: str, duration_s: float) -> None:
-        """The evictions for one pod are through; `result` is success or error."""
+        """The evictions for one pod ended; `result` is success or error."""
 
     def preemption_failed(self, pod_key: str, message: str) -> None:
-        """An eviction for the pod was refused, or its answer got lost."""
+        """An eviction for the pod was refused, or its answer was lost."""
 
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
-        """A plugin failed by exception; its pod gets an error status."""
+        """A plugin raised an exception; its pod gets an error status."""
 
     def contained(self, part: str, about: str, error: BaseException) -> None:
-        """An exception that no plugin raised cost what it is about one attempt, and no more. `part`
-        of the scheduler names where: an extension point, or a feature such as `requests`.
+        """An exception outside plugins cost the object `about` one attempt. `part` is an extension
+        point, or a feature such as `requests`.
         """
 
     def permit_waited(self, result: str, duration_s: float) -> None:
         """A pod waited on Permit; `result` is the status it ended with."""
 
     def fact_handled(self, label: str, duration_s: float) -> None:
-        """A watched object was taken in, waking pods included."""
+        """A change of a watched object was applied, and waiting pods notified."""
 
     def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None:
         """An attempt found no node or ended in an error."""
@@ -66,7 +70,7 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
 
 
 class SilentObserver(SilentQueue, SilentPlugins):
-    """Hears everything, says nothing."""
+    """Ignores all reports."""
 
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...
 

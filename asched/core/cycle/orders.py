@@ -1,7 +1,7 @@
-"""Orders: what the process around the machine has it do, as facts in line with all others.
+"""Orders: commands of the process to the machine, handled as facts.
 
-What a reload changes, or whom a death makes suspect, decides as much as what a watch sees. Taken in
-like a fact it has one place among them, and whoever repeats the facts repeats it.
+A reload, or the death of a leader, changes decisions like a watched object does. As a fact it has a
+place in the order of all facts, so that a replay of the facts repeats it.
 """
 
 from abc import abstractmethod
@@ -22,9 +22,9 @@ from asched.core.queue.reprofile import reprofile
 from asched.core.queue.suspects import put_behind
 from asched.core.state.facts import Fact
 
-#: Steps of the budget for a pod that is looked at, and mostly left as it is.
+#: Budget steps for a pod that is checked, and mostly left as it is.
 LOOKED_AT_STEPS: Final = 0.1
-#: Of a class whose results are given up.
+#: Budget steps for a class whose cached results are dropped.
 GIVE_UP_STEPS: Final = 5
 
 
@@ -33,11 +33,11 @@ class Order(Fact, frozen=True):
 
     @abstractmethod
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
-        """Between two attempts, at the time of the turn."""
+        """Carry out the order between two attempts, at the time of the turn."""
 
 
 class LeaderDied(Order, frozen=True):
-    """The leader before us died, maybe of a pod that waits. `life` is another number in each."""
+    """The previous leader died, maybe because of a pod that waits. `life`: number of the run."""
 
     life: int
     died_young: bool
@@ -48,8 +48,8 @@ class LeaderDied(Order, frozen=True):
 
 
 class KubeletRefused(Order, frozen=True):
-    """The kubelet of its node refused a pod, whoever bound it there. `owner` is its controller's
-    uid, empty if it has none; `reporter` the scheduler that is told of in the event.
+    """A kubelet refused a pod that this or another scheduler bound to its node. `owner` is the uid
+    of the pod's controller, empty if it has none; `reporter` the reporting controller of the event.
     """
 
     namespace: str
@@ -62,15 +62,15 @@ class KubeletRefused(Order, frozen=True):
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         cluster = context.cluster
-        kept, now_s = "", cluster.wall_clock_s
+        consequence, now_s = "", cluster.wall_clock_s
         row = cluster.nodes.row_of.get(self.node)
         if row is not None:
-            there = reversed(list(cluster.pods_on(row).values()))
-            last = next((info for info in there if not context.owns(info.pod)), None)
+            newest_first = reversed(list(cluster.pods_on(row).values()))
+            last = next((info for info in newest_first if not context.owns(info.pod)), None)
             cluster.refusals.clash(self.node, last, now_s)
         if self.owner:
             hold_s = cluster.refusals.note(self.owner, self.node, now_s)
-            kept = f"; no other pod of its owner goes there for {hold_s:.0f} s"
+            consequence = f"; no other pod of its owner goes there for {hold_s:.0f} s"
         yield EmitEvent(
             regarding=ObjectReference(
                 api_version="v1",
@@ -82,20 +82,20 @@ class KubeletRefused(Order, frozen=True):
             type="Warning",
             reason=names.EVENT_KUBELET_REFUSED,
             action="Admitting",
-            note=f"the kubelet of {self.node} refused the pod: {self.reason}{kept}",
+            note=f"the kubelet of {self.node} refused the pod: {self.reason}{consequence}",
             reporting_controller=self.reporter,
         )
 
 
 class QueueAmended(Order, frozen=True):
-    """An audit found pods (by "namespace/name") that are not where they should be in the queue."""
+    """An audit found pods (by "namespace/name") whose place in the queue is wrong."""
 
     keys: tuple[str, ...]
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         queue, now_s = context.queue, context.now_s
         for key in self.keys:
-            fault = fault_of(context, key)  # it may have ended by itself
+            fault = fault_of(context, key)  # it may have been corrected already
             queued = queue.places.get(key)
             if fault in (Fault.QUEUED, Fault.OUTDATED) and queued is not None:
                 queue.delete(queued.pod)
@@ -105,11 +105,11 @@ class QueueAmended(Order, frozen=True):
 
 
 class Reconfigured(Order, frozen=True):
-    """Other profiles judge from now on. `document` is the configuration that they came of, as far
-    as it decides, and `edition` tells the plugins that users wrote.
+    """Replace the profiles. `document` is the part of their configuration that affects decisions,
+    `edition` the versions of user plugins.
 
-    Cycles under way end with what they began with; every waiting pod keeps its place, and
-    unschedulable ones are tried again, because whoever rejected them may be gone.
+    Open cycles end with the old profiles. Waiting pods keep their places in the queue, and
+    unschedulable pods are tried again, because the plugins that rejected them may be gone.
     """
 
     runners: Mapping[str, Runner]
@@ -131,7 +131,7 @@ class Reconfigured(Order, frozen=True):
 
 
 def _adopting(context: SchedulerContext, now_s: float) -> Iterator[None]:
-    """Take in pods that wait for a profile that is new."""
+    """Queue pods that waited for a new profile."""
     queue, cluster, note = context.queue, context.cluster, context.queue.sliced.budget.note
     for pod in tuple(cluster.pods_seen.values()):
         is_waiting = not pod.spec.node_name and pod.uid not in cluster.placed
@@ -144,7 +144,7 @@ def _adopting(context: SchedulerContext, now_s: float) -> Iterator[None]:
 
 
 def _giving_up(context: SchedulerContext, runners: Iterable[Runner]) -> Iterator[None]:
-    """Forget what those knew who judge no longer."""
+    """Drop the cached results of removed runners."""
     for runner in runners:
         for _ in runner.cache.give_up():
             context.queue.sliced.budget.note(GIVE_UP_STEPS)

@@ -1,4 +1,4 @@
-"""What follows for the queue from what was seen: the steps of `event_handlers`, carried out."""
+"""Carry out the steps that `event_handlers` derives from changes of objects."""
 
 from collections.abc import Generator, Iterator
 from typing import Final
@@ -15,15 +15,15 @@ from asched.core.state.changes import (
 )
 from asched.core.state.facts import Answer
 
-#: Steps of the budget before a change of which the pods that wait hear.
+#: Budget steps for a change that waiting pods are notified of.
 TELL_STEPS: Final = 5
 
 
-class Freed:
-    """Places that equal pods gave back, whatever their nodes: one change a class of pods."""
+class FreedPlaces:
+    """Places that pods gave back, collected to one change for each class of equal pods."""
 
     def __init__(self) -> None:
-        #: number of a class -> one of its pods, and nodes that had room for it
+        #: number of a class -> one of its pods, and the nodes where places became free
         self.nodes: dict[int, tuple[Pod, set[str]]] = {}
 
     def __len__(self) -> int:
@@ -32,22 +32,22 @@ class Freed:
     def add(self, class_number: int, pod: Pod, node: str) -> None:
         self.nodes.setdefault(class_number, (pod, set()))[1].add(node)
 
-    def take_over(self, other: "Freed") -> None:
-        """Those of another as well, which has none then."""
+    def take_over(self, other: "FreedPlaces") -> None:
+        """Move the places of another collection to this one."""
         for number, (pod, nodes) in other.nodes.items():
             self.nodes.setdefault(number, (pod, set()))[1].update(nodes)
         other.nodes.clear()
 
     def take(self) -> Iterator[Change]:
-        """The changes, each once."""
+        """Yield and remove the changes."""
         while self.nodes:
             pod, nodes = self.nodes.popitem()[1]
-            left = pod.on(min(nodes))
-            yield Change(ASSIGNED_POD_DELETE, left, is_of_many=len(nodes) > 1)
+            freed = pod.on(min(nodes))
+            yield Change(ASSIGNED_POD_DELETE, freed, is_of_many=len(nodes) > 1)
 
 
 def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
-    """Carry out one step; the label that metrics know it by, if there is one."""
+    """Carry out one step; returns its label for metrics, or an empty string."""
     queue = context.queue
     match step:
         case event_handlers.Announce():
@@ -66,20 +66,20 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
         case event_handlers.Release():
             _release(context, step.pod.uid)
         case event_handlers.ForeignNomination():
-            _promise(context, step.old, step.new)
+            _note_foreign_nomination(context, step.old, step.new)
     return ""
 
 
 def _refresh(context: SchedulerContext, old: Pod, new: Pod) -> None:
-    """A waiting pod has a new version. If room is promised to it, it may need less now."""
+    """Store the new version of a waiting pod. A nominated pod may need less room now."""
     context.queue.update(old, new, context.now_s)
     node = context.nominator.node_of(new.uid)
     if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
         _room_may_be_free(context, old, new, node)
 
 
-def _promise(context: SchedulerContext, old: Pod | None, new: Pod) -> None:
-    """Another scheduler promised room to a pod of its own, keeps that up, or takes it back."""
+def _note_foreign_nomination(context: SchedulerContext, old: Pod | None, new: Pod) -> None:
+    """Record that another scheduler set, kept or removed the nomination of its pod."""
     context.nominator.add_of_others(new)
     if old is None or not old.status.nominated_node_name:
         return
@@ -91,15 +91,15 @@ def _promise(context: SchedulerContext, old: Pod | None, new: Pod) -> None:
 
 
 def _room_may_be_free(context: SchedulerContext, old: Pod, new: Pod, node: str) -> None:
-    """A pod that room is promised to may need less of it, or be in nobody's way any more."""
+    """Announce the nominated node again if the pod needs less, or changed its labels."""
     actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
     if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
         room_is_free(context, old, node)
 
 
 def _withdraw(context: SchedulerContext, pod: Pod) -> None:
-    """A pod waits no longer. Room that was promised to it, and maybe nowhere written, is
-    free unless the pod took it.
+    """Remove a pod from the queue. The room of its nomination, which may not be written to the API,
+    is free unless the pod is placed there.
     """
     node = context.nominator.node_of(pod.metadata.uid) or pod.status.nominated_node_name
     context.queue.delete(pod)
@@ -110,7 +110,7 @@ def _withdraw(context: SchedulerContext, pod: Pod) -> None:
 
 
 def room_is_free(context: SchedulerContext, pod: Pod, node: str, *, except_uid: str = "") -> None:
-    """Pods that had to respect a promise to another hear of it, upstream's silence or not."""
+    """Notify the pods that had to respect a nomination; upstream may not notify them."""
     freed = Change(
         ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True
     )
@@ -118,22 +118,24 @@ def room_is_free(context: SchedulerContext, pod: Pod, node: str, *, except_uid: 
 
 
 def _release(context: SchedulerContext, uid: str) -> None:
-    """An assumed pod went away before it was bound."""
+    """Give back the place of an assumed pod that was deleted before it was bound."""
     waiting = context.waiting.get(uid)
     if waiting is not None:
         waiting.withdraw()
-        if waiting.deadlines:  # its end gives everything back
+        if waiting.deadlines:  # the end of its binding cycle gives everything back
             return
     info = context.cluster.placed.get(uid)
     if info is not None and info.assumed:
-        held = info.pod.on(info.node_name)
+        on_node = info.pod.on(info.node_name)
         context.cluster.forget(info)
-        context.queue.move(Change(ASSIGNED_POD_DELETE, held), context.now_s)
+        context.queue.move(Change(ASSIGNED_POD_DELETE, on_node), context.now_s)
 
 
-def telling(context: SchedulerContext, freed: Freed) -> Generator[Effect, Answer, None]:
-    """Let the pods that wait hear of places that were given back; others have their turn between
-    two changes.
+def notify_of_freed(
+    context: SchedulerContext, freed: FreedPlaces
+) -> Generator[Effect, Answer, None]:
+    """Notify waiting pods of places that were given back; other pods may be tried between two
+    changes.
     """
     for change in freed.take():
         if context.cluster.budget.is_used_up:

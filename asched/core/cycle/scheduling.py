@@ -1,10 +1,10 @@
-"""The scheduling cycle: one pod, from the head of the queue to a reserved node or a reason.
+"""The scheduling cycle: from a popped pod to a reserved node or a rejection.
 
     skip checks ─> runner.schedule ─> assume ─> Reserve ─> Permit ─> the binding cycle takes over
                         └─> Rejection ─> PostFilter ─> back to the queue
 
-Strictly one at a time. A generator only because an extender may have to be asked, and because an
-attempt that costs more than a slice of the budget pauses: then it is made again from the top.
+One cycle runs at a time. It is a generator because it may call an extender, and because an attempt
+that costs more than a slice of the budget pauses, and is then made again from the beginning.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCycle)
 """
@@ -31,21 +31,21 @@ from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import MISTAKES, SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 from asched.core.model.pod import Pod
-from asched.core.queue.queued import NOBODY
+from asched.core.queue.queued import NO_NAMES
 from asched.core.state.budget import SLICES_MAX, OutOfTurn
 from asched.core.state.cluster import CannotAssumeError
 from asched.core.state.facts import Answer
 
 
 class Background(msgspec.Struct):
-    """What a PostFilter plugin does after the attempt, evictions for the most part."""
+    """Work of a PostFilter plugin after the attempt, mostly evictions."""
 
     context: SchedulerContext
     pod: Pod
     steps: Late
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
-        """To its end, which may be an error: a plugin's bug costs its pod an attempt, no more."""
+        """Run the work to its end. A plugin's exception costs its pod this attempt only."""
         started_s = self.context.counter_s()
         status = yield from _contained(self.context, self.steps)
         is_done = status.is_success or status.code is Code.SKIP
@@ -57,9 +57,9 @@ class Background(msgspec.Struct):
 
 
 class GivingBack(msgspec.Struct):
-    """The end of an attempt whose PostFilter plugins carry something out first, as giving claims
-    back: the pod returns to the queue once that is over, and its message says how it ended. After
-    a failure it is tried again after its backoff: no event would wake it.
+    """The end of an attempt whose PostFilter plugins first run steps, such as giving claims back.
+    The pod returns to the queue after them, with their result in its message. If they fail, the pod
+    is tried again after its backoff, since no event would wake it.
     """
 
     context: SchedulerContext
@@ -68,7 +68,7 @@ class GivingBack(msgspec.Struct):
     failure: Failure
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
-        """To the end of the evictions, too, if another plugin made room."""
+        """Run the steps, and then the evictions of a plugin that made room."""
         context, attempt = self.context, self.attempt
         try:
             evicting = yield from self._given_back()
@@ -82,7 +82,7 @@ class GivingBack(msgspec.Struct):
         return (yield from Background(context, attempt.pod, evicting).run())
 
     def _given_back(self) -> Generator[Effect, Answer, Late | None]:
-        """Carry it out, and return the pod to the queue; returns what is to follow."""
+        """Run the steps and return the pod to the queue; returns evictions to run afterwards."""
         context, attempt, why = self.context, self.attempt, self.failure
         for steps in self.result.first:
             status = yield from _contained(context, steps)
@@ -92,11 +92,11 @@ class GivingBack(msgspec.Struct):
                 if why.rejection is not None:
                     message = why.rejection.message(message)
                 why = replace(
-                    why, message=message, nomination=KEPT, rejectors=NOBODY, pending=NOBODY
+                    why, message=message, nomination=KEPT, rejectors=NO_NAMES, pending=NO_NAMES
                 )
                 yield from fail(context, attempt, why)
                 return None
-        if is_pointless(context, attempt):
+        if is_obsolete(context, attempt):
             self.result.drop()
             yield from skip(context, attempt)
             return None
@@ -104,12 +104,12 @@ class GivingBack(msgspec.Struct):
         return self.result.background
 
 
-#: What a cycle leads to: a binding to run, background work to start, or nothing.
+#: The result of a cycle: a binding to run, background work to start, or nothing.
 Next = Binding | Background | GivingBack | None
 
 
 def _contained(context: SchedulerContext, steps: Late) -> Generator[Effect, Answer, Status]:
-    """Run a PostFilter plugin's steps; an exception is a status."""
+    """Run a PostFilter plugin's steps; an exception becomes a status."""
     try:
         return (yield from steps)
     except MISTAKES as error:
@@ -117,10 +117,10 @@ def _contained(context: SchedulerContext, steps: Late) -> Generator[Effect, Answ
 
 
 def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effect, Answer, Next]:
-    """Try one pod. Every way out has told the queue what becomes of the pod."""
+    """Try one pod. On every return the pod is reserved, queued again or done in the queue."""
     while True:
         try:
-            if is_pointless(context, attempt):
+            if is_obsolete(context, attempt):
                 yield from skip(context, attempt)
                 return None
             found = yield from find_node(context, attempt)
@@ -141,7 +141,7 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
 
 
 def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None = None) -> Finding:
-    """Find a node. Raises as `Runner.schedule` does. `within` bool[N]: only on these rows."""
+    """Find a node. Raises as `Runner.schedule` does. `within` bool[N]: only these rows."""
     place = context.extensions.place
     if place is not None:
         return place(attempt, within)
@@ -151,7 +151,7 @@ def find_node(context: SchedulerContext, attempt: Attempt, within: Mask | None =
 def words_of_extensions(
     context: SchedulerContext, attempts: Sequence[Attempt]
 ) -> Generator[Effect, Answer, str]:
-    """What extensions add to the condition of a unit that found no place."""
+    """The text that extensions add to the condition of a unit that found no place."""
     words = ""
     for rejected in context.extensions.rejected:
         words += yield from rejected(attempts)
@@ -159,7 +159,7 @@ def words_of_extensions(
 
 
 def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, Failure | None]:
-    """Pause, after which the attempt is to be made again; or why there is no more of it."""
+    """Pause before the attempt is made again; returns a failure if it used up all its slices."""
     attempt.slices += 1
     if attempt.slices >= SLICES_MAX:
         return error(str(stop))
@@ -167,15 +167,15 @@ def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, 
     return None
 
 
-def is_pointless(context: SchedulerContext, attempt: Attempt) -> bool:
-    """Whether the pod needs no attempt any more."""
-    if context.why_pointless(attempt):
+def is_obsolete(context: SchedulerContext, attempt: Attempt) -> bool:
+    """Whether the pod needs no attempt any more: deleted, replaced or placed."""
+    if context.why_not_placed(attempt):
         return True
     return attempt.info.pod.metadata.uid in context.cluster.placed
 
 
 def skip(context: SchedulerContext, attempt: Attempt) -> Iterator[Effect]:
-    """Tell the queue that there is no attempt."""
+    """End an attempt at a pod that needs none any more."""
     pod = attempt.pod
     now = context.cluster.pods_seen.get(pod.key)
     if now is not None and now.uid == pod.uid and now.is_terminating:
@@ -185,7 +185,7 @@ def skip(context: SchedulerContext, attempt: Attempt) -> Iterator[Effect]:
 
 
 def failure_of(context: SchedulerContext, raised: BaseException, about: str = "") -> Failure:
-    """Why an attempt failed that an exception ended, whatever raised it."""
+    """The failure of an attempt that an exception ended."""
     if isinstance(raised, NoNodesError):
         return unschedulable(NO_NODES)
     if isinstance(raised, CannotAssumeError):
@@ -196,10 +196,10 @@ def failure_of(context: SchedulerContext, raised: BaseException, about: str = ""
 def _rejected(
     context: SchedulerContext, attempt: Attempt, rejection: Rejection
 ) -> Generator[Effect, Answer, Next]:
-    """No node: try to make room, then give the pod back to the queue under its rejectors."""
+    """Try to make room for a pod without a node, then return it to the queue."""
     result = yield from make_room(context, attempt, rejection)
     try:
-        if is_pointless(context, attempt):
+        if is_obsolete(context, attempt):
             yield from skip(context, attempt)
             return None
         if result is not None and result.victims:
@@ -223,11 +223,11 @@ def _rejected(
 def make_room(
     context: SchedulerContext, attempt: Attempt, rejection: Rejection
 ) -> Generator[Effect, Answer, PostFilterResult | None]:
-    """Ask the PostFilter plugins; None if there are none, or the pod went while an extender was
-    asked: nobody has to go for it then.
+    """Run the PostFilter plugins; None without any, or if the pod was deleted or placed while an
+    extender was called: then no victim is evicted.
     """
     runner = attempt.runner
-    if not runner.profile.post_filters or is_pointless(context, attempt):
+    if not runner.profile.post_filters or is_obsolete(context, attempt):
         return None
     state = runner.cache.state_of(attempt.info)
     trial = runner.trial(state, context.waiting, context.seed + attempt.id, context.now_s)
@@ -237,7 +237,7 @@ def make_room(
         trial = replace(trial, in_placements=in_placements, is_of_group=is_of_group)
     started_s = context.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
-    if is_pointless(context, attempt):
+    if is_obsolete(context, attempt):
         result.drop()
         return None
     if any(plugin.preempts for plugin in runner.profile.post_filters):
@@ -251,8 +251,8 @@ def make_room(
 
 
 def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
-    """No node fits, and what the PostFilter plugins said to that. A pod that is only kept from a
-    node for a moment comes back by itself, whoever else rejected it: no event ends that moment.
+    """The failure of a pod that fits on no node. A pod that a node rejects only for a time is tried
+    again after its backoff, because no event marks the end of that time.
     """
     comes_back = not FOR_A_MOMENT.isdisjoint(rejection.overrides.values())
     return Failure(
@@ -270,13 +270,13 @@ def _reserve(
 ) -> Generator[Effect, Answer, Next]:
     attempt.info.cls.charge()
     tell_node(context, attempt, decision)
-    held = yield from hold(context, attempt, decision)
-    if isinstance(held, Failure):
-        yield from fail(context, attempt, held)
+    reserved = yield from hold(context, attempt, decision)
+    if isinstance(reserved, Failure):
+        yield from fail(context, attempt, reserved)
         return None
     for placed in context.extensions.placed:
         placed(attempt.pod)
-    return Binding(context, attempt, decision.node, held.waiting)
+    return Binding(context, attempt, decision.node, reserved.waiting)
 
 
 def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
@@ -285,7 +285,7 @@ def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -
 
 
 class ReservedPlace(NamedTuple):
-    """A place that is counted and promised. `permit`: SUCCESS, or WAIT for those in `waiting`."""
+    """A reserved place. `permit`: SUCCESS, or WAIT for the plugins in `waiting.deadlines`."""
 
     waiting: WaitingPod
     permit: Status
@@ -294,15 +294,15 @@ class ReservedPlace(NamedTuple):
 def hold(
     context: SchedulerContext, attempt: Attempt, decision: Decision
 ) -> Generator[Effect, Answer, ReservedPlace | Failure]:
-    """Count the pod on its node, then let Reserve and Permit have their say.
+    """Assume the pod on its node, then run Reserve and Permit.
 
-    If one of them objects, everything is given back. Raises CannotAssumeError.
+    If one of them rejects, everything is given back. Raises CannotAssumeError.
     """
     info, node = attempt.info, decision.node
     company = attempt.company
-    pointless = context.why_pointless(attempt) if company is None else ""
-    if pointless:
-        return unschedulable(pointless)
+    reason = context.why_not_placed(attempt) if company is None else ""
+    if reason:
+        return unschedulable(reason)
     attempt.pre_binds = decision.state.active_plugins.pre_binds
     context.cluster.assume(info, node)
     context.nominator.delete(info.pod.metadata.uid)
@@ -324,7 +324,7 @@ def hold(
 
 
 def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Status:
-    """Let the Reserve plugins note what they promise; the first that cannot ends it."""
+    """Run the Reserve plugins until one fails."""
     reserves = decision.state.active_plugins.reserves
     if not reserves:
         context.point_passed(attempt, "Reserve")
@@ -343,7 +343,7 @@ def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision
 
 
 def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod) -> Status:
-    """Ask the Permit plugins; those that want to wait are noted in `waiting`."""
+    """Run the Permit plugins; the deadlines of plugins that wait are stored in `waiting`."""
     permits = attempt.runner.profile.permits
     if not permits:
         context.point_passed(attempt, "Permit")
@@ -355,7 +355,7 @@ def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod
         if is_measured:
             context.plugin_ran(attempt, permit.name, "Permit", status, begun_s)
             begun_s = context.counter_s()
-        if status is SUCCESS:  # for the most part
+        if status is SUCCESS:  # the usual case
             continue
         if status.code is Code.WAIT:
             patience_s = min(patience_s, PERMIT_TIMEOUT_S_MAX)
@@ -364,8 +364,8 @@ def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod
         elif not status.is_success:
             outcome = status.by(permit.name)
             break
-    said = SUCCEEDED if outcome is SUCCESS else outcome.code.text
-    context.point_ran(attempt, "Permit", said, started_s)
+    code = SUCCEEDED if outcome is SUCCESS else outcome.code.text
+    context.point_ran(attempt, "Permit", code, started_s)
     return outcome
 
 

@@ -1,7 +1,7 @@
-"""Whether a pod stands where it should: queued if it waits, counted on its node if it has one.
+"""Check a pod's place: queued if it waits, counted on its node if it has a node.
 
-Each step from one version of a pod to the next moves it by itself; what is missed once is missed
-for good. So an audit looks again, pod by pod, between two turns.
+Each change of a pod updates its place once; a missed update would never be corrected. So an audit
+checks the pods, one by one, between two turns.
 """
 
 from enum import StrEnum
@@ -14,18 +14,18 @@ class Fault(StrEnum):
     """What is wrong with a pod's place."""
 
     UNQUEUED = "waits, and is in no queue"
-    OUTDATED = "is queued in another version than is known"
+    OUTDATED = "is queued in an outdated version"
     QUEUED = "is queued, and does not wait"
     MISCOUNTED = "is not counted on its node"
-    COUNTED = "is counted on a node, and nobody knows it"
+    COUNTED = "is counted on a node, and is not known"
 
 
-#: Those of the queue, which `orders.QueueAmended` ends.
+#: Faults of the queue, which `orders.QueueAmended` corrects.
 OF_QUEUE: Final = frozenset((Fault.UNQUEUED, Fault.OUTDATED, Fault.QUEUED))
 
 
 def fault_of(context: SchedulerContext, key: str) -> Fault | None:
-    """What is wrong with the place of the pod of this key ("namespace/name")."""
+    """The fault of the place of the pod with this key ("namespace/name"); None if there is none."""
     cluster, queue = context.cluster, context.queue
     pod, queued = cluster.pods_seen.get(key), queue.places.get(key)
     if pod is None:
@@ -37,8 +37,8 @@ def fault_of(context: SchedulerContext, key: str) -> Fault | None:
         return Fault.QUEUED if queued is not None else None
     if queued is not None:
         known = pod.uid, pod.metadata.resource_version
-        told = queued.pod.uid, queued.pod.metadata.resource_version
-        return Fault.OUTDATED if told != known else None
+        in_queue = queued.pod.uid, queued.pod.metadata.resource_version
+        return Fault.OUTDATED if in_queue != known else None
     is_under_way = info is not None or pod.uid in queue.in_flight or pod.uid in context.late
     if is_under_way or pod.is_terminating or not context.owns(pod):
         return None
@@ -46,7 +46,7 @@ def fault_of(context: SchedulerContext, key: str) -> Fault | None:
 
 
 def fault_of_count(context: SchedulerContext, uid: str) -> Fault | None:
-    """What is wrong with a count on a node; what is assumed ends with its binding."""
+    """The fault of a pod counted on a node; None for an assumed pod, whose binding is open."""
     info = context.cluster.placed.get(uid)
     if info is None or info.assumed:
         return None

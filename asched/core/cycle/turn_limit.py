@@ -1,28 +1,27 @@
-"""How long one turn runs cycles: for so long by a clock, or as often as another turn went on. And
-when an attempt that paused may take time from others who want it.
+"""Limit how long one turn runs cycles, by a clock or by the number of cycles of a recorded turn,
+and when a paused attempt may go on while other pods are due.
 
-Where a turn ends decides what is tried before which fact, so it must be told to whoever wants to
-repeat the turn: how often it asked and went on, and whether others had their share, is all there is
-to tell.
+The end of a turn determines which attempts come before which fact, so a replay has to know it. Two
+values suffice: how often the turn went on, and whether a paused attempt was allowed to go on.
 """
 
 import math
 from collections.abc import Callable
 from typing import Final, Protocol
 
-#: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
-#: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
+#: How long one turn runs cycles before the driver serves its sockets again. Measured on 2 cores
+#: with a real API server: shorter turns cost throughput, longer turns delay answers.
 TURN_S: Final = 0.004
-#: After a slice of one pod's attempt that paused, others have so many times as long, if they want
-#: it. That leaves room in a tenth for what they hear and take in of whoever costs that much.
+#: After a slice of one pod's paused attempt, other pods that are due have this many times as long.
+#: The slices take 2.5 % of the time, which leaves room within a tenth for the intake of such pods.
 OTHERS_SHARE: Final = 39
-#: ... and after one of a group's or a ProvisioningRequest's, which is that of many pods.
+#: The same after a slice of a group or a ProvisioningRequest, which serves many pods.
 OTHERS_SHARE_OF_MANY: Final = 19
 
 
 class TurnLimit(Protocol):
-    """`went_on`: how often this turn was told to go on so far. `resumed`: whether it was told that
-    others had their share, and that an attempt that paused may go on.
+    """`went_on`: how often `is_over` returned False in this turn. `resumed`: the last result of
+    `may_resume` in this turn.
     """
 
     went_on: int
@@ -32,27 +31,29 @@ class TurnLimit(Protocol):
         """A turn begins its cycles."""
 
     def is_over(self) -> bool:
-        """Whether nothing more is to be begun. Once it is, it stays so until the next turn."""
+        """Whether no further cycle may begin in this turn."""
 
     def may_resume(self) -> bool:
-        """Whether others, who want time, had their share of it since the last slice."""
+        """Whether other pods have had their share of time since the last slice."""
 
     def begin_slice(self) -> None:
-        """An attempt that paused goes on."""
+        """A paused attempt goes on."""
 
     def end_slice(self, others_share: int) -> None:
-        """It pauses again, or ended. `others_share`: how many times as long others have now."""
+        """The attempt pauses again, or ended. `others_share`: how many times the slice's duration
+        other pods have now.
+        """
 
 
 class TimeLimit:
-    """TURN_S of the counter, and others' share by it."""
+    """Limits by the counter: TURN_S a turn."""
 
-    __slots__ = ("_counter_s", "_slice_s", "_theirs_until_s", "_until_s", "resumed", "went_on")
+    __slots__ = ("_counter_s", "_others_until_s", "_slice_s", "_until_s", "resumed", "went_on")
 
     def __init__(self, counter_s: Callable[[], float]) -> None:
         self._counter_s = counter_s
         self._until_s = self._slice_s = 0.0
-        self._theirs_until_s = -math.inf
+        self._others_until_s = -math.inf
         self.went_on = 0
         self.resumed = False
 
@@ -68,7 +69,7 @@ class TimeLimit:
         return False
 
     def may_resume(self) -> bool:
-        self.resumed = self._counter_s() >= self._theirs_until_s
+        self.resumed = self._counter_s() >= self._others_until_s
         return self.resumed
 
     def begin_slice(self) -> None:
@@ -76,12 +77,12 @@ class TimeLimit:
 
     def end_slice(self, others_share: int) -> None:
         now_s = self._counter_s()
-        self._theirs_until_s = now_s + others_share * (now_s - self._slice_s)
+        self._others_until_s = now_s + others_share * (now_s - self._slice_s)
 
 
 class CountedLimit:
-    """Goes on `granted` times a turn, and an attempt that paused as `resumed` says: with what
-    another turn's were, it ends where that one did.
+    """Goes on `granted` times a turn and resumes a paused attempt if `resumed`: repeats a recorded
+    turn with these values.
     """
 
     __slots__ = ("granted", "resumed", "went_on")
@@ -104,7 +105,7 @@ class CountedLimit:
         return self.resumed
 
     def begin_slice(self) -> None:
-        """Nothing is measured here."""
+        """Nothing is measured."""
 
     def end_slice(self, others_share: int) -> None:
-        """Nor here."""
+        """Nothing is measured."""

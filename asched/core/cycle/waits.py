@@ -1,10 +1,10 @@
-"""Open questions that a change of the cluster answers, and until when they are patient.
+"""Open waits: conditions that a change of the cluster may make true, with timeouts.
 
-A question says what it looks at; it is asked again only when something of that has moved, so a turn
-costs what happened in it, however many pods stand at Permit or wait for their volumes. One that
-does not say is asked after every batch of facts.
+A wait names the topics that its condition reads, and the condition is evaluated only when one of
+them has changed. So a turn costs what happened in it, however many pods wait at Permit or for their
+volumes. The condition of a wait without topics is evaluated in each turn.
 
-Bounds  deadlines of questions that ended early are swept out once they outnumber the others.
+Bounds  deadlines of ended waits are removed once they outnumber the others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,37 +18,37 @@ from asched.core.state.cluster import ObservedChange
 from asched.core.state.facts import Answer, Done, TimedOut
 
 Question = WaitFor | CallPlugin
-QUESTIONS: Final = (WaitFor, CallPlugin)  # the same for isinstance, who is quicker with them
+QUESTIONS: Final = (WaitFor, CallPlugin)  # isinstance is faster with a tuple than with a union
 
-#: So many deadlines are kept without asking whether they are still anybody's.
+#: Up to this number of deadlines, those of ended waits are not removed.
 SWEEP_FROM: Final = 64
 
 
-class Waits:
-    """By effect id. Times in seconds, as the machine is told them."""
+class OpenWaits:
+    """Open waits by effect id. Times in seconds of turns."""
 
     def __init__(self) -> None:
         self._open: dict[int, Question] = {}
         self._by_topic: dict[Topic, dict[int, None]] = {}
-        #: those that look at anything
-        self._restless: dict[int, None] = {}
-        #: to be asked at the next look: what they look at has moved, or they are new
+        #: waits without topics
+        self._without_topics: dict[int, None] = {}
+        #: waits to evaluate next: one of their topics has changed, or they are new
         self._due: dict[int, None] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._objects_seen = 0  # how far their log was read
-        #: how many questions were asked so far
+        #: how many conditions were evaluated so far
         self.asked = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
     def add(self, effect: Question, now_s: float) -> None:
-        """A question is open from now on."""
+        """Add a wait."""
         self._open[effect.id] = effect
         for topic in effect.on:
             self._by_topic.setdefault(topic, {})[effect.id] = None
         if not effect.on:
-            self._restless[effect.id] = None
+            self._without_topics[effect.id] = None
         self._due[effect.id] = None
         if isinstance(effect, WaitFor):
             if len(self._deadlines) > SWEEP_FROM + 2 * len(self._open):
@@ -57,30 +57,30 @@ class Waits:
             heappush(self._deadlines, (now_s + effect.timeout_s, effect.id))
 
     def drop(self, effect_id: int) -> Question | None:
-        """It is answered, by whomever."""
+        """Drop an answered wait."""
         effect = self._open.pop(effect_id, None)
         if effect is None:
             return None
         self._due.pop(effect_id, None)
-        self._restless.pop(effect_id, None)
+        self._without_topics.pop(effect_id, None)
         for topic in set(effect.on):
-            asking = self._by_topic[topic]
-            asking.pop(effect_id, None)
-            if not asking:
+            effect_ids = self._by_topic[topic]
+            effect_ids.pop(effect_id, None)
+            if not effect_ids:
                 del self._by_topic[topic]
         return effect
 
-    def saw(self, sight: ObservedChange) -> None:
-        """A pod or a node has moved; other objects stand in their log, assumed ones too."""
-        if self._by_topic and sight.kind in (POD, NODE):
-            seen = sight.old if sight.new is None else sight.new
-            self._touch(((sight.kind.resource, seen.metadata.key),))
+    def saw(self, change: ObservedChange) -> None:
+        """Note a change of a pod or a node. Changes of other objects are in `ObjectLog`."""
+        if self._by_topic and change.kind in (POD, NODE):
+            seen = change.old if change.new is None else change.new
+            self._touch(((change.kind.resource, seen.metadata.key),))
 
     def catch_up(self, objects: ObjectLog, decided: list[Topic]) -> None:
-        """Take note of the objects that have moved since the last time, and of decisions."""
+        """Note the objects that have changed since the last call, and decisions about pods."""
         if self._open:
             moved = objects.since(self._objects_seen)
-            if moved is None:  # nobody knows any more
+            if moved is None:  # the log does not reach back that far
                 self._due |= dict.fromkeys(self._open)
             else:
                 self._touch(moved)
@@ -90,21 +90,21 @@ class Waits:
 
     def _touch(self, topics: Iterable[Topic]) -> None:
         for topic in topics:
-            asking = self._by_topic.get(topic)
-            if asking:
-                self._due |= asking
+            effect_ids = self._by_topic.get(topic)
+            if effect_ids:
+                self._due |= effect_ids
 
     @property
     def has_due(self) -> bool:
         return bool(self._due)
 
     def look(self, now_s: float) -> Iterator[tuple[Question, Answer]]:
-        """The answers that are due, those to older questions first. An answer may lead to further
-        questions: they are asked at the next look.
+        """Yield the answers that are due, those of older waits first. Waits that an answer adds are
+        evaluated at the next call.
         """
         if not self._open:
             return
-        due = sorted({**self._due, **self._restless})
+        due = sorted({**self._due, **self._without_topics})
         self._due = {}
         for effect_id in due:
             effect = self._open.get(effect_id)
@@ -121,7 +121,7 @@ class Waits:
 
     @property
     def next_deadline_s(self) -> float | None:
-        """When somebody's patience ends; None if nobody waits for a time."""
+        """The earliest timeout of an open wait; None if no wait has one."""
         while self._deadlines and self._deadlines[0][1] not in self._open:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None

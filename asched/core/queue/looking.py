@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from asched.core.queue.due import LOOKS_MAX, WAKE_STEPS, DueReason
 from asched.core.queue.hints import Worth
 from asched.core.queue.places import SubQueues
-from asched.core.queue.queued import NOBODY, QueuedPod
+from asched.core.queue.queued import NO_NAMES, QueuedPod
 from asched.core.queue.unschedulable import EquivalenceClass
 from asched.core.state.changes import POP_FROM_BACKOFF_Q
 from asched.core.state.sliced import Sliced
@@ -183,8 +183,8 @@ class Looking:
             if queued.key not in equals.in_turn:
                 continue  # it went meanwhile
             self._count(queued, -1)
-            queued.rejected_by, queued.pending_on = rejectors, NOBODY
-            queued.also_blamed = NOBODY
+            queued.rejected_by, queued.pending_on = rejectors, NO_NAMES
+            queued.also_blamed = NO_NAMES
             self._count(queued, 1)
             self._resting.refile(queued)
             self._sliced.budget.note(WAKE_STEPS)

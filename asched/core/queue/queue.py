@@ -34,7 +34,7 @@ from asched.core.queue.looking import Look, Looking
 from asched.core.queue.observer import QueueObserver, SilentQueue
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queued import NOBODY, QueuedPod
+from asched.core.queue.queued import NO_NAMES, QueuedPod
 from asched.core.queue.round import unknown_room
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
@@ -240,7 +240,7 @@ class SchedulingQueue:
         queued.pod = pod_now
         self.classify(queued)
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
-        queued.also_blamed = NOBODY
+        queued.also_blamed = NO_NAMES
         queued.is_patient, queued.is_promised = is_patient, is_promised
         if queued.rejectors:
             queued.unschedulable_count += 1

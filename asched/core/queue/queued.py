@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from asched.core.queue.active import ActiveQueue
     from asched.core.queue.unschedulable import RejectorGroup
 
-NOBODY: frozenset[str] = frozenset()
+NO_NAMES: frozenset[str] = frozenset()
 
 
 class QueuedPod:
@@ -40,8 +40,7 @@ class QueuedPod:
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing
     gang              the group with which it is tried as one, or ""
-    wish              what its class wishes of a node, with what that depends on; None if nobody
-                      asked
+    needs             requirements of its class on a node, with their version; None until computed
     """
 
     __slots__ = (
@@ -60,6 +59,7 @@ class QueuedPod:
         "key",
         "lane",
         "looks_first",
+        "needs",
         "pause_s",
         "pending_on",
         "pod",
@@ -68,7 +68,6 @@ class QueuedPod:
         "timestamp_s",
         "unschedulable_count",
         "was_flushed",
-        "wish",
         "woken_by",
     )
 
@@ -84,15 +83,15 @@ class QueuedPod:
         self.consecutive_errors = 0
         self.initial_attempt_s: float | None = None
         self.backoff_until_s: float | None = None
-        self.rejected_by = NOBODY
-        self.pending_on = NOBODY
-        self.also_blamed = NOBODY
+        self.rejected_by = NO_NAMES
+        self.pending_on = NO_NAMES
+        self.also_blamed = NO_NAMES
         self.gated_by = ""
         self.pause_s = 0.0
         self.is_patient = self.is_promised = False
         self.was_flushed = self.looks_first = False
         self.woken_by = ""
-        self.wish: tuple[Hashable, Any] | None = None
+        self.needs: tuple[Hashable, Any] | None = None
         # Where it is: in a heap under a ticket, or unschedulable in a group (where a heap orders it
         # among its equals); neither while in flight.
         self.lane: ActiveQueue | None = None

@@ -11,7 +11,7 @@ from typing import Final
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.model.pod import Pod
 from asched.core.queue.hints import Memo, Worth
-from asched.core.queue.queued import NOBODY, QueuedPod
+from asched.core.queue.queued import NO_NAMES, QueuedPod
 from asched.core.queue.unschedulable import class_of
 from asched.core.state.budget import Budget
 from asched.core.state.changes import Change
@@ -65,7 +65,7 @@ class ClassDryRuns:
     def noted(self, queued: QueuedPod) -> frozenset[str]:
         """Who was blamed when this pod, or its like, was looked at; nobody if it was not."""
         own, like = _own_key(queued), _key_of_its_like(queued)
-        return (self._seen.get(own) or NOBODY) | (self._seen.get(like) or NOBODY)
+        return (self._seen.get(own) or NO_NAMES) | (self._seen.get(like) or NO_NAMES)
 
     def _look(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
         self.asked += 1

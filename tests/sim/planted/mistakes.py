@@ -77,8 +77,8 @@ MISTAKES: Final = (
         "nobody waits until a request can not arrive any more",
         "LateBindings",
         CONFIRMATION,
-        "yield _patience(bind, cluster, LANDS_WITHIN_S)",
-        "yield _patience(bind, cluster, 0.0)",
+        "yield _pause(bind, cluster, LANDS_WITHIN_S)",
+        "yield _pause(bind, cluster, 0.0)",
     ),
     Mistake(
         "confirmation",
@@ -243,8 +243,8 @@ MISTAKES: Final = (
         "BurningServer",
         "core/cycle/binding.py",
         "        if given_back:\n            context.queue.move(freed, context.now_s)\n"
-        "        told =",
-        "        told =",
+        "        make_failure =",
+        "        make_failure =",
     ),
     # --- holds -----------------------------------------------------------------------------------
     Mistake(
