@@ -37,7 +37,7 @@ from asched.core.queue import guarded_key
 from asched.core.queue.active import MakeQueue
 from asched.core.queue.backoff import BackoffTimes
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.guarded_queue import Guarded
+from asched.core.queue.guarded_queue import GuardedQueueFactory
 from asched.core.queue.lane import PodHeap
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
@@ -221,7 +221,7 @@ def active_queue_of(plugin: QueueSortPlugin, observer: Observer) -> MakeQueue:
     """Guard a plugin's own active queue."""
     if plugin.active_queue is None:
         return PodHeap
-    return Guarded(plugin.name, plugin.active_queue, observer)
+    return GuardedQueueFactory(plugin.name, plugin.active_queue, observer)
 
 
 #: Errors of building profiles; each has one clear line.

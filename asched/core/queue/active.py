@@ -1,9 +1,9 @@
-"""What an active queue is: the order in which pods that may be tried are taken.
+"""The interface of the active queue, which orders the pods that may be tried.
 
-The default is a heap by the profile's queue sort (`lane.py`). A QueueSort plugin may bring another
-(`active_queue`), which then sees every pod that comes, goes or changes its key: shares per
-namespace, say. All profiles share one; the first one's counts, as its sort key does. What a user
-brings stands behind a guard (`guarded_queue.py`).
+The default is a heap by the profile's queue sort (`lane.py`). A QueueSort plugin may provide
+another queue (`active_queue`), which then receives every pod that is added, removed or changes its
+key, for example to share attempts between namespaces. All profiles use the active queue and the
+sort key of the first profile. A user's queue is wrapped in a `GuardedQueue` (`guarded_queue.py`).
 """
 
 from collections.abc import Callable
@@ -13,28 +13,28 @@ from asched.core.queue.queued import QueuedPod
 
 
 class ActiveQueue(Protocol):
-    """Whoever takes a pod in sets `queued.lane` to itself, whoever lets it go sets it to None."""
+    """A queue that adds a pod sets `queued.lane` to itself; on removal it sets it to None."""
 
     def __len__(self) -> int: ...
 
     def push(self, queued: QueuedPod, key: Any) -> None:
-        """Take in a pod that stands nowhere; `key` is the queue sort's."""
+        """Add a pod that is in no queue; `key` is the queue sort's."""
 
     def discard(self, queued: QueuedPod) -> None:
-        """Let a pod go that stands here. One whose key changed is discarded and pushed again."""
+        """Remove a pod of this queue. A pod whose key changed is discarded and pushed again."""
 
     def head(self) -> QueuedPod | None:
-        """Who would be taken now; stays."""
+        """The pod that `pop` would return."""
 
     def pop(self) -> QueuedPod | None:
-        """Who is taken now; leaves."""
+        """Remove and return the next pod."""
 
     def empty(self) -> list[QueuedPod]:
-        """Everybody leaves, in the order in which they would have been taken."""
+        """Remove and return all pods, in the order of `pop`."""
 
     def in_order(self) -> list[QueuedPod]:
-        """Everybody, as they would be taken if nothing changed; for listings."""
+        """All pods in the order of `pop`, for listings."""
 
 
-#: Makes an empty one.
+#: Makes an empty active queue.
 MakeQueue = Callable[[], ActiveQueue]

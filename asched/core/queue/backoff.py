@@ -1,8 +1,9 @@
-"""Backoff: how long a pod that failed is kept from the next attempt.
+"""Backoff: the pause between a failed attempt and the next.
 
-The pause doubles with each failure up to a limit. Errors in a row have a count of their own, so
-that a broken API server slows pods down from the start again, and rejections continue where they
-were. Its end is cut to the whole second: pods of one second come back together, in queue order.
+The pause doubles with each failure up to a limit. Consecutive errors are counted separately from
+rejections, so that errors of the API server start with a short pause, and rejections continue with
+theirs. The end of a pause is cut to the whole second: pods of one second return together, in queue
+order.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/backoff_queue.go
 """
@@ -24,18 +25,18 @@ class BackoffTimes(NamedTuple):
     max_s: float = MAX_BACKOFF_S
 
     def duration_s(self, failures: int) -> float:
-        """The pause after so many failures. A limit of 0 switches backoff off."""
+        """The pause after this number of failures. A limit of 0 switches backoff off."""
         if failures <= 0:
             return 0.0
         return min(self.initial_s * 2.0 ** min(failures - 1, DOUBLINGS_MAX), self.max_s)
 
     def until_s(self, queued: QueuedPod) -> float | None:
-        """The whole second up to which the pod backs off; None if it does not."""
+        """The whole second up to which the pod backs off; None without backoff."""
         pause_s = self.duration_s(queued.consecutive_errors or queued.unschedulable_count)
         pause_s = max(pause_s, queued.pause_s)
         return float(floor(queued.timestamp_s + pause_s)) if pause_s > 0 else None
 
 
 def is_backing_off(queued: QueuedPod, now_s: float) -> bool:
-    """A pod backs off through the whole second in which its pause ends."""
+    """Whether the pod backs off, up to the end of the second in which its pause ends."""
     return queued.backoff_until_s is not None and queued.backoff_until_s >= floor(now_s)

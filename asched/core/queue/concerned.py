@@ -1,16 +1,16 @@
-"""Concerned: which classes of a group a change can concern at all, by what their pods seek.
+"""Indexes that find the classes of a group which a change can concern, by keys.
 
-    each class of a group seeks keys       by what a registration says of one of its pods
-    a change offers keys                   by the same registration
-    the two have one in common             the class is asked its hints, like all that seek no keys
-    they have none                         nobody looks at the class
+    the sought keys of a class             a registration derives them from one of its pods
+    the offered keys of a change           the same registration derives them from the objects
+    a key in common, or no sought keys     the hints of the class are called
+    no key in common                       the class is skipped
 
-Whatever is indexed is indexed when it is asked for first. Then a change that concerns nobody costs
-a look-up for each of the registrations, as most do: where one pod waits for its spread, each pod of
-others comes, is placed and goes.
+An index is built when it is first used. Afterwards a change that concerns no class costs one
+look-up for each registration. Most changes are of this kind: while one pod waits for its spread,
+many other pods are created, placed and deleted.
 
-Bounds  KEYS_MAX keys for a class and a registration; who seeks more is always asked. An index goes
-        with its group.
+Bounds  KEYS_MAX keys for a class and a registration; the hints of a class with more keys are always
+        called. An index is dropped with its group.
 """
 
 from collections.abc import Callable, Collection, Generator, Hashable, Mapping
@@ -34,7 +34,7 @@ _number: Final = attrgetter("number")
 
 
 class Offers:
-    """What one change offers, worked out once for all groups."""
+    """The keys that one change offers, computed once for all groups."""
 
     __slots__ = ("_change", "_offered")
 
@@ -45,11 +45,11 @@ class Offers:
     def of(self, concerns: Concerns) -> Keys:
         known = self._offered
         if concerns.offered not in known:
-            known[concerns.offered] = _asked(concerns.offered, self._change.old, self._change.new)
+            known[concerns.offered] = _keys(concerns.offered, self._change.old, self._change.new)
         return known[concerns.offered]
 
 
-class Concerned:
+class ConcernIndexes:
     """The indexes of one group."""
 
     __slots__ = ("_indexes",)
@@ -58,18 +58,18 @@ class Concerned:
         self._indexes: dict[Callable[[Pod], Keys], _Index] = {}
 
     def add(self, equals: "EquivalenceClass", example: QueuedPod) -> None:
-        """A class joined the group."""
+        """Index a class that was added to the group."""
         for index in self._indexes.values():
             index.add(equals, example)
 
     def discard(self, equals: "EquivalenceClass") -> None:
-        """A class left the group."""
+        """Remove a class that left the group."""
         for index in self._indexes.values():
             index.discard(equals)
 
     def may_have(self, concerns: Concerns, offered: Collection[Hashable]) -> bool:
-        """Whether a change that offers this may concern a class, as far as that is known. Raises
-        TypeError if these are no keys.
+        """Whether a change with these offered keys may concern a class; True without an index.
+        Raises TypeError if the keys are not hashable.
         """
         index = self._indexes.get(concerns.sought)
         return index is None or bool(index.anyway) or not index.by_key.keys().isdisjoint(offered)
@@ -80,19 +80,19 @@ class Concerned:
         concerns: Collection[Concerns],
         offers: Offers,
     ) -> "Generator[tuple[()], None, Collection[EquivalenceClass]]":
-        """Of the group's classes those that the change can concern, in the same order; after a step
-        for each that has to be indexed.
+        """Return the classes of the group that the change can concern, in the group's order. Yields
+        after each class that is indexed.
         """
         found: dict[EquivalenceClass, None] = {}
-        for one in concerns:
-            offered = offers.of(one)
+        for concern in concerns:
+            offered = offers.of(concern)
             if offered is None:
                 return tuple(classes.values())
-            index = self._indexes.get(one.sought)
+            index = self._indexes.get(concern.sought)
             if index is None:
-                index = self._indexes[one.sought] = _Index(one)
+                index = self._indexes[concern.sought] = _Index(concern)
                 for equals in tuple(classes.values()):
-                    if len(equals):  # none of them went meanwhile
+                    if len(equals):  # all of its pods may have left meanwhile
                         index.add(equals, next(iter(equals)))
                     yield ()
             if offered or index.anyway:
@@ -101,7 +101,7 @@ class Concerned:
 
 
 class _Index:
-    """Classes by what they seek, after one registration."""
+    """Classes by the keys that one registration derives."""
 
     __slots__ = ("_is_of_gang", "_keys", "_sought", "anyway", "by_key")
 
@@ -112,9 +112,9 @@ class _Index:
         self._keys: dict[EquivalenceClass, Collection[Hashable]] = {}
 
     def add(self, equals: "EquivalenceClass", example: QueuedPod) -> None:
-        # A gang has pods of many classes; what the first of them seeks says nothing of the others.
+        # A gang has pods of many classes, so the keys of one pod do not hold for the other pods.
         is_mixed = example.gang and not self._is_of_gang
-        sought = None if is_mixed else _asked(self._sought, example.pod)
+        sought = None if is_mixed else _keys(self._sought, example.pod)
         if sought is None or len(sought) > KEYS_MAX:
             self.anyway[equals] = None
             return
@@ -140,10 +140,12 @@ class _Index:
 _NONE: "Final[dict[EquivalenceClass, None]]" = {}
 
 
-def _asked(tells: Callable[..., Keys], *about: object) -> Keys:
-    """None if it raises, or says what are no keys: the hint is asked, and what that raises told."""
+def _keys(derive: Callable[..., Keys], *objects: object) -> Keys:
+    """Derive keys. None if that raises or returns no keys: then the hint is called, which reports
+    an error of its own.
+    """
     try:
-        keys = tells(*about)
+        keys = derive(*objects)
         return frozenset(keys) if keys else keys
     except MISTAKES:
         return None

@@ -1,17 +1,17 @@
-"""Due: pods at rest that a change may help, by class, until a look has told whether they fit.
+"""Due classes: unschedulable pods that a change may help, until a dry run shows whether they fit.
 
-    a change is worth an attempt to pods of a class   the class is due
-    its first pod would have its turn by now          it is looked at
-      it fits, or only an attempt can tell            it is tried, and its class stays due
-      it would be rejected as it was before           the class rests on
+    a hint says that a change may help a class        the class is due
+    its first pod would be popped next                a dry run of this pod
+      it fits, or only an attempt can find out        it is tried, and its class stays due
+      it would be rejected by the same plugins        the class is not due any more
 
-So room that comes free is offered to one after the other, in the order of the queue, until nobody
-is left who fits into what is left of it: freed room costs no attempt in vain, however many wait for
-it. Nobody sleeps who fits: a class stays due until a look has said no, and whoever rests then hears
-of the next change.
+So freed room is offered to one pod after the other, in the order of the queue, until no waiting pod
+fits any more. Freed room causes no unnecessary attempt, however many pods wait for it. A pod that
+fits is never left behind: its class stays due until a dry run rejects it, and a later change makes
+the class due again.
 
-Bounds  a class is due once, whatever happens meanwhile.
-Source  our own; kube-scheduler tries them all
+Bounds  a class is due at most once.
+Source  our own; kube-scheduler tries all these pods
 """
 
 from collections.abc import Iterator
@@ -25,30 +25,30 @@ from asched.core.queue.queued import QueuedPod
 if TYPE_CHECKING:
     from asched.core.queue.unschedulable import EquivalenceClass, Order
 
-#: Looks for one pop; whoever is still due then waits for the next turn: 5 to 10 ms.
+#: Dry runs for one pop (5 to 10 ms); classes that are still due then wait for the next turn.
 LOOKS_MAX: Final = 32
-#: Steps of the budget for a class that is due from now on, or a pod that moves.
+#: Budget steps for a class that becomes due, or a pod that moves.
 WAKE_STEPS: Final = 1.0
 
 
 class DueReason(NamedTuple):
-    """What the change was worth, and its label."""
+    """The worth of the change, and its label."""
 
     worth: Worth
     label: str
 
 
 class Due:
-    """Classes in the order in which their first pods would be taken."""
+    """Due classes in the order in which their first pods would be popped."""
 
     def __init__(self, order: "Order") -> None:
         self._order = order
         self._ready: Heap[EquivalenceClass] = Heap()
         self._backing_off: Heap[EquivalenceClass] = Heap()
-        self._patient: Heap[EquivalenceClass] = (
-            Heap()
-        )  # nobody looks at them before the end of their backoff
-        self._moved: dict[EquivalenceClass, None] = {}  # others may be their first now
+        #: classes without a dry run before the end of their backoff
+        self._patient: Heap[EquivalenceClass] = Heap()
+        #: classes whose first pod may have changed
+        self._moved: dict[EquivalenceClass, None] = {}
 
     def __len__(self) -> int:
         return self._ready.live + self._backing_off.live + self._patient.live + len(self._moved)
@@ -66,30 +66,30 @@ class Due:
         self.moved(equals)
 
     def moved(self, equals: "EquivalenceClass") -> None:
-        """A class that is due has another pod, or one less."""
+        """Note that a pod of a due class was added or removed."""
         if equals.lane is not None:
             equals.lane.discard(equals)
         self._moved[equals] = None
 
     def drop(self, equals: "EquivalenceClass") -> None:
-        """A class is not due any more."""
+        """Note that a class is not due any more."""
         if equals.lane is not None:
             equals.lane.discard(equals)
         self._moved.pop(equals, None)
         equals.due = None
 
     def first(self, now_s: float) -> "EquivalenceClass | None":
-        """Whose first pod is the first of all that need not back off."""
+        """The class with the first pod of all due pods without backoff."""
         self.file(now_s)
         return self._ready.head()
 
     def first_backing_off(self, now_s: float) -> "EquivalenceClass | None":
-        """Whose backoff ends first, where all do back off."""
+        """Of classes whose pods all back off, the class whose backoff ends first."""
         self.file(now_s)
         return self._backing_off.head()
 
     def next_deadline_s(self) -> float | None:
-        """When the first backoff ends, of those that were filed."""
+        """The end of the first backoff among filed classes, in seconds; None without backoff."""
         ends_s = []
         for heap in (self._backing_off, self._patient):
             equals = heap.head()
@@ -99,7 +99,7 @@ class Due:
         return min(ends_s, default=None)
 
     def file(self, now_s: float) -> None:
-        """Put everybody where they stand by now."""
+        """Move each class to the heap that its first pod belongs to now."""
         for heap in (self._backing_off, self._patient):
             while (equals := heap.head()) is not None:
                 first = equals.first(now_s)

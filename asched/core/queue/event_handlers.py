@@ -1,8 +1,7 @@
-"""Event handlers: what a new version of an object asks of the queue.
+"""Event handlers: derive the steps of the queue from a change of an object.
 
-The watch streams tell of versions; this file turns (kind, old, new) into steps, in order. It
-changes nothing itself. The state is brought up to date first, so that hints see the cluster as it
-is.
+Turns (kind, old, new) of a watched object into steps, in order, and changes nothing itself. The
+cluster's state is updated before the steps are carried out, so that hints see the new state.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/eventhandlers.go
 """
@@ -31,8 +30,8 @@ from asched.core.state.changes import (
 
 
 class Enqueue(Struct, frozen=True, gc=False):
-    """A pod of ours appeared without a node: `queue.add`. `is_announced`: unschedulable pods hear
-    of it once it stands there.
+    """A pod of one of our profiles appeared without a node: `queue.add`. `is_announced`:
+    unschedulable pods are notified after it is queued.
     """
 
     pod: Pod
@@ -47,29 +46,29 @@ class Refresh(Struct, frozen=True, gc=False):
 
 
 class Withdraw(Struct, frozen=True, gc=False):
-    """A pod waits no longer, because it is gone or has its node: `queue.delete`."""
+    """A waiting pod was deleted or placed: `queue.delete`."""
 
     pod: Pod
 
 
 class Release(Struct, frozen=True, gc=False):
-    """An assumed pod goes away before its binding is confirmed.
+    """An assumed pod was deleted before its binding is confirmed.
 
-    If it waits at Permit it is to be rejected there, else its place is to be given back.
+    If it waits at Permit, it is rejected there, else its place is given back.
     """
 
     pod: Pod
 
 
 class Announce(Struct, frozen=True, gc=False):
-    """Unschedulable pods are to hear of a change: `queue.move`."""
+    """Unschedulable pods are notified of a change: `queue.move`."""
 
     change: Change
 
 
 class ForeignNomination(Struct, frozen=True, gc=False):
-    """A waiting pod of another scheduler, one version of which names a node: the room that is
-    promised to it there is to be left to it.
+    """A waiting pod of another scheduler, one version of which has a nominated node: other pods
+    must respect its nomination.
     """
 
     old: Pod | None
@@ -89,7 +88,7 @@ def pod_triggers(old: Pod, new: Pod) -> list[Trigger]:
 
 
 def only_announces(kind: Kind, old: Record | None, new: Record | None) -> bool:
-    """Whether it is a pod that appeared on its node: nobody but resting pods minds."""
+    """Whether the change is a pod that appeared with a node, which only notifies waiting pods."""
     return kind is POD and old is None and isinstance(new, Pod) and bool(new.spec.node_name)
 
 
@@ -102,13 +101,14 @@ def steps(
     is_assumed: Callable[[str], bool],
     announces_arrivals: bool = False,
 ) -> list[Step]:
-    """What follows from an object that appeared (no old), changed, or went (no new).
+    """The steps for an object that was added (no old), changed, or deleted (no new).
 
-    A pod that holds a place is ours, even if its profile has gone since.
+    An assumed pod is ours, even if its profile was removed.
 
-    `old` is the version known before. `owns` tells whether a pod is ours to place; `is_assumed`
-    tells by uid whether a pod holds a place that no watch has confirmed. `announces_arrivals`:
-    unschedulable pods hear of new pods without a node, too, as upstream has it for gangs only.
+    `old` is the version known before. `owns`: whether a profile has the pod's scheduler name;
+    `is_assumed`: whether the pod with this uid has a place that no watch has confirmed.
+    `announces_arrivals`: unschedulable pods are also notified of new pods without a node, which
+    upstream does for gangs only.
     """
     if kind is POD:
         assert old is None or isinstance(old, Pod)
@@ -147,14 +147,14 @@ def _pod_steps(
             placed.append(Withdraw(old))
         return placed
     if not is_ours:
-        return _promised_by_others(old, new)
+        return _foreign_nomination(old, new)
     if old is None:
         return [Enqueue(new, announces_arrivals)]
     return _still_waiting(old, new, is_assumed)
 
 
-def _promised_by_others(old: Pod | None, new: Pod) -> list[Step]:
-    """Upstream knows only nominations of the pods that it places itself."""
+def _foreign_nomination(old: Pod | None, new: Pod) -> list[Step]:
+    """The step for a nomination by another scheduler, which upstream ignores."""
     named = [pod for pod in (old, new) if pod is not None and pod.status.nominated_node_name]
     return [ForeignNomination(old, new)] if named else []
 
@@ -190,5 +190,5 @@ def _released(pod: Pod) -> list[Step]:
 
 
 def _nomination_ended(old: Pod) -> Step:
-    """The promised room is free again for pods that had to respect it."""
+    """Announce that a nominated node is free again for pods that had to respect the nomination."""
     return Announce(Change(ASSIGNED_POD_DELETE, old, None, priority_at_most=old.priority))

@@ -1,11 +1,12 @@
-"""Pod groups in the queue, where they are tried as one.
+"""Pod groups in the queue, for profiles that try the pods of a group together.
 
-An attempt at one pod is an attempt at all: of those that rest, the first is woken and brings the
-others. Nothing takes their pods from backoff before their pause is over. Where they are tried in
-placements, or wait for victims, no change wakes them, and time alone brings them back.
+An attempt at one pod is an attempt at the whole group: of its unschedulable pods only the first is
+woken, and brings the other pods. Pods of groups never leave backoff early. Groups that are tried in
+placements, or wait for victims, are not woken by changes, but return after their backoff.
 
-Whoever had to wait at a gate for the rest of its group came when that was complete: else a group of
-which one pod came early and the last one late would go before one that was complete in between.
+Pods that waited at a gate for the rest of their group get the timestamp of the last pod. Otherwise
+a group whose first pod came early and whose last pod came late would precede a group that was
+complete in between.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,9 +22,9 @@ from asched.core.state.pod_groups import group_key
 
 
 class Gangs(msgspec.Struct, frozen=True):
-    """Whether pods of groups are tried as one, and whether in several placements. Those of groups
-    that a label tells are where their profile, one of `coscheduled` by name, says so.
-    `makes_room`: others leave for a group as a whole, not for one of its pods after the other.
+    """Whether pods of groups are tried together, and whether in several placements. Groups that a
+    label names are tried together in the profiles of `coscheduled`, by profile name.
+    `makes_room`: victims are evicted for a group as a whole, not for one pod after the other.
     """
 
     tries_groups: bool = False
@@ -33,12 +34,12 @@ class Gangs(msgspec.Struct, frozen=True):
 
     @property
     def are_tried(self) -> bool:
-        """Whether any pods are tried as one."""
+        """Whether any pods are tried together."""
         return self.tries_groups or bool(self.coscheduled)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds of objects that make groups."""
+        """The kinds of objects that define groups."""
         upstream = (POD_GROUP,) if self.tries_groups else ()
         return (*upstream, COSCHEDULING_GROUP) if self.coscheduled else upstream
 
@@ -48,19 +49,19 @@ class Gangs(msgspec.Struct, frozen=True):
         return pod.spec.scheduler_name in self.coscheduled and bool(group_key(pod))
 
     def key_of(self, pod: Pod) -> str:
-        """The group with which a pod is tried as one; empty if it is tried alone."""
+        """The key of the group that a pod is tried with; empty if it is tried alone."""
         return group_key(pod) if self.has(pod) else ""
 
     def brings_back(self, queued: QueuedPod) -> bool:
-        """Whether it comes back by time alone."""
+        """Whether the pod returns after its backoff without an event."""
         if not self.has(queued.pod):
             return False
         in_placements = self.tries_placements and queued.pod.spec.scheduling_group is not None
         return in_placements or queued.is_promised
 
     def complete(self, woken: Iterable[Woken], newcomer: QueuedPod | None) -> None:
-        """These are woken at once, and gates may let them go: all of a group came with its last
-        pod, which may be the newcomer that woke them.
+        """Give the gated pods of each group among `woken` the timestamp of the group's last pod,
+        which may be the new pod that completed the group.
         """
         gangs: dict[str, list[QueuedPod]] = {}
         for found, _ in woken:

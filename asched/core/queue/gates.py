@@ -1,12 +1,13 @@
 """Gates: PreEnqueue plugins decide whether a pod may become active at all.
 
-They are asked whenever a pod is about to leave its rest, for the active lane or for backoff; a pod
-that leaves backoff has passed already. The plugin that gated the pod last is asked first, because
-most likely it still does. Nothing is written to the API about a gated pod.
+They run whenever a pod is about to leave the unschedulable pods for the active queue or for
+backoff; a pod that leaves backoff has passed already. The plugin that gated the pod last runs
+first, because it most likely still rejects the pod. Nothing is written to the API about a gated
+pod.
 
-A plugin that makes room holds a pod back after filters rejected it, and those hear of the room that
-comes free. Where nobody knows any more who they were, since the profile has changed or was gone for
-a while, it may be any of the profile.
+A plugin that makes room gates a pod after filters rejected it, and those filters are notified of
+freed room. If the rejectors are not known any more, because the profile was changed or removed for
+a time, all plugins of the profile count as rejectors.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
         (runPreEnqueuePlugins)
@@ -37,20 +38,23 @@ class Gates:
     ) -> None:
         self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._registered = {name: frozenset(p.registrations) for name, p in profiles.items()}
-        #: those that make room as well, which is more than to take part in PostFilter
+        #: plugins that evict victims, which not every PostFilter plugin does
         self._makers = {
-            one.name for plugins in self._plugins.values() for one in plugins if one.preempts
+            plugin.name
+            for plugins in self._plugins.values()
+            for plugin in plugins
+            if plugin.preempts
         }
-        #: by profile: those that tell for whom room is being made
+        #: by profile: plugins that report for which pods room is being made
         self._expectant = {
-            name: [one for one in plugins if _tells_whom_it_expects(one)]
+            name: [plugin for plugin in plugins if _overrides_expecting(plugin)]
             for name, plugins in self._plugins.items()
         }
         self._observer = observer
         self._counter_s = counter_s
 
     def admit(self, queued: QueuedPod) -> bool:
-        """Ask all plugins of the pod's profile; the first that says no becomes its gate."""
+        """Run the plugins of the pod's profile; the first that rejects it becomes its gate."""
         profile = queued.pod.spec.scheduler_name
         started_s = self._counter_s()
         is_admitted = self._ask(queued, profile)
@@ -58,47 +62,47 @@ class Gates:
         return is_admitted
 
     def refuses(self, queued: QueuedPod) -> bool:
-        """Whether the gate that refused the pod last would do so again."""
+        """Whether the plugin that gated the pod last would reject it again."""
         for plugin in self._plugins.get(queued.pod.spec.scheduler_name, ()):
             if plugin.name == queued.gated_by:
                 ask = partial(plugin.pre_enqueue, queued.pod)
-                return not self._told(plugin, "preEnqueue", ask, Status, SUCCESS).is_success
+                return not self._answer(plugin, "preEnqueue", ask, Status, SUCCESS).is_success
         return False
 
     def holding(self, profile: str, plugin: str) -> Collection[str]:
-        """Keys of pods that a gate would surely go on to refuse."""
+        """Keys of pods that a gate is certain to reject again."""
         for candidate in self._plugins.get(profile, ()):
             if candidate.name == plugin:
-                return self._told(candidate, "holding", candidate.holding, Collection, ())
+                return self._answer(candidate, "holding", candidate.holding, Collection, ())
         return ()
 
     def expecting(self, departed: Pod) -> dict[str, Expecting]:
-        """For whom room is being made, and where, by profile."""
+        """The pods that room is being made for, and their nodes, by profile."""
         return {
             profile: self._expecting(plugins, departed)
             for profile, plugins in self._expectant.items()
         }
 
     def _expecting(self, plugins: Sequence[PreEnqueuePlugin], departed: Pod) -> Expecting:
-        told = [
-            self._told(
-                one, "expecting", partial(one.expecting, departed), Expecting, NOBODY_EXPECTS
+        answers = [
+            self._answer(
+                plugin, "expecting", partial(plugin.expecting, departed), Expecting, NOBODY_EXPECTS
             )
-            for one in plugins
+            for plugin in plugins
         ]
-        some = [one for one in told if one]
-        if len(some) <= 1:
-            return some[0] if some else NOBODY_EXPECTS
-        return Expecting(ChainMap(*(one.node_of for one in some)))
+        expecting = [answer for answer in answers if answer]
+        if len(expecting) <= 1:
+            return expecting[0] if expecting else NOBODY_EXPECTS
+        return Expecting(ChainMap(*(answer.node_of for answer in expecting)))
 
     def _ask(self, queued: QueuedPod, profile: str) -> bool:
         pod = queued.pod
         for plugin in self._in_turn(profile, queued.gated_by):
             try:
                 status = plugin.pre_enqueue(pod)
-                if status is SUCCESS or status.is_success:  # the former spares a call for each pod
+                if status is SUCCESS or status.is_success:  # `is` saves a call for most pods
                     continue
-            except MISTAKES as error:  # a plugin's bug gates its pod, the queue lives
+            except MISTAKES as error:  # the plugin's exception gates its pod
                 self._observer.plugin_raised(plugin.name, "preEnqueue", error)
             queued.gated_by = plugin.name
             for name in self._rejectors(plugin, queued, profile) - queued.rejectors:
@@ -109,20 +113,20 @@ class Gates:
         return True
 
     def _in_turn(self, profile: str, gated_by: str) -> Sequence[PreEnqueuePlugin]:
-        """The plugin that gated a pod last comes first."""
+        """The plugins of a profile, that of the last gate first."""
         plugins = self._plugins.get(profile, ())
-        return sorted(plugins, key=lambda one: one.name != gated_by) if gated_by else plugins
+        return sorted(plugins, key=lambda known: known.name != gated_by) if gated_by else plugins
 
     def _rejectors(self, gate: PreEnqueuePlugin, queued: QueuedPod, profile: str) -> frozenset[str]:
-        """Who has to hear of what may help a pod that this gate refuses."""
-        itself = frozenset((gate.name,))
+        """The plugins whose events may help a pod that this gate rejects."""
+        own = frozenset((gate.name,))
         if gate.name in self._makers:
-            everybody = self._registered[profile] - itself
-            if everybody.isdisjoint(queued.rejectors):
-                return itself | everybody
-        return itself
+            further = self._registered[profile] - own
+            if further.isdisjoint(queued.rejectors):
+                return own | further
+        return own
 
-    def _told(
+    def _answer(
         self,
         plugin: PreEnqueuePlugin,
         point: str,
@@ -130,16 +134,16 @@ class Gates:
         kind: type[Any],
         otherwise: T,
     ) -> T:
-        """What a plugin says beside its verdicts; its bug costs it that, and nobody a turn."""
+        """Call a plugin; `otherwise` if it raises or returns another type, which is reported."""
         try:
-            said = ask()
-            if not isinstance(said, kind):
-                raise TypeError(f"{type(said).__name__} is no {kind.__name__}")
-        except MISTAKES as error:  # as above
+            answer = ask()
+            if not isinstance(answer, kind):
+                raise TypeError(f"{type(answer).__name__} is no {kind.__name__}")
+        except MISTAKES as error:
             self._observer.plugin_raised(plugin.name, point, error)
             return otherwise
-        return said
+        return answer
 
 
-def _tells_whom_it_expects(plugin: PreEnqueuePlugin) -> bool:
+def _overrides_expecting(plugin: PreEnqueuePlugin) -> bool:
     return getattr(plugin.expecting, "__func__", None) is not PreEnqueuePlugin.expecting

@@ -1,7 +1,7 @@
-"""Queue sort keys of users' plugins, made safe to keep in a heap.
+"""Wrap the queue sort keys of users' plugins, so that they are safe in a heap.
 
-A key that cannot be made or compared counts by the default order instead (priority, then time), so
-that a plugin's bug misplaces pods and does no more.
+A key that cannot be made or compared is replaced by the default order (priority, then time), so
+that a bug of the plugin only changes the order of pods.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ SortKey = Callable[[Pod, float], Any]
 
 
 class GuardedKey:
-    """A key with a substitute. It reports its first failure only: sorting compares often."""
+    """A key with a substitute. Reports only its first failure, because sorting compares often."""
 
     __slots__ = ("_guard", "has_failed", "substitute", "value")
 
@@ -26,10 +26,10 @@ class GuardedKey:
         self.has_failed = value is guard
 
     def __eq__(self, other: object) -> bool:
-        return self._compare(other, lambda mine, its: mine == its)
+        return self._compare(other, lambda left, right: left == right)
 
     def __lt__(self, other: object) -> bool:
-        return self._compare(other, lambda mine, its: mine < its)
+        return self._compare(other, lambda left, right: left < right)
 
     def __hash__(self) -> int:
         return hash(self.substitute)
@@ -39,14 +39,14 @@ class GuardedKey:
         if not (self.has_failed or other.has_failed):
             try:
                 return bool(rule(self.value, other.value))
-            except MISTAKES as error:  # whatever a user's comparison raises
+            except MISTAKES as error:  # a user's comparison may raise anything
                 self.has_failed = True
                 self._guard.report(error)
         return bool(rule(self.substitute, other.substitute))
 
 
 class Guard:
-    """Stands before the `sort_key` of one plugin."""
+    """Wraps the `sort_key` of one plugin."""
 
     def __init__(self, plugin: str, sort_key: SortKey, observer: QueueObserver) -> None:
         self._plugin = plugin
@@ -57,9 +57,9 @@ class Guard:
         value: Any
         try:
             value = self._sort_key(pod, timestamp_s)
-        except MISTAKES as error:  # a plugin's bug must not stop the queue
+        except MISTAKES as error:  # the queue must go on
             self.report(error)
-            value = self  # stands for none
+            value = self  # marks a missing key
         return GuardedKey(self, value, (-pod.priority, timestamp_s))
 
     def report(self, error: BaseException) -> None:

@@ -1,10 +1,10 @@
-"""Active queues of users' plugins, made safe to wait in.
+"""Wrap the active queues of users' plugins, so that no pod is lost in them.
 
-Beside the plugin's queue stands a heap of the same pods, by the queue sort's key. As soon as the
-plugin raises, or gives out somebody who does not wait, the heap is what counts, until the profiles
-are loaded again: a plugin's bug costs its own order and no pod a turn.
+The wrapper also stores the pods in a heap by the queue sort's key. As soon as the plugin raises, or
+returns a pod that does not wait, the heap replaces it until the profiles are loaded again. So a bug
+of the plugin costs its own order, but no pod its attempt.
 
-Bounds  one entry for each pod that waits.
+Bounds  one entry for each waiting pod.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,8 +20,8 @@ from asched.core.queue.queued import QueuedPod
 T = TypeVar("T")
 
 
-class _Stand:
-    """A pod in the heap: its own `lane` is the queue that it stands in."""
+class _HeapEntry:
+    """A pod in the heap. The pod's own `lane` is the guarded queue, so the heap needs another."""
 
     __slots__ = ("lane", "queued", "ticket")
 
@@ -32,34 +32,34 @@ class _Stand:
 
 
 class GuardedQueue:
-    """An `ActiveQueue` that stands before the one that `make` makes."""
+    """An `ActiveQueue` that wraps the queue that `make` makes."""
 
     def __init__(
         self, plugin: str, make: Callable[[], ActiveQueue], observer: QueueObserver
     ) -> None:
         self._plugin = plugin
         self._observer = observer
-        self._stands: dict[QueuedPod, _Stand] = {}
-        self._heap: Heap[_Stand] = Heap()
+        self._entries: dict[QueuedPod, _HeapEntry] = {}
+        self._heap: Heap[_HeapEntry] = Heap()
         self._own: ActiveQueue | None = None  # None once it has failed
         try:
             self._own = make()
-        except MISTAKES as error:  # whatever a user's class raises
+        except MISTAKES as error:  # a user's class may raise anything
             self._report(error)
 
     def __len__(self) -> int:
-        return len(self._stands)
+        return len(self._entries)
 
     def push(self, queued: QueuedPod, key: Any) -> None:
-        stand = self._stands[queued] = _Stand(queued)
-        self._heap.push(stand, key)
+        entry = self._entries[queued] = _HeapEntry(queued)
+        self._heap.push(entry, key)
         self._ask(lambda own: own.push(queued, key), lambda: None)
         queued.lane = self
 
     def discard(self, queued: QueuedPod) -> None:
-        queued.lane = self._own  # as it left it
+        queued.lane = self._own  # as the plugin's `push` left it
         self._ask(lambda own: own.discard(queued), lambda: None)
-        self._left(queued)
+        self._removed(queued)
 
     def head(self) -> QueuedPod | None:
         return self._given_out(lambda own: own.head())
@@ -71,16 +71,16 @@ class GuardedQueue:
         if head is not None:
             head.lane = self
         if queued is not None:
-            self._left(queued)
+            self._removed(queued)
         return queued
 
     def empty(self) -> list[QueuedPod]:
-        for queued in self._stands:
+        for queued in self._entries:
             queued.lane = self._own
-        left = self._all_of(lambda own: own.empty())
-        for queued in left:
-            self._left(queued)
-        return left
+        removed = self._all_of(lambda own: own.empty())
+        for queued in removed:
+            self._removed(queued)
+        return removed
 
     def in_order(self) -> list[QueuedPod]:
         return self._all_of(lambda own: own.in_order())
@@ -89,47 +89,49 @@ class GuardedQueue:
         if self._own is not None:
             try:
                 return question(self._own)
-            except MISTAKES as error:  # as above
+            except MISTAKES as error:
                 self._report(error)
         return otherwise()
 
     def _given_out(self, question: Callable[[ActiveQueue], QueuedPod | None]) -> QueuedPod | None:
-        """Somebody who waits, or nobody."""
+        """The plugin's pod, which must wait here, or else the first pod of the heap."""
 
         def ask(own: ActiveQueue) -> QueuedPod | None:
             queued = question(own)
-            if queued is not None and queued not in self._stands:
+            if queued is not None and queued not in self._entries:
                 raise LookupError(f"{queued!r} does not wait")
             return queued
 
         return self._ask(ask, self._first)
 
     def _first(self) -> QueuedPod | None:
-        stand = self._heap.head()
-        return None if stand is None else stand.queued
+        entry = self._heap.head()
+        return None if entry is None else entry.queued
 
     def _all_of(self, question: Callable[[ActiveQueue], Iterable[QueuedPod]]) -> list[QueuedPod]:
-        """Everybody, in the plugin's order as far as it tells of them."""
+        """All pods: those that the plugin lists in its order, then the rest."""
 
         def ask(own: ActiveQueue) -> dict[QueuedPod, None]:
-            some = islice(question(own), len(self._stands))
-            return dict.fromkeys(one for one in some if one in self._stands)
+            listed = islice(question(own), len(self._entries))
+            return dict.fromkeys(queued for queued in listed if queued in self._entries)
 
-        told = self._ask(ask, dict[QueuedPod, None])
-        ours = (stand.queued for stand in self._heap.in_order())
-        return [*told, *(one for one in ours if one not in told)]
+        listed = self._ask(ask, dict[QueuedPod, None])
+        by_key = (entry.queued for entry in self._heap.in_order())
+        return [*listed, *(queued for queued in by_key if queued not in listed)]
 
-    def _left(self, queued: QueuedPod) -> None:
+    def _removed(self, queued: QueuedPod) -> None:
         queued.lane = None
-        self._heap.discard(self._stands.pop(queued))
+        self._heap.discard(self._entries.pop(queued))
 
     def _report(self, error: BaseException) -> None:
         self._own = None
         self._observer.plugin_raised(self._plugin, "activeQueue", error)
 
 
-class Guarded:
-    """Makes them; equal if plugin and queue are, so that a reload keeps what waits in order."""
+class GuardedQueueFactory:
+    """Makes guarded queues. Equal for the same plugin and queue class, so that a reload preserves
+    the plugin's order.
+    """
 
     def __init__(
         self, plugin: str, make: Callable[[], ActiveQueue], observer: QueueObserver
@@ -138,7 +140,7 @@ class Guarded:
         self._observer = observer
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Guarded) and self._made_of == other._made_of
+        return isinstance(other, GuardedQueueFactory) and self._made_of == other._made_of
 
     def __hash__(self) -> int:
         return hash(self._made_of)

@@ -1,8 +1,8 @@
-"""Hearing: a change goes through all who rest, and whom it helps is woken.
+"""Deliver changes to unschedulable pods, and wake the pods that a change may help.
 
-A hundred thousand classes may have to hear of one change, and as many pods may have waited too
-long at once. All of that is `sliced`: it stops after each class and each pod, and goes on in later
-turns, before anything else happens.
+One change may concern a hundred thousand classes, and as many pods may exceed their longest wait at
+once. So delivery is `sliced`: it stops after each class and each pod, and goes on in later turns,
+before other facts or attempts.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from asched.core.model.pod import Pod
 from asched.core.queue.due import WAKE_STEPS, DueReason
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.hints import HintEvaluator, Worth
-from asched.core.queue.looking import Looking
+from asched.core.queue.looking import DryRunFilter
 from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import EquivalenceClass
@@ -22,19 +22,19 @@ from asched.core.queue.waking import Waking, Woken
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.sliced import Sliced
 
-#: Steps of the budget for a class that is asked, or indexed.
+#: Budget steps for a class whose hints are called, or that is indexed.
 HEAR_STEPS: Final = 1
 
 
 class ChangeDelivery:
-    """`requeue(queued, worth, label, now_s)` moves a pod to where a change sends it, and says
-    whether that is not unschedulable. `waking` and `judge` are those of the present profiles.
+    """`requeue(queued, worth, label, now_s)` moves a pod to where a change sends it; False if that
+    is unschedulable. `waking` and `judge` belong to the current profiles.
     """
 
     def __init__(
         self,
         places: SubQueues,
-        looking: Looking,
+        looking: DryRunFilter,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         sliced: Sliced,
         waking: Waking,
@@ -48,44 +48,44 @@ class ChangeDelivery:
         self.judge = judge
 
     def hear(self, change: Change, now_s: float, except_uid: str, gangs: Gangs) -> int:
-        """How many pods and classes it woke, as far as there was time."""
-        if not self._sliced and self._is_vain(change):
+        """Deliver a change. Returns how many pods and classes it woke within this turn's slice."""
+        if not self._sliced and self._concerns_no_class(change):
             if change.trigger == ASSIGNED_POD_DELETE and isinstance(change.old, Pod):
-                self.waking.gates.expecting(change.old)  # else it would be remembered for good
+                self.waking.gates.expecting(change.old)  # lets plugins forget the victim
             return 0
         moved: list[int] = []
         self._sliced.do(self._hearing(change, now_s, except_uid, gangs, moved))
         return sum(moved)
 
-    def _is_vain(self, change: Change) -> bool:
-        """Whether nobody hears of a change, or all who do say whom it can concern, and that it is
-        nobody: as of each pod that comes before its gang is complete, and of each that goes without
-        a device. Nothing is made for it then.
+    def _concerns_no_class(self, change: Change) -> bool:
+        """Whether no group listens to a change, or the registrations of all that do exclude all of
+        their classes. Usual for pods that arrive before their gang is complete, or are deleted and
+        had no devices. Such a change allocates nothing.
         """
         listeners = self.judge.listeners(self._places.unschedulable.groups(), change.trigger)
-        if not listeners.told:
+        if not listeners.groups:
             return True
         if listeners.concerns is None or change.priority_at_most is not None:
             return False
         old, new = change.old, change.new
         try:
-            for one, groups in listeners.concerns:
-                offered = one.offered(old, new)
+            for concern, indexes in listeners.concerns:
+                offered = concern.offered(old, new)
                 if offered is None:
                     return False
-                for concerned in groups if offered or not one.is_of_gang else ():
-                    if concerned.may_have(one, offered):
+                for index in indexes if offered or not concern.is_of_gang else ():
+                    if index.may_have(concern, offered):
                         return False
-        except MISTAKES:  # hints are asked
+        except MISTAKES:  # the hints are called instead
             return False
         return True
 
     def flush(self, overdue: Iterable[QueuedPod], timeout: Change, now_s: float) -> None:
-        """These have waited too long."""
+        """Requeue pods that have been unschedulable for too long."""
         self._sliced.do(self._flushing(overdue, timeout, now_s))
 
     def take_notes(self) -> None:
-        """File pods that rest on under those who were blamed anew."""
+        """File unschedulable pods under the rejectors that dry runs have added."""
         deque(self._taking_notes(), maxlen=0)
 
     def _hearing(
@@ -103,8 +103,8 @@ class ChangeDelivery:
         for found, worth in woken:
             if isinstance(found, EquivalenceClass):
                 reason = DueReason(worth, label)
-                where = left if self._is_told_by_hints(found, change) else ""
-                moved.append(self._looking.wake(found, reason, now_s, except_uid, where))
+                node = left if self._hints_decided(found, change) else ""
+                moved.append(self._looking.wake(found, reason, now_s, except_uid, node))
             elif found.group is not None:
                 moved.append(self._requeue(found, worth, label, now_s))
             note(WAKE_STEPS)
@@ -113,10 +113,10 @@ class ChangeDelivery:
             note(WAKE_STEPS)
             yield
 
-    def _is_told_by_hints(self, equals: EquivalenceClass, change: Change) -> bool:
-        """Whether nobody looked already: what that found may have nothing to do with the change."""
+    def _hints_decided(self, equals: EquivalenceClass, change: Change) -> bool:
+        """Whether hints alone woke the class. A dry run may have found room elsewhere."""
         example = next(iter(equals), None)
-        if example is None or example.group is None:  # they went meanwhile
+        if example is None or example.group is None:  # its pods left meanwhile
             return False
         return not self.judge.heard(example.group.key, change.trigger).profits
 
@@ -125,7 +125,7 @@ class ChangeDelivery:
     ) -> Iterator[None]:
         for queued in overdue:
             if queued.group is None:
-                continue  # it went meanwhile
+                continue  # it left meanwhile
             queued.was_flushed = True
             if self.judge.may_hear(queued.group.key, timeout.trigger):
                 worth = self.judge.worth(queued, timeout)
@@ -144,7 +144,7 @@ class ChangeDelivery:
 
 
 def _left(change: Change) -> str:
-    """The node that a pod left; "" if the change is another one, or of more than that node."""
+    """The node that a pod left; "" for other changes, and for changes of several nodes."""
     gone = change.old
     if change.trigger != ASSIGNED_POD_DELETE or change.only_if_fits or not isinstance(gone, Pod):
         return ""

@@ -1,13 +1,12 @@
-"""Hints: is a change worth another attempt for a pod that was rejected?
+"""Queueing hints: decide whether a change is worth another attempt for a rejected pod.
 
-Plugins register for changes, with or without a hint function. Only the plugins that rejected a pod
-are asked about it. Plugins are data here: names are compared, never known.
+Plugins register for changes, with or without a hint function. Only hints of the plugins that
+rejected a pod are called. Plugins are data here: no plugin is known by name.
 
-A hint that raises counts as Queue, as upstream has it. What it raised is told once, not at every
-change.
+A hint that raises counts as Queue, as upstream. Equal errors are reported once.
 
-Bounds  CAUSES_MAX different errors are told between two reloads; all are counted. HEARD_MAX pairs
-        of rejectors and changes are kept.
+Bounds  CAUSES_MAX different errors are reported between two reloads; all are counted. HEARD_MAX
+        pairs of rejectors and changes are cached.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
         (isPodWorthRequeuing), pkg/scheduler/scheduler.go (buildQueueingHintMap)
 """
@@ -40,10 +39,10 @@ from asched.core.state.changes import WILDCARD, Action, Change, Trigger
 
 if TYPE_CHECKING:
     from asched.core.framework.points import HintFunction
-    from asched.core.queue.concerned import Concerned
+    from asched.core.queue.concerned import ConcernIndexes
     from asched.core.queue.unschedulable import GroupKey, RejectorGroup
 
-#: What a plugin listens to that does not say what it listens to.
+#: The registrations of a plugin that does not define its events.
 EVERYTHING: Final = tuple(
     Registration(Trigger(kind.resource, Action.ALL))
     for kind in (
@@ -61,21 +60,21 @@ EVERYTHING: Final = tuple(
         DEVICE_CLASS,
     )
 )
-#: Of different errors. A guess: nobody reads more of them.
+#: Different errors that are reported. A guess.
 CAUSES_MAX: Final = 256
-#: Of rejectors and changes of which is kept who hears of them. A guess: a few dozens are in use.
+#: Cached pairs of rejectors and changes. A guess: a few dozens are in use.
 HEARD_MAX: Final = 4096
 QUEUE_TEXT: Final = Hint.QUEUE.value
 SKIP_TEXT: Final = Hint.SKIP.value
 _NODE_TAINT: Final = Trigger(NODE.resource, Action.UPDATE_NODE_TAINT)
 
-#: (class of pods, plugin) -> whether it said Queue; lives as long as one change.
+#: (class of pods, plugin) -> whether the hint returned Queue; for one change.
 Memo = dict[tuple[Hashable, str], bool]
 
 
-class Heard(NamedTuple):
-    """Whether pods with some rejectors may hear of a change, whether it may be overlooked
-    otherwise, and whom it can concern among them: None if that is not told.
+class TriggerEffect(NamedTuple):
+    """For the pods of a group and a trigger: `hears`: a hint may return Queue; `profits`: an extra
+    event may help; `concerns`: registrations that select classes, None if a plugin has none.
     """
 
     hears: bool
@@ -84,16 +83,16 @@ class Heard(NamedTuple):
 
 
 class Listeners(NamedTuple):
-    """Groups of which somebody may hear of a change, and whom it can concern, with the groups that
-    say so; None if one of them does not tell.
+    """Groups that a change may help, and the indexes to ask for each registration that selects
+    classes; None if a plugin has no such registration.
     """
 
-    told: "tuple[tuple[RejectorGroup, Heard], ...]"
-    concerns: "tuple[tuple[Concerns, tuple[Concerned, ...]], ...] | None"
+    groups: "tuple[tuple[RejectorGroup, TriggerEffect], ...]"
+    concerns: "tuple[tuple[Concerns, tuple[ConcernIndexes, ...]], ...] | None"
 
 
 class Worth(IntEnum):
-    """What to do with a pod after a change; the greater wins."""
+    """What to do with a pod after a change; the greatest value wins."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -101,11 +100,10 @@ class Worth(IntEnum):
 
 
 def registered(registrations: Sequence[Registration] | None) -> tuple[Registration, ...]:
-    """What a plugin's registrations amount to.
+    """Resolve a plugin's registrations.
 
-    None means everything, and so does the wildcard resource. Whoever listens to new nodes but not
-    to their taints hears of every change of taints as well: a node may count as new for a pod once
-    a taint goes.
+    None and the wildcard resource mean all events. A registration for new nodes without taints also
+    gets all changes of taints: a node may become usable for a pod when a taint is removed.
     """
     if registrations is None:
         return EVERYTHING
@@ -127,17 +125,17 @@ def registered(registrations: Sequence[Registration] | None) -> tuple[Registrati
 
 
 def watched(profiles: Iterable[Mapping[str, Sequence[Registration]]]) -> dict[str, Action]:
-    """Resource -> every action that some plugin of some profile listens to."""
+    """Resource -> all actions that a plugin of any profile is registered for."""
     union: dict[str, Action] = {}
     for registrations in profiles:
-        for one_plugin in registrations.values():
-            for resource, action, _ in (registration.trigger for registration in one_plugin):
+        for of_plugin in registrations.values():
+            for resource, action, _ in (registration.trigger for registration in of_plugin):
                 union[resource] = union.get(resource, Action(0)) | action
     return union
 
 
 class Interest:
-    """Who in a profile is asked about which trigger. Answers are remembered per trigger."""
+    """The registrations of a profile's plugins, cached by trigger."""
 
     def __init__(self, registrations: Mapping[str, Sequence[Registration]]) -> None:
         self._registrations = registrations
@@ -145,7 +143,7 @@ class Interest:
         self._concerns: dict[Trigger, dict[str, tuple[Concerns, ...] | None]] = {}
 
     def asked(self, trigger: Trigger) -> "dict[str, tuple[HintFunction | None, ...]]":
-        """Plugin -> hint functions of its matching registrations; None stands for always Queue."""
+        """Plugin -> hint functions of its matching registrations; None always means Queue."""
         found = self._asked.get(trigger)
         if found is None:
             found = self._asked[trigger] = {
@@ -156,23 +154,23 @@ class Interest:
         return found
 
     def concerns(self, trigger: Trigger) -> "dict[str, tuple[Concerns, ...] | None]":
-        """Plugin -> whom such a change can concern; None where a registration does not tell."""
+        """Plugin -> its matching `Concerns`; None if a matching registration has none."""
         found = self._concerns.get(trigger)
         if found is None:
             found = self._concerns[trigger] = {}
             for plugin, registrations in self._registrations.items():
-                told = [r.concerns for r in registrations if r.trigger.matches(trigger)]
-                if told:
-                    known = tuple(one for one in told if one is not None)
-                    found[plugin] = known if len(known) == len(told) else None
+                matching = [r.concerns for r in registrations if r.trigger.matches(trigger)]
+                if matching:
+                    known = tuple(concern for concern in matching if concern is not None)
+                    found[plugin] = known if len(known) == len(matching) else None
         return found
 
 
-_NOBODY_ASKED: Final = Interest({})
+_NO_INTEREST: Final = Interest({})
 
 
 class HintEvaluator:
-    """Decides for one pod and one change. `counter_s` measures how long hint functions take."""
+    """Calls hints for a pod and a change. `counter_s` measures how long hint functions take."""
 
     def __init__(
         self,
@@ -185,15 +183,15 @@ class HintEvaluator:
         self._extra_events = extra_events or {}
         self._observer = observer
         self._counter_s = counter_s
-        self._told: set[tuple[str, str]] = set()  # plugin, error
-        self._heard: dict[tuple[GroupKey, Trigger], Heard] = {}
+        self._reported: set[tuple[str, str]] = set()  # plugin, error
+        self._heard: dict[tuple[GroupKey, Trigger], TriggerEffect] = {}
         self._of_interest: dict[Trigger, bool] = {}
-        #: of the groups asked about last
+        #: of the groups in `_asked_about`, by trigger
         self._listeners: dict[Trigger, Listeners] = {}
         self._asked_about: tuple[RejectorGroup, ...] = ()
 
     def is_of_interest(self, trigger: Trigger) -> bool:
-        """Whether any plugin of any profile would be asked."""
+        """Whether a plugin of any profile is registered for the trigger."""
         found = self._of_interest.get(trigger)
         if found is None:
             found = self._of_interest[trigger] = any(
@@ -204,8 +202,8 @@ class HintEvaluator:
         return found
 
     def listeners(self, groups: "tuple[RejectorGroup, ...]", trigger: Trigger) -> Listeners:
-        """Those groups of which somebody may hear of such a change: one look-up where the same
-        tuple was asked about last, as of each pod that comes while nobody else begins to rest.
+        """The groups that such a change may help. One look-up if `groups` is the same tuple as in
+        the last call, as when pods arrive while no pod becomes unschedulable.
         """
         if groups is not self._asked_about:
             self._asked_about = groups
@@ -213,31 +211,33 @@ class HintEvaluator:
         found = self._listeners.get(trigger)
         if found is None:
             heard = [(group, self.heard(group.key, trigger)) for group in groups]
-            told = [(group, one) for group, one in heard if one.hears or one.profits]
-            by_concern: dict[Concerns, list[Concerned]] = {}
-            for group, one in told:
-                for concerns in one.concerns or ():
-                    by_concern.setdefault(concerns, []).append(group.concerned)
-            is_open = any(one.concerns is None for _, one in told)
-            who = tuple((concerns, tuple(some)) for concerns, some in by_concern.items())
-            found = self._listeners[trigger] = Listeners(tuple(told), None if is_open else who)
+            helped = [(group, known) for group, known in heard if known.hears or known.profits]
+            by_concern: dict[Concerns, list[ConcernIndexes]] = {}
+            for group, known in helped:
+                for concern in known.concerns or ():
+                    by_concern.setdefault(concern, []).append(group.concerned)
+            is_open = any(known.concerns is None for _, known in helped)
+            indexes = tuple((concern, tuple(some)) for concern, some in by_concern.items())
+            found = self._listeners[trigger] = Listeners(
+                tuple(helped), None if is_open else indexes
+            )
         return found
 
-    def heard(self, group: "GroupKey", trigger: Trigger) -> Heard:
-        """What is to be known of such a change before any of these pods is asked about."""
+    def heard(self, group: "GroupKey", trigger: Trigger) -> TriggerEffect:
+        """The cached `TriggerEffect` of a group and a trigger."""
         found = self._heard.get((group, trigger))
         if found is None:
             if len(self._heard) >= HEARD_MAX:
                 self._heard.clear()
             hears, profits = self.may_hear(group, trigger), self.may_profit(group, trigger)
             concerns = self._concerns(group, trigger)
-            found = Heard(hears, profits, concerns)
+            found = TriggerEffect(hears, profits, concerns)
             self._heard[group, trigger] = found
         return found
 
     def may_hear(self, group: "GroupKey", trigger: Trigger) -> bool:
         """False if no pod with these rejectors can be helped by such a change."""
-        interest = self._interests.get(group.profile, _NOBODY_ASKED)
+        interest = self._interests.get(group.profile, _NO_INTEREST)
         if group.gated_by and group.gated_by not in interest.asked(trigger):
             return False
         if trigger.is_wildcard or group.profile not in self._interests:
@@ -246,27 +246,27 @@ class HintEvaluator:
         return not (asked.isdisjoint(group.rejected_by) and asked.isdisjoint(group.pending_on))
 
     def may_profit(self, group: "GroupKey", trigger: Trigger) -> bool:
-        """The same for what is overlooked otherwise: changes that hints say nothing of, and those
-        that only plugins hear of which were blamed after the attempt.
+        """Whether an extra event may help pods with these rejectors: a change without a hint, or a
+        change that only plugins of `also_blamed` are registered for.
         """
-        asked = self._extra_events.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
+        asked = self._extra_events.get(group.profile, _NO_INTEREST).asked(trigger).keys()
         if group.gated_by and group.gated_by not in asked:
             return False
-        everybody = (group.rejected_by, group.pending_on, group.also_blamed)
-        if not all(map(asked.isdisjoint, everybody)):
+        blamed = (group.rejected_by, group.pending_on, group.also_blamed)
+        if not all(map(asked.isdisjoint, blamed)):
             return True
-        heard = self._interests.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
+        heard = self._interests.get(group.profile, _NO_INTEREST).asked(trigger).keys()
         return not heard.isdisjoint(group.also_blamed)
 
     def _concerns(self, group: "GroupKey", trigger: Trigger) -> frozenset[Concerns] | None:
-        """Whom such a change can concern among pods with these rejectors, all who hear of it taken
-        together; None if that is not told of one of them.
+        """The `Concerns` of all plugins that may wake these pods after such a change; None if one
+        of the plugins has a registration without.
         """
         found: set[Concerns] = set()
         blamed = (group.rejected_by, group.pending_on, group.also_blamed)
         for interests in (self._interests, self._extra_events):
-            told = interests.get(group.profile, _NOBODY_ASKED).concerns(trigger)
-            for plugin, concerns in told.items():
+            by_plugin = interests.get(group.profile, _NO_INTEREST).concerns(trigger)
+            for plugin, concerns in by_plugin.items():
                 if any(plugin in some for some in blamed):
                     if concerns is None:
                         return None
@@ -280,18 +280,18 @@ class HintEvaluator:
         memo: Memo | None = None,
         second_memo: Memo | None = None,
     ) -> bool:
-        """Whether such a change might help the pod, which is for its fit to decide.
+        """Whether an extra event might help the pod; a dry run decides whether it fits.
 
-        `memo` is that of `worth`.
+        `memo` as in `worth`.
         """
         profile, trigger = queued.pod.spec.scheduler_name, change.trigger
         rejectors, also = queued.rejectors, queued.also_blamed
-        for plugin, hints in self._extra_events.get(profile, _NOBODY_ASKED).asked(trigger).items():
+        for plugin, hints in self._extra_events.get(profile, _NO_INTEREST).asked(trigger).items():
             if (plugin in rejectors or plugin in also) and self._may_help(
                 plugin, hints, queued, change, second_memo
             ):
                 return True
-        heard = self._interests.get(profile, _NOBODY_ASKED).asked(trigger) if also else {}
+        heard = self._interests.get(profile, _NO_INTEREST).asked(trigger) if also else {}
         return any(
             plugin in also and self._says_queue(plugin, hints, queued, change, memo)
             for plugin, hints in heard.items()
@@ -305,7 +305,7 @@ class HintEvaluator:
         change: Change,
         memo: Memo | None,
     ) -> bool:
-        """The quick way: no metrics, and a hint that raises calls for a look."""
+        """Call hints without metrics; a hint that raises means a dry run."""
         key = (queued.class_key, plugin)
         if queued.class_key is None:
             memo = None
@@ -314,14 +314,16 @@ class HintEvaluator:
         pod, old, new = queued.pod, change.old, change.new
         try:
             helps = any(hint is None or hint(pod, old, new) is Hint.QUEUE for hint in hints)
-        except MISTAKES:  # the look tells what the hint could not
+        except MISTAKES:  # the dry run decides
             helps = True
         if memo is not None:
             memo[key] = helps
         return helps
 
     def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:
-        """With a memo, pods of a class share answers; not for updates of the pod itself."""
+        """The worth of a change for a pod. With a memo, pods of a class share the results; not for
+        updates of the pod itself.
+        """
         rejectors = queued.rejectors
         trigger = change.trigger
         if not rejectors:
@@ -364,19 +366,19 @@ class HintEvaluator:
         try:
             # `value` is a Python function, and hints are asked by the million
             answer = hint(pod, change.old, change.new)._value_ if hint else QUEUE_TEXT
-        except OutOfTurn:  # its own attempt tells, when it has time for that
+        except OutOfTurn:  # the pod's own attempt has enough time
             answer = Hint.QUEUE.value
-        except MISTAKES as error:  # a plugin's surprise must not keep a pod asleep
+        except MISTAKES as error:  # an exception must not leave the pod unschedulable
             answer = "Error"
-            self._tell(plugin, pod, change.trigger.label, error)
+            self._report(plugin, pod, change.trigger.label, error)
         duration_s = self._counter_s() - start_s
         self._observer.hint_answered(plugin, change.trigger.label, answer, duration_s)
         return answer != SKIP_TEXT
 
-    def _tell(self, plugin: str, pod: Pod, label: str, error: BaseException) -> None:
+    def _report(self, plugin: str, pod: Pod, label: str, error: BaseException) -> None:
         cause = plugin, repr(error)
-        if cause in self._told or len(self._told) >= CAUSES_MAX:
+        if cause in self._reported or len(self._reported) >= CAUSES_MAX:
             return
-        self._told.add(cause)
-        error.add_note(f"asked for pod {pod.key} on {label}; told once")
+        self._reported.add(cause)
+        error.add_note(f"hint for pod {pod.key} on {label}; reported once")
         self._observer.plugin_raised(plugin, "queueingHint", error)

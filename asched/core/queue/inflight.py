@@ -1,12 +1,12 @@
-"""Pods in flight, and the changes they missed.
+"""Pods in flight, and the changes that they missed.
 
-Between pop and return a pod hears nothing. What happens meanwhile is kept in one list, in which a
-marker stands where each attempt began; a pod that comes back is judged by everything behind its
-marker. Changes that no marker precedes are dropped.
+Pods in flight, between pop and return, are not notified of changes. The changes are recorded in one
+list with a marker at the beginning of each attempt, and a pod that returns is checked against all
+changes behind its marker. Changes that no marker precedes are dropped.
 
-Bounds  CHANGES_MAX changes. Beyond it the oldest go, and pods that would have needed them are
-        treated as if one of them had helped. Once that is so for all of them, nothing is kept
-        until another attempt begins: those that pause may stand here for seconds.
+Bounds  CHANGES_MAX changes. Beyond it the oldest are dropped, and pods that missed them are treated
+        as if one of them had helped. Once that holds for all pods in flight, no change is recorded
+        until another attempt begins, because paused attempts may be in flight for seconds.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/active_queue.go
 """
 
@@ -18,9 +18,9 @@ from typing import Final
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import Change
 
-#: Each pod that comes back is judged by all that it missed, and hundreds may come back together: a
-#: hint takes some 5 µs, so a hundred pods take 50 ms at most. A pod that missed more is tried
-#: once more, which costs less than to find out whether one of so many changes would have helped.
+#: Hundreds of pods may return together, each checked against all changes that it missed. A hint
+#: takes some 5 µs, so a hundred pods take 50 ms at most. A pod that missed more changes is tried
+#: once more, which costs less than the hints.
 CHANGES_MAX: Final = 100
 #: The label under which markers are counted.
 POD_POPPED: Final = "PodPopped"
@@ -33,7 +33,7 @@ class InFlightPods:
         self._changes_max = changes_max
         self._positions = count(1)
         self._lost_position = 0
-        #: nobody under way began behind the last change that is lost
+        #: every attempt in flight has missed a dropped change, or there is none
         self._is_idle = True
 
     def __len__(self) -> int:
@@ -41,16 +41,16 @@ class InFlightPods:
 
     @property
     def counts(self) -> Counter[str]:
-        """How much of what is kept, by label; markers under POD_POPPED."""
-        kept = Counter(change.trigger.label for _, change in self._changes)
-        kept[POD_POPPED] = len(self._markers)
-        return kept
+        """The number of recorded changes by label; markers under POD_POPPED."""
+        recorded = Counter(change.trigger.label for _, change in self._changes)
+        recorded[POD_POPPED] = len(self._markers)
+        return recorded
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._markers
 
     def pods(self) -> list[QueuedPod]:
-        """Attempts under way, oldest first."""
+        """The pods in flight, oldest attempt first."""
         return [queued for _, queued in self._markers.values()]
 
     def start(self, queued: QueuedPod) -> None:
@@ -60,23 +60,23 @@ class InFlightPods:
         self._is_idle = False
 
     def record(self, change: Change) -> None:
-        """Keep a change if an attempt is under way that knows what it missed so far."""
+        """Record a change if an attempt is in flight whose missed changes are all recorded."""
         if self._is_idle:
             return
         self._changes.append((next(self._positions), change))
         if len(self._changes) > self._changes_max:
             self._lost_position = self._changes.popleft()[0]
-            self._look_for_idleness()
+            self._update_is_idle()
 
-    def _look_for_idleness(self) -> None:
-        """The last to begin has missed least."""
+    def _update_is_idle(self) -> None:
+        """Set `_is_idle` by the newest attempt, which has missed the fewest changes."""
         began = next(reversed(self._markers.values()))[0]
         self._is_idle = began < self._lost_position
         if self._is_idle:
             self._changes.clear()
 
     def changes_since(self, uid: str) -> list[Change] | None:
-        """Changes since the attempt began, oldest first; None if that is not known."""
+        """The changes since the attempt began, oldest first; None if some were dropped."""
         marker = self._markers.get(uid)
         if marker is None or marker[0] < self._lost_position:
             return None
@@ -89,7 +89,7 @@ class InFlightPods:
         return missed
 
     def done(self, uid: str) -> None:
-        """The attempt is over, or cannot be rejected any more. Unknown pods are ignored."""
+        """Note that the attempt ended, or cannot be rejected any more. Ignores unknown pods."""
         if self._markers.pop(uid, None) is None:
             return
         if not self._markers:
@@ -100,11 +100,11 @@ class InFlightPods:
         oldest = next(iter(self._markers.values()))[0]
         while self._changes and self._changes[0][0] < oldest:
             self._changes.popleft()
-        if oldest < self._lost_position:  # else nobody missed too much
-            self._look_for_idleness()
+        if oldest < self._lost_position:  # else all missed changes are recorded
+            self._update_is_idle()
 
     def entries(self) -> Iterator[QueuedPod | Change]:
-        """Markers and changes in their order, oldest first; for listings."""
+        """Yield markers and changes, oldest first, for listings."""
         merged: list[tuple[int, QueuedPod | Change]] = [*self._markers.values(), *self._changes]
         for _, entry in sorted(merged, key=lambda item: item[0]):
             yield entry

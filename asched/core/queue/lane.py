@@ -1,7 +1,7 @@
-"""A lane: waiting pods in the order in which they will be taken.
+"""A lane: waiting pods in the order in which they will be popped.
 
-A heap with lazy deletion: leaving is a mark, and a stale entry is dropped when it reaches the head.
-Pods with equal keys keep the order in which they came.
+A heap with lazy deletion: a removed entry is marked as stale, and dropped when it reaches the head.
+Pods with equal keys keep the order in which they were added.
 
 Bounds  stale entries never outnumber the live ones by more than STALE_MIN.
 """
@@ -15,12 +15,12 @@ from asched.core.queue.queued import QueuedPod
 
 #: Below this many stale entries a rebuild costs more than it saves (a guess; a rebuild is linear).
 STALE_MIN: Final = 64
-#: 50 µs; a hundred thousand take 100 ms.
+#: Entries sorted in one step: 50 µs. A hundred thousand at once would take 100 ms.
 SORTED_AT_ONCE: Final = 32
 
 
 class Waiter(Protocol):
-    """Whoever stands in a heap knows in which, and under which ticket."""
+    """An entry of a heap, with a reference to the heap and its ticket there."""
 
     lane: Any
     ticket: int
@@ -34,14 +34,14 @@ class Heap(Generic[W]):
     def __init__(self) -> None:
         self._heap: list[tuple[Any, int, W]] = []
         self._tickets = count(1)
-        #: how many stand here
+        #: number of entries that are not stale
         self.live = 0
 
     def __len__(self) -> int:
         return self.live
 
     def push(self, queued: W, key: Any) -> None:
-        """Take in a pod that is in no lane. Smaller keys go first."""
+        """Add an entry that is in no lane. Smaller keys go first."""
         assert queued.lane is None, f"{queued} is in a lane already"
         queued.lane = self
         queued.ticket = ticket = next(self._tickets)
@@ -73,20 +73,20 @@ class Heap(Generic[W]):
         return queued
 
     def empty(self) -> list[W]:
-        """Everybody leaves, in the order in which they would have been taken."""
-        left = self.in_order()
+        """Remove and return all entries, in the order of `pop`."""
+        removed = self.in_order()
         self._heap.clear()
         self.live = 0
-        for queued in left:
+        for queued in removed:
             queued.lane = None
-        return left
+        return removed
 
     def in_order(self) -> list[W]:
-        """All pods as they would be taken; for listings, not for the hot path."""
+        """All entries in the order of `pop`; for listings, not for the hot path."""
         return [queued for queued in self.in_order_by_steps() if queued is not None]
 
     def in_order_by_steps(self) -> Iterator[W | None]:
-        """The same one by one, without those that leave meanwhile."""
+        """Yield the same one by one, without entries that are removed meanwhile."""
         for entry in sorted_by_steps(tuple(self._heap), _order, self._is_live):
             if entry is None:
                 yield None
@@ -98,13 +98,13 @@ class Heap(Generic[W]):
 
 
 class PodHeap(Heap[QueuedPod]):
-    """Pods."""
+    """A heap of pods."""
 
 
 def sorted_by_steps(
     many: Sequence[T], key: Callable[[T], Any], which: Callable[[T], bool]
 ) -> Iterator[T | None]:
-    """Those of them by their key, one by one; None is a step that only sorts some."""
+    """Yield the items for which `which` is true, sorted by key; None for a step that only sorts."""
     parts: list[list[T]] = []
     for start in range(0, len(many), SORTED_AT_ONCE):
         parts.append(sorted(filter(which, many[start : start + SORTED_AT_ONCE]), key=key))

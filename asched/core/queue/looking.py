@@ -1,17 +1,16 @@
-"""Looking: before a pod that is due is tried, it is looked whether an attempt could come to more
-than its last one.
+"""Run a dry run before a due pod is tried, to find out whether an attempt could have a new result.
 
-A look tells who would reject the pod now, or nothing if it fits, might make room, or only an
-attempt can tell. Whoever would be rejected by others than before is tried, so that it is told; its
-equals rest under the same rejectors then.
+A dry run returns the plugins that would reject the pod now, or None if the pod fits, might make
+room, or if only an attempt can find out. A pod that other plugins would reject than before is
+tried, so that its condition is updated; equal pods then wait under the same rejectors.
 
-Of a pod that left a node it is asked first whether that may have made room for those who hear of
-it: mostly one look at that node tells that it has not, and they rest on.
+When a pod leaves a node, a check of this node comes first. Mostly it shows that the node has no
+room for the waiting pods, and they stay unschedulable without a dry run.
 
-Where a QueueSort plugin brings a queue of its own, it is to see everybody who waits: pods are woken
-as ever then, and looked at when that queue gives them out.
+A QueueSort plugin with its own active queue must see all waiting pods. Pods are then woken without
+a dry run, which follows when that queue returns them.
 
-Bounds  LOOKS_MAX looks for one pop (`due.py`).
+Bounds  LOOKS_MAX dry runs for one pop (`due.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -27,38 +26,38 @@ from asched.core.state.sliced import Sliced
 
 
 class DryRunVerdict(NamedTuple):
-    """Who would reject the pod now; `is_of_class`: as well as any other of its class."""
+    """The plugins that would reject the pod now; `is_of_class`: and all pods of its class."""
 
     rejectors: frozenset[str]
     is_of_class: bool
 
 
-class Look(Protocol):
+class DryRunner(Protocol):
     def __call__(self, queued: QueuedPod) -> DryRunVerdict | None:
-        """None if an attempt is worth while."""
+        """Run the filters for a pod; None if an attempt is useful."""
 
     def may_help(self, queued: QueuedPod, left: str) -> bool:
-        """Whether a look may be worth while to this one, or to an equal one, since a pod left this
-        node; they rest, and nothing else has happened.
+        """Whether a dry run of an unschedulable pod, or of an equal pod, is useful after a pod left
+        the node `left`, without any other change.
         """
 
     def room_left(self, left: str) -> Callable[[QueuedPod], bool]:
-        """Whether what is promised to others on a node that a pod left may leave enough for one for
-        which room is being made elsewhere. Holds for one change.
+        """Return a test whether a node that a pod left may have enough room, beside its nominated
+        pods, for a pod that room is being made for elsewhere. Valid for one change.
         """
 
 
-class Looking:
-    """`look` None: nobody can tell, and everybody is tried.
+class DryRunFilter:
+    """Decides which due pods become active. Without `look` all of them do.
 
-    `requeue(queued, worth, label, now_s)` moves a pod to where a change sends it, and says whether
-    that is not unschedulable; `count(queued, by)` counts its rejectors.
+    `requeue(queued, worth, label, now_s)` moves a pod to where a change sends it; False if that is
+    unschedulable. `count(queued, by)` counts its rejectors.
     """
 
     def __init__(
         self,
         places: SubQueues,
-        look: Look | None,
+        look: DryRunner | None,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
         count: Callable[[QueuedPod, int], None],
         sliced: Sliced,
@@ -69,9 +68,9 @@ class Looking:
         self._look = look
         self._requeue = requeue
         self._count = count
-        self.is_unfinished = False  # whether the last pop left some who are still to be looked at
-        self.tried = self.left = 0  # looks, by what became of the pod
-        self.spared = 0  # classes that no pod had to be looked at of, since none could fit
+        self.is_unfinished = False  # whether due classes remain after the last pop
+        self.tried = self.left = 0  # dry runs that led to an attempt, and that did not
+        self.spared = 0  # classes without a dry run, since none of their pods could fit
 
     def wake(
         self,
@@ -81,8 +80,8 @@ class Looking:
         except_uid: str = "",
         left: str = "",
     ) -> int:
-        """A change may help those in turn: how many classes are due by it, or pods woken. `left`:
-        it is that a pod left this node, and nothing more.
+        """Make the class due, or wake its pods; returns how many classes or pods. `left`: the
+        change is that a pod left this node, and nothing else.
         """
         in_turn = equals.in_turn.values() if except_uid else ()
         excepted = [queued for queued in in_turn if queued.pod.uid == except_uid]
@@ -103,8 +102,8 @@ class Looking:
         return len(woken)
 
     def wake_next(self, now_s: float) -> None:
-        """Let the first of those due be active, if it would then be the next one to be taken. Where
-        nobody is active, whose backoff ends first is looked at before its end.
+        """Make the first due pod active if it would be popped next. If no pod is active, the due
+        pod whose backoff ends first may be tried early.
         """
         due = self._resting.due
         self.is_unfinished = False
@@ -125,7 +124,7 @@ class Looking:
         self.is_unfinished = True
 
     def rests_on(self, queued: QueuedPod) -> bool:
-        """Of a pod that was taken: whether it is to be laid to rest again."""
+        """Whether a dry run rejects a popped pod, which then becomes unschedulable again."""
         if not queued.looks_first or self._look is None:
             return False
         queued.looks_first = False
@@ -138,7 +137,7 @@ class Looking:
         return True
 
     def _may_help(self, equals: EquivalenceClass, left: str) -> bool:
-        """One speaks for all of a class: if any of them, then whoever comes first."""
+        """Whether a class may fit since a pod left the node; one pod stands for the class."""
         assert self._look is not None
         example = next(iter(equals.in_turn.values()), None)
         if example is None or self._look.may_help(example, left):
@@ -149,7 +148,7 @@ class Looking:
     def _wake(
         self, equals: EquivalenceClass, first: QueuedPod, now_s: float, *, is_early: bool
     ) -> bool:
-        """Look at a pod; whether it is active now."""
+        """Run a dry run of a pod; whether it is active now."""
         assert self._look is not None
         assert equals.due is not None
         verdict = self._look(first)
@@ -165,23 +164,23 @@ class Looking:
             ):
                 self.left += 1
                 self._resting.due.drop(equals)
-                self._sliced.do(self._letting_rest(equals, rejectors))
+                self._sliced.do(self._refiling(equals, rejectors))
                 return False
         self.tried += 1
         worth, label = cause = equals.due
         if is_early:
             worth, label = Worth.IMMEDIATELY, POP_FROM_BACKOFF_Q.label
         moved = self._requeue(first, worth, label, now_s)
-        first.woken_by = cause.label  # the wait in between is nobody's reason
+        first.woken_by = cause.label  # the change, not the pop from backoff
         return moved
 
-    def _letting_rest(self, equals: EquivalenceClass, rejectors: frozenset[str]) -> Iterator[None]:
-        """Those in turn rest, as one of them was told before: by these rejectors."""
+    def _refiling(self, equals: EquivalenceClass, rejectors: frozenset[str]) -> Iterator[None]:
+        """File the pods in turn under the rejectors that one pod of the class was rejected by."""
         for queued in tuple(equals.in_turn.values()):
             if queued.rejected_by == rejectors and not queued.pending_on:
-                return  # nor have the others any others
+                return  # the remaining pods have these rejectors, too
             if queued.key not in equals.in_turn:
-                continue  # it went meanwhile
+                continue  # it left meanwhile
             self._count(queued, -1)
             queued.rejected_by, queued.pending_on = rejectors, NO_NAMES
             queued.also_blamed = NO_NAMES

@@ -1,4 +1,4 @@
-"""What the queue tells of itself while it works; metrics are made of it outside.
+"""The interface for reports of the queue, from which metrics are made.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics (queue_incoming_pods_total,
         unschedulable_pods, queueing_hint_execution_duration_seconds)
@@ -15,23 +15,23 @@ class QueueObserver(Protocol):
         """A pod entered "active", "backoff" or "unschedulable" by a change of this label."""
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:
-        """One pod more (1) or less (-1) waits because of this plugin."""
+        """One pod more (1) or fewer (-1) is unschedulable because of this plugin."""
 
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
-        """A hint function said "Queue", "QueueSkip" or "Error"."""
+        """A hint function returned "Queue" or "QueueSkip", or raised ("Error")."""
 
     def gates_asked(self, profile: str, duration_s: float) -> None:
-        """The PreEnqueue plugins of a profile looked at a pod."""
+        """The PreEnqueue plugins of a profile ran for a pod."""
 
     def plugin_raised(self, plugin: str, point: str, error: BaseException) -> None:
-        """A plugin failed by exception; its pod bears it, the queue lives."""
+        """A plugin raised an exception, which affects one pod only."""
 
     def complaint(self, message: str) -> None:
-        """Something that must not happen did, and was survived."""
+        """An internal invariant was violated and repaired."""
 
 
 class SilentQueue:
-    """Listens to nothing."""
+    """Ignores all reports."""
 
     def incoming(self, queue: str, label: str, queued: "QueuedPod | None" = None) -> None: ...
 

@@ -1,7 +1,7 @@
-"""Places: where each waiting pod stands, and how many stand where.
+"""The sub-queues: the place of each waiting pod, and the number of pods in each.
 
-One pod has one place, found by its key (namespace/name): a lane, or the rest. Nothing is decided
-here.
+A pod has one place, found by its key (namespace/name): a lane, or the unschedulable pods. Nothing
+is decided here.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -16,7 +16,7 @@ from asched.core.queue.unschedulable import UnschedulablePods
 
 
 class Pending(NamedTuple):
-    """Pods by queue, for metrics; the errored ones count as backoff."""
+    """Numbers of pods by queue, for metrics; pods in `errors` count as backoff."""
 
     active: int
     backoff: int
@@ -25,7 +25,7 @@ class Pending(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """All pods of the queue; the first three in the order in which they would be taken."""
+    """All pods of the queue; the first three lists in the order of pop."""
 
     active: list[QueuedPod]
     backoff: list[QueuedPod]
@@ -35,8 +35,8 @@ class Listing(NamedTuple):
 
 
 class SubQueues:
-    """`sort_key(pod, timestamp_s)`: smaller is taken first, unless `active_queue` makes a queue
-    with an order of its own.
+    """`sort_key(pod, timestamp_s)`: the smallest is popped first, unless `active_queue` makes a
+    queue with an order of its own.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class SubQueues:
     def resort(
         self, sort_key: Callable[[Pod, float], Any], active_queue: MakeQueue = PodHeap
     ) -> Iterator[QueuedPod]:
-        """Order the lanes by another queue sort, pod by pod; nobody is unschedulable meanwhile."""
+        """Order the lanes by another queue sort, pod by pod. No pod may be unschedulable."""
         self._sort_key = sort_key
         self.unschedulable.renew()
         active, backoff, errors = self.active, self.backoff, self.errors
         if active_queue is PodHeap or active_queue != self._make_active:
             self._make_active, self.active = active_queue, active_queue()
             yield from self._poured(active, self.active)
-        else:  # a plugin's queue, which may know more than who waits
+        else:  # a plugin's queue, which may have further state
             for queued in active.empty():
                 active.push(queued, self._order(queued, active))
                 yield queued
@@ -86,39 +86,39 @@ class SubQueues:
         return self._queued.get(key)
 
     def all(self) -> list[QueuedPod]:
-        """Everybody, in no order."""
+        """All pods, unordered."""
         return list(self._queued.values())
 
     def name_of(self, queued: QueuedPod) -> str:
-        """The place in upstream's words; the errored pods stand in backoff too."""
+        """The place by upstream's name; pods in `errors` are in backoff."""
         if queued.group is not None:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
 
     @property
     def has_own_order(self) -> bool:
-        """Whether the active queue is a plugin's: its order is not that of the sort key."""
+        """Whether the active queue is a plugin's, with another order than the sort key."""
         return self._make_active is not PodHeap
 
     def is_before_active(self, queued: QueuedPod) -> bool:
-        """Whether a pod would be taken before all that are active."""
+        """Whether a pod would be popped before all active pods."""
         head = self.active.head()
         return head is None or self._by_turn(queued) < self._by_turn(head)
 
     def is_before_backoff(self, queued: QueuedPod) -> bool:
-        """Whether a pod that backs off would be taken before all in that lane."""
+        """Whether a pod that backs off would be popped before all pods of the backoff lane."""
         head, lane = self.backoff.head(), self.backoff
         return head is None or self._order(queued, lane) < self._order(head, lane)
 
     def take(self, lane: ActiveQueue) -> QueuedPod | None:
-        """The head of a lane, which leaves it."""
+        """Remove and return the head of a lane."""
         queued = lane.pop()
         if queued is not None:
             del self._queued[queued.key]
         return queued
 
     def leave(self, queued: QueuedPod) -> None:
-        """Take a pod from wherever it stands, if it stands anywhere."""
+        """Remove a pod from its place, if it has one."""
         if queued.group is not None:
             self.unschedulable.discard(queued)
         elif queued.lane is not None:
@@ -134,7 +134,7 @@ class SubQueues:
         lane.push(queued, self._order(queued, lane))
 
     def to_rest(self, queued: QueuedPod) -> bool:
-        """Lay a pod to rest, or file it under changed rejectors; whether it came from elsewhere."""
+        """Make a pod unschedulable, or file it under new rejectors; whether it was elsewhere."""
         group = queued.group
         if group is not None and group.key[1:] == (
             queued.rejected_by,
@@ -154,8 +154,8 @@ class SubQueues:
     def replace_pod(
         self, queued: QueuedPod, pod: Pod, class_key: Hashable | None, gang: str = ""
     ) -> bool:
-        """Give a waiting pod its new version; it stays, in the order that is now right. Whether it
-        rests among others now than those with whom it was to wait for an attempt.
+        """Store the new version of a waiting pod, in the order that is now right. Returns whether
+        an unschedulable pod was due and changed its class, so that it has to be tried.
         """
         if queued.group is not None:
             return self.unschedulable.replace(queued, pod, class_key, gang)
@@ -174,24 +174,22 @@ class SubQueues:
         )
 
     def listing(self) -> Listing:
-        """Everything, sorted; for debugging and recordings, not for the hot path."""
+        """All pods, sorted; for debugging and recordings, not for the hot path."""
         return Listing(*([q for q in steps if q is not None] for _, steps in self.by_steps()))
 
     def by_steps(self) -> Iterator[tuple[str, Iterator[QueuedPod | None]]]:
-        """The same, one list after the other by its name, each pod by pod; None is a step without
-        one.
+        """Yield (name, pods) of each list of `listing`, each pod by pod; None is a step without a
+        pod.
         """
         yield "active", in_line(self.active)
         yield "backoff", in_line(self.backoff)
         yield "errors", in_line(self.errors)
-        resting = sorted_by_steps(self.all(), _key, _rests)
-        yield "unschedulable", resting
-        held = sorted_by_steps(self.all(), _key, _is_held)
-        yield "gated", held
+        yield "unschedulable", sorted_by_steps(self.all(), _key, _is_unschedulable)
+        yield "gated", sorted_by_steps(self.all(), _key, _is_gated)
 
     def _order(self, queued: QueuedPod, lane: ActiveQueue) -> Any:
-        """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end.
-        Whoever is equal in that came first.
+        """The key of a pod in a lane. Active: the queue sort. Backoff: its end, then the queue
+        sort. Errors: its end. Then by arrival.
         """
         if lane is self.errors:
             return queued.backoff_until_s, queued.arrival
@@ -203,7 +201,7 @@ class SubQueues:
 
 
 def in_line(lane: ActiveQueue) -> Iterator[QueuedPod | None]:
-    """Everybody as they would be taken, step by step as far as the lane is ours."""
+    """Yield the pods of a lane in the order of pop, in steps (None) unless it is a plugin's."""
     return lane.in_order_by_steps() if isinstance(lane, PodHeap) else iter(lane.in_order())
 
 
@@ -211,9 +209,9 @@ def _key(queued: QueuedPod) -> str:
     return queued.key
 
 
-def _rests(queued: QueuedPod) -> bool:
+def _is_unschedulable(queued: QueuedPod) -> bool:
     return queued.group is not None and not queued.is_gated
 
 
-def _is_held(queued: QueuedPod) -> bool:
+def _is_gated(queued: QueuedPod) -> bool:
     return queued.is_gated

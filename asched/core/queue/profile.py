@@ -1,4 +1,4 @@
-"""What the queue knows of a profile."""
+"""The parts of a profile that the queue uses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class QueueProfile(msgspec.Struct, frozen=True):
-    """What the queue knows of a profile: data, never a plugin by name.
+    """The parts of a profile that the queue uses; no plugin is known by name.
 
-    `registrations` are resolved (`hints.registered`). All profiles sort alike: the first one's key
-    counts. `extra_events`: further changes, which a pod follows only if it fits at that moment:
-    `blame` tells who stands against it then, None if nobody. `active_queue` makes the queue of
-    those that may be tried.
+    `registrations` are resolved (`hints.registered`). The sort key of the first profile is used for
+    all profiles. `extra_events`: further changes, which wake a pod only if it fits at that moment:
+    `blame` returns the plugins that reject it then, None if it fits. `active_queue` makes the
+    active queue.
     """
 
     sort_key: Callable[[Pod, float], Any]

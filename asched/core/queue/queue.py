@@ -1,20 +1,19 @@
-"""The scheduling queue: who is next, who waits, and what wakes them.
+"""The scheduling queue: the order of attempts, waiting pods, and the changes that wake them.
 
     active          ready, in the order of the queue sort; `pop` takes the head
-    backoff         to be tried again, not before its pause ends; the head is taken when nothing is
-                    active
-    errors          the same after an error, for a pod of a group (`gangs.py`), or after a plugin
-                    let the pod wait and turned it away; never taken early
-    unschedulable   unschedulable until a change helps, or for max_in_unschedulable_s
-    gated           unschedulable behind a PreEnqueue plugin
-    in flight       popped and neither done nor returned; changes are kept for it meanwhile
+    backoff         to be tried again after a pause; the head is popped early if no pod is active
+    errors          the same after an error, for a pod of a group (`gangs.py`), or after Permit
+                    rejected a pod that waited there; never popped early
+    unschedulable   until a change helps, or for max_in_unschedulable_s
+    gated           unschedulable because of a PreEnqueue plugin
+    in flight       popped and neither done nor returned; changes are recorded for it meanwhile
 
-A pod stands in one of the first five by its key (namespace/name), in flight by its uid. Time is
-handed in as seconds; nothing here waits, and equal inputs give equal states.
+A pod is in one of the first five by its key (namespace/name), in flight by its uid. Times are
+seconds; nothing blocks, and equal inputs give equal states.
 
-Bounds  one record per pod; the lists of `inflight.py` and `lane.py` say theirs. What thousands of
-        classes or pods have to hear is `sliced`: the machine goes on with it in later turns, before
-        anything else happens; FLUSHED_AT_ONCE pods whose backoff ended a tick.
+Bounds  one record per pod; those of `inflight.py` and `lane.py`. Changes for thousands of classes
+        or pods are `sliced`: the machine goes on with them in later turns, before other facts and
+        attempts; FLUSHED_AT_ONCE pods whose backoff ended a tick.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
 """
 
@@ -30,7 +29,7 @@ from asched.core.queue.gates import Gates
 from asched.core.queue.hearing import ChangeDelivery
 from asched.core.queue.hints import HintEvaluator, Interest, Worth
 from asched.core.queue.inflight import InFlightPods
-from asched.core.queue.looking import Look, Looking
+from asched.core.queue.looking import DryRunFilter, DryRunner
 from asched.core.queue.observer import QueueObserver, SilentQueue
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
@@ -51,7 +50,7 @@ from asched.core.state.changes import (
 from asched.core.state.nominated import Nominator
 from asched.core.state.sliced import Sliced
 
-#: --pod-max-in-unschedulable-pods-duration unless configured; how often the rest is gone through.
+#: The default of --pod-max-in-unschedulable-pods-duration, and how often it is checked.
 MAX_IN_UNSCHEDULABLE_S: Final = 300.0
 UNSCHEDULABLE_FLUSH_EVERY_S: Final = 30.0
 #: Some 10 µs each.
@@ -59,7 +58,7 @@ FLUSHED_AT_ONCE: Final = 500
 #: Seconds since the epoch as floats are exact to a quarter of this.
 CLOCK_GRAIN_S: Final = 1e-6
 
-#: A pod that enters by one of these brings the nomination of its own status along.
+#: A pod that is added with one of these labels adds the nomination of its status.
 _ARRIVED: Final = UNSCHEDULABLE_POD_ADD.label
 _ARRIVALS: Final = (_ARRIVED, UNSCHEDULABLE_POD_UPDATE.label)
 
@@ -67,8 +66,8 @@ _ARRIVALS: Final = (_ARRIVED, UNSCHEDULABLE_POD_UPDATE.label)
 class SchedulingQueue:
     """`profiles` by scheduler name.
 
-    `class_key_of` gives equal keys to pods that no hint can tell apart; None shares nothing. `look`
-    spares pods attempts in vain (`looking.py`).
+    `class_key_of` gives equal keys to pods that no hint can distinguish; None shares nothing.
+    `look` runs dry runs, which save unnecessary attempts (`looking.py`).
     """
 
     def __init__(
@@ -82,11 +81,13 @@ class SchedulingQueue:
         counter_s: Callable[[], float] = lambda: 0.0,
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         gangs: Gangs = Gangs(),  # noqa: B008 - immutable
-        look: Look | None = None,
+        look: DryRunner | None = None,
     ) -> None:
         self.places = SubQueues.of(next(iter(profiles.values())))
         self.sliced = Sliced()
-        self.looking = Looking(self.places, look, self._requeue, self._count_rejectors, self.sliced)
+        self.looking = DryRunFilter(
+            self.places, look, self._requeue, self._count_rejectors, self.sliced
+        )
         self._look = look
         self._observer = observer or SilentQueue()
         self._counter_s = counter_s
@@ -100,7 +101,7 @@ class SchedulingQueue:
         self._next_unschedulable_flush_s: float | None = None
 
     def learn(self, profiles: Mapping[str, QueueProfile], backoff: BackoffTimes) -> None:
-        """Judge by these profiles from now on; `reprofile.py` sees to the pods that wait."""
+        """Use these profiles from now on; `reprofile.py` moves the waiting pods."""
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
         self._judge = HintEvaluator(interests, self._observer, self._counter_s, extra_events)
@@ -113,14 +114,14 @@ class SchedulingQueue:
         )
         self._backoff_rule = backoff
 
-    # --- what the watch says ----------------------------------------------------------------------
+    # --- changes of pods and other objects --------------------------------------------------------
 
     def add(self, pod: Pod, now_s: float) -> None:
-        """A pod without a node appeared."""
+        """Add a new pod without a node."""
         self._enter(pod, _ARRIVED, now_s)
 
     def update(self, old: Pod, new: Pod, now_s: float) -> None:
-        """A waiting pod has a new version. One in flight keeps its own until it returns."""
+        """Store a new version of a waiting pod. A pod in flight gets its new version on return."""
         if new.uid in self.in_flight:
             for trigger in pod_triggers(old, new):
                 self.in_flight.record(Change(trigger, old, new))
@@ -144,7 +145,7 @@ class SchedulingQueue:
                 break
 
     def delete(self, pod: Pod) -> None:
-        """The pod is gone or placed. An attempt under way is not interrupted."""
+        """Remove a deleted or placed pod. An attempt in flight is not interrupted."""
         self.nominator.delete(pod.metadata.uid)
         queued = self.places.get(pod.key)
         if queued is not None:
@@ -153,20 +154,20 @@ class SchedulingQueue:
 
     @property
     def is_deaf(self) -> bool:
-        """Nobody would hear of a change: no pod rests, and no attempt is under way."""
+        """Whether a change notifies no pod: none is unschedulable, and none is in flight."""
         return not self.places.unschedulable and not self.in_flight
 
     def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
-        """Wake every unschedulable pod that a change of an object may help, or let its class be
-        due; returns how many pods and classes, as far as there was time.
+        """Wake the unschedulable pods that a change of an object may help, or make their classes
+        due; returns how many pods and classes within this turn's slice.
 
-        A change that no plugin registered for costs one look-up. `except_uid` names a pod that
-        shall not hear of it.
+        A change that no plugin is registered for costs one look-up. The pod `except_uid` is not
+        notified.
         """
         if not self._judge.is_of_interest(change.trigger):
             return 0
         moved = 0
-        # Of pods that left, gates hear even where nobody rests.
+        # Gates are notified of deleted pods even if no pod is unschedulable.
         if self.places.unschedulable or change.trigger == ASSIGNED_POD_DELETE:
             moved = self._hearing.hear(change, now_s, except_uid, self.gangs)
         self.in_flight.record(change)
@@ -175,9 +176,9 @@ class SchedulingQueue:
     # --- attempts ---------------------------------------------------------------------------------
 
     def pop(self, now_s: float) -> QueuedPod | None:
-        """The next attempt, now in flight; None if there is nothing to take.
+        """Pop the next pod, which is then in flight; None if there is none.
 
-        With nothing active, the head of backoff is taken however long it would still have to wait.
+        If no pod is active, the head of backoff is popped before its pause ends.
         """
         while True:
             self.looking.wake_next(now_s)
@@ -191,8 +192,8 @@ class SchedulingQueue:
                 return queued
 
     def pop_mate(self, pod: Pod, popped: QueuedPod, now_s: float) -> QueuedPod | None:
-        """The very pod, wherever it waits, for an attempt together with one that was popped; now in
-        flight. None if it does not wait, or a gate holds it.
+        """Pop this pod from any place, for an attempt together with `popped`; it is then in flight.
+        None if it does not wait, or is gated.
         """
         queued = self.places.get(pod.key)
         if queued is None or queued.pod.metadata.uid != pod.metadata.uid:
@@ -207,7 +208,7 @@ class SchedulingQueue:
         return queued if self._start(queued) else None
 
     def done(self, uid: str) -> None:
-        """The attempt cannot be rejected any more, or its pod is dropped: forget what it missed."""
+        """End an attempt that cannot be rejected any more, or whose pod is dropped."""
         self.in_flight.done(uid)
 
     def return_failed(
@@ -221,13 +222,13 @@ class SchedulingQueue:
         is_patient: bool = False,
         is_promised: bool = False,
     ) -> None:
-        """The attempt failed. Without rejectors it was an error, else they decide what wakes the
-        pod.
+        """Return the pod of a failed attempt. Without rejectors it was an error, else the rejectors
+        decide which changes wake the pod.
 
-        `is_patient`: the room the pod gives back wakes others, whose room would wake it; taken
-        early from backoff, they would chase one another without a pause.
-        `is_promised`: there is room once others leave, or may be made.
-        `pod_now` is the pod as last seen. Changes missed in flight are made up for here.
+        `is_patient`: the pod waits out its backoff. Otherwise pods that give back room could wake
+        each other, popped early from backoff, without a pause.
+        `is_promised`: there is room once victims are gone, or room may be made.
+        `pod_now` is the newest version of the pod. Changes missed in flight are handled here.
         """
         uid = queued.pod.uid
         present = self.places.get(queued.key)
@@ -256,7 +257,7 @@ class SchedulingQueue:
         self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
 
     def put_back(self, queued: QueuedPod, pod_now: Pod, now_s: float) -> None:
-        """No attempt was made at a pod in flight: it waits for one as before."""
+        """Return a pod in flight without an attempt; it is active again."""
         self.in_flight.done(queued.pod.uid)
         queued.pod = pod_now
         self.classify(queued)
@@ -265,7 +266,7 @@ class SchedulingQueue:
         self._to_active(queued, FORCE_ACTIVATE.label, now_s)
 
     def activate(self, pods: Iterable[Pod], now_s: float) -> None:
-        """Try these at once, without backoff. One in flight will be tried again when it returns."""
+        """Make pods active without backoff. A pod in flight is tried again when it returns."""
         for pod in pods:
             queued = self.places.get(pod.key)
             if queued is None or queued.lane is self.places.active:
@@ -275,8 +276,8 @@ class SchedulingQueue:
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
 
     def retry(self, pod: Pod, now_s: float) -> None:
-        """Try one that rests again after all of its backoff. One in flight will be tried again when
-        it returns.
+        """Try an unschedulable pod again after its whole backoff. A pod in flight is tried again
+        when it returns.
         """
         queued = self.places.get(pod.key)
         if queued is not None and queued.group is not None:
@@ -286,7 +287,7 @@ class SchedulingQueue:
             self.in_flight.record(Change(FORCE_ACTIVATE, None, pod))
 
     def try_again(self, queued: QueuedPod, now_s: float) -> None:
-        """One that stands nowhere, having been taken from those unschedulable."""
+        """Queue a pod that was removed from the unschedulable pods."""
         if self._gates.admit(queued):
             self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=True)
         else:
@@ -295,7 +296,7 @@ class SchedulingQueue:
     # --- timers -----------------------------------------------------------------------------------
 
     def tick(self, now_s: float) -> None:
-        """Run whichever flush is due. To be called at `next_deadline_s`; more often is harmless."""
+        """Run the flushes that are due. Call it at `next_deadline_s`, or more often."""
         self.flush_backoff(now_s)
         self.places.unschedulable.due.file(now_s)
         due_s = self._next_unschedulable_flush_s
@@ -304,7 +305,7 @@ class SchedulingQueue:
             self._next_unschedulable_flush_s = now_s + UNSCHEDULABLE_FLUSH_EVERY_S
 
     def next_deadline_s(self) -> float | None:
-        """When `tick` has something to do next; None if not before something else happens."""
+        """The time at which `tick` has work next; None if a change has to come first."""
         deadlines = []
         for lane in (self.places.backoff, self.places.errors):
             head = lane.head()
@@ -318,15 +319,17 @@ class SchedulingQueue:
         return min(deadlines, default=None)
 
     def flush_backoff(self, now_s: float) -> None:
-        """Pods whose pause ended before this second become active. Meant for every full second."""
-        left = FLUSHED_AT_ONCE
+        """Make pods active whose pause ended before this second."""
+        remaining = FLUSHED_AT_ONCE
         for lane in (self.places.backoff, self.places.errors):
-            while left and (head := lane.head()) is not None and not is_backing_off(head, now_s):
+            while (
+                remaining and (head := lane.head()) is not None and not is_backing_off(head, now_s)
+            ):
                 self._to_active(head, BACKOFF_COMPLETE.label, now_s, has_passed=True)
-                left -= 1
+                remaining -= 1
 
     def flush_unschedulable(self, now_s: float) -> None:
-        """Pods too long unschedulable are tried again, except gated ones; for every half minute."""
+        """Try pods again that were unschedulable for too long, gated pods excepted."""
         oldest_s = now_s - self._max_in_unschedulable_s - CLOCK_GRAIN_S
         overdue = [queued for queued in self.places.unschedulable if queued.timestamp_s < oldest_s]
         if not overdue:
@@ -338,12 +341,12 @@ class SchedulingQueue:
     # --- inside -----------------------------------------------------------------------------------
 
     def classify(self, queued: QueuedPod) -> None:
-        """Note whose equal a pod is, and with whom it is tried, as both are told now."""
+        """Set a pod's class and group by its present version."""
         pod = queued.pod
         queued.class_key, queued.gang = self._class_key_of(pod), self.gangs.key_of(pod)
 
     def _start(self, queued: QueuedPod) -> bool:
-        """Begin an attempt at a pod that was just taken."""
+        """Begin an attempt at a popped pod."""
         queued.attempts += 1
         queued.backoff_until_s = None
         self._count_rejectors(queued, -1)
@@ -375,7 +378,7 @@ class SchedulingQueue:
         return worth
 
     def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:
-        """Put a pod where a decision sends it; whether that is not unschedulable."""
+        """Put a pod where `worth` sends it; False if that is unschedulable."""
         if worth is Worth.SKIP:
             return self._to_rest(queued, label)
         queued.woken_by = label
@@ -408,7 +411,7 @@ class SchedulingQueue:
         return True
 
     def _to_rest(self, queued: QueuedPod, label: str) -> bool:
-        """Always False: the pod did not leave, or came to rest."""
+        """Make a pod unschedulable. Always returns False, the result of `_requeue`."""
         if self.places.to_rest(queued):
             self._observer.incoming("unschedulable", label, queued)
         return False

@@ -1,4 +1,4 @@
-"""A pod that waits: what the queue remembers of it between attempts.
+"""The queue's record of a pod.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/types.go
         (QueuedPodInfo)
@@ -18,28 +18,27 @@ NO_NAMES: frozenset[str] = frozenset()
 
 
 class QueuedPod:
-    """One record per pod in the queue or in flight. Only the queue writes to it, and whoever looks
-    at it for the queue.
+    """The record of a pod in the queue or in flight. Only the queue and dry runs write it.
 
-    timestamp_s       when it last entered the queue: order, start of backoff, age of rest
-    arrival           the how manieth it was to enter the queue: the order among pods of one time
-    initial_attempt_s when it first became active; time spent behind gates does not count
+    timestamp_s       when it last entered the queue: order, start of backoff and of the wait
+    arrival           serial number of its entry: the order among pods with equal timestamps
+    initial_attempt_s when it first became active; time behind gates does not count
     backoff_until_s   whole second up to which it backs off; None for a pod without a failure, and
                       in flight
     rejected_by       plugins that rejected the last attempt, and the one that gates it
-    pending_on        plugins that answered Pending: their call skips the backoff
-    also_blamed       plugins that stood against it at later looks: it follows what they hear of
-                      only if it fits then
-    gated_by          the plugin that keeps it from becoming active, or ""
-    pause_s           it backs off at least so long after its last failure
-    is_patient        it had room and was turned away later: its backoff is never cut short
-    is_promised       its last attempt found room that others have to leave first, or nobody made
-                      any for it yet: time brings it back
-    looks_first       a change woke it: when it is taken, its turn begins with a look
-    woken_by          the change that made it leave its rest last, in the words of the metrics
-    was_flushed       it was given another try because of its age alone
-    class_key         equal for pods for which every hint answers alike; None shares nothing
-    gang              the group with which it is tried as one, or ""
+    pending_on        plugins that returned Pending: a change of theirs skips the backoff
+    also_blamed       plugins that rejected it in later dry runs: their changes wake it only if it
+                      fits then
+    gated_by          the plugin that gates it, or ""
+    pause_s           the shortest backoff after its last failure
+    is_patient        it had a place and was rejected later: its backoff is never cut short
+    is_promised       its last attempt found room that victims have to leave first, or that may be
+                      made later: it returns after its backoff
+    looks_first       a change woke it: when it is popped, a dry run comes first
+    woken_by          label of the change that woke it last
+    was_flushed       it was tried again only because it had waited too long
+    class_key         equal for pods for which all hints return the same; None shares nothing
+    gang              key of the group that it is tried with, or ""
     needs             requirements of its class on a node, with their version; None until computed
     """
 
@@ -92,20 +91,20 @@ class QueuedPod:
         self.was_flushed = self.looks_first = False
         self.woken_by = ""
         self.needs: tuple[Hashable, Any] | None = None
-        # Where it is: in a heap under a ticket, or unschedulable in a group (where a heap orders it
-        # among its equals); neither while in flight.
+        # Its place: in a heap with a ticket, or unschedulable in a group (where a heap orders equal
+        # pods); neither while in flight.
         self.lane: ActiveQueue | None = None
         self.ticket = 0
         self.group: RejectorGroup | None = None
 
     @property
     def rejectors(self) -> frozenset[str]:
-        """Everybody whose hints are asked."""
+        """All plugins whose hints are called."""
         return self.rejected_by | self.pending_on if self.pending_on else self.rejected_by
 
     @property
     def stands_apart(self) -> bool:
-        """Whether an attempt at a pod of its class says nothing of it, nor one at it of them."""
+        """Whether the pod's attempts may differ from those of other pods of its class."""
         pod = self.pod
         return (
             self.is_patient

@@ -1,8 +1,8 @@
-"""Other profiles for a queue that is in use: every waiting pod keeps its place, or a better one.
+"""Replace the profiles of a queue in use. Waiting pods keep their places, or are tried earlier.
 
-Pods of a profile that is gone leave. Unschedulable ones are tried again, because whoever rejected
-them may be gone, too. What is in flight is not touched. All of it is `sliced`: a hundred thousand
-may wait.
+Pods of a removed profile leave the queue. Unschedulable pods are tried again, because the plugins
+that rejected them may be removed, too. Pods in flight are not touched. The work is `sliced`, since
+a hundred thousand pods may wait.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ def reprofile(
     backoff: BackoffTimes,
     now_s: float,
 ) -> None:
-    """Let the queue go on with these profiles and pauses."""
+    """Let the queue continue with these profiles and backoff times."""
     queue.learn(profiles, backoff)
     queue.sliced.do(_moving_over(queue, profiles, now_s))
 
@@ -52,7 +52,7 @@ def _moving_over(
 def _leaves(
     queue: SchedulingQueue, queued: QueuedPod, profiles: Mapping[str, QueueProfile]
 ) -> bool:
-    """Whether its profile is gone. Another scheduler may place it from now on."""
+    """Whether the pod's profile was removed. Such a pod is then treated as another scheduler's."""
     pod = queued.pod
     if pod.spec.scheduler_name in profiles:
         return False

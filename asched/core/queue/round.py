@@ -1,8 +1,8 @@
-"""One change on its way through those who wait: who was looked at for it, and for whom room is
-being made where.
+"""The delivery of one change to the unschedulable pods: its dry runs, and the pods that room is
+being made for.
 
-Bounds  LOOKS_MAX looks for one change, save at those for whom room is being made elsewhere: what is
-        left of a node tells of most that they need none. It lives as long as the change.
+Bounds  LOOKS_MAX dry runs for one change, not counting pods that room is being made for elsewhere:
+        most of these need none, by the free amounts of the node.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
@@ -16,24 +16,24 @@ from asched.core.queue.unschedulable import class_of
 from asched.core.state.budget import Budget
 from asched.core.state.changes import Change
 
-#: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
-#: A guess: with cached results a look takes about as long as waking the pod.
+#: Classes with a dry run for one change; further classes are woken without. A guess: with cached
+#: results a dry run takes about as long as waking the pod.
 LOOKS_MAX: Final = 64
-#: Steps of the budget for a look.
+#: Budget steps for a dry run.
 LOOK_STEPS: Final = 15
 
 
-#: Who stands against a pod now, None if it fits; by scheduler name. With the name of a node: all
-#: that happened since the pod did not fit is that a pod left it.
+#: By scheduler name: the plugins that reject a pod now, None if it fits. With the name of a node:
+#: the only change since the last result is that a pod left this node.
 Blame = Mapping[str, Callable[[Pod, str], frozenset[str] | None]]
 
 
-#: Whether a pod for which room is being made elsewhere may fit on the node that another has left.
+#: Whether a pod that room is being made for elsewhere may fit on the node that another pod left.
 RoomLeft = Callable[[str], Callable[[QueuedPod], bool]]
 
 
 def unknown_room(_left: str) -> Callable[[QueuedPod], bool]:
-    """Where nobody can tell without a look."""
+    """The test without dry runs: any pod may fit."""
     return may_always_fit
 
 
@@ -42,9 +42,7 @@ def may_always_fit(_queued: QueuedPod) -> bool:
 
 
 class ClassDryRuns:
-    """Which classes of pods fit now, and who stands against the others; lives as long as one
-    change.
-    """
+    """Dry runs of classes for one change: which fit now, and which plugins reject the others."""
 
     __slots__ = ("_blame", "_budget", "_left", "_seen", "asked")
 
@@ -53,21 +51,21 @@ class ClassDryRuns:
         self._budget = budget
         self._left = left
         self._seen: dict[Hashable, frozenset[str] | None] = {}
-        self.asked = 0  # how often, whether that took a look or not
+        self.asked = 0  # number of calls, cached results included
 
     def worth(self, queued: QueuedPod) -> Worth:
-        return self._look(queued, _own_key(queued), bounded=True)
+        return self._dry_run(queued, _own_key(queued), bounded=True)
 
-    def worth_to_its_like(self, queued: QueuedPod) -> Worth:
-        """As if room that is promised to this very pod did not matter."""
-        return self._look(queued, _key_of_its_like(queued), bounded=False)
+    def worth_to_equal_pod(self, queued: QueuedPod) -> Worth:
+        """The worth for an equal pod without a nomination."""
+        return self._dry_run(queued, _key_of_equal_pods(queued), bounded=False)
 
     def noted(self, queued: QueuedPod) -> frozenset[str]:
-        """Who was blamed when this pod, or its like, was looked at; nobody if it was not."""
-        own, like = _own_key(queued), _key_of_its_like(queued)
-        return (self._seen.get(own) or NO_NAMES) | (self._seen.get(like) or NO_NAMES)
+        """The plugins that rejected this pod, or an equal pod, in a dry run; empty without one."""
+        own, of_equal = _own_key(queued), _key_of_equal_pods(queued)
+        return (self._seen.get(own) or NO_NAMES) | (self._seen.get(of_equal) or NO_NAMES)
 
-    def _look(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
+    def _dry_run(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
         self.asked += 1
         if key not in self._seen:
             blamed = None
@@ -79,11 +77,11 @@ class ClassDryRuns:
 
 
 class Round:
-    """One change on its way through the groups. `hears`, `profits`: of the present one;
-    `held`: keys of its pods that a gate would surely refuse.
+    """The delivery of one change to the groups. `hears`, `profits`: those of the current group;
+    `held`: keys of its pods that a gate is certain to reject.
 
-    `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
-    is being made for pods of the present profile; `is_awaited`: whether on the node that was left.
+    `departed`: the pod that left its node, for such a change; `expecting`: the nodes where room is
+    being made for pods of the current profile; `is_awaited`: whether this node is one of them.
     """
 
     __slots__ = (
@@ -124,7 +122,7 @@ class Round:
 
     @property
     def left(self) -> str:
-        """The node that the departed pod left; "" if it had one promised, or more was left."""
+        """The node that the departed pod left; "" without one, or if there are several."""
         if self.departed is None or self.change.is_of_many:
             return ""
         return self.departed.spec.node_name
@@ -134,9 +132,8 @@ class Round:
         self.is_awaited = bool(expecting) and bool(expecting.keys_at(self.left))
 
     def passes_by(self, pods: Mapping[str, QueuedPod]) -> bool:
-        """Whether room is being made on other nodes for all of these, equal ones, and on this one
-        for somebody else, or it has too little left for any: nobody has to be asked what the change
-        is worth to them.
+        """Whether the change is of no use to these equal pods: room is being made for all of them
+        on other nodes, and this node is awaited by another pod or has too little room.
         """
         elsewhere = self.expecting.node_of
         if not elsewhere:
@@ -148,20 +145,20 @@ class Round:
         return self.is_awaited or not self._may_fit(next(iter(pods.values())))
 
     def worth_elsewhere(self, queued: QueuedPod) -> Worth:
-        """To a pod for which room is being made on another node."""
+        """The worth for a pod that room is being made for on another node."""
         if self.is_awaited:
             return Worth.SKIP
-        return self.looks.worth_to_its_like(queued)
+        return self.looks.worth_to_equal_pod(queued)
 
 
 def _own_key(queued: QueuedPod) -> Hashable:
     return queued if is_nominated(queued) else class_of(queued)
 
 
-def _key_of_its_like(queued: QueuedPod) -> Hashable:
-    return queued if queued.class_key is None else ("its like", queued.class_key)
+def _key_of_equal_pods(queued: QueuedPod) -> Hashable:
+    return queued if queued.class_key is None else ("without nomination", queued.class_key)
 
 
 def is_nominated(queued: QueuedPod) -> bool:
-    """Such a pod sees room that is promised to itself: it may fit where its like do not."""
+    """Whether the pod has a nominated node, where it may fit although equal pods do not."""
     return bool(queued.pod.status.nominated_node_name)

@@ -1,16 +1,16 @@
-"""Suspects: when the leader before us died, nobody is first in line for sure.
+"""Suspects: after the death of the previous leader, move the pods that may have caused it back.
 
-A pod whose attempt ends the process would be the first one again after each restart, and nobody
-behind it would ever be tried. Attempts begin in the order of the queue, and each one that ends
-leaves a trace: a node, or a condition. So the first pod without a trace is the likeliest cause: it
-goes last. But the last traces may have been lost: of the others without one a coin says which go
-behind those that stay, and it falls anew in each life. Whoever has a trace keeps its place, unless
-the leader died young: then the cause may be one of these, and the coin falls for all.
+A pod whose attempt ends the process would be the first pod again after each restart, and no pod
+behind it would ever be tried. Attempts begin in the order of the queue, and each that ends leaves a
+trace: a node, or a condition. So the first pod without a trace is the most likely cause, and goes
+last. The last traces may have been lost, so each further pod without a trace goes back with
+probability 1/2, drawn anew in each run. Pods with a trace keep their places, unless the leader died
+shortly after its start: then one of them may be the cause, and the draw covers all pods.
 
-Those who go behind stand in backoff: they are taken when nobody else is to be tried, or after
-PAUSE_S. A leader that handed the lease on died of nothing: then the order stays as it is.
+Pods that go back are put in backoff: they are popped when no other pod is due, or after PAUSE_S.
+After a leader that released its lease the order stays as it is.
 
-Bounds  one pass over those that wait, which is `sliced`; nothing is written, nothing is kept.
+Bounds  one pass over the active pods, which is `sliced`; nothing is written or stored.
 """
 
 from collections.abc import Iterator
@@ -24,18 +24,19 @@ from asched.core.queue.places import in_line
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 
-#: Longer than a lease: if one of those that stay is the cause, the others lose no life by it.
+#: Longer than a lease: if one of the remaining pods is the cause, the moved pods are not tried by
+#: the run that it ends.
 PAUSE_S: Final = 30.0
-#: In one of so many lives the likeliest cause gets its coin like the others: it may be harmless,
-#: and the cause in front of it whenever it goes last.
+#: In one of this number of runs the most likely cause is drawn like the other pods: it may be
+#: harmless, and the cause may be before it whenever it goes last.
 TRUST_EVERY: Final = 4
-#: Steps of the budget for a pod that is looked at, and for those that are sorted at once.
+#: Budget steps for a pod that is checked, and for pods that are sorted at once.
 LOOKED_AT_STEPS: Final = 0.3
 SORT_STEPS: Final = 6.0
 
 
 def put_behind(queue: SchedulingQueue, now_s: float, life: int, *, died_young: bool) -> None:
-    """Before the first attempt. `life` is another number in each life: coins fall by it."""
+    """Move suspects back, before the first attempt. `life`: the number of the run, seeds draws."""
     queue.sliced.do(_putting_behind(queue, now_s, life, died_young=died_young))
 
 

@@ -1,11 +1,11 @@
-"""Pods unschedulable: rejected or gated, waiting for a change that could help them.
+"""Unschedulable pods: rejected or gated, waiting for a change that could help them.
 
-They are kept in groups of equal rejectors, so that a change nobody in a group registered for is
-dismissed with one look at the group, and inside a group by class, so that equal pods are judged
-once, and woken one after the other (`due.py`).
+They are stored in groups of equal rejectors, so that a change that no plugin of a group registered
+for is skipped with one look-up, and inside a group by class, so that the hints are called once for
+equal pods, which are woken one after the other (`due.py`).
 
-Bounds  one entry per unschedulable pod, and two in heaps where equal ones wait; empty groups and
-        classes go at once.
+Bounds  one entry per unschedulable pod, and two in heaps for equal pods; empty groups and classes
+        are dropped at once.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import is_backing_off
-from asched.core.queue.concerned import Concerned
+from asched.core.queue.concerned import ConcernIndexes
 from asched.core.queue.due import Due, DueReason
 from asched.core.queue.lane import Heap, PodHeap
 from asched.core.queue.queued import QueuedPod
@@ -32,12 +32,12 @@ class GroupKey(NamedTuple):
 
 
 class EquivalenceClass:
-    """The pods of one class in a group: if one of those `in_turn` fits somewhere, any of them does.
-    Those `apart` may fit where their like do not, and the other way round.
+    """The pods of one class in a group: if one pod `in_turn` fits, each of them does. Pods `apart`
+    may fit where equal pods do not, and vice versa.
 
-    `due`: why those in turn are to be looked at, None if they are not; `lane` and `ticket`: where
-    they stand then. Whoever was tried since then is not looked at again. `number`: the how manieth
-    class it was to come to rest.
+    `due`: why the pods in turn need a dry run, None if they do not; `lane` and `ticket`: the place
+    of a due class. A pod that was tried since then gets no further dry run. `number`: serial number
+    of the class.
     """
 
     __slots__ = (
@@ -55,16 +55,15 @@ class EquivalenceClass:
     )
 
     def __init__(self, order: Order, number: int = 0, *, is_gated: bool = False) -> None:
-        """`is_gated`: nobody looks at one before the others, so that they are in no order."""
+        """`is_gated`: the pods need no order, because none is tried before the others."""
         self._order = order
         self._is_gated = is_gated
         self.number = number
-        self._lanes: tuple[PodHeap, PodHeap] | None = (
-            None  # ready, backing off; where there are several
-        )
+        #: pods that are ready, and pods that back off; None for a single pod
+        self._lanes: tuple[PodHeap, PodHeap] | None = None
         self.apart: dict[str, QueuedPod] = {}
         self.in_turn: dict[str, QueuedPod] = {}
-        #: of a gang: those in turn by class; several may be in it
+        #: the pods of a gang in turn by class, which may be several
         self._of_gang: dict[Hashable, dict[str, QueuedPod]] = {}
         self._tried: dict[str, QueuedPod] = {}
         self.due: DueReason | None = None
@@ -79,19 +78,19 @@ class EquivalenceClass:
 
     @property
     def awaits_look(self) -> bool:
-        """Whether those in turn are due, and all of them are still to be looked at."""
+        """Whether the class is due, and none of its pods had a dry run since."""
         return self.due is not None and not self._tried
 
     def classes(self) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
-        """Those in turn by class."""
+        """The pods in turn by class."""
         if self._of_gang:
             return self._of_gang
         first = next(iter(self.in_turn.values()))
         return {class_of(first): self.in_turn}
 
     def first(self, now_s: float) -> QueuedPod | None:
-        """Of those in turn: the first in the order of the queue that does not back off; where all
-        do, the one whose backoff ends first.
+        """The first pod in turn, by the order of the queue, without backoff; if all back off, the
+        pod whose backoff ends first.
         """
         if self._lanes is None:
             return None if self._tried else next(iter(self.in_turn.values()), None)
@@ -114,9 +113,9 @@ class EquivalenceClass:
             self._line_up(queued)
         if self._lanes is None and len(self.in_turn) > 1 and not self._is_gated:
             self._lanes = PodHeap(), PodHeap()
-            for one in self.in_turn.values():
-                if one.key not in self._tried:
-                    self._line_up(one)
+            for member in self.in_turn.values():
+                if member.key not in self._tried:
+                    self._line_up(member)
 
     def discard(self, queued: QueuedPod) -> None:
         if self.in_turn.pop(queued.key, None) is None:
@@ -131,17 +130,17 @@ class EquivalenceClass:
             queued.lane.discard(queued)
 
     def note_tried(self, queued: QueuedPod) -> None:
-        """An attempt at one of those in turn would be in vain."""
+        """Note that a dry run rejected a pod in turn."""
         self._tried[queued.key] = queued
         if queued.lane is not None:
             queued.lane.discard(queued)
 
     def look_again(self, queued: QueuedPod | None = None) -> None:
-        """At all that were tried, or at this one: something has happened since."""
+        """Allow dry runs again, of all tried pods or of this pod, after a further change."""
         again = list(self._tried.values()) if queued is None else [queued]
-        for one in again:
-            if self._tried.pop(one.key, None) is not None and self._lanes is not None:
-                self._line_up(one)
+        for tried in again:
+            if self._tried.pop(tried.key, None) is not None and self._lanes is not None:
+                self._line_up(tried)
 
     def _line_up(self, queued: QueuedPod) -> None:
         assert self._lanes is not None
@@ -157,7 +156,7 @@ class RejectorGroup:
         self.key = key
         self.rejectors = key.rejected_by | key.pending_on
         self.classes: dict[Hashable, EquivalenceClass] = {}
-        self.concerned = Concerned()
+        self.concerned = ConcernIndexes()
 
 
 class UnschedulablePods:
@@ -210,7 +209,7 @@ class UnschedulablePods:
         return equals
 
     def discard(self, queued: QueuedPod) -> EquivalenceClass:
-        """Call before the pod's class changes."""
+        """Remove a pod; to be called before its class changes."""
         group = queued.group
         assert group is not None, f"{queued} does not rest"
         class_key = _class_of(queued)
@@ -230,40 +229,40 @@ class UnschedulablePods:
         return equals
 
     def refile(self, queued: QueuedPod) -> None:
-        """Its rejectors have changed. It is due as before."""
+        """Move a pod whose rejectors have changed to its group; it stays due if it was."""
         due = equals_of(queued).due
         self.discard(queued)
         self._follow(queued, due)
 
     def knows(self, queued: QueuedPod, rejectors: frozenset[str]) -> bool:
-        """Whether pods of its class rest that were rejected by these."""
+        """Whether pods of this pod's class wait that these plugins rejected."""
         key = GroupKey(queued.pod.spec.scheduler_name, rejectors, frozenset(), "")
         group = self._groups.get(key)
         return group is not None and _class_of(queued) in group.classes
 
     def renew(self) -> None:
-        """Nobody rests, and the order is another one: keys of two kinds cannot be compared."""
-        assert not self._groups, "pods rest in the order of before"
+        """Use a new order; requires that no pod waits, since old keys cannot be compared to new."""
+        assert not self._groups, "pods wait in the old order"
         self.due = Due(self._order)
 
     def replace(
         self, queued: QueuedPod, pod: Pod, class_key: Hashable | None, gang: str = ""
     ) -> bool:
-        """Its pod has a new version. Whether it was due and is another now: nobody has looked
-        whether the change helps it.
+        """Store the new version of a pod. Returns whether the pod was due and has changed its
+        class, so that it has to be tried.
         """
         due = equals_of(queued).due
         self.discard(queued)
-        was_like = queued.class_key, queued.gang
+        old_class = queued.class_key, queued.gang
         queued.pod, queued.class_key, queued.gang = pod, class_key, gang
-        if due is not None and (was_like != (class_key, gang) or queued.stands_apart):
+        if due is not None and (old_class != (class_key, gang) or queued.stands_apart):
             self.add(queued)
             return True
         self._follow(queued, due)
         return False
 
     def _follow(self, queued: QueuedPod, due: DueReason | None) -> None:
-        """Add a pod to those among whom it rests now; behind a gate it waits for that alone."""
+        """Add a pod to its class, and make the class due as it was; gated pods are never due."""
         equals = self.add(queued)
         if due is None or queued.gated_by or queued.key not in equals.in_turn:
             return
@@ -281,18 +280,18 @@ class UnschedulablePods:
 
 
 def equals_of(queued: QueuedPod) -> EquivalenceClass:
-    """Among whom an unschedulable pod stands."""
+    """The class of an unschedulable pod in its group."""
     assert queued.group is not None, f"{queued} does not rest"
     return queued.group.classes[_class_of(queued)]
 
 
 def _class_of(queued: QueuedPod) -> Hashable:
-    """Pods that are tried as one are of one class: an attempt at any is an attempt at all."""
+    """The class in a group; pods that are tried together are of one class."""
     if queued.gang and not queued.stands_apart:
         return "gang", queued.gang
     return class_of(queued)
 
 
 def class_of(queued: QueuedPod) -> Hashable:
-    """A pod without a class is its own class."""
+    """The class of a pod; a pod without a class key is its own class."""
     return queued if queued.class_key is None else queued.class_key

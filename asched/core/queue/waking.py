@@ -1,29 +1,28 @@
-"""Waking: which unschedulable pods a change reaches.
+"""Waking: decide which unschedulable pods a change is worth an attempt for.
 
-    the hints of those who rejected the pod say Queue          it is worth another attempt
-    they say nothing, but a hint for overlooked changes does   it is, if the pod fits now
-    otherwise                                                  the pod rests on
+    a hint of a plugin that rejected the pod says Queue      it is worth another attempt
+    only an extra event, without such a hint, may help       it is, if the pod fits now
+    otherwise                                                the pod stays unschedulable
 
-A pod for which room is being made on some node is the exception: until that is done, pods that
-leave other nodes wake it only if it fits now, and not as long as room is being made there for
-another, since what is left over shows in the end. Hundreds of them would else be tried in vain for
-every single pod that goes. Nor does any of them get a look of its own where amounts alone tell that
-what the other leaves is too little.
+Pods that room is being made for on some node are an exception. Until that is done, pods that leave
+other nodes wake them only if they fit now, and not while room is being made there for another pod,
+because the remaining room is known only afterwards. Otherwise hundreds of pods would be tried
+without success for every pod that leaves. They get no dry run either where the free amounts of the
+node are too small.
 
-A pod that was looked at in vain keeps in mind who stood against it then, beside those who rejected
-its attempt: what they hear of later may be its chance. It follows that, too, only if it fits.
+The plugins that reject a pod in a dry run are recorded beside the rejectors of its last attempt.
+Their changes wake the pod, too, but only if it fits then.
 
-Of thousands of classes, a change meets those it can concern (`concerned.py`).
+Of thousands of classes, a change is checked against those it can concern (`concerned.py`).
 
-Pods of one class and group share all that this depends on, except who they are: they are asked
-about once, and woken one by one (`due.py`), save those that stand apart or behind a gate. Those
-that are due already are not asked about again before somebody has looked at them: where thousands
-of classes wait, each pod that goes would cost milliseconds. The extra events costs what the filters
-of an attempt cost; it spares the pod an attempt in vain, which hints as upstream has them would not
-have made either.
+Pods of one class and group share the result, except for their identity: hints are called once, and
+the pods are woken one by one (`due.py`), apart from pods `apart` or behind a gate. A class that is
+due is not checked again before its dry run: with thousands of classes, each pod that leaves would
+cost milliseconds. An extra event costs the filters of an attempt, and saves an attempt that
+upstream's hints would not have caused either.
 
-Bounds  LOOKS_MAX looks for one change. A change may have to be heard by a hundred thousand classes:
-        whoever asks may stop after each of them (`state/sliced.py`).
+Bounds  LOOKS_MAX dry runs for round_ change. One change may concern a hundred thousand classes; the
+        caller may stop after each of them (`state/sliced.py`).
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
         events are our own
 """
@@ -52,19 +51,19 @@ from asched.core.queue.unschedulable import EquivalenceClass, RejectorGroup
 from asched.core.state.budget import Budget
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
-#: Steps of the budget for a class that is passed by, ...
+#: Budget steps for a class that is skipped.
 PASS_STEPS: Final = 0.02
-#: ... and for each pod of it, where a gate may hold them all.
+#: Budget steps for each pod of such a class, where a gate may reject all of them.
 HELD_STEPS: Final = 0.004
 
 
-#: A pod, or equal ones of which the first is to be woken, and what the change is worth to them.
+#: A pod, or a class whose first pod is to be woken, and the worth of the change.
 Woken = tuple[QueuedPod | EquivalenceClass, Worth]
 
 
 class Waking:
-    """Decides; it moves nobody. `notes`: pods that rest on, and who was blamed for it anew. Looks
-    are noted in the budget.
+    """Decides which pods a change wakes, without moving them. `notes`: pods that stay
+    unschedulable, and the plugins that dry runs added to their rejectors. Dry runs use the budget.
     """
 
     def __init__(
@@ -85,36 +84,36 @@ class Waking:
     def woken(
         self, groups: tuple[RejectorGroup, ...], change: Change, except_uid: str
     ) -> Iterator[Sequence[Woken]]:
-        """Every pod of the groups that the change is worth an attempt for; of equal ones, one. Told
-        class by class, be it nobody.
+        """Yield, class by class, the pods that the change is worth an attempt for, or the class for
+        equal pods. The sequence of a class may be empty.
         """
         trigger, offers = change.trigger, Offers(change)
         note = self._budget.note
-        one: Round | None = None
+        round_: Round | None = None
         gone = change.old if trigger == ASSIGNED_POD_DELETE else None
         departed = gone if isinstance(gone, Pod) else None
-        # Also where nobody rests: what is told of a pod that left must not be remembered for good.
+        # Called for every change, since the plugins forget the departed pod in this call.
         expecting = {} if departed is None else self.gates.expecting(departed)
-        for group, heard in self._judge.listeners(groups, trigger).told:
+        for group, heard in self._judge.listeners(groups, trigger).groups:
             key = group.key
             concerned = yield from self._concerned(group, change, heard.concerns, offers)
-            if not concerned:  # as of each pod that comes before its gang is complete
+            if not concerned:  # usual for pods that arrive before their gang is complete
                 continue
-            if one is None:
-                one = Round(
+            if round_ is None:
+                round_ = Round(
                     change, departed, except_uid, self._blame, self._budget, self._room_left
                 )
-            one.expect(expecting.get(key.profile, NOBODY_EXPECTS))
-            one.hears, one.profits = heard.hears, heard.profits
-            one.held = self.gates.holding(key.profile, key.gated_by) if key.gated_by else ()
-            # who is worth a look already, and no change could be worth more
+            round_.expect(expecting.get(key.profile, NOBODY_EXPECTS))
+            round_.hears, round_.profits = heard.hears, heard.profits
+            round_.held = self.gates.holding(key.profile, key.gated_by) if key.gated_by else ()
+            # due classes need no check: no change is worth more to them
             passes_due = not key.pending_on
             for equals in concerned:
-                note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if one.held else 0.0))
-                if equals.apart and not one.passes_by(equals.apart):
-                    yield self._of_class(group, equals.apart, one)
+                note(PASS_STEPS + (HELD_STEPS * len(equals.apart) if round_.held else 0.0))
+                if equals.apart and not round_.passes_by(equals.apart):
+                    yield self._of_class(group, equals.apart, round_)
                 if equals.in_turn and not (passes_due and equals.awaits_look):
-                    yield self._of_those_in_turn(group, equals, one)
+                    yield self._of_those_in_turn(group, equals, round_)
 
     def _concerned(
         self,
@@ -123,8 +122,8 @@ class Waking:
         concerns: frozenset[Concerns] | None,
         offers: Offers,
     ) -> Generator[Sequence[Woken], None, Collection[EquivalenceClass]]:
-        """The classes that may hear of it, once that is found out. What ended one pod's nomination
-        may be news to itself, which no key tells.
+        """Return the classes that the change may concern. The end of a nomination may concern any
+        class, which the keys do not show.
         """
         classes = group.classes
         if change.priority_at_most is not None or concerns is None:
@@ -132,35 +131,35 @@ class Waking:
         return (yield from group.concerned.among(classes, concerns, offers))
 
     def _of_those_in_turn(
-        self, group: RejectorGroup, equals: EquivalenceClass, one: Round
+        self, group: RejectorGroup, equals: EquivalenceClass, round_: Round
     ) -> Sequence[Woken]:
-        pods, change = equals.in_turn, one.change
+        pods, change = equals.in_turn, round_.change
         if group.key.gated_by:
             classes = equals.classes().values()
-            return [found for alike in classes for found in self._of_class(group, alike, one)]
+            return [found for alike in classes for found in self._of_class(group, alike, round_)]
         limit = change.priority_at_most
         for example in _examples(equals):
             if limit is not None and example.pod.priority > limit:
                 continue
-            asked = one.looks.asked
-            worth = self._worth(example, one)
+            asked = round_.looks.asked
+            worth = self._worth(example, round_)
             if worth is not Worth.SKIP:
                 return ((equals, worth),)
-            if one.looks.asked != asked:
-                blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
+            if round_.looks.asked != asked:
+                blamed = round_.looks.noted(example) - group.rejectors - group.key.also_blamed
                 if blamed:
                     self.notes.extend((queued, blamed) for queued in pods.values())
         return ()
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
-        """What a change of the pod itself is worth to it."""
+        """The worth of a change of the pod itself."""
         worth = self._judge.worth(queued, change)
         if worth is Worth.SKIP and self._judge.profits(queued, change):
-            return self._second_look(queued)
+            return self._dry_run_alone(queued)
         return worth
 
     def of_missed(self, queued: QueuedPod, missed: Iterable[Change]) -> Worth:
-        """What the changes that a pod missed during its attempt are worth to it together."""
+        """The highest worth of the changes that a pod missed during its attempt."""
         best = Worth.SKIP
         may_profit = False
         for change in missed:
@@ -170,12 +169,12 @@ class Waking:
                 continue
             best = worth
             if best is Worth.IMMEDIATELY or not queued.pending_on:
-                break  # nothing is worth more
+                break  # this is the highest worth
         if best is Worth.SKIP and may_profit:
-            return self._second_look(queued)
+            return self._dry_run_alone(queued)
         return best
 
-    def _second_look(self, queued: QueuedPod) -> Worth:
+    def _dry_run_alone(self, queued: QueuedPod) -> Worth:
         looks = ClassDryRuns(self._blame, self._budget)
         worth = looks.worth(queued)
         self._note(queued, looks)
@@ -187,93 +186,95 @@ class Waking:
             self.notes.append((queued, blamed))
 
     def _of_class(
-        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: Round
+        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], round_: Round
     ) -> list[tuple[QueuedPod, Worth]]:
-        change = one.change
-        if all(map(one.held.__contains__, pods)):
+        change = round_.change
+        if all(map(round_.held.__contains__, pods)):
             return []
-        asks_each = one.profits or change.only_if_fits or one.except_uid
+        asks_each = round_.profits or change.only_if_fits or round_.except_uid
         if asks_each or change.priority_at_most is not None:
-            free = filterfalse(one.held.__contains__, pods)
-            return self._of_each(map(pods.__getitem__, free), one)
-        return self._of_equals(group, pods, one)
+            free = filterfalse(round_.held.__contains__, pods)
+            return self._of_each(map(pods.__getitem__, free), round_)
+        return self._of_equals(group, pods, round_)
 
     def _of_equals(
-        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: Round
+        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], round_: Round
     ) -> list[tuple[QueuedPod, Worth]]:
-        """Where hints alone decide, one answer holds for all; but those for whom room is being made
-        elsewhere need to fit, and one look tells that of all. Thousands of pods may be of a class,
-        so that none of them is touched unless it is woken.
+        """Decide for equal pods by hints alone, with one call for all. Pods that room is being made
+        for elsewhere must also fit, by one dry run for all. A class may have thousands of pods, so
+        pods that are not woken are not iterated over in Python.
         """
-        worth = self._worth(next(iter(pods.values())), one)
+        worth = self._worth(next(iter(pods.values())), round_)
         if worth is Worth.SKIP:
             return []
-        elsewhere, left, held = one.expecting.node_of, one.left, one.held
+        elsewhere, left, held = round_.expecting.node_of, round_.left, round_.held
         keys: Iterable[str] = pods
-        of_its_like: Worth = worth
+        worth_of_equals: Worth = worth
         example = _one_elsewhere(pods, elsewhere, left)
         if example is not None:
-            of_its_like = one.worth_elsewhere(example)
-            if of_its_like is Worth.SKIP:
-                blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
+            worth_of_equals = round_.worth_elsewhere(example)
+            if worth_of_equals is Worth.SKIP:
+                blamed = round_.looks.noted(example) - group.rejectors - group.key.also_blamed
                 if blamed:
                     self.notes.extend((q, blamed) for k, q in pods.items() if k in elsewhere)
-                here = filter(pods.__contains__, one.expecting.keys_at(left))
-                keys = chain(filterfalse(elsewhere.__contains__, pods), here)
+                awaiting = filter(pods.__contains__, round_.expecting.keys_at(left))
+                keys = chain(filterfalse(elsewhere.__contains__, pods), awaiting)
         return [
-            (pods[key], worth if elsewhere.get(key, left) == left else of_its_like)
+            (pods[key], worth if elsewhere.get(key, left) == left else worth_of_equals)
             for key in filterfalse(held.__contains__, keys)
         ]
 
-    def _of_each(self, pods: Iterable[QueuedPod], one: Round) -> list[tuple[QueuedPod, Worth]]:
-        change = one.change
-        left, node_of = one.left, one.expecting.node_of
+    def _of_each(self, pods: Iterable[QueuedPod], round_: Round) -> list[tuple[QueuedPod, Worth]]:
+        change = round_.change
+        left, node_of = round_.left, round_.expecting.node_of
         priority_max = change.priority_at_most
-        looks = one.profits or change.only_if_fits
-        asked = one.looks.asked
+        looks = round_.profits or change.only_if_fits
+        asked = round_.looks.asked
         shared: Worth | None = None
         found: list[tuple[QueuedPod, Worth]] = []
         for queued in pods:
             if priority_max is not None and queued.pod.priority > priority_max:
                 continue
-            if queued.pod.uid == one.except_uid:
+            if queued.pod.uid == round_.except_uid:
                 continue
             if looks and (is_nominated(queued) or queued.is_gated):
-                worth = self._worth(queued, one)
+                worth = self._worth(queued, round_)
             else:
                 if shared is None:
-                    shared = self._worth(queued, one)
+                    shared = self._worth(queued, round_)
                 worth = shared
-            if worth is Worth.SKIP and one.looks.asked == asked:
-                break  # the hints, which the class shares, have said no
+            if worth is Worth.SKIP and round_.looks.asked == asked:
+                break  # the hints, which hold for the class, returned Skip
             if worth is not Worth.SKIP and node_of.get(queued.key, left) != left:
-                worth = one.worth_elsewhere(queued)
+                worth = round_.worth_elsewhere(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
-            elif one.looks.asked != asked:
-                self._note(queued, one.looks)
+            elif round_.looks.asked != asked:
+                self._note(queued, round_.looks)
         return found
 
-    def _worth(self, queued: QueuedPod, one: Round) -> Worth:
+    def _worth(self, queued: QueuedPod, round_: Round) -> Worth:
         worth = Worth.SKIP
-        if one.hears:
-            worth = self._judge.worth(queued, one.change, one.memo)
+        if round_.hears:
+            worth = self._judge.worth(queued, round_.change, round_.memo)
         if worth is not Worth.SKIP:
-            return self._look(queued, one) if one.change.only_if_fits else worth
-        if one.profits and self._judge.profits(queued, one.change, one.memo, one.second_memo):
-            return self._look(queued, one)
+            return self._dry_run(queued, round_) if round_.change.only_if_fits else worth
+        if round_.profits and self._judge.profits(
+            queued, round_.change, round_.memo, round_.second_memo
+        ):
+            return self._dry_run(queued, round_)
         return Worth.SKIP
 
-    def _look(self, queued: QueuedPod, one: Round) -> Worth:
-        """A gate that goes on to refuse the pod says so for less than a look costs."""
+    def _dry_run(self, queued: QueuedPod, round_: Round) -> Worth:
+        """Dry-run a pod, unless its gate still rejects it, which is cheaper to find out."""
         if self.gates.refuses(queued):
-            one.looks.asked += 1
+            round_.looks.asked += 1
             return Worth.SKIP
-        return one.looks.worth(queued)
+        return round_.looks.worth(queued)
 
 
 def _examples(equals: EquivalenceClass) -> Iterator[QueuedPod]:
-    """Of those in turn, one of each class: hints tell nobody apart but pods of a gang."""
+    """Yield one pod in turn of each class; only a gang has several classes."""
     for pods in equals.classes().values():
         yield next(iter(pods.values()))
 
@@ -281,7 +282,7 @@ def _examples(equals: EquivalenceClass) -> Iterator[QueuedPod]:
 def _one_elsewhere(
     pods: Mapping[str, QueuedPod], node_of: Mapping[str, str], left: str
 ) -> QueuedPod | None:
-    """A pod for which room is being made on another node than the one that a pod left."""
+    """A pod that room is being made for on another node than `left`; None if there is none."""
     for key in filter(node_of.__contains__, pods):
         if node_of[key] != left:
             return pods[key]

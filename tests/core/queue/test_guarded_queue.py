@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.queue.guarded_queue import Guarded, GuardedQueue
+from asched.core.queue.guarded_queue import GuardedQueueFactory, GuardedQueue
 from asched.core.queue.observer import SilentQueue
 from asched.core.queue.queued import QueuedPod
 from asched.testing import given, node, pod
@@ -23,7 +23,7 @@ class Told(SilentQueue):
 
 def a_queue(kind: type[Any]) -> tuple[GuardedQueue, Told]:
     told = Told()
-    return Guarded("Own", kind, told)(), told
+    return GuardedQueueFactory("Own", kind, told)(), told
 
 
 def filled(kind: type[Any], names: str) -> tuple[GuardedQueue, Told, dict[str, QueuedPod]]:

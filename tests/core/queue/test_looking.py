@@ -7,7 +7,7 @@ import pytest
 from asched.core.framework.points import Registration
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.lane import PodHeap
-from asched.core.queue.looking import DryRunVerdict, Look
+from asched.core.queue.looking import DryRunner, DryRunVerdict
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import NODE_ADDED, VOLUME_ADDED, Gate, Scene, a_pod
 
@@ -41,7 +41,7 @@ class Rooms:
         return lambda _queued: left not in self.full
 
 
-def scene(look: Look, *gates: Gate, **more: object) -> Scene:
+def scene(look: DryRunner, *gates: Gate, **more: object) -> Scene:
     """Fit hears of nodes, Ports of volumes; pods with the same labels are equal."""
     return Scene(
         {"Fit": [Registration(NODE_ADDED)], "Ports": [Registration(VOLUME_ADDED)]},
